@@ -1,0 +1,40 @@
+# The libraries lacuna stands on, each behind one interface target, so that a room names what it uses.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(ZLIB REQUIRED)
+find_package(hwy REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(dnnl QUIET)  # optional: without it dense products run on Eigen
+
+add_library(lacuna_openmp INTERFACE)
+target_link_libraries(lacuna_openmp INTERFACE OpenMP::OpenMP_CXX Threads::Threads)
+
+add_library(lacuna_highway INTERFACE)
+target_link_libraries(lacuna_highway INTERFACE hwy::hwy)
+
+add_library(lacuna_dense INTERFACE)
+target_link_libraries(lacuna_dense INTERFACE Eigen3::Eigen)
+if(dnnl_FOUND)
+  message(STATUS "Dense products: oneDNN ${dnnl_VERSION}")
+  target_link_libraries(lacuna_dense INTERFACE DNNL::dnnl)
+  target_compile_definitions(lacuna_dense INTERFACE LACUNA_HAVE_DNNL=1)
+else()
+  message(STATUS "Dense products: Eigen (install libdnnl-dev for oneDNN, which is faster)")
+endif()
+
+add_library(lacuna_hdf5 INTERFACE)
+target_include_directories(lacuna_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
+target_link_libraries(lacuna_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+
+add_library(lacuna_yaml INTERFACE)
+target_link_libraries(lacuna_yaml INTERFACE yaml-cpp)
+
+add_library(lacuna_spdlog INTERFACE)
+target_link_libraries(lacuna_spdlog INTERFACE spdlog::spdlog)
+
+add_library(lacuna_cli11 INTERFACE)
+target_link_libraries(lacuna_cli11 INTERFACE CLI11::CLI11)

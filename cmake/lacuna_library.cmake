@@ -1,0 +1,41 @@
+# The library made of the rooms, its program, and what `cmake --install` puts where.
+set(objects "")
+foreach(room IN LISTS LACUNA_ROOMS)
+  list(APPEND objects $<TARGET_OBJECTS:${room}>)
+endforeach()
+
+add_library(lacuna STATIC ${objects})
+add_library(lacuna::lacuna ALIAS lacuna)
+target_include_directories(lacuna PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(lacuna PUBLIC cxx_std_20)
+# A static library hands on what it must be linked with, and no include paths or definitions:
+# public headers name no third-party library.
+target_link_libraries(lacuna PRIVATE lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5
+  lacuna_yaml lacuna_spdlog lacuna_cli11 ZLIB::ZLIB)
+
+add_executable(lacuna_program ${PROJECT_SOURCE_DIR}/framework/train/main.cpp)
+set_target_properties(lacuna_program PROPERTIES OUTPUT_NAME lacuna)
+target_link_libraries(lacuna_program PRIVATE lacuna lacuna_warnings)
+
+install(TARGETS lacuna lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lacuna_yaml
+  lacuna_spdlog lacuna_cli11 EXPORT lacuna_targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS lacuna_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/lacuna.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna)
+foreach(folder framework layers optimizers sparsity)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/lacunaConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/lacunaConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lacuna)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/lacunaConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/lacunaConfig.cmake
+  ${PROJECT_BINARY_DIR}/lacunaConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lacuna)
+install(EXPORT lacuna_targets NAMESPACE lacuna:: FILE lacunaTargets.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lacuna)

@@ -1,0 +1,39 @@
+# lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
+#
+# The target is named after the path (framework/core becomes lacuna_core). Every room sees the public
+# include root; the third-party libraries it alone uses are named in the call.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/lacuna SYMBOLIC)
+
+add_library(lacuna_flags INTERFACE)
+target_include_directories(lacuna_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(lacuna_flags INTERFACE cxx_std_20)
+
+# Flags for our own sources only: users of the library do not inherit them.
+add_library(lacuna_warnings INTERFACE)
+target_compile_options(lacuna_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  -Wno-sign-conversion)
+if(LACUNA_DEVELOPER)
+  target_compile_options(lacuna_warnings INTERFACE -Werror)
+endif()
+if(LACUNA_SANITIZE)
+  add_compile_options(-fsanitize=${LACUNA_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${LACUNA_SANITIZE})
+endif()
+
+set(LACUNA_ROOMS "" CACHE INTERNAL "")
+function(lacuna_room path)
+  get_filename_component(name ${path} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.cpp
+    ${PROJECT_SOURCE_DIR}/${path}/ops/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(NOT sources)
+    return()
+  endif()
+  add_library(lacuna_${name} OBJECT ${sources})
+  target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings ${ARGN} PUBLIC lacuna_flags)
+  set(LACUNA_ROOMS ${LACUNA_ROOMS} lacuna_${name} CACHE INTERNAL "")
+  set(LACUNA_ROOM_LIBRARIES_${name} ${ARGN} CACHE INTERNAL "")
+endfunction()

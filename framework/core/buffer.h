@@ -1,0 +1,41 @@
+// Buffer: the aligned memory behind a tensor, and the count of what is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace lacuna {
+
+/// Bytes held by live Buffers in this process. Tests use `largest` to show that nothing of dense
+/// size is allocated.
+struct MemoryStats {
+  int64_t current = 0;
+  int64_t peak = 0;
+  int64_t largest = 0;  ///< largest single allocation since the last reset
+};
+MemoryStats memory_stats();
+/// Sets peak to current, and largest to zero.
+void reset_memory_peak();
+
+/// A block of memory aligned to 64 bytes (a cache line, an AVX-512 vector) and padded to a multiple
+/// of it. Contents start unspecified. *Errors:* std::bad_alloc.
+class Buffer {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  explicit Buffer(size_t bytes);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace lacuna

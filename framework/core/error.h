@@ -1,0 +1,49 @@
+// The exceptions lacuna throws. The library throws and never prints or aborts; the program turns
+// what it catches into an exit code.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace lacuna {
+
+/// Base of every exception lacuna throws on purpose. `what()` says where, what was expected, what
+/// was found and, where there is one, what to do.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Tensors, layers or parameters whose shapes do not fit each other. Names both shapes.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A configuration that cannot be meant: unknown key or name, wrong type, value out of range.
+/// Names file, line, column and key path, and the nearest valid name.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A checkpoint that is damaged, of a newer format, or of another model.
+class CheckpointError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A data file that is missing, malformed or inconsistent.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A call that is not allowed in the present state: a second backward, a second apply, a file that
+/// cannot be written.
+class StateError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,26 @@
+// Matching and suggesting dotted names: globs as in fnmatch, and the nearest name for an error.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+/// Whether `name` as a whole matches `pattern`: `*` any run of characters (dots included), `?` one
+/// character, `[abc]`, `[a-z]`, `[!a]` one of a set. Case matters. Source: POSIX fnmatch without
+/// path rules.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+/// The candidate with the smallest edit distance to `name`; empty when none is near enough to be
+/// what was meant (distance above half of the longer name's length).
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+/// "did you mean 'x'?" when a candidate is near, else "valid are: a, b, c". Empty if none exist.
+std::string suggest_name(std::string_view name, std::span<const std::string> candidates);
+
+/// The strings joined by `separator`.
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+}  // namespace lacuna

@@ -1,0 +1,80 @@
+#include "lacuna/framework/core/parallel.h"
+
+#include <omp.h>
+
+#include <atomic>
+#include <exception>
+#include <string>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+std::atomic<int> requested_threads{0};
+
+}  // namespace
+
+int num_threads() {
+  const int requested = requested_threads.load(std::memory_order_relaxed);
+  return requested > 0 ? requested : omp_get_max_threads();
+}
+
+void set_num_threads(int threads) {
+  if (threads < 1) {
+    throw StateError("the number of threads must be at least 1, found " + std::to_string(threads));
+  }
+  requested_threads = threads;
+}
+
+#if defined(__SSE2__)
+// MXCSR bit 15 flushes denormal results to zero, bit 6 reads denormal operands as zero.
+FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
+  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
+}
+FlushDenormals::~FlushDenormals() { _mm_setcsr(static_cast<unsigned>(saved_)); }
+#elif defined(__aarch64__)
+// FPCR bit 24 (FZ) flushes denormals.
+FlushDenormals::FlushDenormals() {
+  asm volatile("mrs %0, fpcr" : "=r"(saved_));
+  asm volatile("msr fpcr, %0" ::"r"(saved_ | (uint64_t{1} << 24)));
+}
+FlushDenormals::~FlushDenormals() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
+#else
+FlushDenormals::FlushDenormals() : saved_(0) {}
+FlushDenormals::~FlushDenormals() = default;
+#endif
+
+namespace internal {
+
+void run_blocks(int64_t blocks, BlockFunction function, void* context) {
+  const int threads = static_cast<int>(blocks < num_threads() ? blocks : num_threads());
+  if (threads <= 1 || omp_in_parallel()) {
+    const FlushDenormals flush;
+    for (int64_t block = 0; block < blocks; ++block) function(context, block);
+    return;
+  }
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+#pragma omp parallel num_threads(threads)
+  {
+    const FlushDenormals flush;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t block = 0; block < blocks; ++block) {
+      if (failed.load(std::memory_order_relaxed)) continue;
+      try {
+        function(context, block);
+      } catch (...) {
+        if (!failed.exchange(true)) error = std::current_exception();
+      }
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace internal
+}  // namespace lacuna

@@ -1,0 +1,53 @@
+// Threads: the one place where OpenMP is used. Work is cut into blocks that do not depend on the
+// number of threads, so results do not either.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace lacuna {
+
+/// Threads that parallel_for uses: set by set_num_threads, else OMP_NUM_THREADS or all cores.
+int num_threads();
+/// *Errors:* StateError unless threads ≥ 1.
+void set_num_threads(int threads);
+
+/// While it lives, denormal floats are treated as zero in the calling thread; restores what was.
+/// parallel_for does so in its workers.
+class FlushDenormals {
+ public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+namespace internal {
+using BlockFunction = void (*)(void* context, int64_t block);
+void run_blocks(int64_t blocks, BlockFunction function, void* context);
+}  // namespace internal
+
+/// Calls `body(block)` once for each block in [0, blocks), on several threads where there are some.
+/// Which thread runs which block is unspecified. The first exception thrown by a body is rethrown
+/// here, after all have ended; nested calls run in the calling thread. *Cost:* no allocation.
+template <class Body>
+void parallel_blocks(int64_t blocks, Body&& body) {
+  using Plain = std::remove_reference_t<Body>;
+  internal::run_blocks(
+      blocks, [](void* context, int64_t block) { (*static_cast<Plain*>(context))(block); },
+      const_cast<std::remove_const_t<Plain>*>(&body));
+}
+
+/// Cuts [0, count) into ranges of `grain` and calls `body(begin, end)` for each, in parallel.
+template <class Body>
+void parallel_for(int64_t count, int64_t grain, Body&& body) {
+  parallel_blocks((count + grain - 1) / grain, [&](int64_t block) {
+    const int64_t begin = block * grain;
+    body(begin, begin + grain < count ? begin + grain : count);
+  });
+}
+
+}  // namespace lacuna

@@ -1,0 +1,40 @@
+// Random numbers as pure functions of (seed, name, stream, index): no state, no call order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace lacuna {
+
+/// 64-bit FNV-1a hash of a name, the same on every machine.
+uint64_t hash_name(std::string_view name);
+
+/// Four 32-bit words from a 128-bit counter and a 64-bit key. *Source:* Philox4x32-10, Salmon et
+/// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+/// A counter-based generator. Every number is a function of the seed, a name (of a parameter, a
+/// layer, a loader), a stream (a step, an epoch) and its index, so it does not depend on call
+/// order, layout, number of threads or a resume.
+class CounterRng {
+ public:
+  CounterRng(uint64_t seed, std::string_view name, uint64_t stream = 0);
+
+  /// Words 4·block … 4·block + 3 of the sequence.
+  std::array<uint32_t, 4> block(uint64_t block) const;
+  /// Word `index` of the sequence: uniform over 32 bits.
+  uint32_t bits(uint64_t index) const;
+  /// Uniform in [0, 1), a multiple of 2⁻²⁴.
+  float uniform(uint64_t index) const;
+  /// Standard normal, by Box and Muller's transform in double precision.
+  double normal(uint64_t index) const;
+  /// Uniform over [0, bound), by rejection: without bias. *Requires* bound > 0.
+  uint64_t below(uint64_t index, uint64_t bound) const;
+
+ private:
+  std::array<uint32_t, 2> key_;
+  uint64_t stream_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,71 @@
+#include "lacuna/framework/core/shape.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+Shape::Shape(std::initializer_list<int64_t> sizes) { assign({sizes.begin(), sizes.size()}); }
+
+Shape::Shape(std::span<const int64_t> sizes) { assign(sizes); }
+
+void Shape::assign(std::span<const int64_t> sizes) {
+  if (sizes.size() > kMaxRank) {
+    throw ShapeError("a tensor has at most " + std::to_string(kMaxRank) + " dimensions, found " +
+                     std::to_string(sizes.size()));
+  }
+  rank_ = static_cast<int>(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), sizes_.begin());
+  numel_ = 1;
+  constexpr int64_t kLimit = int64_t{1} << 62;
+  for (const int64_t size : sizes) {
+    if (size < 0) throw ShapeError("negative dimension in shape " + to_string());
+    if (size != 0 && numel_ > kLimit / size) {
+      throw ShapeError("shape " + to_string() + " has too many elements for 64-bit indices");
+    }
+    numel_ *= size;
+  }
+}
+
+int64_t Shape::operator[](int i) const {
+  const int index = i < 0 ? i + rank_ : i;
+  if (index < 0 || index >= rank_) {
+    throw ShapeError("dimension " + std::to_string(i) + " of shape " + to_string());
+  }
+  return sizes_[static_cast<size_t>(index)];
+}
+
+int64_t Shape::batch() const {
+  int64_t batch = 1;
+  for (int i = 0; i + 1 < rank_; ++i) batch *= sizes_[static_cast<size_t>(i)];
+  return batch;
+}
+
+Shape Shape::with_features(int64_t features) const {
+  if (rank_ == 0) throw ShapeError("a scalar has no feature dimension");
+  std::vector<int64_t> sizes(sizes_.begin(), sizes_.begin() + rank_);
+  sizes.back() = features;
+  return Shape(sizes);
+}
+
+Shape Shape::without_batch() const {
+  if (rank_ == 0) throw ShapeError("a scalar has no batch dimension");
+  return Shape(sizes().subspan(1));
+}
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (int i = 0; i < rank_; ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(sizes_[static_cast<size_t>(i)]);
+  }
+  return text + "]";
+}
+
+bool operator==(const Shape& a, const Shape& b) {
+  return std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,50 @@
+// Shape: the sizes of a tensor's dimensions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace lacuna {
+
+/// Sizes of up to kMaxRank dimensions, outermost first. A value type without heap storage; rank 0
+/// is a scalar (numel 1).
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  /// *Errors:* ShapeError on a negative size, on more than kMaxRank dimensions, and when the number
+  /// of elements does not fit in 62 bits.
+  Shape(std::initializer_list<int64_t> sizes);
+  explicit Shape(std::span<const int64_t> sizes);
+
+  int rank() const { return rank_; }
+  /// Size of dimension `i`; negative counts from the end. *Errors:* ShapeError when out of range.
+  int64_t operator[](int i) const;
+  int64_t numel() const { return numel_; }
+  std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
+
+  /// Size of the last dimension (1 for a scalar), and the product of all before it.
+  int64_t features() const { return rank_ == 0 ? 1 : sizes_[static_cast<size_t>(rank_ - 1)]; }
+  int64_t batch() const;
+  /// This shape with the last dimension replaced. *Errors:* ShapeError on rank 0.
+  Shape with_features(int64_t features) const;
+  /// This shape without its first dimension.
+  Shape without_batch() const;
+
+  /// "[128, 784]".
+  std::string to_string() const;
+  friend bool operator==(const Shape& a, const Shape& b);
+
+ private:
+  void assign(std::span<const int64_t> sizes);
+
+  std::array<int64_t, kMaxRank> sizes_{};
+  int rank_ = 0;
+  int64_t numel_ = 1;
+};
+
+}  // namespace lacuna

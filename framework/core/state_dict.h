@@ -1,0 +1,52 @@
+// StateDict: named arrays and numbers, the form in which everything with state is saved.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// An array of bytes with a shape: masks (0 or 1).
+struct ByteArray {
+  Shape shape;
+  std::vector<uint8_t> values;
+  friend bool operator==(const ByteArray&, const ByteArray&) = default;
+};
+
+/// Values under slash-separated names ("fc1.weight", "fc1.weight/exp_avg"); in a checkpoint each
+/// slash is a group. Ordered by name.
+class StateDict {
+ public:
+  using Value = std::variant<Tensor, ByteArray, std::vector<int64_t>, int64_t, double, std::string>;
+
+  void set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  bool contains(std::string_view name) const { return values_.find(name) != values_.end(); }
+  bool empty() const { return values_.empty(); }
+  /// *Errors:* CheckpointError when the name is absent or holds another type.
+  template <class T>
+  const T& get(std::string_view name) const {
+    const Value& value = find(name);
+    const T* typed = std::get_if<T>(&value);
+    if (typed == nullptr) wrong_type(name);
+    return *typed;
+  }
+  const std::map<std::string, Value, std::less<>>& values() const { return values_; }
+
+  /// Adds all of `other` below `prefix` + "/"; and the entries below a prefix, without it.
+  void merge(std::string_view prefix, const StateDict& other);
+  StateDict below(std::string_view prefix) const;
+
+ private:
+  const Value& find(std::string_view name) const;
+  [[noreturn]] static void wrong_type(std::string_view name);
+
+  std::map<std::string, Value, std::less<>> values_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,95 @@
+// Tensor: float32 values with a shape and a storage order. IndexTensor: 64-bit integers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/core/buffer.h"
+#include "lacuna/framework/core/shape.h"
+
+namespace lacuna {
+
+/// How a tensor's elements lie in memory. The logical shape is the same in both.
+enum class Order {
+  RowMajor,    ///< the last dimension is contiguous
+  BatchSlabs,  ///< [batch/64][features][64]: all leading dimensions are the batch; the last slab is
+               ///< padded with zeros to 64
+};
+const char* to_string(Order order);
+
+/// Examples in one batch slab: 64 floats are four AVX-512 vectors, 256 bytes a feature row.
+inline constexpr int64_t kSlabWidth = 64;
+
+/// A contiguous float32 array. Copies share the storage; `clone()` copies it.
+class Tensor {
+ public:
+  /// An undefined tensor, which stands for "none".
+  Tensor() = default;
+
+  /// Unspecified contents (the padding of slabs is zero).
+  static Tensor empty(const Shape& shape, Order order = Order::RowMajor);
+  static Tensor zeros(const Shape& shape, Order order = Order::RowMajor);
+  static Tensor full(const Shape& shape, float value);
+  static Tensor scalar(float value);
+  /// Row-major copy of `values`. *Errors:* ShapeError when their number is not shape.numel().
+  static Tensor from(const Shape& shape, std::span<const float> values);
+
+  bool defined() const { return buffer_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int64_t numel() const { return shape_.numel(); }
+  Order order() const { return order_; }
+
+  /// The elements in the order that the caller names. *Errors:* StateError when the tensor is
+  /// undefined or in another order (convert with `to`).
+  const float* data(Order order = Order::RowMajor) const;
+  float* mutable_data(Order order = Order::RowMajor);
+
+  /// All stored elements in whatever order they lie, padding included: for elementwise work.
+  std::span<const float> storage() const;
+  std::span<float> mutable_storage();
+  int64_t storage_size() const;
+  int64_t bytes() const { return storage_size() * static_cast<int64_t>(sizeof(float)); }
+
+  /// This tensor when it is in `order` already, else a converted copy.
+  Tensor to(Order order) const;
+  Tensor clone() const;
+  /// The same row-major elements under another shape (converted first where needed).
+  /// *Errors:* ShapeError when the number of elements differs.
+  Tensor reshape(const Shape& shape) const;
+  /// The only element. *Errors:* ShapeError when there is not exactly one.
+  float item() const;
+  /// Row-major copy of the elements.
+  std::vector<float> to_vector() const;
+  /// True when no other Tensor shares the storage, so that it may be written in place.
+  bool unique() const { return buffer_.use_count() == 1; }
+  bool shares_storage_with(const Tensor& other) const { return buffer_ == other.buffer_; }
+
+ private:
+  void require_order(Order order) const;
+
+  Shape shape_;
+  Order order_ = Order::RowMajor;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+/// A contiguous array of 64-bit integers: class labels, indices. Copies share the storage.
+class IndexTensor {
+ public:
+  IndexTensor() = default;
+  /// *Errors:* ShapeError when the number of values is not shape.numel().
+  IndexTensor(const Shape& shape, std::vector<int64_t> values);
+
+  bool defined() const { return values_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int64_t numel() const { return shape_.numel(); }
+  /// *Errors:* StateError when undefined.
+  std::span<const int64_t> values() const;
+
+ private:
+  Shape shape_;
+  std::shared_ptr<const std::vector<int64_t>> values_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,2 @@
+// The umbrella header: everything a program that uses lacuna needs.
+#pragma once
