@@ -60,8 +60,7 @@ Schedule make_polynomial(const Config& c) {
   if (end <= start) c.at("end").fail("a step after start (" + std::to_string(start) + ")");
   return {[=](int64_t t, int64_t) {
             const float done = static_cast<float>(t - start) / static_cast<float>(end - start);
-            return final +
-                   (init - final) * std::pow(1.0f - std::clamp(done, 0.0f, 1.0f), power);
+            return final + (init - final) * std::pow(1.0f - std::clamp(done, 0.0f, 1.0f), power);
           },
           c};
 }
@@ -106,9 +105,8 @@ ScheduleRegistry& schedule_registry() {
 }
 
 void register_schedules(ScheduleRegistry& r) {
-  r.add("constant", "value: the same at every step", [](const Config& c) {
-    return Schedule(c.required<double>("value"));
-  });
+  r.add("constant", "value: the same at every step",
+        [](const Config& c) { return Schedule(c.required<double>("value")); });
   r.add("linear", "init + step * slope", make_linear);
   r.add("exp", "final + (init - final) * e^(step * gamma); final = 1", make_exp);
   r.add("power", "init * beta^step", make_power);

@@ -25,7 +25,9 @@ class StateDict {
  public:
   using Value = std::variant<Tensor, ByteArray, std::vector<int64_t>, int64_t, double, std::string>;
 
-  void set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  void set(std::string name, Value value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
   bool contains(std::string_view name) const { return values_.find(name) != values_.end(); }
   bool empty() const { return values_.empty(); }
   /// *Errors:* CheckpointError when the name is absent or holds another type.

@@ -1,0 +1,109 @@
+// Nodes are run in the reverse order of their creation. An operation is created after those that
+// made its inputs, so when a node's turn comes all of its output's users have run and its gradient
+// is complete. No recursion: a map ordered by sequence is the work list.
+#include "lacuna/framework/autograd/engine.h"
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+thread_local std::function<void(const NodeRun&)> trace;
+
+struct Pending {
+  std::shared_ptr<Node> node;
+  Tensor gradient;
+};
+// By sequence, largest first.
+using WorkList = std::map<uint64_t, Pending, std::greater<>>;
+
+void deliver(const Variable& input, const Tensor& gradient, WorkList& work) {
+  if (const auto& creator = input.creator()) {
+    Pending& pending = work[creator->sequence()];
+    pending.node = creator;
+    add_gradient(pending.gradient, gradient);
+  } else {
+    input.accumulate_gradient(gradient);
+  }
+}
+
+std::vector<Tensor> run(Node& node, const Tensor& gradient) {
+  if (node.released()) {
+    throw StateError("backward a second time through '" + std::string(node.name()) +
+                     "': the graph was freed by the first; run the forward pass again");
+  }
+  if (!trace) return node.backward(gradient);
+  NodeRun report{.name = std::string(node.name()),
+                 .input_shapes = {},
+                 .output_shape = node.output_shape(),
+                 .saved_bytes = node.saved_bytes()};
+  for (const Variable& input : node.inputs()) {
+    if (input.defined()) report.input_shapes.push_back(input.shape());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Tensor> gradients = node.backward(gradient);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  trace(report);
+  return gradients;
+}
+
+}  // namespace
+
+void backward(const Variable& loss) {
+  if (loss.value().numel() != 1) {
+    throw ShapeError("backward needs a loss of one element, its shape is " +
+                     loss.shape().to_string());
+  }
+  backward(loss, Tensor::full(loss.shape(), 1.0f));
+}
+
+void backward(const Variable& output, const Tensor& grad_output) {
+  if (!output.requires_grad()) {
+    throw StateError("backward: the value depends on nothing that wants a gradient");
+  }
+  if (output.shape() != grad_output.shape()) {
+    throw ShapeError("backward: the output has shape " + output.shape().to_string() +
+                     ", its gradient " + grad_output.shape().to_string());
+  }
+  const NoGrad no_grad;
+  WorkList work;
+  deliver(output, grad_output, work);
+  while (!work.empty()) {
+    const Pending next = std::move(work.begin()->second);
+    work.erase(work.begin());
+    const std::vector<Tensor> gradients = run(*next.node, next.gradient);
+    const std::vector<Variable> inputs = next.node->inputs();
+    next.node->release();
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined() && inputs[i].requires_grad()) {
+        deliver(inputs[i], gradients[i], work);
+      }
+    }
+  }
+}
+
+std::string NodeRun::to_string() const {
+  std::string inputs;
+  for (const Shape& shape : input_shapes) {
+    inputs += (inputs.empty() ? "" : ", ") + shape.to_string();
+  }
+  char line[320];
+  std::snprintf(line, sizeof line, "%-14s %s -> %s   %lld bytes saved   %.3f ms", name.c_str(),
+                inputs.c_str(), output_shape.to_string().c_str(),
+                static_cast<long long>(saved_bytes), seconds * 1e3);
+  return line;
+}
+
+BackwardTrace::BackwardTrace(std::function<void(const NodeRun&)> sink)
+    : saved_(std::exchange(trace, std::move(sink))) {}
+
+BackwardTrace::~BackwardTrace() { trace = std::move(saved_); }
+
+}  // namespace lacuna

@@ -1,0 +1,45 @@
+// The engine: runs the backward pass.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+/// Computes the gradients of a scalar with respect to all leaves it depends on, and adds them to
+/// what the leaves have collected. The graph is freed on the way: it can be run once.
+/// *Errors:* ShapeError unless `loss` has one element; StateError when it depends on no leaf or its
+/// graph has been freed.
+void backward(const Variable& loss);
+/// The same from a given gradient of `output`. *Errors:* also ShapeError when the shapes differ.
+void backward(const Variable& output, const Tensor& grad_output);
+
+/// What the engine tells of a node it has run.
+struct NodeRun {
+  std::string name;
+  std::vector<Shape> input_shapes;
+  Shape output_shape;
+  int64_t saved_bytes = 0;
+  double seconds = 0.0;
+
+  /// "linear     [128, 784], [300, 784], [300] -> [128, 300]   401408 bytes saved   0.412 ms".
+  std::string to_string() const;
+};
+
+/// While it lives, the engine reports every node it runs in this thread: the debug switch.
+class BackwardTrace {
+ public:
+  explicit BackwardTrace(std::function<void(const NodeRun&)> sink);
+  ~BackwardTrace();
+  BackwardTrace(const BackwardTrace&) = delete;
+  BackwardTrace& operator=(const BackwardTrace&) = delete;
+
+ private:
+  std::function<void(const NodeRun&)> saved_;
+};
+
+}  // namespace lacuna

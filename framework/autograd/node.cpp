@@ -1,0 +1,66 @@
+#include "lacuna/framework/autograd/node.h"
+
+#include <atomic>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+
+namespace lacuna {
+namespace {
+
+std::atomic<uint64_t> next_sequence{0};
+
+}  // namespace
+
+Node::Node() : sequence_(next_sequence++) {}
+
+Node::~Node() {
+  // A long chain must not be destroyed by recursion, one stack frame per operation: nodes that die
+  // here hand their inputs to a list that the outermost destructor empties.
+  static thread_local std::vector<Variable>* pending = nullptr;
+  if (pending != nullptr) {
+    for (Variable& input : inputs_) pending->push_back(std::move(input));
+    return;
+  }
+  std::vector<Variable> list = std::move(inputs_);
+  pending = &list;
+  while (!list.empty()) {
+    const Variable last = std::move(list.back());
+    list.pop_back();
+  }
+  pending = nullptr;
+}
+
+int64_t Node::saved_bytes() {
+  int64_t bytes = 0;
+  for (const Tensor* tensor : saved()) bytes += tensor->bytes();
+  return bytes;
+}
+
+void Node::release() {
+  for (Tensor* tensor : saved()) *tensor = Tensor();
+  inputs_.clear();
+  released_ = true;
+}
+
+void add_gradient(Tensor& sum, const Tensor& gradient) {
+  if (!sum.defined()) {
+    sum = gradient;
+    return;
+  }
+  if (sum.shape() != gradient.shape()) {
+    throw ShapeError("two gradients of one value have shapes " + sum.shape().to_string() + " and " +
+                     gradient.shape().to_string());
+  }
+  const Tensor other = gradient.to(sum.order());
+  if (!sum.unique()) sum = sum.clone();
+  const std::span<float> into = sum.mutable_storage();
+  const std::span<const float> from = other.storage();
+  parallel_for(static_cast<int64_t>(into.size()), 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      into[static_cast<size_t>(i)] += from[static_cast<size_t>(i)];
+    }
+  });
+}
+
+}  // namespace lacuna

@@ -1,0 +1,70 @@
+// Node: one differentiable operation that was run, with what its backward rule needs.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+/// One operation of the graph. A subclass holds the tensors it saved as members, and its backward
+/// rule. Nodes are made by `record` and run by the engine (engine.h).
+class Node {
+ public:
+  Node();
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// The op's name, as in "linear".
+  virtual std::string_view name() const = 0;
+  /// Gradients of the inputs from the gradient of the output: one per input, in their shapes,
+  /// undefined where `needs` is false or where the node has delivered it itself (to a weight).
+  virtual std::vector<Tensor> backward(const Tensor& grad_output) = 0;
+  /// The tensors saved for backward: freed by the engine once the node has run.
+  virtual std::vector<Tensor*> saved() { return {}; }
+
+  const std::vector<Variable>& inputs() const { return inputs_; }
+  /// Shape of the output.
+  const Shape& output_shape() const { return output_shape_; }
+  /// Place in the order of creation: an input's creator always has a smaller one.
+  uint64_t sequence() const { return sequence_; }
+  bool needs(size_t input) const { return inputs_[input].requires_grad(); }
+  int64_t saved_bytes();
+
+  /// Frees saved tensors and inputs; a second backward through the node is then an error.
+  void release();
+  bool released() const { return released_; }
+
+ private:
+  template <class Op, class... Saved>
+  friend Variable record(Tensor value, std::vector<Variable> inputs, Saved&&... saved);
+
+  std::vector<Variable> inputs_;
+  Shape output_shape_;
+  uint64_t sequence_;
+  bool released_ = false;
+};
+
+/// The output variable of an operation. When some input requires a gradient and recording is on, a
+/// node `Op{saved...}` is made for it; otherwise the value is a constant and nothing is saved.
+template <class Op, class... Saved>
+Variable record(Tensor value, std::vector<Variable> inputs, Saved&&... saved) {
+  bool needed = false;
+  for (const Variable& input : inputs) needed |= input.requires_grad();
+  if (!needed || !grad_enabled()) return Variable(std::move(value));
+  auto node = std::make_shared<Op>(std::forward<Saved>(saved)...);
+  static_cast<Node&>(*node).output_shape_ = value.shape();
+  static_cast<Node&>(*node).inputs_ = std::move(inputs);
+  return Variable::output(std::move(value), std::move(node));
+}
+
+/// sum += gradient; takes a share of the gradient when there is no sum yet.
+void add_gradient(Tensor& sum, const Tensor& gradient);
+
+}  // namespace lacuna

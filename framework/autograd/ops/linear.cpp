@@ -1,0 +1,58 @@
+#include "lacuna/framework/autograd/ops/linear.h"
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/reduce.h"
+
+namespace lacuna {
+namespace {
+
+// The weight is no input of the node: it receives dYᵀX itself, in its own layout. It is there as
+// the variable `anchor`, which makes the node be recorded when only the weight wants a gradient.
+struct LinearNode final : Node {
+  LinearNode(Tensor x_, WeightReference weight_) : x(std::move(x_)), weight(std::move(weight_)) {}
+
+  std::string_view name() const override { return "linear"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., out]
+    const Layout& layout = weight.pattern->layout();
+    std::vector<Tensor> gradients(3);
+    if (needs(0)) {  // dX = dY W                                [..., in]
+      gradients[0] = layout.input_gradient(*weight.pattern, weight.values.storage(), dy);
+    }
+    if (needs(1)) gradients[1] = sum_rows(dy);                           // db = Σ dY     [out]
+    if (weight.sink != nullptr) weight.sink->accumulate_product(dy, x);  // dW = dYᵀ X  [out, in]
+    return gradients;
+  }
+
+  Tensor x;
+  WeightReference weight;
+};
+
+}  // namespace
+
+Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias) {
+  const Shape& shape = weight.pattern->shape();
+  if (shape.rank() != 2 || x.shape().rank() < 1 || x.shape().features() != shape[1]) {
+    throw ShapeError("linear '" + weight.name + "': a weight of shape " + shape.to_string() +
+                     " needs inputs [..., " + std::to_string(shape[shape.rank() - 1]) +
+                     "], found " + x.shape().to_string());
+  }
+  if (bias.defined() && bias.shape() != Shape{shape[0]}) {
+    throw ShapeError("linear '" + weight.name + "': a weight of shape " + shape.to_string() +
+                     " needs a bias [" + std::to_string(shape[0]) + "], found " +
+                     bias.shape().to_string());
+  }
+  Tensor y = weight.pattern->layout().forward(*weight.pattern, weight.values.storage(), x.value(),
+                                              bias.defined() ? bias.value() : Tensor());
+  const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
+  return record<LinearNode>(std::move(y), {x, bias, anchor}, x.value(), weight);
+}
+
+Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias) {
+  return linear(x, WeightReference{weight->name(), weight->pattern(), weight->values(), weight},
+                bias);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,85 @@
+#include "lacuna/framework/autograd/variable.h"
+
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+struct Variable::State {
+  Tensor value;
+  std::shared_ptr<Node> creator;
+  std::shared_ptr<GradientSink> sink;
+  bool is_leaf = false;
+  Tensor gradient;
+};
+
+namespace {
+
+thread_local bool recording = true;
+
+}  // namespace
+
+bool grad_enabled() { return recording; }
+NoGrad::NoGrad() : saved_(std::exchange(recording, false)) {}
+NoGrad::~NoGrad() { recording = saved_; }
+
+Variable::Variable(Tensor value) : state_(std::make_shared<State>()) {
+  state_->value = std::move(value);
+}
+
+Variable Variable::leaf(Tensor value) {
+  Variable variable(std::move(value));
+  variable.state_->is_leaf = true;
+  return variable;
+}
+
+Variable Variable::of(const ParameterPtr& parameter) {
+  if (parameter->values().shape() != parameter->shape()) {
+    throw StateError("parameter '" + parameter->name() + "' is stored in layout '" +
+                     std::string(parameter->pattern()->layout().name()) +
+                     "', which only a linear layer can use as its weight");
+  }
+  Variable variable = leaf(parameter->values());
+  variable.state_->sink = parameter;
+  return variable;
+}
+
+Variable Variable::output(Tensor value, std::shared_ptr<Node> creator) {
+  Variable variable(std::move(value));
+  variable.state_->creator = std::move(creator);
+  return variable;
+}
+
+const Tensor& Variable::value() const {
+  if (!defined()) throw StateError("the value of an undefined variable was asked for");
+  return state_->value;
+}
+
+bool Variable::is_leaf() const { return defined() && state_->is_leaf; }
+
+const Tensor& Variable::gradient() const {
+  if (!is_leaf()) throw StateError("only a leaf collects a gradient");
+  return state_->gradient;
+}
+
+void Variable::zero_gradient() {
+  if (!is_leaf()) throw StateError("only a leaf collects a gradient");
+  state_->gradient = Tensor();
+}
+
+void Variable::accumulate_gradient(const Tensor& gradient) const {
+  if (state_->sink != nullptr) {
+    state_->sink->accumulate(gradient);
+  } else {
+    add_gradient(state_->gradient, gradient);
+  }
+}
+
+const std::shared_ptr<Node>& Variable::creator() const {
+  static const std::shared_ptr<Node> none;
+  return defined() ? state_->creator : none;
+}
+
+}  // namespace lacuna

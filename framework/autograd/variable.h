@@ -1,0 +1,64 @@
+// Variable: a tensor that remembers which operation made it, so that backward can find its way.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+class Node;
+
+/// A value in the computation. Copies are handles to the same value and gradient.
+class Variable {
+ public:
+  /// Undefined: stands for an argument that is not given (a linear layer without bias).
+  Variable() = default;
+  /// A constant: no gradient is computed for it.
+  Variable(Tensor value);  // NOLINT: a tensor is usable wherever a variable is
+  /// A leaf whose gradient is kept in `gradient()`, adding up over several backward calls.
+  static Variable leaf(Tensor value);
+  /// A leaf whose gradient goes to the parameter. The value is the parameter's, in its logical
+  /// shape. *Errors:* StateError when the parameter's layout does not store every position.
+  static Variable of(const ParameterPtr& parameter);
+  /// The output of an operation.
+  static Variable output(Tensor value, std::shared_ptr<Node> creator);
+
+  bool defined() const { return state_ != nullptr; }
+  const Tensor& value() const;
+  const Shape& shape() const { return value().shape(); }
+  bool requires_grad() const { return defined() && (creator() || is_leaf()); }
+  /// A leaf that collects a gradient.
+  bool is_leaf() const;
+
+  /// The gradient that a `leaf` has collected; undefined before the first backward.
+  const Tensor& gradient() const;
+  void zero_gradient();
+  /// Adds to what the leaf (or its parameter) has collected. Called by the engine.
+  void accumulate_gradient(const Tensor& gradient) const;
+
+  /// The node that made it; null for constants and leaves.
+  const std::shared_ptr<Node>& creator() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Whether operations record nodes in this thread.
+bool grad_enabled();
+
+/// While it lives, operations in this thread record nothing: for evaluation.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool saved_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,17 @@
+// The instruction set that the kernels run on: chosen at run time, seen and capped by the user.
+#pragma once
+
+#include <string>
+
+namespace lacuna {
+
+/// "avx512", "avx2", "sse4", "baseline", "neon", or "reference" (plain C++, for checking the rest).
+/// The best that the processor has, unless the environment variable LACUNA_INSTRUCTION_SET caps it
+/// to one of these names. Read once, at the first use of a kernel; oneDNN is held to the same cap.
+/// *Errors:* ConfigError when the variable holds another name.
+const std::string& active_instruction_set();
+
+/// Whether kernels must run their scalar reference.
+bool use_reference_kernels();
+
+}  // namespace lacuna

@@ -1,0 +1,15 @@
+// Applying bit masks to arrays.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lacuna/framework/core/bit_mask.h"
+
+namespace lacuna {
+
+/// values[i] = mask[i] ? values[i] : 0, a selection: NaN and Inf at unset bits do not leak.
+/// *Requires* values.size() == mask.size(). *Cost:* one read and write of the array.
+void select_by_mask(const BitMask& mask, std::span<float> values);
+
+}  // namespace lacuna

@@ -1,0 +1,31 @@
+// Where gradients go: parameters implement it, and so do sparsifiers that derive their weight.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/pattern.h"
+
+namespace lacuna {
+
+/// Receives the gradient of one array during backward. Several calls add up.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  /// Adds a gradient in the array's logical shape.
+  virtual void accumulate(const Tensor& gradient) = 0;
+  /// Adds dYᵀ X, the gradient of a linear layer's weight. *Shapes:* dy [..., out], x [..., in].
+  /// How much of the product is computed is the receiver's business.
+  virtual void accumulate_product(const Tensor& dy, const Tensor& x) = 0;
+};
+
+/// What the linear op needs of a weight: a parameter supplies one, and so does whatever derives its
+/// weight at every forward. Valid until the weight changes.
+struct WeightReference {
+  std::string name;                    ///< for messages
+  PatternPtr pattern;                  ///< of shape [out, in]
+  Tensor values;                       ///< aligned to the pattern
+  std::shared_ptr<GradientSink> sink;  ///< null when no gradient is wanted
+};
+
+}  // namespace lacuna

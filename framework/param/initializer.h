@@ -1,0 +1,31 @@
+// Initializer: a parameter's first values as a pure function of (seed, parameter name, position).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lacuna/framework/core/random.h"
+
+namespace lacuna {
+
+/// A distribution to draw first values from. Value i depends on nothing but the generator's key and
+/// i, so a compressed parameter draws only the values it stores.
+struct Initializer {
+  enum class Kind { Constant, Uniform, Normal };
+
+  Kind kind = Kind::Constant;
+  double center = 0.0;  ///< the constant, or the mean
+  double spread = 0.0;  ///< half the width of Uniform, the standard deviation of Normal
+
+  static Initializer constant(double value) { return {Kind::Constant, value, 0.0}; }
+  static Initializer uniform(double bound) { return {Kind::Uniform, 0.0, bound}; }
+  static Initializer normal(double standard_deviation) {
+    return {Kind::Normal, 0.0, standard_deviation};
+  }
+
+  float value(const CounterRng& rng, int64_t index) const;
+  /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
+  void fill(const CounterRng& rng, std::span<float> values) const;
+};
+
+}  // namespace lacuna

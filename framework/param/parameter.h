@@ -1,0 +1,99 @@
+// Parameter: a trained array with its gradient and optimizer states, all aligned to one Pattern.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/param/gradient_sink.h"
+#include "lacuna/framework/param/initializer.h"
+
+namespace lacuna {
+
+class Parameter;
+using ParameterPtr = std::shared_ptr<Parameter>;
+
+/// Where an optimizer's state for one parameter lives. A dense slot keeps every position whatever
+/// the pattern (a state that requires it, a shadow weight).
+struct Slot {
+  Tensor values;
+  bool requires_dense = false;
+};
+
+/// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
+/// dense and masked patterns they have the logical shape. `set_pattern` is the only way a pattern
+/// changes, and moves them all.
+class Parameter final : public GradientSink {
+ public:
+  /// A dense parameter whose values are drawn when they are first needed, by then under its full
+  /// name (the name is part of the generator's key).
+  Parameter(const Shape& shape, const Initializer& initializer);
+
+  /// Keeps the parameter dense: sparsity algorithms pass it over.
+  bool requires_dense = false;
+
+  /// Full dotted name in its model, as in "encoder.fc1.weight".
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  const Shape& shape() const { return pattern_->shape(); }
+  int64_t numel() const { return shape().numel(); }
+
+  /// Forgets the values: they are drawn anew with this seed when next needed.
+  void initialize(uint64_t seed);
+
+  /// The values, aligned to the pattern. The non-const form counts as a change of the values.
+  const Tensor& values() const;
+  Tensor& mutable_values();
+  /// The values in the logical shape. *Cost:* O(numel): for saving and looking, not for training.
+  Tensor to_dense() const;
+  /// Takes the values at the pattern's positions from an array of the logical shape.
+  /// *Errors:* ShapeError.
+  void assign(const Tensor& dense);
+
+  const PatternPtr& pattern() const { return pattern_; }
+  /// Moves values, gradient and slots to a new pattern of the same shape. A position in both keeps
+  /// what it has; one that is only in the new pattern starts at zero. *Errors:* ShapeError.
+  /// *Cost:* O(stored) for each array.
+  void set_pattern(PatternPtr pattern);
+  /// Makes whatever is stored outside the pattern zero again.
+  void prune();
+  /// The mask as 0 and 1 in the logical shape (all 1 when dense).
+  ByteArray mask() const;
+
+  bool has_gradient() const { return has_gradient_; }
+  /// *Errors:* StateError without a gradient.
+  const Tensor& gradient() const;
+  Tensor& mutable_gradient();
+  /// Drops the gradient; its memory is kept for the next one.
+  void zero_gradient() { has_gradient_ = false; }
+  void accumulate(const Tensor& gradient) override;
+  void accumulate_product(const Tensor& dy, const Tensor& x) override;
+
+  /// An optimizer's state, made of zeros when it is first asked for.
+  Tensor& slot(const std::string& name);
+  Slot& dense_slot(const std::string& name);
+  const std::map<std::string, Slot>& slots() const { return slots_; }
+  std::map<std::string, Slot>& slots() { return slots_; }
+
+  /// Bytes of values, gradient, slots and index together.
+  int64_t bytes() const;
+
+ private:
+  Shape stored_shape() const;
+  Tensor& gradient_buffer();
+  void materialize() const;
+
+  std::string name_;
+  PatternPtr pattern_;
+  Initializer initializer_;
+  uint64_t seed_ = 0;
+  mutable Tensor values_;  // drawn on first use
+  Tensor gradient_;
+  bool has_gradient_ = false;
+  std::map<std::string, Slot> slots_;
+};
+
+}  // namespace lacuna
