@@ -17,6 +17,20 @@ namespace {
 
 std::atomic<int> requested_threads{0};
 
+// While it lives, libraries that use OpenMP (oneDNN) run on the calling thread alone, and denormals
+// are flushed: the conditions inside every block.
+class BlockScope {
+ public:
+  BlockScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~BlockScope() { omp_set_num_threads(saved_); }
+  BlockScope(const BlockScope&) = delete;
+  BlockScope& operator=(const BlockScope&) = delete;
+
+ private:
+  int saved_;
+  FlushDenormals flush_;
+};
+
 }  // namespace
 
 int num_threads() {
@@ -54,7 +68,7 @@ namespace internal {
 void run_blocks(int64_t blocks, BlockFunction function, void* context) {
   const int threads = static_cast<int>(blocks < num_threads() ? blocks : num_threads());
   if (threads <= 1 || omp_in_parallel()) {
-    const FlushDenormals flush;
+    const BlockScope scope;
     for (int64_t block = 0; block < blocks; ++block) function(context, block);
     return;
   }
@@ -62,7 +76,7 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
   std::exception_ptr error;
 #pragma omp parallel num_threads(threads)
   {
-    const FlushDenormals flush;
+    const BlockScope scope;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t block = 0; block < blocks; ++block) {
       if (failed.load(std::memory_order_relaxed)) continue;

@@ -32,7 +32,8 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context);
 
 /// Calls `body(block)` once for each block in [0, blocks), on several threads where there are some.
 /// Which thread runs which block is unspecified. The first exception thrown by a body is rethrown
-/// here, after all have ended; nested calls run in the calling thread. *Cost:* no allocation.
+/// here, after all have ended. Nested calls, and OpenMP libraries called by a body, run in the
+/// calling thread. *Cost:* no allocation.
 template <class Body>
 void parallel_blocks(int64_t blocks, Body&& body) {
   using Plain = std::remove_reference_t<Body>;

@@ -1,0 +1,89 @@
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#include <hwy/targets.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+
+#if LACUNA_HAVE_DNNL
+#include <dnnl.h>
+#endif
+
+namespace lacuna {
+namespace {
+
+struct Level {
+  std::string name;
+  int64_t targets;  // Highway's targets that belong to this level
+};
+
+// Best first; a cap disables everything above it.
+const std::vector<Level>& levels() {
+  static const std::vector<Level> all = {
+#if HWY_ARCH_X86
+    {"avx512", HWY_AVX3_DL | HWY_AVX3},
+    {"avx2", HWY_AVX2},
+    {"sse4", HWY_SSE4 | HWY_SSSE3},
+#elif HWY_ARCH_ARM
+    {"neon", HWY_NEON},
+#endif
+    {"baseline", 0},
+    {"reference", 0},
+  };
+  return all;
+}
+
+void cap_dense_provider(const std::string& level) {
+#if LACUNA_HAVE_DNNL && HWY_ARCH_X86
+  if (level == "avx2") {
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+  } else if (level != "avx512") {
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
+  }
+#else
+  (void)level;
+#endif
+}
+
+std::string choose() {
+  const char* requested = std::getenv("LACUNA_INSTRUCTION_SET");
+  const std::string cap = requested == nullptr ? "" : requested;
+  std::vector<std::string> names;
+  for (const Level& level : levels()) names.push_back(level.name);
+  bool below_cap = cap.empty();
+  int64_t disabled = 0;
+  std::string chosen;
+  for (const Level& level : levels()) {
+    below_cap |= level.name == cap;
+    if (!below_cap) {
+      disabled |= level.targets;
+    } else if (chosen.empty() &&
+               (level.targets == 0 || (hwy::SupportedTargets() & level.targets))) {
+      chosen = level.name;
+    }
+  }
+  if (!below_cap) {
+    throw ConfigError("LACUNA_INSTRUCTION_SET: unknown instruction set '" + cap + "'; " +
+                      suggest_name(cap, names));
+  }
+  hwy::DisableTargets(disabled);
+  cap_dense_provider(chosen);
+  return chosen;
+}
+
+}  // namespace
+
+const std::string& active_instruction_set() {
+  static const std::string chosen = choose();
+  return chosen;
+}
+
+bool use_reference_kernels() {
+  static const bool reference = active_instruction_set() == "reference";
+  return reference;
+}
+
+}  // namespace lacuna
