@@ -24,7 +24,8 @@ struct Config::Node {
 
 namespace {
 
-std::string shortest(double value) {
+template <class Float>
+std::string shortest(Float value) {
   if (std::isnan(value)) return ".nan";
   if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
   char text[32];
@@ -38,7 +39,10 @@ std::optional<double> parse_number(std::string_view text) {
   if (text == ".nan" || text == ".NaN") return std::numeric_limits<double>::quiet_NaN();
   if (text == ".inf" || text == "+.inf") return std::numeric_limits<double>::infinity();
   if (text == "-.inf") return -std::numeric_limits<double>::infinity();
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
   if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
     return std::nullopt;
   }
@@ -124,6 +128,8 @@ Config Config::plain(std::string text) {
 Config::Config(bool value) : Config(plain(value ? "true" : "false")) {}
 Config::Config(int value) : Config(plain(std::to_string(value))) {}
 Config::Config(int64_t value) : Config(plain(std::to_string(value))) {}
+Config::Config(uint64_t value) : Config(plain(std::to_string(value))) {}
+Config::Config(float value) : Config(plain(shortest(value))) {}
 Config::Config(double value) : Config(plain(shortest(value))) {}
 Config::Config(const char* value) : Config(std::string(value)) {}
 Config::Config(std::string value) : Config() {
@@ -241,7 +247,8 @@ void Config::require_all_read() const {
   for (const auto& [key, child] : node_->children) {
     if (!child.node_->read) {
       const std::vector<std::string> known(node_->asked.begin(), node_->asked.end());
-      child.error("unknown key '" + key + "'; " + suggest_name(key, known));
+      child.error("unknown key '" + key + "'" +
+                  (known.empty() ? "" : "; " + suggest_name(key, known)));
     }
     child.require_all_read();
   }
@@ -342,9 +349,11 @@ Config Config::clone() const {
 bool operator==(const Config& a, const Config& b) {
   if (a.kind() != b.kind()) return false;
   if (a.is_scalar()) {
-    const auto x = parse_number(a.node_->text), y = parse_number(b.node_->text);
-    if (a.is_number() && b.is_number() && x && y) return *x == *y;
-    return a.node_->text == b.node_->text;
+    // Texts that are neither numbers nor truth values are equal whether or not they are quoted.
+    if (a.is_number() != b.is_number() || a.is_bool() != b.is_bool()) return false;
+    if (a.is_bool()) return parse_bool(a.node_->text) == parse_bool(b.node_->text);
+    if (a.node_->text == b.node_->text) return true;
+    return a.is_number() && parse_number(a.node_->text) == parse_number(b.node_->text);
   }
   if (a.node_->children.size() != b.node_->children.size()) return false;
   return std::ranges::all_of(a.node_->children, [&](const Config::Entry& entry) {
@@ -426,8 +435,9 @@ std::string scalar_json(const Config& config) {
   if (config.is_number()) {
     const double value = *parse_number(text);
     if (!std::isfinite(value)) return "null";
-    if (parse_integer<int64_t>(text) && text.find_first_of(".eE+") == std::string::npos) {
-      return std::to_string(*parse_integer<int64_t>(text));
+    if (text.find_first_of(".eE+") == std::string::npos) {
+      if (const auto integer = parse_integer<int64_t>(text)) return std::to_string(*integer);
+      if (const auto integer = parse_integer<uint64_t>(text)) return std::to_string(*integer);
     }
     return shortest(value);
   }
@@ -470,8 +480,9 @@ void write_json(const Config& config, int depth, std::string& out) {
   }
 }
 
-std::string scalar_yaml(const std::string& text, bool quoted) {
-  return quoted && !safe_plain(text) ? quote(text) : text;
+// `is_text`: what reads as a number or a truth value is neither.
+std::string scalar_yaml(const std::string& text, bool is_text) {
+  return is_text && !safe_plain(text) ? quote(text) : text;
 }
 
 }  // namespace
@@ -490,7 +501,7 @@ std::string Config::to_json_indented() const {
 
 std::string Config::to_yaml() const {
   if (is_null()) return "null\n";
-  if (is_scalar()) return scalar_yaml(node_->text, node_->quoted) + "\n";
+  if (is_scalar()) return scalar_yaml(node_->text, !is_number() && !is_bool()) + "\n";
   if (node_->children.empty()) return is_list() ? "[]\n" : "{}\n";
   std::string out;
   for (const auto& [key, child] : node_->children) {
