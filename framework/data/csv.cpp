@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/byte_reader.h"
+#include "lacuna/framework/data/csv_records.h"
 
 namespace lacuna {
 namespace {
@@ -31,120 +33,24 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-// A field as it stands in the file, without its quotes; its position counts from 1, in bytes.
-struct Field {
-  std::string_view text;
-  int64_t line = 0;
-  int64_t column = 0;
-};
-
-// Cuts the text of a file into records of fields.
-class Records {
- public:
-  Records(std::string path, std::string_view text, char delimiter)
-      : path_(std::move(path)), text_(text), delimiter_(delimiter) {
-    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
-  }
-
-  // The fields of the next record, or false at the end of the text.
-  bool next(std::vector<Field>& fields) {
-    if (text_.find_first_not_of("\r\n", at_) == std::string_view::npos) return false;
-    fields.clear();
-    do {
-      fields.push_back(field());
-    } while (skip_delimiter());
-    return true;
-  }
-
-  [[noreturn]] void fail(const Field& field, const std::string& what) const {
-    throw DataError(path_ + ":" + std::to_string(field.line) + ":" +
-                    std::to_string(field.column) + ": " + what);
-  }
-
- private:
-  Field field() {
-    Field field{{}, line_, static_cast<int64_t>(at_ - line_begin_) + 1};
-    if (at_ < text_.size() && text_[at_] == '"') {
-      field.text = quoted(field);
-    } else {
-      const size_t begin = at_;
-      while (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n') ++at_;
-      field.text = text_.substr(begin, at_ - begin);
-      const bool ends_line = at_ == text_.size() || text_[at_] == '\n';
-      if (ends_line && field.text.ends_with('\r')) field.text.remove_suffix(1);
-    }
-    return field;
-  }
-
-  // The text up to the closing quote, which must be followed by a delimiter or the line's end.
-  std::string_view quoted(const Field& field) {
-    const size_t begin = ++at_;
-    while (true) {
-      if (at_ == text_.size()) fail(field, "a quote is opened here and never closed");
-      if (text_[at_] == '\n') {
-        ++line_;
-        line_begin_ = at_ + 1;
-      }
-      if (text_[at_] != '"') {
-        ++at_;
-      } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
-        at_ += 2;
-      } else {
-        break;
-      }
-    }
-    const std::string_view inside = text_.substr(begin, at_ - begin);
-    ++at_;
-    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-    if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n') {
-      fail(field, "expected a delimiter or the end of the line after the closing quote");
-    }
-    return inside;
-  }
-
-  // Steps over the delimiter (true) or the end of the line or text (false).
-  bool skip_delimiter() {
-    if (at_ == text_.size()) return false;
-    if (text_[at_++] == delimiter_) return true;
-    ++line_;
-    line_begin_ = at_;
-    return false;
-  }
-
-  std::string path_;
-  std::string_view text_;
-  char delimiter_;
-  size_t at_ = 0, line_begin_ = 0;
-  int64_t line_ = 1;
-};
-
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// What stands between quotes, with each doubled quote made single.
-std::string unescaped(std::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    plain += text[i];
-    if (text[i] == '"') ++i;
-  }
-  return plain;
-}
-
 // Reads the fields of one table into its examples.
 class TableBuilder {
  public:
-  TableBuilder(Records& records, const CsvOptions& options) : records_(records), options_(options) {}
+  TableBuilder(CsvRecords& records, const CsvOptions& options)
+      : records_(records), options_(options) {}
 
   void set_columns(std::vector<std::string> columns, int64_t label) {
     table_.columns = std::move(columns);
     label_ = label;
   }
 
-  void add(const std::vector<Field>& fields) {
+  void add(const std::vector<CsvField>& fields) {
     if (fields.size() != table_.columns.size()) {
       records_.fail(fields.front(), "expected " + std::to_string(table_.columns.size()) +
                                         " fields, found " + std::to_string(fields.size()));
@@ -176,37 +82,43 @@ class TableBuilder {
   }
 
  private:
-  double number(const Field& field, size_t column) const {
-    const std::string_view text = trimmed(field.text);
-    std::string_view digits = text;
+  // The whole field as a number, or nothing; infinite where it is beyond float32.
+  static std::optional<double> parse(const CsvField& field) {
+    std::string_view digits = trimmed(field.text);
     if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
     double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool is_whole = end == digits.data() + digits.size() && !digits.empty();
-    if (is_whole && (error == std::errc::result_out_of_range ||
-                     (std::isfinite(value) && !std::isfinite(static_cast<float>(value))))) {
-      fail(field, column, "a number that float32 can hold");
-    }
-    if (!is_whole || error != std::errc()) fail(field, column, "a number");
-    if (!std::isfinite(value)) fail(field, column, "a finite number");
-    return value;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, value);
+    if (digits.empty() || stop != end || error == std::errc::invalid_argument) return std::nullopt;
+    if (error == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
+    return std::abs(value) > std::numeric_limits<float>::max()
+               ? std::numeric_limits<double>::infinity()
+               : value;
   }
 
-  int64_t label(const Field& field, size_t column) const {
-    const double value = number(field, column);
+  double number(const CsvField& field, size_t column) const {
+    const std::optional<double> value = parse(field);
+    if (!value) fail(field, column, "a number");
+    if (!std::isfinite(*value)) fail(field, column, "a finite number that float32 can hold");
+    return *value;
+  }
+
+  int64_t label(const CsvField& field, size_t column) const {
+    const std::optional<double> value = parse(field);
     const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
-    if (value != std::floor(value) || value < 0 || value >= static_cast<double>(bound)) {
+    if (!value || *value != std::floor(*value) || *value < 0 ||
+        *value >= static_cast<double>(bound)) {
       fail(field, column, "a label, which is an integer from 0 to " + std::to_string(bound - 1));
     }
-    return static_cast<int64_t>(value);
+    return static_cast<int64_t>(*value);
   }
 
-  [[noreturn]] void fail(const Field& field, size_t column, const std::string& expected) const {
+  [[noreturn]] void fail(const CsvField& field, size_t column, const std::string& expected) const {
     records_.fail(field, "field '" + table_.columns[column] + "': expected " + expected +
                              ", found '" + std::string(field.text.substr(0, 40)) + "'");
   }
 
-  Records& records_;
+  CsvRecords& records_;
   const CsvOptions& options_;
   CsvTable table_;
   std::vector<float> inputs_;
@@ -237,13 +149,13 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
 
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   const std::string text = read_text(path);
-  Records records(path.string(), text, options.delimiter);
-  std::vector<Field> fields;
+  CsvRecords records(path.string(), text, options.delimiter);
+  std::vector<CsvField> fields;
   bool has_record = records.next(fields);
   if (!has_record) throw DataError(path.string() + ": the file is empty");
   std::vector<std::string> columns;
-  for (const Field& field : fields) {
-    columns.push_back(options.header == CsvHeader::Present ? unescaped(trimmed(field.text))
+  for (const CsvField& field : fields) {
+    columns.push_back(options.header == CsvHeader::Present ? unescape_csv(trimmed(field.text))
                                                            : std::to_string(columns.size()));
   }
   if (options.header == CsvHeader::Present) has_record = records.next(fields);

@@ -38,9 +38,9 @@ struct CsvTable {
 /// and a UTF-8 byte order mark are skipped; a name that ends in .gz is unpacked). Numbers are read
 /// in the C locale, spaces around them are skipped.
 /// *Errors:* DataError "file:line:column: field 'name': …" on a field that is not a finite number
-/// or not a valid label, a line with another number of fields, a quote that is not closed; DataError
-/// with the file when it cannot be read, has no examples, no input column, or not the label column
-/// (with the nearest name).
+/// or not a valid label, a line with another number of fields, a quote that is not closed;
+/// DataError with the file when it cannot be read, has no examples, no input column, or not the
+/// label column (with the nearest name).
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 
 /// Keys of `data` (besides those of load_data):
@@ -51,8 +51,8 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 /// - `label_column`: name, or index from 0 (negative: from the end). Default −1, the last column.
 /// - `task`, `num_classes`: see read_task.
 ///
-/// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test file
-/// are not those of the training file; ConfigError on values out of range.
+/// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test
+/// file are not those of the training file; ConfigError on values out of range.
 DataSplits load_csv(const Config& data, uint64_t seed);
 
 }  // namespace lacuna

@@ -52,8 +52,8 @@ void validate(const Examples& examples) {
   }
   const bool is_classification = examples.num_classes > 0;
   const int64_t size = examples.size();
-  const auto found = static_cast<int64_t>(is_classification ? examples.labels.size()
-                                                            : examples.targets.size());
+  const auto found =
+      static_cast<int64_t>(is_classification ? examples.labels.size() : examples.targets.size());
   const int64_t expected = is_classification ? size : size * examples.num_outputs;
   if (found != expected) {
     throw DataError(std::to_string(size) + " inputs need " + std::to_string(expected) +
@@ -75,12 +75,11 @@ void validate(const Normalization& normalization, const Examples& examples) {
     const auto count = static_cast<int64_t>(values.size());
     const bool fits = count == 1 || (count == features && !examples.has_byte_inputs());
     if (!fits) {
-      throw DataError(std::string("the normalization's ") + name + " has " +
-                      std::to_string(count) + " values; expected one" +
+      throw DataError(std::string("the normalization's ") + name + " has " + std::to_string(count) +
+                      " values; expected one" +
                       (examples.has_byte_inputs()
                            ? " (images have one for all pixels)"
-                           : ", or one for each of the " + std::to_string(features) +
-                                 " features"));
+                           : ", or one for each of the " + std::to_string(features) + " features"));
     }
     for (const double value : values) {
       if (!std::isfinite(value)) {
@@ -110,9 +109,8 @@ class Subset final : public Dataset {
   Batch gather(std::span<const int64_t> indices) const override {
     require_inside(indices, size());
     std::vector<int64_t> mapped(indices.size());
-    std::ranges::transform(indices, mapped.begin(), [&](int64_t index) {
-      return indices_[static_cast<size_t>(index)];
-    });
+    std::ranges::transform(indices, mapped.begin(),
+                           [&](int64_t index) { return indices_[static_cast<size_t>(index)]; });
     return dataset_->gather(mapped);
   }
 
@@ -200,8 +198,7 @@ void ArrayDataset::gather_floats(std::span<const int64_t> indices, float* out) c
 }
 
 std::shared_ptr<const ArrayDataset> ArrayDataset::normalized(Normalization normalization) const {
-  return std::shared_ptr<const ArrayDataset>(
-      new ArrayDataset(examples_, std::move(normalization)));
+  return std::shared_ptr<const ArrayDataset>(new ArrayDataset(examples_, std::move(normalization)));
 }
 
 Normalization ArrayDataset::standard_normalization(std::span<const int64_t> indices) const {

@@ -1,5 +1,5 @@
-// Datasets: examples in memory that hand out normalized batches. Where the examples come from is the
-// business of mnist.h, csv.h, hdf5_dataset.h and glyphs.h; load_data.h chooses between them.
+// Datasets: examples in memory that hand out normalized batches. Where the examples come from is
+// the business of mnist.h, csv.h, hdf5_dataset.h and glyphs.h; load_data.h chooses between them.
 #pragma once
 
 #include <array>
@@ -107,8 +107,8 @@ class ArrayDataset final : public Dataset {
   std::shared_ptr<const Examples> examples_;
   Normalization normalization_;
   int64_t size_ = 0;
-  std::array<float, 256> byte_values_{};      // byte inputs: the normalized value of each byte
-  std::vector<float> means_, inverse_stds_;   // float inputs: one per feature
+  std::array<float, 256> byte_values_{};     // byte inputs: the normalized value of each byte
+  std::vector<float> means_, inverse_stds_;  // float inputs: one per feature
 };
 
 /// The examples of `dataset` at `indices`, in that order.

@@ -30,8 +30,8 @@ int64_t held_out_count(const Config& data, int64_t size) {
     node.fail("a count (0, 1, 2, …) or a fraction between 0 and 1");
   }
   if (wanted == 0) return 0;
-  const double count = wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size)))
-                                  : wanted;
+  const double count =
+      wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size))) : wanted;
   if (count >= static_cast<double>(size)) {
     node.error("holds out " + node.text() + " of " + std::to_string(size) +
                " training examples; at least one must be left to train on");
@@ -96,8 +96,9 @@ void normalize(const Config& data, DataSplits& splits, std::span<const int64_t> 
   const auto train = std::dynamic_pointer_cast<const ArrayDataset>(splits.train);
   if (train == nullptr) {
     if (data.has("normalize")) {
-      data.get("normalize").error("data of the type '" + data.required<std::string>("type") +
-                                  "' sets its own normalization; leave this key out");
+      data.get("normalize")
+          .error("data of the type '" + data.required<std::string>("type") +
+                 "' sets its own normalization; leave this key out");
     }
     return;
   }
@@ -133,8 +134,9 @@ TaskKeys read_task(const Config& data) {
   if (name != "classification") data.get("task").fail("classification or regression");
   const auto num_classes = data.get<int64_t>("num_classes", 0);
   if (num_classes < 0 || num_classes == 1 || num_classes > kMaxClasses) {
-    data.get("num_classes").fail("an integer from 2 to " + std::to_string(kMaxClasses) +
-                                 ", or 0 to take it from the training labels");
+    data.get("num_classes")
+        .fail("an integer from 2 to " + std::to_string(kMaxClasses) +
+              ", or 0 to take it from the training labels");
   }
   return {Task::Classification, num_classes};
 }
@@ -149,8 +151,9 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   normalize(data, splits, parts.train);
   if (!parts.validation.empty()) {
     if (splits.validation != nullptr) {
-      data.get("validation").error("data of the type '" + type +
-                                   "' has a validation split of its own; leave this key out");
+      data.get("validation")
+          .error("data of the type '" + type +
+                 "' has a validation split of its own; leave this key out");
     }
     splits.validation = subset(splits.train, std::move(parts.validation));
   }

@@ -205,8 +205,8 @@ void Loader::load_state(const StateDict& state) {
     const auto saved = state.get<int64_t>(name), present = own.get<int64_t>(name);
     if (saved != present) {
       throw CheckpointError(std::string("the saved state of the data loader has ") + name + " " +
-                            std::to_string(saved) + ", this loader has " +
-                            std::to_string(present) + "; a run continues on the same data only");
+                            std::to_string(saved) + ", this loader has " + std::to_string(present) +
+                            "; a run continues on the same data only");
     }
   }
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};

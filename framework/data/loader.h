@@ -73,8 +73,8 @@ class Loader {
   std::unique_ptr<Prefetcher> prefetcher_;  // started by the first next() that wants it
 };
 
-/// Calls `visit` with all examples in order, `batch_size` at a time (the last batch may be smaller):
-/// for evaluation. *Errors:* StateError unless batch_size ≥ 1.
+/// Calls `visit` with all examples in order, `batch_size` at a time (the last batch may be
+/// smaller): for evaluation. *Errors:* StateError unless batch_size ≥ 1.
 void for_each_batch(const Dataset& dataset, int64_t batch_size,
                     const std::function<void(const Batch&)>& visit);
 

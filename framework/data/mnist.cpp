@@ -35,9 +35,9 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std
   IdxImages images = read_idx_images(images_path);
   const std::vector<uint8_t> labels = read_idx_labels(labels_path);
   if (images.count != static_cast<int64_t>(labels.size())) {
-    throw DataError(images_path.string() + " holds " + std::to_string(images.count) +
-                    " images, " + labels_path.string() + " holds " +
-                    std::to_string(labels.size()) + " labels; expected as many of each");
+    throw DataError(images_path.string() + " holds " + std::to_string(images.count) + " images, " +
+                    labels_path.string() + " holds " + std::to_string(labels.size()) +
+                    " labels; expected as many of each");
   }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= num_classes) {
