@@ -101,7 +101,9 @@ std::string quote(std::string_view text) {
 bool safe_plain(std::string_view text) {
   if (is_null_text(text) || parse_number(text) || parse_bool(text)) return false;
   if (text.front() == ' ' || text.back() == ' ') return false;
-  if (std::string_view("-?:,[]{}#&*!|>'\"%@`").find(text.front()) != std::string_view::npos) {
+  // Three dots would end the document, a byte order mark at its beginning would be dropped.
+  if (text.starts_with("...") || text.starts_with("\xEF\xBB\xBF")) return false;
+  if (std::string_view("-?:,[]{}#&*!|<>'\"%@`").find(text.front()) != std::string_view::npos) {
     return false;
   }
   return text.find_first_of(":#\n\r\t\"'{}[],&*") == std::string_view::npos &&
@@ -342,9 +344,11 @@ Config Config::clone() const {
 bool operator==(const Config& a, const Config& b) {
   if (a.kind() != b.kind()) return false;
   if (a.is_scalar()) {
-    const auto x = parse_number(a.node_->text), y = parse_number(b.node_->text);
-    if (a.is_number() && b.is_number() && x && y) return *x == *y;
-    return a.node_->text == b.node_->text;
+    if (a.is_number() != b.is_number() || a.is_bool() != b.is_bool()) return false;
+    if (a.is_bool()) return parse_bool(a.node_->text) == parse_bool(b.node_->text);
+    if (!a.is_number()) return a.node_->text == b.node_->text;
+    const double x = *parse_number(a.node_->text), y = *parse_number(b.node_->text);
+    return x == y || (std::isnan(x) && std::isnan(y));
   }
   if (a.node_->children.size() != b.node_->children.size()) return false;
   return std::ranges::all_of(a.node_->children, [&](const Config::Entry& entry) {
@@ -429,6 +433,10 @@ std::string scalar_json(const Config& config) {
     if (parse_integer<int64_t>(text) && text.find_first_of(".eE+") == std::string::npos) {
       return std::to_string(*parse_integer<int64_t>(text));
     }
+    if (text.find_first_not_of("0123456789") == std::string::npos &&
+        parse_integer<uint64_t>(text)) {
+      return std::to_string(*parse_integer<uint64_t>(text));
+    }
     return shortest(value);
   }
   return quote(text);
@@ -470,9 +478,7 @@ void write_json(const Config& config, int depth, std::string& out) {
   }
 }
 
-std::string scalar_yaml(const std::string& text, bool quoted) {
-  return quoted && !safe_plain(text) ? quote(text) : text;
-}
+std::string text_yaml(const std::string& text) { return safe_plain(text) ? text : quote(text); }
 
 }  // namespace
 
@@ -490,11 +496,12 @@ std::string Config::to_json_indented() const {
 
 std::string Config::to_yaml() const {
   if (is_null()) return "null\n";
-  if (is_scalar()) return scalar_yaml(node_->text, node_->quoted) + "\n";
+  // Text that came unquoted may still need quotes here: a folded one has line breaks in it.
+  if (is_scalar()) return (is_number() || is_bool() ? text() : text_yaml(text())) + "\n";
   if (node_->children.empty()) return is_list() ? "[]\n" : "{}\n";
   std::string out;
   for (const auto& [key, child] : node_->children) {
-    const std::string head = is_list() ? "-" : scalar_yaml(key, true) + ":";
+    const std::string head = is_list() ? "-" : text_yaml(key) + ":";
     const std::string body = child.to_yaml();
     const bool nested = (child.is_map() || child.is_list()) && !child.node_->children.empty();
     if (!nested) {

@@ -13,6 +13,10 @@
 
 namespace lacuna {
 
+namespace hdf5 {
+struct OpenFile;
+}
+
 /// What a dataset's elements are. Numpy's booleans are Integer; compounds, references and the like
 /// are Other, which nothing here reads.
 enum class Hdf5Type { Float, Integer, Text, Other };
@@ -104,9 +108,8 @@ class Hdf5File {
   void close();
 
  private:
-  struct Impl;
-  explicit Hdf5File(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Hdf5File(std::unique_ptr<hdf5::OpenFile> file);
+  std::unique_ptr<hdf5::OpenFile> file_;
 };
 
 }  // namespace lacuna

@@ -109,6 +109,7 @@ void Parameter::accumulate(const Tensor& gradient) {
                      gradient.shape().to_string() + ", the parameter " + shape().to_string());
   }
   const Tensor rows = gradient.to(Order::RowMajor);
+  if (observer_ != nullptr) observer_->observe(rows);
   Tensor& buffer = gradient_buffer();
   if (!has_gradient_) {
     pattern_->layout().from_dense(*pattern_, rows.storage(), buffer.mutable_storage());
@@ -120,7 +121,19 @@ void Parameter::accumulate(const Tensor& gradient) {
   has_gradient_ = true;
 }
 
+void Parameter::zero_gradient() {
+  has_gradient_ = false;
+  if (observer_ != nullptr) observer_->reset();
+}
+
 void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
+  if (observer_ != nullptr) {
+    Tensor dense = Tensor::empty(shape());
+    dense_layout().weight_gradient(*Pattern::dense(shape()), dy, x, Accumulate::No,
+                                   dense.mutable_storage());
+    accumulate(dense);
+    return;
+  }
   pattern_->layout().weight_gradient(*pattern_, dy, x,
                                      has_gradient_ ? Accumulate::Yes : Accumulate::No,
                                      gradient_buffer().mutable_storage());

@@ -14,11 +14,14 @@ TEST(Hdf5File, smoke) {
     for (const auto& name : file.children(group)) {
       const std::string path = group + "/" + name;
       if (file.is_group(path)) continue;
-      std::printf("%s %s %s\n", path.c_str(), file.shape(path).to_string().c_str(), to_string(file.type(path)));
+      std::printf("%s %s %s\n", path.c_str(), file.shape(path).to_string().c_str(),
+                  to_string(file.type(path)));
       if (file.type(path) == Hdf5Type::Float) file.read_floats(path);
       if (file.type(path) == Hdf5Type::Integer) file.read_integers(path);
     }
-    std::printf("%s %s\n", group.c_str(), file.has_attribute(group, "config") ? file.attribute_text(group, "config").c_str() : "-");
+    std::printf(
+        "%s %s\n", group.c_str(),
+        file.has_attribute(group, "config") ? file.attribute_text(group, "config").c_str() : "-");
   }
 }
 }  // namespace

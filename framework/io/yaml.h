@@ -1,0 +1,28 @@
+// YAML text into a Config.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// Reads a YAML file: one document, whose nodes know file, line and column.
+///
+/// Anchors, aliases and merge keys (`<<`) are replaced by copies of what they name. Quoted scalars
+/// are text, plain ones whatever they read as. *Errors:* ConfigError when the file cannot be read,
+/// with file:line:column when it is not YAML, when a key comes twice, when a key is not text, when
+/// there is no document or more than one, and when it nests deeper than 100 or expands to more than
+/// a million nodes.
+Config load_yaml(const std::string& path);
+
+/// The same for text; `file_name` stands in positions and messages.
+Config parse_yaml(std::string_view text, const std::string& file_name);
+
+/// Applies "a.b.0=value": the value is read as YAML (a list or map too) and set in `root` under the
+/// dotted path (Config::set_path). Its nodes have the position "--set a.b.0=value". *Errors:*
+/// ConfigError that quotes the assignment; `root` is then unchanged in value.
+void apply_override(Config& root, std::string_view assignment);
+
+}  // namespace lacuna
