@@ -4,22 +4,9 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/elementwise.h"
 
 namespace lacuna {
-namespace {
-
-constexpr int64_t kGrain = 1 << 14;
-
-void add_into(std::span<const float> from, std::span<float> into) {
-  parallel_for(static_cast<int64_t>(into.size()), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      into[static_cast<size_t>(i)] += from[static_cast<size_t>(i)];
-    }
-  });
-}
-
-}  // namespace
 
 Parameter::Parameter(const Shape& shape, const Initializer& initializer)
     : pattern_(Pattern::dense(shape)), initializer_(initializer) {}
@@ -129,7 +116,7 @@ void Parameter::accumulate(const Tensor& gradient) {
   } else {
     Tensor part = Tensor::empty(stored_shape());
     pattern_->layout().from_dense(*pattern_, rows.storage(), part.mutable_storage());
-    add_into(part.storage(), buffer.mutable_storage());
+    lacuna::accumulate(part.storage(), buffer.mutable_storage());
   }
   has_gradient_ = true;
 }
