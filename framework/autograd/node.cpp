@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/elementwise.h"
 
 namespace lacuna {
 namespace {
@@ -54,13 +54,7 @@ void add_gradient(Tensor& sum, const Tensor& gradient) {
   }
   const Tensor other = gradient.to(sum.order());
   if (!sum.unique()) sum = sum.clone();
-  const std::span<float> into = sum.mutable_storage();
-  const std::span<const float> from = other.storage();
-  parallel_for(static_cast<int64_t>(into.size()), 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      into[static_cast<size_t>(i)] += from[static_cast<size_t>(i)];
-    }
-  });
+  accumulate(other.storage(), sum.mutable_storage());
 }
 
 }  // namespace lacuna

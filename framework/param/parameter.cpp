@@ -4,22 +4,9 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/elementwise.h"
 
 namespace lacuna {
-namespace {
-
-constexpr int64_t kGrain = 1 << 14;
-
-void add_into(std::span<const float> from, std::span<float> into) {
-  parallel_for(static_cast<int64_t>(into.size()), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      into[static_cast<size_t>(i)] += from[static_cast<size_t>(i)];
-    }
-  });
-}
-
-}  // namespace
 
 Parameter::Parameter(const Shape& shape, const Initializer& initializer)
     : pattern_(Pattern::dense(shape)), initializer_(initializer) {}
@@ -122,18 +109,31 @@ void Parameter::accumulate(const Tensor& gradient) {
                      gradient.shape().to_string() + ", the parameter " + shape().to_string());
   }
   const Tensor rows = gradient.to(Order::RowMajor);
+  if (observer_ != nullptr) observer_->observe(rows);
   Tensor& buffer = gradient_buffer();
   if (!has_gradient_) {
     pattern_->layout().from_dense(*pattern_, rows.storage(), buffer.mutable_storage());
   } else {
     Tensor part = Tensor::empty(stored_shape());
     pattern_->layout().from_dense(*pattern_, rows.storage(), part.mutable_storage());
-    add_into(part.storage(), buffer.mutable_storage());
+    lacuna::accumulate(part.storage(), buffer.mutable_storage());
   }
   has_gradient_ = true;
 }
 
+void Parameter::zero_gradient() {
+  has_gradient_ = false;
+  if (observer_ != nullptr) observer_->reset();
+}
+
 void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
+  if (observer_ != nullptr) {
+    Tensor dense = Tensor::empty(shape());
+    dense_layout().weight_gradient(*Pattern::dense(shape()), dy, x, Accumulate::No,
+                                   dense.mutable_storage());
+    accumulate(dense);
+    return;
+  }
   pattern_->layout().weight_gradient(*pattern_, dy, x,
                                      has_gradient_ ? Accumulate::Yes : Accumulate::No,
                                      gradient_buffer().mutable_storage());

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/param/gradient_observer.h"
 #include "lacuna/framework/param/gradient_sink.h"
 #include "lacuna/framework/param/initializer.h"
 
@@ -34,6 +35,8 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms pass it over.
   bool requires_dense = false;
+  /// Type of the sparsity algorithm in charge of it; empty when there is none.
+  std::string sparsified_by;
 
   /// Full dotted name in its model, as in "encoder.fc1.weight".
   const std::string& name() const { return name_; }
@@ -68,9 +71,15 @@ class Parameter final : public GradientSink {
   const Tensor& gradient() const;
   Tensor& mutable_gradient();
   /// Drops the gradient; its memory is kept for the next one.
-  void zero_gradient() { has_gradient_ = false; }
+  void zero_gradient();
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
+
+  /// From now on every gradient is shown to the observer in full before the pattern selects from it.
+  /// Null takes the observer off. *Cost:* the dense product in place of the pattern's.
+  void set_gradient_observer(std::shared_ptr<GradientObserver> observer) {
+    observer_ = std::move(observer);
+  }
 
   /// An optimizer's state, made of zeros when it is first asked for.
   Tensor& slot(const std::string& name);
@@ -93,6 +102,7 @@ class Parameter final : public GradientSink {
   mutable Tensor values_;  // drawn on first use
   Tensor gradient_;
   bool has_gradient_ = false;
+  std::shared_ptr<GradientObserver> observer_;
   std::map<std::string, Slot> slots_;
 };
 

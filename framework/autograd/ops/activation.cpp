@@ -1,0 +1,125 @@
+#include "lacuna/framework/autograd/ops/activation.h"
+
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/kernels/activation.h"
+
+namespace lacuna {
+namespace {
+
+Tensor apply(Activation kind, const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape(), x.order());
+  activate(kind, x.storage(), y.mutable_storage());
+  return y;
+}
+
+Tensor gradient(Activation kind, const Tensor& saved, const Tensor& dy) {
+  Tensor dx = Tensor::empty(saved.shape(), saved.order());
+  activate_gradient(kind, saved.storage(), dy.to(saved.order()).storage(), dx.mutable_storage());
+  return dx;
+}
+
+struct ReluNode final : Node {
+  explicit ReluNode(Tensor y_) : y(std::move(y_)) {}
+  std::string_view name() const override { return "relu"; }
+  std::vector<Tensor*> saved() override { return {&y}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::ReLU, y, dy)};              // dx = y ≤ 0 ? 0 : dy   [...]
+  }
+
+  Tensor y;
+};
+
+struct GeluNode final : Node {
+  explicit GeluNode(Tensor x_) : x(std::move(x_)) {}
+  std::string_view name() const override { return "gelu"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::GELU, x, dy)};              // dx = dy (Φ(x) + x φ(x))   [...]
+  }
+
+  Tensor x;
+};
+
+struct GeluTanhNode final : Node {
+  explicit GeluTanhNode(Tensor x_) : x(std::move(x_)) {}
+  std::string_view name() const override { return "gelu_tanh"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    // With p = σ(u), u = 2 √(2/π) (x + 0.044715 x³):
+    return {gradient(Activation::GELUTanh, x, dy)};  // dx = dy (p + x p (1 − p) u′)   [...]
+  }
+
+  Tensor x;
+};
+
+struct SiluNode final : Node {
+  explicit SiluNode(Tensor x_) : x(std::move(x_)) {}
+  std::string_view name() const override { return "silu"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::SiLU, x, dy)};  // dx = dy σ(x) (1 + x (1 − σ(x)))   [...]
+  }
+
+  Tensor x;
+};
+
+struct SigmoidNode final : Node {
+  explicit SigmoidNode(Tensor y_) : y(std::move(y_)) {}
+  std::string_view name() const override { return "sigmoid"; }
+  std::vector<Tensor*> saved() override { return {&y}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::Sigmoid, y, dy)};           // dx = dy y (1 − y)   [...]
+  }
+
+  Tensor y;
+};
+
+struct TanhNode final : Node {
+  explicit TanhNode(Tensor y_) : y(std::move(y_)) {}
+  std::string_view name() const override { return "tanh"; }
+  std::vector<Tensor*> saved() override { return {&y}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::Tanh, y, dy)};              // dx = dy (1 − y²)   [...]
+  }
+
+  Tensor y;
+};
+
+}  // namespace
+
+Variable relu(const Variable& x) {
+  const Tensor y = apply(Activation::ReLU, x.value());
+  return record<ReluNode>(y, {x}, y);
+}
+
+Variable gelu(const Variable& x) {
+  return record<GeluNode>(apply(Activation::GELU, x.value()), {x}, x.value());
+}
+
+Variable gelu_tanh(const Variable& x) {
+  return record<GeluTanhNode>(apply(Activation::GELUTanh, x.value()), {x}, x.value());
+}
+
+Variable silu(const Variable& x) {
+  return record<SiluNode>(apply(Activation::SiLU, x.value()), {x}, x.value());
+}
+
+Variable sigmoid(const Variable& x) {
+  const Tensor y = apply(Activation::Sigmoid, x.value());
+  return record<SigmoidNode>(y, {x}, y);
+}
+
+Variable tanh(const Variable& x) {
+  const Tensor y = apply(Activation::Tanh, x.value());
+  return record<TanhNode>(y, {x}, y);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,28 @@
+// Activation functions as operations.
+#pragma once
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+// *Shapes:* any, kept; the storage order is kept too. NaN stays NaN.
+
+/// y = max(x, 0). The gradient passes where y is not ≤ 0.
+Variable relu(const Variable& x);
+
+/// y = x Φ(x) with Φ the normal distribution's cumulative function.
+/// *Source:* Hendrycks and Gimpel, arXiv:1606.08415.
+Variable gelu(const Variable& x);
+/// y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU in the same paper.
+Variable gelu_tanh(const Variable& x);
+
+/// y = x σ(x).
+Variable silu(const Variable& x);
+
+/// y = σ(x) = 1 / (1 + e⁻ˣ).
+Variable sigmoid(const Variable& x);
+
+/// y = tanh x.
+Variable tanh(const Variable& x);
+
+}  // namespace lacuna

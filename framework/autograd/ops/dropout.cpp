@@ -1,0 +1,38 @@
+#include "lacuna/framework/autograd/ops/dropout.h"
+
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+Tensor apply(const DropoutMask& mask, const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape(), x.order());
+  dropout(mask, x, y);
+  return y;
+}
+
+struct DropoutNode final : Node {
+  explicit DropoutNode(const DropoutMask& mask_) : mask(mask_) {}
+  std::string_view name() const override { return "dropout"; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {apply(mask, dy)};                                // dx = mask dy   [...]
+  }
+
+  DropoutMask mask;
+};
+
+}  // namespace
+
+Variable dropout(const Variable& x, const DropoutMask& mask) {
+  if (!(mask.p >= 0.0 && mask.p < 1.0)) {
+    throw ConfigError("dropout: p must be in [0, 1), found " + std::to_string(mask.p));
+  }
+  return record<DropoutNode>(apply(mask, x.value()), {x}, mask);
+}
+
+}  // namespace lacuna

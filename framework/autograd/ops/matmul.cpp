@@ -1,0 +1,65 @@
+#include "lacuna/framework/autograd/ops/matmul.h"
+
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/gemm.h"
+
+namespace lacuna {
+namespace {
+
+struct MatmulNode final : Node {
+  MatmulNode(Tensor a_, Tensor b_) : a(std::move(a_)), b(std::move(b_)) {}
+  std::string_view name() const override { return "matmul"; }
+  std::vector<Tensor*> saved() override { return {&a, &b}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = grad_output.to(Order::RowMajor);  // dy [..., n]
+    const int64_t m = a.shape().batch(), k = b.shape()[0], n = b.shape()[1];
+    std::vector<Tensor> gradients(2);
+    if (needs(0)) {  // dA = dY Bᵀ   [..., k]
+      gradients[0] = Tensor::empty(a.shape());
+      gemm({.m = m,
+            .n = k,
+            .k = n,
+            .transpose_b = Transpose::Yes,
+            .a = dy.data(),
+            .b = b.data(),
+            .c = gradients[0].mutable_data()});
+    }
+    if (needs(1)) {  // dB = Aᵀ dY   [k, n]
+      gradients[1] = Tensor::empty(b.shape());
+      gemm({.m = k,
+            .n = n,
+            .k = m,
+            .transpose_a = Transpose::Yes,
+            .a = a.data(),
+            .b = dy.data(),
+            .c = gradients[1].mutable_data()});
+    }
+    return gradients;
+  }
+
+  Tensor a, b;
+};
+
+}  // namespace
+
+Variable matmul(const Variable& a, const Variable& b) {
+  if (a.shape().rank() < 1 || b.shape().rank() != 2 || a.shape().features() != b.shape()[0]) {
+    throw ShapeError("matmul: needs [..., k] and [k, n], found " + a.shape().to_string() + " and " +
+                     b.shape().to_string());
+  }
+  const Tensor left = a.value().to(Order::RowMajor), right = b.value().to(Order::RowMajor);
+  Tensor y = Tensor::empty(a.shape().with_features(b.shape()[1]));
+  gemm({.m = a.shape().batch(),
+        .n = b.shape()[1],
+        .k = b.shape()[0],
+        .a = left.data(),
+        .b = right.data(),
+        .c = y.mutable_data()});
+  return record<MatmulNode>(std::move(y), {a, b}, left, right);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,12 @@
+// The matrix product of two variables.
+#pragma once
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+/// Y = A B. *Shapes:* a [..., k], b [k, n] → [..., n].
+/// *Errors:* ShapeError with both shapes. *Cost:* three dense products with the backward pass.
+Variable matmul(const Variable& a, const Variable& b);
+
+}  // namespace lacuna

@@ -1,0 +1,32 @@
+// Activation functions over arrays of floats, and their derivatives.
+#pragma once
+
+#include <span>
+
+namespace lacuna {
+
+enum class Activation {
+  ReLU,      ///< max(x, 0)
+  GELU,      ///< x Φ(x), Φ the normal distribution's cumulative function
+  GELUTanh,  ///< x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, its older approximation
+  SiLU,      ///< x σ(x)
+  Sigmoid,   ///< σ(x) = 1 / (1 + e⁻ˣ)
+  Tanh,      ///< tanh x
+};
+
+/// Whether the derivative is computed from the function's output (else from its input).
+constexpr bool derives_from_output(Activation kind) {
+  return kind == Activation::ReLU || kind == Activation::Sigmoid || kind == Activation::Tanh;
+}
+
+/// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs. y may be x.
+/// *Accuracy:* about 1e-7 absolute and 1e-6 relative. *Errors:* ShapeError when lengths differ.
+/// *Cost:* one pass; up to one exponential and two divisions an element; several threads when long.
+void activate(Activation kind, std::span<const float> x, std::span<float> y);
+
+/// dx[i] = dy[i] f′, from the output or the input as `derives_from_output` says. ReLU passes dy
+/// where the output is not ≤ 0 (NaN included, as PyTorch does). dx may be dy or `saved`.
+void activate_gradient(Activation kind, std::span<const float> saved, std::span<const float> dy,
+                       std::span<float> dx);
+
+}  // namespace lacuna

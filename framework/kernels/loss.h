@@ -1,0 +1,33 @@
+// The losses' sums over a batch, and their derivatives.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace lacuna {
+
+/// Σ (a − b)² over all elements, in double over sums of 1024 floats. *Requires* equal lengths.
+double sum_squared_difference(std::span<const float> a, std::span<const float> b);
+
+/// y = factor · (a − b). *Requires* equal lengths.
+void scaled_difference(float factor, std::span<const float> a, std::span<const float> b,
+                       std::span<float> y);
+
+/// Logits [examples, classes], row-major, with a label for each example in [0, classes).
+struct CrossEntropyProblem {
+  int64_t examples = 0;
+  int64_t classes = 0;
+  const float* logits = nullptr;
+  const int64_t* labels = nullptr;
+  double label_smoothing = 0.0;  ///< ε in [0, 1]
+};
+
+/// Σ over the examples of −Σ_j q_j log softmax(x)_j, where the target q is ε/classes everywhere and
+/// 1 − ε more at the label. In double where sums are long. *Requires* at least one class.
+double cross_entropy(const CrossEntropyProblem& problem);
+
+/// dx = factor · (softmax(x) − q). *Shapes:* dx [examples, classes]; may be the logits. The
+/// exponentials are computed again: that costs less than a saved log-sum-exp loses in precision.
+void cross_entropy_gradient(const CrossEntropyProblem& problem, float factor, float* dx);
+
+}  // namespace lacuna

@@ -1,0 +1,51 @@
+// Softmax and its derivative in plain C++ on any value type.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+
+#include "lacuna/framework/kernels/softmax.h"
+
+namespace lacuna::reference {
+
+/// log Σ_j e^(x_j), computed as m + log Σ_j e^(x_j − m) with m the largest element.
+template <class T>
+T log_sum_exp(const T* x, int64_t count) {
+  T largest = x[0];
+  for (int64_t j = 1; j < count; ++j) {
+    if (std::real(x[j]) > std::real(largest)) largest = x[j];
+  }
+  T total = T(0);
+  for (int64_t j = 0; j < count; ++j) total += std::exp(x[j] - largest);
+  return largest + std::log(total);
+}
+
+template <class T>
+void softmax(Softmax kind, int64_t rows, int64_t features, const T* x, T* y) {
+  if (features == 0) return;
+  for (int64_t r = 0; r < rows; ++r, x += features, y += features) {
+    const T logarithm = log_sum_exp(x, features);
+    for (int64_t j = 0; j < features; ++j) {
+      const T log_probability = x[j] - logarithm;
+      y[j] = kind == Softmax::Logarithm ? log_probability : std::exp(log_probability);
+    }
+  }
+}
+
+template <class T>
+void softmax_gradient(Softmax kind, int64_t rows, int64_t features, const T* y, const T* dy,
+                      T* dx) {
+  for (int64_t r = 0; r < rows; ++r, y += features, dy += features, dx += features) {
+    T total = T(0);
+    for (int64_t j = 0; j < features; ++j) {
+      total += kind == Softmax::Logarithm ? dy[j] : dy[j] * y[j];
+    }
+    for (int64_t j = 0; j < features; ++j) {
+      dx[j] = kind == Softmax::Logarithm ? dy[j] - std::exp(y[j]) * total : y[j] * (dy[j] - total);
+    }
+  }
+}
+
+}  // namespace lacuna::reference

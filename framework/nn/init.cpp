@@ -1,0 +1,78 @@
+#include "lacuna/framework/nn/init.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/names.h"
+
+namespace lacuna {
+namespace {
+
+// √(numerator / fan); 0 without any inputs, where nothing is drawn.
+double spread(double gain, double numerator, int64_t fan) {
+  return fan > 0 ? gain * std::sqrt(numerator / static_cast<double>(fan)) : 0.0;
+}
+
+constexpr std::array<std::pair<const char*, WeightInit>, 6> kNames{{
+    {"default", WeightInit::Default},
+    {"kaiming_uniform", WeightInit::KaimingUniform},
+    {"kaiming_normal", WeightInit::KaimingNormal},
+    {"xavier_uniform", WeightInit::XavierUniform},
+    {"xavier_normal", WeightInit::XavierNormal},
+    {"zeros", WeightInit::Zeros},
+}};
+
+}  // namespace
+
+Initializer kaiming_uniform(const KaimingOptions& options) {
+  return Initializer::uniform(spread(options.gain, 3.0, options.fan_in));
+}
+
+Initializer kaiming_normal(const KaimingOptions& options) {
+  return Initializer::normal(spread(options.gain, 1.0, options.fan_in));
+}
+
+Initializer xavier_uniform(const XavierOptions& options) {
+  return Initializer::uniform(spread(options.gain, 6.0, options.fan_in + options.fan_out));
+}
+
+Initializer xavier_normal(const XavierOptions& options) {
+  return Initializer::normal(spread(options.gain, 2.0, options.fan_in + options.fan_out));
+}
+
+Initializer default_linear(int64_t fan_in) {
+  return Initializer::uniform(spread(1.0, 1.0, fan_in));
+}
+
+Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out) {
+  switch (init) {
+    case WeightInit::Default:
+      return default_linear(fan_in);
+    case WeightInit::KaimingUniform:
+      return kaiming_uniform({.fan_in = fan_in});
+    case WeightInit::KaimingNormal:
+      return kaiming_normal({.fan_in = fan_in});
+    case WeightInit::XavierUniform:
+      return xavier_uniform({.fan_in = fan_in, .fan_out = fan_out});
+    case WeightInit::XavierNormal:
+      return xavier_normal({.fan_in = fan_in, .fan_out = fan_out});
+    case WeightInit::Zeros:
+      return Initializer::constant(0.0);
+  }
+  return Initializer::constant(0.0);
+}
+
+WeightInit read_weight_init(const Config& options, std::string_view key) {
+  const auto name = options.get<std::string>(key, "default");
+  std::vector<std::string> names;
+  for (const auto& [known, init] : kNames) {
+    if (name == known) return init;
+    names.emplace_back(known);
+  }
+  options.at(key).error("unknown initialization '" + name + "'; " + suggest_name(name, names));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,19 @@
+// GradientObserver: sees a parameter's dense gradient, of which the pattern keeps only a part.
+#pragma once
+
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// Installed on a parameter by an algorithm that needs gradients where there are no weights.
+class GradientObserver {
+ public:
+  virtual ~GradientObserver() = default;
+  /// The gradient of one backward call in the parameter's logical shape, row-major. Several calls
+  /// (micro-batches) add up.
+  virtual void observe(const Tensor& gradient) = 0;
+  /// The gradients seen so far are dropped: `zero_grad`.
+  virtual void reset() = 0;
+};
+
+}  // namespace lacuna

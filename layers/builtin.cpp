@@ -1,0 +1,87 @@
+#include "lacuna/layers/builtin.h"
+
+#include <memory>
+#include <string>
+
+#include "lacuna/layers/dropout.h"
+#include "lacuna/layers/flatten.h"
+#include "lacuna/layers/gelu.h"
+#include "lacuna/layers/layer_norm.h"
+#include "lacuna/layers/linear.h"
+#include "lacuna/layers/relu.h"
+#include "lacuna/layers/sigmoid.h"
+#include "lacuna/layers/silu.h"
+#include "lacuna/layers/tanh.h"
+
+namespace lacuna {
+namespace {
+
+using LayerPtr = std::unique_ptr<Module>;
+
+template <class Layer>
+LayerPtr make_plain(const Config&, const Shape&) {
+  return std::make_unique<Layer>();
+}
+
+// The size of the last dimension: given under `key`, or else that of the input.
+int64_t read_features(const Config& options, const char* key, const Shape& input) {
+  if (input.rank() < 1) {
+    options.error("this layer needs examples of shape [..., features], its input has shape " +
+                  input.to_string());
+  }
+  const auto features = options.get<int64_t>(key, input.features());
+  if (features != input.features()) {
+    options.at(key).error(std::string(key) + " is " + std::to_string(features) +
+                          ", but the examples that reach this layer have shape " +
+                          input.to_string());
+  }
+  return features;
+}
+
+LayerPtr make_linear(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_features");
+  return std::make_unique<Linear>(
+      Linear::Options{.in_features = read_features(options, "in_features", input),
+                      .out_features = require_at_least(options, "out_features", out, 1),
+                      .bias = options.get("bias", true),
+                      .init = read_weight_init(options, "init")});
+}
+
+LayerPtr make_gelu(const Config& options, const Shape&) {
+  const auto approximate = options.get<std::string>("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") {
+    options.at("approximate").fail("none or tanh");
+  }
+  return std::make_unique<GELU>(
+      GELU::Options{approximate == "tanh" ? GELU::Approximate::Tanh : GELU::Approximate::None});
+}
+
+LayerPtr make_layer_norm(const Config& options, const Shape& input) {
+  const double eps = options.get("eps", 1e-5);
+  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  return std::make_unique<LayerNorm>(
+      LayerNorm::Options{.features = read_features(options, "features", input), .eps = eps});
+}
+
+LayerPtr make_dropout(const Config& options, const Shape&) {
+  const double p = options.get("p", 0.5);
+  if (!(p >= 0.0 && p < 1.0)) options.at("p").fail("a probability in [0, 1)");
+  return std::make_unique<Dropout>(Dropout::Options{.p = p});
+}
+
+}  // namespace
+
+void register_layers(LayerRegistry& registry) {
+  registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init", make_linear);
+  registry.add("relu", "max(x, 0)", make_plain<ReLU>);
+  registry.add("gelu", "x Φ(x): approximate (none, tanh)", make_gelu);
+  registry.add("silu", "x σ(x)", make_plain<SiLU>);
+  registry.add("sigmoid", "1 / (1 + e⁻ˣ)", make_plain<Sigmoid>);
+  registry.add("tanh", "tanh x", make_plain<Tanh>);
+  registry.add("layer_norm", "normalization over the last dimension: eps, features",
+               make_layer_norm);
+  registry.add("dropout", "zeroes elements while training: p", make_dropout);
+  registry.add("flatten", "all of an example's dimensions in one", make_plain<Flatten>);
+}
+
+}  // namespace lacuna

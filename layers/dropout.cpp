@@ -1,0 +1,35 @@
+#include "lacuna/layers/dropout.h"
+
+#include <string>
+
+#include "lacuna/framework/autograd/ops/dropout.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+Dropout::Dropout(const Options& options) : options_(options) {
+  if (!(options.p >= 0.0 && options.p < 1.0)) {
+    throw ConfigError("dropout: p must be in [0, 1), found " + std::to_string(options.p));
+  }
+}
+
+Variable Dropout::forward(const Variable& input) {
+  if (!training() || options_.p == 0.0) return input;
+  const auto call = static_cast<uint64_t>(calls_++);
+  return dropout(input, {.rng = CounterRng(seed_, path(), call), .p = options_.p});
+}
+
+StateDict Dropout::extra_state() const {
+  StateDict state;
+  state.set("calls", calls_);
+  return state;
+}
+
+void Dropout::load_extra_state(const StateDict& state) { calls_ = state.get<int64_t>("calls"); }
+
+void Dropout::reset_random(uint64_t seed) {
+  seed_ = seed;
+  calls_ = 0;
+}
+
+}  // namespace lacuna

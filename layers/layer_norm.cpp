@@ -1,0 +1,35 @@
+#include "lacuna/layers/layer_norm.h"
+
+#include <string>
+
+#include "lacuna/framework/autograd/ops/norm.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+LayerNorm::LayerNorm(const Options& options) : options_(options) {
+  if (options.features < 1 || !(options.eps > 0.0)) {
+    throw ConfigError("layer_norm: features must be at least 1 and eps above 0, found " +
+                      std::to_string(options.features) + " and " + std::to_string(options.eps));
+  }
+  const Shape shape{options.features};
+  weight_ =
+      register_parameter("weight", std::make_shared<Parameter>(shape, Initializer::constant(1.0)));
+  bias_ =
+      register_parameter("bias", std::make_shared<Parameter>(shape, Initializer::constant(0.0)));
+}
+
+Shape LayerNorm::output_shape(const Shape& input) const {
+  if (input.rank() < 1 || input.features() != options_.features) {
+    throw ShapeError("layer '" + path() + "' (layer_norm): a weight of shape " +
+                     weight_->shape().to_string() + " needs examples of shape [..., " +
+                     std::to_string(options_.features) + "], found " + input.to_string());
+  }
+  return input;
+}
+
+Variable LayerNorm::forward(const Variable& input) {
+  return layer_norm(input, Variable::of(weight_), Variable::of(bias_), {.eps = options_.eps});
+}
+
+}  // namespace lacuna

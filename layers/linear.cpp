@@ -1,0 +1,40 @@
+#include "lacuna/layers/linear.h"
+
+#include <string>
+
+#include "lacuna/framework/autograd/ops/linear.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+Linear::Linear(const Options& options) : options_(options) {
+  const int64_t in = options.in_features, out = options.out_features;
+  if (in < 1 || out < 1) {
+    throw ConfigError("linear: in_features and out_features must be at least 1, found " +
+                      std::to_string(in) + " and " + std::to_string(out));
+  }
+  weight_ = register_parameter(
+      "weight",
+      std::make_shared<Parameter>(Shape{out, in}, make_initializer(options.init, in, out)));
+  if (options.bias) {
+    const bool is_zero = options.init == WeightInit::Zeros;
+    bias_ = register_parameter(
+        "bias", std::make_shared<Parameter>(
+                    Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(in)));
+  }
+}
+
+Shape Linear::output_shape(const Shape& input) const {
+  if (input.rank() < 1 || input.features() != options_.in_features) {
+    throw ShapeError("layer '" + path() + "' (linear): a weight of shape " +
+                     weight_->shape().to_string() + " needs examples of shape [..., " +
+                     std::to_string(options_.in_features) + "], found " + input.to_string());
+  }
+  return input.with_features(options_.out_features);
+}
+
+Variable Linear::forward(const Variable& input) {
+  return linear(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable());
+}
+
+}  // namespace lacuna

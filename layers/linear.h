@@ -1,0 +1,42 @@
+// The Linear layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// y = x Wᵀ + b. *Shapes:* [..., in_features] → [..., out_features]; parameters `weight`
+/// [out_features, in_features] and `bias` [out_features].
+class Linear final : public Module {
+ public:
+  struct Options {
+    int64_t in_features = 0;
+    int64_t out_features = 0;
+    bool bias = true;
+    /// How the weight is drawn. The bias is uniform within ± 1/√in_features, as in PyTorch; zero
+    /// when the weight is.
+    WeightInit init = WeightInit::Default;
+  };
+
+  /// *Errors:* ConfigError unless both sizes are at least 1.
+  explicit Linear(const Options& options);
+
+  std::string_view type() const override { return "linear"; }
+  Shape output_shape(const Shape& input) const override;
+  const ParameterPtr& weight() const { return weight_; }
+  /// Null without a bias.
+  const ParameterPtr& bias() const { return bias_; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+};
+
+}  // namespace lacuna

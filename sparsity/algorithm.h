@@ -1,0 +1,157 @@
+// SparsityAlgorithm: makes parameters sparse and keeps them so through training.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/framework/core/hooks.h"
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/optimizers/optimizer.h"
+#include "lacuna/sparsity/filter.h"
+#include "lacuna/sparsity/mask_init.h"
+#include "lacuna/sparsity/target.h"
+
+namespace lacuna {
+
+class SparsityAlgorithm;
+
+/// What every algorithm has in common.
+struct SparsityOptions {
+  /// Fraction of zeros in [0, 1], constant or a schedule over the steps (or a density, a fan-in).
+  SparsityTarget sparsity = {};
+  /// How the first mask is made; random by default.
+  InitMethod init_method = {};
+  /// Which parameters; weights by default.
+  ParameterFilter param_filter = {};
+  /// Separate competitions within a tensor; none by default.
+  ScoreGroups groups = {};
+  /// How the sparsity is shared out among the parameters; each the same by default.
+  Distribution distribution = {};
+  /// Of random masks and random growth.
+  uint64_t seed = 0;
+
+  /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
+  /// balance_in_groups, balance_out_groups, distribution. *Errors:* ConfigError.
+  static SparsityOptions from_config(const Config& entry, uint64_t seed);
+};
+
+/// What one topology update did to one parameter.
+struct MaskUpdate {
+  std::string parameter;
+  double target_sparsity = 0.0;
+  double actual_sparsity = 0.0;
+  int64_t nnz = 0;
+  int64_t dropped = 0;       ///< positions that were in the old mask only
+  int64_t grown = 0;         ///< positions that are in the new mask only
+  double churn = 0.0;        ///< grown / nnz
+  double ever_active = 0.0;  ///< fraction of positions that have ever been in the mask (ITOP rate)
+  int64_t dead_rows = 0;     ///< rows without a nonzero
+  int64_t dead_columns = 0;  ///< columns without a nonzero
+};
+
+using TargetSparsityHook =
+    std::function<void(SparsityAlgorithm& algorithm, const std::string& names, double target)>;
+using ComputedSparsityHook =
+    std::function<void(SparsityAlgorithm& algorithm, const Parameter& parameter, double actual)>;
+
+/// Base of all algorithms. Use: `model.apply(algorithm); optimizer.apply(algorithm);`, in this
+/// order; from then on every `optimizer.step()` prunes parameters and states after the update and
+/// then, with `autoupdate`, calls `update`. The algorithm must outlive neither model nor optimizer:
+/// when it goes, its hooks go.
+///
+/// A subclass overrides `update`, and `initial_mask` where the first mask is not the init method's.
+class SparsityAlgorithm {
+ public:
+  explicit SparsityAlgorithm(SparsityOptions options) : options_(std::move(options)) {}
+  virtual ~SparsityAlgorithm();
+  SparsityAlgorithm(const SparsityAlgorithm&) = delete;
+  SparsityAlgorithm& operator=(const SparsityAlgorithm&) = delete;
+
+  /// Its name in a configuration, as in "rigl".
+  virtual std::string_view type() const = 0;
+
+  /// Whether each optimizer step ends with `update`. When off, call `update` by hand.
+  bool autoupdate = true;
+
+  /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
+  /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
+  virtual void apply(Module& module);
+  /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call, or
+  /// when the optimizer does not train one of the parameters.
+  void apply(Optimizer& optimizer);
+
+  /// Called after each optimizer step, or by hand: counts the step, and changes masks where it is
+  /// time to.
+  virtual void update(Optimizer& optimizer) = 0;
+
+  /// Steps counted so far.
+  int64_t step() const { return step_; }
+  /// Masks made by schedule so far; the first one counts where step 0 is an update step.
+  int64_t updates() const { return updates_; }
+  const std::vector<ParameterPtr>& parameters() const { return parameters_; }
+  /// Sparsity aimed at for a parameter at the last update, in [0, 1].
+  virtual double target_sparsity(const Parameter& parameter) const;
+  /// What the last topology update did, one entry per parameter; empty when the last step made
+  /// none.
+  virtual std::vector<MaskUpdate> last_update() const { return last_update_; }
+
+  /// Called with the target at the first mask and at every update; `names` describes the filter.
+  HookHandle register_target_sparsity_hook(TargetSparsityHook hook);
+  /// Called for every parameter with the sparsity it got.
+  HookHandle register_computed_sparsity_hook(ComputedSparsityHook hook);
+
+  /// Everything but masks and values, which are in the model's state.
+  virtual StateDict state_dict() const;
+  /// *Errors:* CheckpointError.
+  virtual void load_state_dict(const StateDict& state);
+
+ protected:
+  /// The first mask of a parameter that was chosen; by default the init method's.
+  virtual BitMask initial_mask(const Parameter& parameter);
+  /// Called once the parameters are chosen, before the first masks are made.
+  virtual void on_apply(Module& /*module*/) {}
+  /// Called within `optimizer.step()` after backward and before the values change.
+  virtual void before_step(Optimizer& /*optimizer*/) {}
+  /// Called within `optimizer.step()` once the values have changed.
+  virtual void after_step(Optimizer& optimizer);
+
+  const SparsityOptions& options() const { return options_; }
+  void count_step() { ++step_; }
+  void count_update() { ++updates_; }
+  /// Computes what is aimed at now, and calls the target hooks.
+  void refresh_targets();
+  /// Nonzeros aimed at for a parameter, as of the last `refresh_targets`; a multiple of the number
+  /// of groups.
+  int64_t target_nnz(const Parameter& parameter) const;
+  /// The score groups of a parameter.
+  GroupIndex groups(const Parameter& parameter) const {
+    return GroupIndex(options_.groups, parameter.shape());
+  }
+  /// Moves a parameter to a new mask, notes what changed, and calls the hooks.
+  void set_mask(Parameter& parameter, BitMask mask);
+  /// Takes charge of parameters and gives them their first masks: what `apply(module)` does once it
+  /// has chosen.
+  void adopt(Module& module, std::vector<ParameterPtr> parameters);
+
+ private:
+  friend class Group;
+  size_t index_of(const Parameter& parameter) const;
+
+  SparsityOptions options_;
+  std::vector<ParameterPtr> parameters_;
+  std::vector<int64_t> target_nnz_;      // aligned with parameters_
+  std::vector<double> target_sparsity_;  // aligned with parameters_
+  std::vector<BitMask> ever_active_;     // aligned with parameters_
+  std::vector<MaskUpdate> last_update_;
+  std::vector<HookHandle> optimizer_hooks_;
+  HookList<SparsityAlgorithm&, const std::string&, double> target_hooks_;
+  HookList<SparsityAlgorithm&, const Parameter&, double> computed_hooks_;
+  int64_t step_ = 0;
+  int64_t updates_ = 0;
+};
+
+}  // namespace lacuna

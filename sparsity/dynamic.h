@@ -1,0 +1,74 @@
+// DynamicSparsityAlgorithm: changes its masks on the steps of an update schedule.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lacuna/framework/core/schedule.h"
+#include "lacuna/sparsity/algorithm.h"
+#include "lacuna/sparsity/dense_gradient.h"
+
+namespace lacuna {
+
+/// Options of the algorithms whose masks change.
+struct DynamicOptions {
+  SparsityTarget sparsity = {};
+  InitMethod init_method = {};
+  ParameterFilter param_filter = {};
+  ScoreGroups groups = {};
+  Distribution distribution = {};
+  uint64_t seed = 0;
+  /// When masks change; every step by default.
+  UpdateSchedule update = {};
+  /// Fraction of the nonzeros dropped at an update, in [0, 1]; 0.3 where an algorithm drops and it
+  /// is absent.
+  std::optional<Schedule> drop_fraction = {};
+
+  /// The keys of SparsityOptions, and `update`. `drop_fraction` is read by those that use it.
+  static DynamicOptions from_config(const Config& entry, uint64_t seed);
+};
+
+/// Base of algorithms with an update schedule. A user's algorithm overrides `type` and
+/// `update_mask`, which is called on update steps only.
+///
+/// Masks start full (dense) unless step 0 is an update step, then as the init method makes them.
+class DynamicSparsityAlgorithm : public SparsityAlgorithm {
+ public:
+  explicit DynamicSparsityAlgorithm(DynamicOptions options);
+  ~DynamicSparsityAlgorithm() override;
+
+  /// Counts the step; on an update step calls `update_mask` for each parameter, with the new step's
+  /// target.
+  void update(Optimizer& optimizer) override;
+  const UpdateSchedule& update_schedule() const { return update_schedule_; }
+
+ protected:
+  /// The new mask of a parameter. `mask` is its present one, `sparsity` the target in [0, 1].
+  /// Positions in both masks keep value and optimizer state; new ones start at zero.
+  virtual BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) = 0;
+  /// Whether the update at `step` needs the dense gradient of that step's backward. Asked before
+  /// the forward.
+  virtual bool wants_dense_gradient(int64_t /*step*/) const { return false; }
+
+  /// The dense gradient collected in this step. *Errors:* StateError when it was not asked for
+  /// before the forward.
+  const Tensor& dense_gradient(const Parameter& parameter) const;
+  /// Fraction to drop at this step, in [0, 1].
+  float drop_fraction() const;
+
+  BitMask initial_mask(const Parameter& parameter) override;
+  void on_apply(Module& module) override;
+
+ private:
+  void observe_gradients();
+  void stop_observing();
+
+  UpdateSchedule update_schedule_;
+  Schedule drop_fraction_;
+  HookHandle forward_hook_;
+  std::map<const Parameter*, std::shared_ptr<DenseGradient>> gradients_;
+};
+
+}  // namespace lacuna

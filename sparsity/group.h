@@ -1,0 +1,42 @@
+// Group: several algorithms, each for the parameters its filter chooses.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna {
+
+/// An ordered list of (filter, algorithm). A parameter belongs to the first entry whose filter
+/// matches it.
+class Group final : public SparsityAlgorithm {
+ public:
+  Group() : SparsityAlgorithm({}) {}
+
+  /// *Errors:* StateError when the algorithm is a Group (use `extend`), or the group has been
+  /// applied already.
+  void add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm);
+  /// Appends the entries of another group.
+  void extend(Group&& other);
+  const std::vector<std::unique_ptr<SparsityAlgorithm>>& algorithms() const { return algorithms_; }
+
+  std::string_view type() const override { return "group"; }
+  void apply(Module& module) override;
+  using SparsityAlgorithm::apply;
+  void update(Optimizer& optimizer) override;
+  double target_sparsity(const Parameter& parameter) const override;
+  std::vector<MaskUpdate> last_update() const override;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+
+ protected:
+  void before_step(Optimizer& optimizer) override;
+  void after_step(Optimizer& optimizer) override;
+
+ private:
+  std::vector<ParameterFilter> filters_;  // aligned with algorithms_
+  std::vector<std::unique_ptr<SparsityAlgorithm>> algorithms_;
+};
+
+}  // namespace lacuna

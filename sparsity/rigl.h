@@ -1,0 +1,22 @@
+// RigL: the rigged lottery.
+#pragma once
+
+#include "lacuna/sparsity/set.h"
+
+namespace lacuna {
+
+/// SET, but grows where the |dense gradient| is largest.
+/// *Source:* Evci et al., "Rigging the lottery: making all tickets winners", 2020
+/// (arXiv:1911.11134).
+class RigL final : public Set {
+ public:
+  using Set::Set;
+
+  std::string_view type() const override { return "rigl"; }
+
+ protected:
+  bool wants_dense_gradient(int64_t step) const override;
+  BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) override;
+};
+
+}  // namespace lacuna

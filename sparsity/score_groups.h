@@ -1,0 +1,47 @@
+// ScoreGroups: how a tensor's positions are divided into separate competitions ("score shapers").
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lacuna/framework/core/shape.h"
+
+namespace lacuna {
+
+/// One competition over the whole tensor, or equal groups of rows or of columns. Dimension 0 is the
+/// rows (outputs), all others together the columns (inputs).
+struct ScoreGroups {
+  enum class Along { Flat, Rows, Columns };
+  Along along = Along::Flat;
+  int64_t count = 1;
+
+  static ScoreGroups flat() { return {}; }
+  /// `balance_out_groups`: rows split into n groups.
+  static ScoreGroups rows(int64_t n) { return {Along::Rows, n}; }
+  /// `balance_in_groups`: columns split into n groups.
+  static ScoreGroups columns(int64_t n) { return {Along::Columns, n}; }
+
+  /// *Errors:* ShapeError naming `parameter`, its shape and n when the dimension is not divisible.
+  void require_fit(const std::string& parameter, const Shape& shape) const;
+};
+
+/// The groups of one shape: maps (group, place in the group) to flat indices, ascending in each
+/// group.
+class GroupIndex {
+ public:
+  GroupIndex(const ScoreGroups& groups, const Shape& shape);
+
+  int64_t count() const { return count_; }
+  int64_t size() const { return size_; }  ///< positions in one group
+  int64_t flat(int64_t group, int64_t place) const {
+    return place / width_ * stride_ + group * offset_ + place % width_;
+  }
+
+ private:
+  int64_t count_, size_;
+  int64_t width_;   // contiguous positions of a group in one row
+  int64_t stride_;  // from one such run to the next
+  int64_t offset_;  // from one group to the next
+};
+
+}  // namespace lacuna

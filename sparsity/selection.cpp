@@ -1,0 +1,165 @@
+#include "lacuna/sparsity/selection.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace lacuna {
+namespace {
+
+// Orders floats as unsigned integers: NaN lowest, then −inf … +inf, with −0 equal to +0.
+uint32_t order_key(float score) {
+  if (std::isnan(score)) return 0;
+  const uint32_t bits = std::bit_cast<uint32_t>(score + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+// The k-th largest key among those `visit` offers, and how many positions with exactly that key
+// belong to the k largest. Two histograms of 16 bits each. *Requires* 1 ≤ k ≤ number offered.
+template <class Visit>
+std::pair<uint32_t, int64_t> kth_largest(const Visit& visit, int64_t k) {
+  std::vector<int64_t> histogram(1 << 16);
+  const auto find_bin = [&](int64_t& rest) {
+    size_t bin = histogram.size();
+    while (rest > 0) {
+      --bin;
+      if (histogram[bin] >= rest) break;
+      rest -= histogram[bin];
+    }
+    return static_cast<uint32_t>(bin);
+  };
+  visit([&](int64_t, uint32_t key) { ++histogram[key >> 16]; });
+  const uint32_t high = find_bin(k);
+  std::ranges::fill(histogram, 0);
+  visit([&](int64_t, uint32_t key) {
+    if (key >> 16 == high) ++histogram[key & 0xffffu];
+  });
+  const uint32_t low = find_bin(k);
+  return {high << 16 | low, k};
+}
+
+// Sets the k largest of one group's eligible positions in `chosen`.
+void select_group(std::span<const float> scores, int64_t k, const BitMask& mask, bool eligible,
+                  const GroupIndex& groups, int64_t group, BitMask& chosen) {
+  int64_t offered = 0;
+  const auto visit = [&](auto&& see) {
+    for (int64_t place = 0; place < groups.size(); ++place) {
+      const int64_t i = groups.flat(group, place);
+      if (mask.test(i) == eligible) see(i, order_key(scores[static_cast<size_t>(i)]));
+    }
+  };
+  visit([&](int64_t, uint32_t) { ++offered; });
+  k = std::min(k, offered);
+  if (k <= 0) return;
+  auto [threshold, ties] = kth_largest(visit, k);
+  visit([&, t = threshold, left = ties](int64_t i, uint32_t key) mutable {
+    if (key > t || (key == t && left-- > 0)) chosen.set(i);
+  });
+}
+
+int64_t count_in_group(const BitMask& mask, const GroupIndex& groups, int64_t group) {
+  int64_t count = 0;
+  for (int64_t place = 0; place < groups.size(); ++place) {
+    count += mask.test(groups.flat(group, place)) ? 1 : 0;
+  }
+  return count;
+}
+
+// Draws places of a group until `wanted` bits have been changed from `from` to its opposite. Each
+// try has a chance of (bits still at `from`) / size; callers keep that above a half.
+void draw(const CounterRng& rng, int64_t wanted, bool from, const GroupIndex& groups, int64_t group,
+          uint64_t& index, BitMask& mask) {
+  while (wanted > 0) {
+    const auto size = static_cast<uint64_t>(groups.size());
+    const int64_t i = groups.flat(group, static_cast<int64_t>(rng.below(index++, size)));
+    if (mask.test(i) != from) continue;
+    from ? mask.reset(i) : mask.set(i);
+    --wanted;
+  }
+}
+
+// Grows one group to `target` by drawing among the free places listed one by one: for groups that
+// are more than half full, where blind draws would mostly miss.
+void grow_listed(const CounterRng& rng, int64_t wanted, const GroupIndex& groups, int64_t group,
+                 uint64_t& index, BitMask& mask) {
+  std::vector<int64_t> free;
+  for (int64_t place = 0; place < groups.size(); ++place) {
+    const int64_t i = groups.flat(group, place);
+    if (!mask.test(i)) free.push_back(i);
+  }
+  for (size_t n = 0; static_cast<int64_t>(n) < wanted; ++n) {  // a partial Fisher–Yates shuffle
+    const size_t other = n + static_cast<size_t>(rng.below(index++, free.size() - n));
+    std::swap(free[n], free[other]);
+    mask.set(free[n]);
+  }
+}
+
+}  // namespace
+
+int64_t target_nnz(float sparsity, int64_t numel) {
+  const float clamped = std::clamp(sparsity, 0.0f, 1.0f);
+  const auto count = static_cast<int64_t>((1.0f - clamped) * static_cast<float>(numel));
+  return std::min(count, numel);  // float32 may round numel itself up
+}
+
+int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups) {
+  const float clamped = std::clamp(drop_fraction, 0.0f, 1.0f);
+  const float kept = (1.0f - clamped) * static_cast<float>(nnz) / static_cast<float>(groups);
+  return std::min(static_cast<int64_t>(kept), nnz);
+}
+
+std::vector<float> magnitudes(std::span<const float> values) {
+  std::vector<float> absolute(values.size());
+  std::ranges::transform(values, absolute.begin(), [](float v) { return std::abs(v); });
+  return absolute;
+}
+
+BitMask top_k(std::span<const float> scores, int64_t per_group, const BitMask& allowed,
+              const GroupIndex& groups) {
+  BitMask chosen = BitMask::zeros(allowed.size());
+  for (int64_t group = 0; group < groups.count(); ++group) {
+    select_group(scores, per_group, allowed, true, groups, group, chosen);
+  }
+  return chosen;
+}
+
+BitMask top_k(std::span<const float> scores, int64_t count) {
+  const auto size = static_cast<int64_t>(scores.size());
+  return top_k(scores, count, BitMask::ones(size), GroupIndex(ScoreGroups::flat(), Shape{size}));
+}
+
+BitMask drop_minimum(std::span<const float> scores, int64_t per_group, const BitMask& mask,
+                     const GroupIndex& groups) {
+  return top_k(scores, per_group, mask, groups);
+}
+
+BitMask grow_maximum(std::span<const float> scores, int64_t per_group, const BitMask& mask,
+                     const GroupIndex& groups) {
+  BitMask grown = mask;
+  for (int64_t group = 0; group < groups.count(); ++group) {
+    const int64_t missing = per_group - count_in_group(mask, groups, group);
+    select_group(scores, missing, mask, false, groups, group, grown);
+  }
+  return grown;
+}
+
+BitMask grow_random(const CounterRng& rng, int64_t per_group, const BitMask& mask,
+                    const GroupIndex& groups) {
+  BitMask grown = mask;
+  uint64_t index = 0;
+  for (int64_t group = 0; group < groups.count(); ++group) {
+    const int64_t have = count_in_group(mask, groups, group);
+    const int64_t wanted = std::min(per_group, groups.size()) - have;
+    if (wanted <= 0) continue;
+    if (have + wanted <= groups.size() / 2) {
+      draw(rng, wanted, false, groups, group, index, grown);
+    } else {
+      grow_listed(rng, wanted, groups, group, index, grown);
+    }
+  }
+  return grown;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,42 @@
+// Selections: exact top-k, drop, grow and random sampling over masks. Pure functions; ties go to
+// the lower flat index; never a position that the mask excludes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/sparsity/score_groups.h"
+
+namespace lacuna {
+
+/// Nonzeros that a sparsity in [0, 1] leaves of `numel`: int((1 − s)·numel) in float32, truncated.
+int64_t target_nnz(float sparsity, int64_t numel);
+/// Kept of `nnz` nonzeros in each of `groups`: int((1 − f)·nnz / groups) in float32, truncated.
+int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups = 1);
+
+/// |values[i]|.
+std::vector<float> magnitudes(std::span<const float> values);
+
+/// The `per_group` allowed positions with the largest scores in each group (all that are allowed,
+/// where these are fewer). NaN ranks below everything. *Cost:* O(numel), radix selection.
+BitMask top_k(std::span<const float> scores, int64_t per_group, const BitMask& allowed,
+              const GroupIndex& groups);
+/// The same over all positions in one competition.
+BitMask top_k(std::span<const float> scores, int64_t count);
+
+/// `mask` without its smallest scores: the `per_group` largest stay in each group.
+BitMask drop_minimum(std::span<const float> scores, int64_t per_group, const BitMask& mask,
+                     const GroupIndex& groups);
+/// `mask` and the positions outside it with the largest scores, until each group has `per_group`.
+/// A group that has as many already stays as it is.
+BitMask grow_maximum(std::span<const float> scores, int64_t per_group, const BitMask& mask,
+                     const GroupIndex& groups);
+/// `mask` and positions outside it drawn without replacement, uniformly, until each group has
+/// `per_group`. A function of the generator's key and the mask alone. *Cost:* O(drawn) where the
+/// mask is sparse, O(numel) bits otherwise.
+BitMask grow_random(const CounterRng& rng, int64_t per_group, const BitMask& mask,
+                    const GroupIndex& groups);
+
+}  // namespace lacuna

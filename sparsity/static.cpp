@@ -1,0 +1,23 @@
+#include "lacuna/sparsity/static.h"
+
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) {
+  const SparsityTarget& target = this->options().sparsity;
+  if (!target.is_constant()) {
+    throw ConfigError(
+        "static: the sparsity must be a constant; a schedule needs a dynamic "
+        "algorithm such as gmp, set or rigl");
+  }
+  const float sparsity = target.schedule().at(0);
+  if (!(sparsity >= 0.0f && sparsity < 1.0f)) {
+    throw ConfigError("static: sparsity must be in [0, 1), found " +
+                      target.schedule().config().text());
+  }
+}
+
+}  // namespace lacuna
