@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerState,
                                                      return std::make_unique<AdamW>(
                                                          std::move(p), AdamWOptions{.lr = kDecay});
                                                    })}),
-                         [](const auto& info) { return std::string(info.param.first); });
+                         [](const auto& made) { return std::string(made.param.first); });
 
 TEST_P(OptimizerState, RestoredAtAnyStepContinuesBitForBit) {
   const Make& make = GetParam().second;
