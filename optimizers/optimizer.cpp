@@ -99,10 +99,6 @@ HookHandle Optimizer::register_zero_grad_hook(std::function<void(Optimizer&)> ho
 
 double Optimizer::learning_rate(const Group& group) const {
   const double lr = value_at(group.lr, steps_);
-  if (!(lr >= 0.0 && std::isfinite(lr))) {
-    throw ConfigError("the learning-rate schedule gives " + in_words(lr) + " at step " +
-                      std::to_string(steps_) + "; expected a finite number of at least 0");
-  }
   if (steps_ >= warmup_) return lr;
   return lr * (static_cast<double>(steps_ + 1) / static_cast<double>(warmup_));
 }
@@ -143,7 +139,13 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
 void Optimizer::step() {
   step_pre_hooks_.call(*this);
   std::vector<double> rates;
-  for (const Group& group : groups_) rates.push_back(learning_rate(group));
+  for (const Group& group : groups_) {
+    rates.push_back(learning_rate(group));
+    if (!(rates.back() >= 0.0 && std::isfinite(rates.back()))) {
+      throw ConfigError("the learning-rate schedule gives " + in_words(rates.back()) + " at step " +
+                        std::to_string(steps_) + "; expected a finite number of at least 0");
+    }
+  }
   if (clip_norm_) clip_gradients(*clip_norm_);
   const std::vector<StateSlot> slots = state_slots();
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -99,7 +99,6 @@ class Optimizer {
   /// Steps done so far.
   int64_t steps() const { return steps_; }
   /// Learning rate of the default group at the next step.
-  /// *Errors:* as `step`.
   double lr() const { return learning_rate(groups_[0]); }
 
   /// "type", "step", and for each parameter "<name>/step" and its states "<name>/<slot>" in the
@@ -133,7 +132,10 @@ class Optimizer {
   /// parameter (with the nearest name); StateError without parameters, or when two share a name.
   Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOptions& options);
 
+  /// The states of each parameter that `update` works on and that are saved: the same at any time.
   virtual std::vector<StateSlot> state_slots() const { return {}; }
+  /// Changes values and states of one parameter. Elementwise, so that compressed arrays train to
+  /// the same numbers.
   virtual void update(const Update& update) = 0;
 
  private:

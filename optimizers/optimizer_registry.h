@@ -29,11 +29,12 @@ std::vector<ParameterGroup> read_parameter_groups(const Config& config);
 }  // namespace internal
 
 /// For factories: the keys that all optimizers share (lr, weight_decay, warmup, clip_norm, groups),
-/// read into an options struct, whose values are the defaults; `lr` keeps its value where the key
-/// is absent. *Errors:* ConfigError.
+/// read into an options struct, whose values are the defaults (for `lr` a constant). *Errors:*
+/// ConfigError.
 template <class Options>
 void read_optimizer_options(const Config& config, Options& options) {
-  if (config.has("lr")) options.lr = Schedule::from_config(config.get("lr"));
+  if (!config.has("lr")) config.get<double>("lr", options.lr.config().template as<double>());
+  options.lr = Schedule::from_config(config.get("lr"));
   options.weight_decay = config.get<double>("weight_decay", options.weight_decay);
   options.warmup = config.get<int64_t>("warmup", options.warmup);
   options.clip_norm = config.optional<double>("clip_norm");

@@ -45,6 +45,7 @@ groups:
   EXPECT_EQ(sgd->lr(), 0.25);
   EXPECT_EQ(make("{type: adam, lr: 0.1, betas: [0.8, 0.9], eps: 1e-6}")->type(), "adam");
   EXPECT_EQ(make("{type: adamw, lr: 0.1}")->lr(), 0.1);
+  EXPECT_EQ(make("{type: adam, lr: {type: linear, init: 0.5, slope: 0}}")->lr(), 0.5);
 }
 
 TEST(OptimizerRegistry, WritesDefaultsIntoTheConfig) {
