@@ -33,9 +33,8 @@ Glyph draw_glyph(uint64_t seed, std::string_view split, int64_t index);
 /// Keys of `data` (besides those of load_data):
 ///
 /// - `train_size`, `test_size`: number of examples. Defaults 20000 and 4000.
-/// - `seed`: another seed gives other examples. Default 0, whatever the run's seed, so that runs
-/// are
-///   compared on the same data.
+/// - `seed`: another seed gives other examples. Default 0, whatever the run's seed is, so that
+///   runs are compared on the same data.
 ///
 /// Inputs are images of bytes, [28, 28], in ten classes.
 DataSplits load_glyphs(const Config& data, uint64_t seed);
