@@ -14,7 +14,8 @@ namespace {
 
 void require_known_sections(const Config& config) {
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
-  for (const char* section : {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
+  for (const char* section :
+       {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
     config.get(section);
   }
   for (const auto& [key, value] : Config(config).clone().entries()) {
@@ -34,11 +35,12 @@ void require_output_fits(const Experiment& e) {
   const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
   const auto last = e.model->children().back();
-  throw ShapeError("layer '" + last.first + "' (" + std::string(last.second->type()) +
-                   "), the last one, gives shape " + output.to_string() +
-                   " per example; the data has " + std::to_string(wanted) +
-                   (e.loss.is_classification() ? " classes" : " target values") +
-                   ", so it must give [" + std::to_string(wanted) + "]");
+  const std::vector<Config> layers = model_layers(e.config.get("model")).items();
+  layers.back().error("layer '" + last.first + "' (" + std::string(last.second->type()) +
+                      "), the last one, gives shape " + output.to_string() +
+                      " per example; the data has " + std::to_string(wanted) +
+                      (e.loss.is_classification() ? " classes" : " target values") +
+                      ", so it must give [" + std::to_string(wanted) + "]");
 }
 
 }  // namespace
