@@ -2,7 +2,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/hdf5_internal.hpp"
 
 namespace lacuna {
