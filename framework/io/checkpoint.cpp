@@ -1,6 +1,8 @@
 #include "lacuna/framework/io/checkpoint.h"
 
+#include <algorithm>
 #include <iterator>
+#include <span>
 #include <type_traits>
 #include <variant>
 
