@@ -53,10 +53,16 @@ InputFormat input_format(const StateDict& state) {
           {.mean = values("data/mean"), .std = values("data/std")}};
 }
 
-Examples read_inputs(const std::string& path) {
-  const bool is_csv = path.ends_with(".csv") || path.ends_with(".csv.gz");
-  if (is_csv) return read_csv(path, {.header = CsvHeader::Detect, .task = Task::None});
-  return read_idx_images(path);
+// A table is read as the training data's was, but for the label, which is not there.
+Examples read_inputs(const std::string& path, const Config& data) {
+  if (path.ends_with(".csv") || path.ends_with(".csv.gz")) {
+    CsvOptions options{.task = Task::None};
+    if (!data.get<bool>("header", true)) options.header = CsvHeader::Absent;
+    options.delimiter = data.get<std::string>("delimiter", ",").front();
+    return read_csv(path, options).examples;
+  }
+  IdxImages images = read_idx_images(path);
+  return {.example_shape = Shape{images.rows, images.columns}, .inputs = std::move(images.pixels)};
 }
 
 class CsvWriter {
@@ -161,7 +167,7 @@ int run_predict(const PredictCommand& command) {
   const bool classes = (loss.is_map() ? loss.get("type") : loss).text() == "cross_entropy";
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
   for (const std::string& path : command.inputs) {
-    Examples examples = read_inputs(path);
+    Examples examples = read_inputs(path, loaded.config.get("data"));
     if (examples.example_shape != format.example_shape) {
       throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
                       "; the model was trained on " + format.example_shape.to_string());

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
@@ -65,6 +66,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config) {
   Config(config).get("run_dir");
   if (!config.has("train")) Config(config).set("train", Config::map());
   e->train = TrainOptions::from_config(config.get("train"));
+  if (e->train.threads > 0) set_num_threads(e->train.threads);
   const Config model = config.at("model");
   model_layers(model);  // a missing list is reported before the data is read
   e->data = load_data(config.at("data"), e->train.seed);
