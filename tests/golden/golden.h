@@ -1,0 +1,43 @@
+// What the golden tests share: where the files are, walking them, and comparing numbers.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/io/hdf5_file.h"
+
+namespace lacuna::golden {
+
+/// A golden file from the folder LACUNA_GOLDEN_DIR, or from the project's copy.
+inline Hdf5File open(const std::string& name) {
+  const char* folder = std::getenv("LACUNA_GOLDEN_DIR");
+  return Hdf5File::open(
+      (folder != nullptr ? std::string(folder) : LACUNA_SOURCE_DIR "/tests/golden") + "/" + name);
+}
+
+/// The children of a group; the test fails when there are none. Prints their number.
+inline std::vector<std::string> cases(const Hdf5File& file, const std::string& group) {
+  std::vector<std::string> names = file.children(group);
+  EXPECT_FALSE(names.empty()) << file.path() << ": " << group << " is empty";
+  std::cout << group << ": " << names.size() << " cases\n";
+  return names;
+}
+
+/// Relative 1e-5 or absolute 1e-6: libraries differ in exp and in the order of sums.
+inline void expect_near(std::span<const float> actual, std::span<const float> expected,
+                        const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], std::max(1e-6f, 1e-5f * std::abs(expected[i])))
+        << what << ", element " << i;
+  }
+}
+
+}  // namespace lacuna::golden
