@@ -55,10 +55,12 @@ class BitMask {
   friend bool operator==(const BitMask&, const BitMask&) = default;
 
  private:
-  BitMask(int64_t size, uint64_t fill)
-      : size_(size), words_(static_cast<size_t>((size + 63) / 64), fill) {
-    if (size < 0) throw ShapeError("a mask cannot have a negative size");
+  BitMask(int64_t size, uint64_t fill) : size_(size), words_(word_count(size), fill) {
     if (size % 64 != 0) words_.back() &= (uint64_t{1} << (size % 64)) - 1;
+  }
+  static size_t word_count(int64_t size) {
+    if (size < 0) throw ShapeError("a mask cannot have a negative size");
+    return static_cast<size_t>((size + 63) / 64);
   }
   static size_t word(int64_t i) { return static_cast<size_t>(i >> 6); }
 

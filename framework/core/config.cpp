@@ -24,7 +24,8 @@ struct Config::Node {
 
 namespace {
 
-std::string shortest(double value) {
+template <class Float>
+std::string shortest(Float value) {
   if (std::isnan(value)) return ".nan";
   if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
   char text[32];
@@ -38,7 +39,10 @@ std::optional<double> parse_number(std::string_view text) {
   if (text == ".nan" || text == ".NaN") return std::numeric_limits<double>::quiet_NaN();
   if (text == ".inf" || text == "+.inf") return std::numeric_limits<double>::infinity();
   if (text == "-.inf") return -std::numeric_limits<double>::infinity();
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
   if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
     return std::nullopt;
   }
@@ -126,6 +130,8 @@ Config Config::plain(std::string text) {
 Config::Config(bool value) : Config(plain(value ? "true" : "false")) {}
 Config::Config(int value) : Config(plain(std::to_string(value))) {}
 Config::Config(int64_t value) : Config(plain(std::to_string(value))) {}
+Config::Config(uint64_t value) : Config(plain(std::to_string(value))) {}
+Config::Config(float value) : Config(plain(shortest(value))) {}
 Config::Config(double value) : Config(plain(shortest(value))) {}
 Config::Config(const char* value) : Config(std::string(value)) {}
 Config::Config(std::string value) : Config() {
@@ -243,7 +249,8 @@ void Config::require_all_read() const {
   for (const auto& [key, child] : node_->children) {
     if (!child.node_->read) {
       const std::vector<std::string> known(node_->asked.begin(), node_->asked.end());
-      child.error("unknown key '" + key + "'; " + suggest_name(key, known));
+      child.error("unknown key '" + key + "'" +
+                  (known.empty() ? "" : "; " + suggest_name(key, known)));
     }
     child.require_all_read();
   }
@@ -430,12 +437,9 @@ std::string scalar_json(const Config& config) {
   if (config.is_number()) {
     const double value = *parse_number(text);
     if (!std::isfinite(value)) return "null";
-    if (parse_integer<int64_t>(text) && text.find_first_of(".eE+") == std::string::npos) {
-      return std::to_string(*parse_integer<int64_t>(text));
-    }
-    if (text.find_first_not_of("0123456789") == std::string::npos &&
-        parse_integer<uint64_t>(text)) {
-      return std::to_string(*parse_integer<uint64_t>(text));
+    if (text.find_first_of(".eE+") == std::string::npos) {
+      if (const auto integer = parse_integer<int64_t>(text)) return std::to_string(*integer);
+      if (const auto integer = parse_integer<uint64_t>(text)) return std::to_string(*integer);
     }
     return shortest(value);
   }

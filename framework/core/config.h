@@ -35,6 +35,8 @@ class Config {
   Config(bool value);
   Config(int value);
   Config(int64_t value);
+  Config(uint64_t value);
+  Config(float value);  ///< the shortest decimal that reads back as this float
   Config(double value);
   Config(const char* value);
   Config(std::string value);
@@ -65,7 +67,8 @@ class Config {
   Config at(std::string_view key) const;
   /// The child, or a Null node that knows its path.
   Config get(std::string_view key) const;
-  /// T: bool, int64_t, int, uint64_t, double, float, std::string, std::vector of these.
+  /// T: bool, int64_t, int, uint64_t, double, float, std::string, std::vector of int64_t, double or
+  /// std::string.
   /// *Errors:* ConfigError on an absent key or a wrong type.
   template <class T>
   T required(std::string_view key) const {

@@ -100,9 +100,9 @@ std::string suggest_name(std::string_view name, std::span<const std::string> can
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string text;
-  for (const std::string& part : parts) {
-    if (!text.empty()) text += separator;
-    text += part;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += separator;
+    text += parts[i];
   }
   return text;
 }

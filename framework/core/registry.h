@@ -45,8 +45,8 @@ class Registry {
   const Entry& find(std::string_view name, const Config& where) const {
     const auto found = entries_.find(name);
     if (found == entries_.end()) {
-      where.error("unknown " + kind_ + " '" + std::string(name) + "'; " +
-                  suggest_name(name, names()));
+      where.error("unknown " + kind_ + " '" + std::string(name) + "'" +
+                  (entries_.empty() ? "" : "; " + suggest_name(name, names())));
     }
     return found->second;
   }

@@ -172,7 +172,8 @@ Hdf5File Hdf5File::open(const std::string& path) {
   if (H5Fis_hdf5(path.c_str()) <= 0) {
     throw DataError("cannot open '" + path + "': it is not an HDF5 file");
   }
-  opened->file = Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, hdf5::access_properties()));
+  const Id access = hdf5::access_properties();
+  opened->file = Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
   if (opened->file < 0) throw DataError("cannot open '" + path + "': " + hdf5::library_reason());
   return Hdf5File(std::move(opened));
 }
@@ -256,6 +257,11 @@ Hdf5Type Hdf5File::type(std::string_view path) const {
 bool Hdf5File::is_uint8(std::string_view path) const {
   const Session session;
   return H5Tequal(Id(H5Dget_type(file_->open_dataset(path))), H5T_STD_U8LE) > 0;
+}
+
+size_t Hdf5File::element_bytes(std::string_view path) const {
+  const Session session;
+  return H5Tget_size(Id(H5Dget_type(file_->open_dataset(path))));
 }
 
 }  // namespace lacuna

@@ -68,6 +68,8 @@ class Hdf5File {
   Hdf5Type type(std::string_view path) const;
   /// Whether the elements are unsigned bytes, as of masks and of images that are not scaled yet.
   bool is_uint8(std::string_view path) const;
+  /// Size of one element in the file.
+  size_t element_bytes(std::string_view path) const;
 
   // Datasets, whole. *Errors:* DataError when absent, of another type, damaged, or too large.
   /// Integers and floats of any width, converted to float32.

@@ -28,7 +28,8 @@ class Session {
   void* print_data_ = nullptr;
 };
 
-/// An HDF5 identifier of any kind, given back at the end of the scope.
+/// An HDF5 identifier of any kind, given back at the end of the scope. Giving one back clears the
+/// library's error stack: name the ones that a call takes, or its reason is gone with them.
 class Id {
  public:
   Id() = default;

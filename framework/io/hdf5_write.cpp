@@ -89,8 +89,9 @@ void write_dataset(const OpenFile& file, std::string_view where, const Shape& sh
   // Chunks need a dimension to cut, and elements.
   const bool can_be_cut = shape.rank() > 0 && shape.numel() > 0;
   if (compression == Compression::Deflate && can_be_cut) set_deflate(creation, shape);
-  const Id dataset(H5Dcreate2(file.file, hdf5::absolute(where).c_str(), elements.file_type,
-                              space_of(shape), links, creation, H5P_DEFAULT));
+  const Id space = space_of(shape);
+  const Id dataset(H5Dcreate2(file.file, hdf5::absolute(where).c_str(), elements.file_type, space,
+                              links, creation, H5P_DEFAULT));
   require_written(file, where, dataset >= 0);
   if (shape.numel() == 0) return;
   const herr_t written =

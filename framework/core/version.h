@@ -1,0 +1,9 @@
+// The version of lacuna, as programs and files state it.
+#pragma once
+
+namespace lacuna {
+
+/// The same as the CMake project's (a test holds this).
+inline constexpr const char* kVersion = "0.1.0";
+
+}  // namespace lacuna

@@ -1,0 +1,246 @@
+#include "lacuna/framework/data/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+// Below this the float reciprocal would overflow.
+constexpr double kSmallestStd = 1e-30;
+// A feature whose std is below this fraction of its mean is constant up to the rounding of float32.
+constexpr double kConstantFeature = 1e-7;
+
+void require_inside(std::span<const int64_t> indices, int64_t size) {
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= size) {
+      throw StateError("example " + std::to_string(index) + " was asked for of a dataset of " +
+                       std::to_string(size) + " examples");
+    }
+  }
+}
+
+Shape batched(int64_t size, const Shape& example) {
+  std::vector<int64_t> sizes{size};
+  sizes.insert(sizes.end(), example.sizes().begin(), example.sizes().end());
+  return Shape(std::span<const int64_t>(sizes));
+}
+
+int64_t input_values(const Examples& examples) {
+  return std::visit([](const auto& values) { return static_cast<int64_t>(values.size()); },
+                    examples.inputs);
+}
+
+void validate(const Examples& examples) {
+  const int64_t features = examples.example_shape.numel();
+  if (features < 1) {
+    throw DataError("examples of shape " + examples.example_shape.to_string() + " hold no values");
+  }
+  if (input_values(examples) % features != 0) {
+    throw DataError(std::to_string(input_values(examples)) +
+                    " input values are not a whole number of examples of shape " +
+                    examples.example_shape.to_string());
+  }
+  if (examples.num_classes > 0 && examples.num_outputs > 0) {
+    throw DataError("a dataset has either classes or regression outputs, not both; found " +
+                    std::to_string(examples.num_classes) + " classes and " +
+                    std::to_string(examples.num_outputs) + " outputs");
+  }
+  const bool is_classification = examples.num_classes > 0;
+  const int64_t size = examples.size();
+  const auto found =
+      static_cast<int64_t>(is_classification ? examples.labels.size() : examples.targets.size());
+  const int64_t expected = is_classification ? size : size * examples.num_outputs;
+  if (found != expected) {
+    throw DataError(std::to_string(size) + " inputs need " + std::to_string(expected) +
+                    (is_classification ? " labels, found " : " target values, found ") +
+                    std::to_string(found));
+  }
+  for (size_t i = 0; i < examples.labels.size(); ++i) {
+    if (examples.labels[i] < 0 || examples.labels[i] >= examples.num_classes) {
+      throw DataError("label " + std::to_string(examples.labels[i]) + " of example " +
+                      std::to_string(i) + " is outside of [0, " +
+                      std::to_string(examples.num_classes) + ")");
+    }
+  }
+}
+
+void validate(const Normalization& normalization, const Examples& examples) {
+  const int64_t features = examples.example_shape.numel();
+  const auto check = [&](const std::vector<double>& values, const char* name) {
+    const auto count = static_cast<int64_t>(values.size());
+    const bool fits = count == 1 || (count == features && !examples.has_byte_inputs());
+    if (!fits) {
+      throw DataError(std::string("the normalization's ") + name + " has " + std::to_string(count) +
+                      " values; expected one" +
+                      (examples.has_byte_inputs()
+                           ? " (images have one for all pixels)"
+                           : ", or one for each of the " + std::to_string(features) + " features"));
+    }
+    for (const double value : values) {
+      if (!std::isfinite(value)) {
+        throw DataError(std::string("the normalization's ") + name + " is not finite");
+      }
+    }
+  };
+  check(normalization.mean, "mean");
+  check(normalization.std, "std");
+  for (const double value : normalization.std) {
+    if (value < kSmallestStd) {
+      throw DataError("the normalization's std must be above 0, found " + std::to_string(value));
+    }
+  }
+}
+
+// Examples of another dataset under indices of its own.
+class Subset final : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> indices)
+      : dataset_(std::move(dataset)), indices_(std::move(indices)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  const Shape& example_shape() const override { return dataset_->example_shape(); }
+  int64_t num_classes() const override { return dataset_->num_classes(); }
+  int64_t num_outputs() const override { return dataset_->num_outputs(); }
+  Batch gather(std::span<const int64_t> indices) const override {
+    require_inside(indices, size());
+    std::vector<int64_t> mapped(indices.size());
+    std::ranges::transform(indices, mapped.begin(),
+                           [&](int64_t index) { return indices_[static_cast<size_t>(index)]; });
+    return dataset_->gather(mapped);
+  }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::vector<int64_t> indices_;
+};
+
+}  // namespace
+
+int64_t Examples::size() const { return input_values(*this) / example_shape.numel(); }
+
+ArrayDataset::ArrayDataset(Examples examples)
+    : ArrayDataset((validate(examples), std::make_shared<const Examples>(std::move(examples))),
+                   Normalization{}) {}
+
+ArrayDataset::ArrayDataset(std::shared_ptr<const Examples> examples, Normalization normalization)
+    : examples_(std::move(examples)),
+      normalization_(std::move(normalization)),
+      size_(examples_->size()) {
+  validate(normalization_, *examples_);
+  const auto value_for = [](const std::vector<double>& values, size_t feature) {
+    return values.size() == 1 ? values[0] : values[feature];
+  };
+  if (examples_->has_byte_inputs()) {
+    for (size_t byte = 0; byte < byte_values_.size(); ++byte) {
+      byte_values_[byte] = static_cast<float>(
+          (static_cast<double>(byte) / 255.0 - normalization_.mean[0]) / normalization_.std[0]);
+    }
+    return;
+  }
+  const auto features = static_cast<size_t>(example_shape().numel());
+  for (size_t feature = 0; feature < features; ++feature) {
+    means_.push_back(static_cast<float>(value_for(normalization_.mean, feature)));
+    inverse_stds_.push_back(static_cast<float>(1.0 / value_for(normalization_.std, feature)));
+  }
+}
+
+Batch ArrayDataset::gather(std::span<const int64_t> indices) const {
+  require_inside(indices, size_);
+  Batch batch;
+  batch.size = static_cast<int64_t>(indices.size());
+  batch.inputs = Tensor::empty(batched(batch.size, example_shape()));
+  if (examples_->has_byte_inputs()) {
+    gather_bytes(indices, batch.inputs.mutable_data());
+  } else {
+    gather_floats(indices, batch.inputs.mutable_data());
+  }
+  if (num_classes() > 0) {
+    std::vector<int64_t> labels(indices.size());
+    std::ranges::transform(indices, labels.begin(), [&](int64_t index) {
+      return examples_->labels[static_cast<size_t>(index)];
+    });
+    batch.labels = IndexTensor(Shape{batch.size}, std::move(labels));
+  } else if (num_outputs() > 0) {
+    batch.targets = Tensor::empty(Shape{batch.size, num_outputs()});
+    float* out = batch.targets.mutable_data();
+    for (const int64_t index : indices) {
+      out = std::copy_n(examples_->targets.data() + index * num_outputs(), num_outputs(), out);
+    }
+  }
+  return batch;
+}
+
+void ArrayDataset::gather_bytes(std::span<const int64_t> indices, float* out) const {
+  const uint8_t* bytes = std::get<0>(examples_->inputs).data();
+  const int64_t features = example_shape().numel();
+  for (const int64_t index : indices) {
+    const uint8_t* row = bytes + index * features;
+    for (int64_t i = 0; i < features; ++i) out[i] = byte_values_[row[i]];
+    out += features;
+  }
+}
+
+void ArrayDataset::gather_floats(std::span<const int64_t> indices, float* out) const {
+  const float* values = std::get<1>(examples_->inputs).data();
+  const float* means = means_.data();
+  const float* inverse_stds = inverse_stds_.data();
+  const int64_t features = example_shape().numel();
+  for (const int64_t index : indices) {
+    const float* row = values + index * features;
+    for (int64_t i = 0; i < features; ++i) out[i] = (row[i] - means[i]) * inverse_stds[i];
+    out += features;
+  }
+}
+
+std::shared_ptr<const ArrayDataset> ArrayDataset::normalized(Normalization normalization) const {
+  return std::shared_ptr<const ArrayDataset>(new ArrayDataset(examples_, std::move(normalization)));
+}
+
+Normalization ArrayDataset::standard_normalization(std::span<const int64_t> indices) const {
+  require_inside(indices, size_);
+  const int64_t features = example_shape().numel();
+  const bool is_bytes = examples_->has_byte_inputs();
+  // Two passes, mean first: sums of squares alone would cancel for features far from 0.
+  const auto sum_into = [&](std::vector<double>& sums, auto&& term) {
+    std::visit(
+        [&](const auto& values) {
+          for (const int64_t index : indices) {
+            for (int64_t i = 0; i < features; ++i) {
+              const size_t slot = is_bytes ? 0 : static_cast<size_t>(i);
+              const double scale = is_bytes ? 1.0 / 255.0 : 1.0;
+              sums[slot] += term(scale * values[static_cast<size_t>(index * features + i)], slot);
+            }
+          }
+        },
+        examples_->inputs);
+  };
+  const size_t slots = is_bytes ? 1 : static_cast<size_t>(features);
+  const double count = std::max(
+      1.0, static_cast<double>(indices.size()) * static_cast<double>(is_bytes ? features : 1));
+  Normalization result{std::vector<double>(slots, 0.0), std::vector<double>(slots, 0.0)};
+  sum_into(result.mean, [](double value, size_t) { return value; });
+  for (double& mean : result.mean) mean /= count;
+  sum_into(result.std, [&](double value, size_t slot) {
+    const double deviation = value - result.mean[slot];
+    return deviation * deviation;
+  });
+  for (size_t slot = 0; slot < slots; ++slot) {
+    const double std = std::sqrt(result.std[slot] / count);
+    const double smallest = std::max(kSmallestStd, kConstantFeature * std::abs(result.mean[slot]));
+    result.std[slot] = std <= smallest ? 1.0 : std;
+  }
+  return result;
+}
+
+std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> dataset,
+                                      std::vector<int64_t> indices) {
+  require_inside(indices, dataset->size());
+  return std::make_shared<Subset>(std::move(dataset), std::move(indices));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,119 @@
+// Datasets: examples in memory that hand out normalized batches. Where the examples come from is
+// the business of mnist.h, csv.h, hdf5_dataset.h and glyphs.h; load_data.h chooses between them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "lacuna/framework/core/shape.h"
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// What a model is to learn from the examples.
+enum class Task {
+  Classification,  ///< one label each, an integer from 0
+  Regression,      ///< one or more target values each
+  None,            ///< nothing: inputs alone, to predict from
+};
+
+/// Some examples, ready for a model.
+struct Batch {
+  Tensor inputs;       ///< [size, …example shape], row-major, normalized
+  IndexTensor labels;  ///< [size], classes from 0; undefined unless classification
+  Tensor targets;      ///< [size, outputs]; undefined unless regression
+  int64_t size = 0;
+};
+
+/// Examples that any thread may gather from at any time: nothing in a dataset changes. A dataset of
+/// your own overrides these and is registered in load_data.h.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  /// Shape of one input: [28, 28] for images, [features] for tables.
+  virtual const Shape& example_shape() const = 0;
+  /// Number of classes; 0 unless this is classification.
+  virtual int64_t num_classes() const = 0;
+  /// Values in one regression target; 0 unless this is regression.
+  virtual int64_t num_outputs() const = 0;
+  /// The examples at `indices`, in that order; an index may occur more than once.
+  /// *Errors:* StateError on an index outside of [0, size()).
+  virtual Batch gather(std::span<const int64_t> indices) const = 0;
+};
+
+/// What is subtracted from each input and what it is then divided by. One value for all features,
+/// or one per feature. Inputs stored as bytes are divided by 255 first.
+struct Normalization {
+  std::vector<double> mean{0.0};
+  std::vector<double> std{1.0};
+  friend bool operator==(const Normalization&, const Normalization&) = default;
+};
+
+/// The arrays that an ArrayDataset is made of, as they were read.
+struct Examples {
+  Shape example_shape;
+  /// [n, …example shape], row-major: bytes for images (0 to 255), else floats.
+  std::variant<std::vector<uint8_t>, std::vector<float>> inputs;
+  std::vector<int64_t> labels;  ///< [n], classification: in [0, num_classes)
+  int64_t num_classes = 0;
+  std::vector<float> targets;  ///< [n, num_outputs], row-major, regression
+  int64_t num_outputs = 0;
+
+  bool has_byte_inputs() const { return inputs.index() == 0; }
+  /// Examples that `inputs` holds.
+  int64_t size() const;
+};
+
+/// The dataset that holds its examples as arrays. Images stay bytes and become floats while they
+/// are gathered: a quarter of the memory, and of what a random access reads.
+class ArrayDataset final : public Dataset {
+ public:
+  /// *Errors:* DataError when the arrays' sizes do not fit each other, or a label is not a class.
+  explicit ArrayDataset(Examples examples);
+
+  int64_t size() const override { return size_; }
+  const Shape& example_shape() const override { return examples_->example_shape; }
+  int64_t num_classes() const override { return examples_->num_classes; }
+  int64_t num_outputs() const override { return examples_->num_outputs; }
+  /// *Cost:* one table look-up (bytes) or one subtraction and product (floats) per value, on the
+  /// calling thread.
+  Batch gather(std::span<const int64_t> indices) const override;
+
+  const Examples& examples() const { return *examples_; }
+  const Normalization& normalization() const { return normalization_; }
+
+  /// The same examples (shared, not copied) under another normalization.
+  /// *Errors:* DataError unless mean and std have one value, or one per feature (and bytes: one),
+  /// all finite and std above 0.
+  std::shared_ptr<const ArrayDataset> normalized(Normalization normalization) const;
+
+  /// Mean and standard deviation of the examples at `indices`, per feature, or over all pixels for
+  /// byte inputs (after the division by 255). The std of a constant feature (0, or within the
+  /// rounding of float32) becomes 1, so that it gives 0 and stays finite. Sums are in double
+  /// precision.
+  Normalization standard_normalization(std::span<const int64_t> indices) const;
+
+ private:
+  ArrayDataset(std::shared_ptr<const Examples> examples, Normalization normalization);
+  void gather_bytes(std::span<const int64_t> indices, float* out) const;
+  void gather_floats(std::span<const int64_t> indices, float* out) const;
+
+  std::shared_ptr<const Examples> examples_;
+  Normalization normalization_;
+  int64_t size_ = 0;
+  std::array<float, 256> byte_values_{};     // byte inputs: the normalized value of each byte
+  std::vector<float> means_, inverse_stds_;  // float inputs: one per feature
+};
+
+/// The examples of `dataset` at `indices`, in that order.
+/// *Errors:* StateError on an index outside of the dataset.
+std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> dataset,
+                                      std::vector<int64_t> indices);
+
+}  // namespace lacuna

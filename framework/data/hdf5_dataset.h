@@ -1,0 +1,28 @@
+// The `hdf5` dataset: arrays in one HDF5 file.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/load_data.h"
+
+namespace lacuna {
+
+/// Keys of `data` (besides those of load_data):
+///
+/// - `path` (required): the HDF5 file.
+/// - `train_inputs`, `train_targets`: names of datasets in the file ("group/name" reaches into
+///   groups). Default: "train_inputs" and "train_targets".
+/// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither,
+///   and no test split.
+/// - `task`, `num_classes`: see read_task.
+///
+/// Inputs are [n, …example shape]: uint8 are taken as images (0 to 255), all else becomes float32.
+/// Targets are [n] integers for classification, and [n] or [n, outputs] numbers for regression.
+/// *Errors:* DataError with file and dataset when one is missing (with the nearest name), of the
+/// wrong rank or type, empty, holds a label out of range or a number that is not finite, when
+/// inputs and targets differ in number, or when the test examples are shaped otherwise than the
+/// training examples.
+DataSplits load_hdf5(const Config& data, uint64_t seed);
+
+}  // namespace lacuna

@@ -1,0 +1,166 @@
+#include "lacuna/framework/data/load_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/glyphs.h"
+#include "lacuna/framework/data/hdf5_dataset.h"
+#include "lacuna/framework/data/mnist.h"
+#include "lacuna/framework/data/permutation.h"
+
+namespace lacuna {
+namespace {
+
+// Indices of the training examples that stay, and of those held out, each in ascending order.
+struct HoldOut {
+  std::vector<int64_t> train, validation;
+};
+
+int64_t held_out_count(const Config& data, int64_t size) {
+  const Config node = data.get("validation");
+  const double wanted = data.get<double>("validation", 0.0);
+  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted))) {
+    node.fail("a count (0, 1, 2, …) or a fraction between 0 and 1");
+  }
+  if (wanted == 0) return 0;
+  const double count =
+      wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size))) : wanted;
+  if (count >= static_cast<double>(size)) {
+    node.error("holds out " + node.text() + " of " + std::to_string(size) +
+               " training examples; at least one must be left to train on");
+  }
+  return static_cast<int64_t>(count);
+}
+
+HoldOut hold_out(const Config& data, int64_t size, uint64_t seed) {
+  if (const auto limit = data.optional<int64_t>("limit")) {
+    size = std::min(size, require_at_least(data, "limit", *limit, 1));
+  }
+  const int64_t count = held_out_count(data, size);
+  HoldOut parts;
+  if (count == 0) {
+    parts.train.resize(static_cast<size_t>(size));
+    std::iota(parts.train.begin(), parts.train.end(), int64_t{0});
+    return parts;
+  }
+  std::vector<int64_t> order = seeded_permutation(size, seed, "validation");
+  parts.validation.assign(order.begin(), order.begin() + count);
+  parts.train.assign(order.begin() + count, order.end());
+  std::ranges::sort(parts.validation);
+  std::ranges::sort(parts.train);
+  return parts;
+}
+
+std::vector<double> number_or_list(const Config& map, std::string_view key) {
+  const Config node = map.at(key);
+  if (node.is_list()) return node.as<std::vector<double>>();
+  return {node.as<double>()};
+}
+
+// The normalization that `data` asks for, given the training examples that stay.
+Normalization choose_normalization(const Config& data, const ArrayDataset& train,
+                                   std::span<const int64_t> indices) {
+  const Config node = data.get("normalize");
+  if (node.is_map()) return {number_or_list(node, "mean"), number_or_list(node, "std")};
+  const bool is_image = train.examples().has_byte_inputs();
+  const auto name = data.get<std::string>("normalize", is_image ? "unit" : "none");
+  if (name == "standard") return train.standard_normalization(indices);
+  if (name == "unit") {
+    if (!is_image) node.error("unit is for images, which are stored as bytes; found float inputs");
+    return {};
+  }
+  if (name == "none") return is_image ? Normalization{{0.0}, {1.0 / 255.0}} : Normalization{};
+  node.fail("none, unit, standard or {mean: m, std: s}");
+}
+
+std::shared_ptr<const Dataset> normalized(const Config& data, std::string_view split,
+                                          const std::shared_ptr<const Dataset>& dataset,
+                                          const Normalization& normalization) {
+  const auto arrays = std::dynamic_pointer_cast<const ArrayDataset>(dataset);
+  if (arrays == nullptr) return dataset;
+  try {
+    return arrays->normalized(normalization);
+  } catch (const DataError& error) {
+    data.get("normalize").error("on the " + std::string(split) + " split: " + error.what());
+  }
+}
+
+void normalize(const Config& data, DataSplits& splits, std::span<const int64_t> indices) {
+  const auto train = std::dynamic_pointer_cast<const ArrayDataset>(splits.train);
+  if (train == nullptr) {
+    if (data.has("normalize")) {
+      data.get("normalize")
+          .error("data of the type '" + data.required<std::string>("type") +
+                 "' sets its own normalization; leave this key out");
+    }
+    return;
+  }
+  splits.normalization = choose_normalization(data, *train, indices);
+  const Normalization& normalization = splits.normalization;
+  splits.train = normalized(data, "training", splits.train, normalization);
+  if (splits.validation != nullptr) {
+    splits.validation = normalized(data, "validation", splits.validation, normalization);
+  }
+  if (splits.test != nullptr) {
+    splits.test = normalized(data, "test", splits.test, normalization);
+  }
+}
+
+}  // namespace
+
+DatasetRegistry& dataset_registry() {
+  static DatasetRegistry registry("dataset");
+  return registry;
+}
+
+void register_datasets(DatasetRegistry& registry) {
+  registry.add("mnist", "MNIST or Fashion-MNIST from its IDX files (plain or .gz) in data.dir",
+               load_mnist);
+  registry.add("csv", "tables of numbers with a label or target column", load_csv);
+  registry.add("hdf5", "arrays in an HDF5 file, under names given in the config", load_hdf5);
+  registry.add("glyphs", "drawn 28x28 digits, made on the spot: no files needed", load_glyphs);
+}
+
+TaskKeys read_task(const Config& data) {
+  const auto name = data.get<std::string>("task", "classification");
+  if (name == "regression") return {Task::Regression, 0};
+  if (name != "classification") data.get("task").fail("classification or regression");
+  const auto num_classes = data.get<int64_t>("num_classes", 0);
+  if (num_classes < 0 || num_classes == 1 || num_classes > kMaxClasses) {
+    data.get("num_classes")
+        .fail("an integer from 2 to " + std::to_string(kMaxClasses) +
+              ", or 0 to take it from the training labels");
+  }
+  return {Task::Classification, num_classes};
+}
+
+DataSplits load_data(const Config& data, uint64_t seed) {
+  const auto type = data.required<std::string>("type");
+  DataSplits splits = dataset_registry().find(type, data.at("type")).make(data, seed);
+  if (splits.train == nullptr || splits.train->size() == 0) {
+    throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
+  }
+  HoldOut parts = hold_out(data, splits.train->size(), seed);
+  normalize(data, splits, parts.train);
+  if (!parts.validation.empty()) {
+    if (splits.validation != nullptr) {
+      data.get("validation")
+          .error("data of the type '" + type +
+                 "' has a validation split of its own; leave this key out");
+    }
+    splits.validation = subset(splits.train, std::move(parts.validation));
+  }
+  if (static_cast<int64_t>(parts.train.size()) < splits.train->size()) {
+    splits.train = subset(splits.train, std::move(parts.train));
+  }
+  return splits;
+}
+
+}  // namespace lacuna

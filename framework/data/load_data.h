@@ -1,0 +1,57 @@
+// From the `data` section of a configuration to the splits that a run trains and is judged on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/data/dataset.h"
+
+namespace lacuna {
+
+/// The data of a run.
+struct DataSplits {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> validation;  ///< null: none was held out
+  std::shared_ptr<const Dataset> test;        ///< null: there is none
+  /// What load_data applied to each ArrayDataset: for new inputs that are to be predicted.
+  Normalization normalization;
+};
+
+/// Factories from the `data` section and the run's seed, by the section's `type`.
+using DatasetRegistry = Registry<DataSplits(const Config& data, uint64_t seed)>;
+DatasetRegistry& dataset_registry();
+
+/// Adds mnist, csv, hdf5 and glyphs. *Errors:* StateError when they are there already.
+void register_datasets(DatasetRegistry& registry);
+
+/// For factories: `task` (classification | regression, default classification), and, read for
+/// classification only, `num_classes` (default 0: one more than the largest training label).
+/// *Errors:* ConfigError on another value.
+struct TaskKeys {
+  Task task = Task::Classification;
+  int64_t num_classes = 0;
+};
+TaskKeys read_task(const Config& data);
+
+/// Largest number of classes: a label beyond it is a mistake in the data, not a class.
+inline constexpr int64_t kMaxClasses = 1 << 20;
+
+/// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, csv.h,
+/// hdf5_dataset.h, glyphs.h), and for all of them, applied in this order:
+///
+/// - `limit`: use only the first n training examples. Default: all.
+/// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen
+///   by a permutation that depends on `seed` alone. Default 0: none.
+/// - `normalize`: `none` (inputs as stored; pixels 0 to 255) | `unit` (pixels divided by 255; the
+///   default for images, and for nothing else; other inputs default to none) | `standard` (mean 0
+///   and std 1 over the training examples that are not held out: per feature, or over all pixels of
+///   images) | `{mean: m, std: s}` (numbers, or lists with one per feature; for images in units of
+///   pixels divided by 255).
+///
+/// *Errors:* ConfigError on an unknown type (with the nearest name) or values out of range;
+/// DataError, with the file's path, on data that cannot be used.
+DataSplits load_data(const Config& data, uint64_t seed);
+
+}  // namespace lacuna

@@ -1,0 +1,236 @@
+#include "lacuna/framework/data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/permutation.h"
+
+namespace lacuna {
+namespace {
+
+// A place in the endless stream.
+struct Position {
+  int64_t epoch = 0;
+  int64_t batch = 0;
+};
+
+}  // namespace
+
+// What does not change while batches are drawn, and the place of the next batch handed out.
+class Loader::Stream {
+ public:
+  Stream(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+      : dataset_(std::move(dataset)), options_(options) {
+    if (dataset_ == nullptr) throw StateError("a loader needs a dataset, found none");
+    if (options_.batch_size < 1) {
+      throw StateError("batch_size must be at least 1, found " +
+                       std::to_string(options_.batch_size));
+    }
+    if (options_.prefetch < 0) {
+      throw StateError("prefetch must be at least 0, found " + std::to_string(options_.prefetch));
+    }
+    const int64_t size = dataset_->size();
+    if (size == 0) throw DataError("the data set to draw batches from is empty");
+    if (options_.last_batch == LastBatch::Drop && size < options_.batch_size) {
+      throw DataError("a data set of " + std::to_string(size) + " examples has no whole batch of " +
+                      std::to_string(options_.batch_size) +
+                      "; keep the last partial batch, or make batch_size smaller");
+    }
+  }
+
+  const Dataset& dataset() const { return *dataset_; }
+  const LoaderOptions& options() const { return options_; }
+  Position position() const { return position_; }
+  void seek(Position position) { position_ = position; }
+  void advance() { position_ = after(position_); }
+
+  int64_t batches_per_epoch() const {
+    const int64_t rounding = options_.last_batch == LastBatch::Keep ? options_.batch_size - 1 : 0;
+    return (dataset_->size() + rounding) / options_.batch_size;
+  }
+
+  Position after(Position position) const {
+    if (++position.batch == batches_per_epoch()) position = {position.epoch + 1, 0};
+    return position;
+  }
+
+  // `order` is the caller's: the order of the epoch it drew from last.
+  struct Order {
+    int64_t epoch = -1;
+    std::vector<int64_t> indices;
+  };
+  Batch draw(Position position, Order& order) const {
+    if (order.epoch != position.epoch) {
+      fill(order, position.epoch);
+    }
+    const auto begin = static_cast<size_t>(position.batch * options_.batch_size);
+    const size_t count =
+        std::min(static_cast<size_t>(options_.batch_size), order.indices.size() - begin);
+    return dataset_->gather(std::span<const int64_t>(order.indices).subspan(begin, count));
+  }
+
+ private:
+  void fill(Order& order, int64_t epoch) const {
+    if (options_.shuffle == Shuffle::EveryEpoch) {
+      order.indices = seeded_permutation(dataset_->size(), options_.seed, "loader",
+                                         static_cast<uint64_t>(epoch));
+    } else if (order.indices.empty()) {
+      order.indices.resize(static_cast<size_t>(dataset_->size()));
+      std::iota(order.indices.begin(), order.indices.end(), int64_t{0});
+    }
+    order.epoch = epoch;
+  }
+
+  std::shared_ptr<const Dataset> dataset_;
+  LoaderOptions options_;
+  Position position_;
+};
+
+// Draws batches, on a thread of its own where options.prefetch > 0, from the stream's position on.
+// Destroying it stops the thread after the batch it is at.
+struct Loader::Prefetcher {
+  explicit Prefetcher(const Stream& source) : stream(source), next(source.position()) {
+    if (stream.options().prefetch > 0) thread = std::thread([this] { run(); });
+  }
+
+  ~Prefetcher() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    has_room.notify_one();
+    if (thread.joinable()) thread.join();
+  }
+
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  Batch take() {
+    if (!thread.joinable()) {
+      Batch batch = stream.draw(next, order);
+      next = stream.after(next);
+      return batch;
+    }
+    std::unique_lock lock(mutex);
+    has_batch.wait(lock, [&] { return !queue.empty() || error != nullptr; });
+    if (queue.empty()) std::rethrow_exception(error);
+    Batch batch = std::move(queue.front());
+    queue.pop_front();
+    has_room.notify_one();
+    return batch;
+  }
+
+  void run() {
+    const auto depth = static_cast<size_t>(stream.options().prefetch);
+    try {
+      while (true) {
+        {
+          std::unique_lock lock(mutex);
+          has_room.wait(lock, [&] { return stopping || queue.size() < depth; });
+          if (stopping) return;
+        }
+        Batch batch = stream.draw(next, order);  // outside of the lock: this is the work
+        next = stream.after(next);
+        const std::lock_guard lock(mutex);
+        queue.push_back(std::move(batch));
+        has_batch.notify_one();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      error = std::current_exception();
+      has_batch.notify_one();
+    }
+  }
+
+  const Stream& stream;
+  // Touched by the drawing thread alone.
+  Position next;
+  Stream::Order order;
+  // Guarded by the mutex.
+  std::mutex mutex;
+  std::condition_variable has_batch, has_room;
+  std::deque<Batch> queue;
+  std::exception_ptr error;
+  bool stopping = false;
+  std::thread thread;
+};
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+    : stream_(std::make_unique<Stream>(std::move(dataset), options)) {}
+
+Loader::~Loader() = default;
+
+Batch Loader::next() {
+  if (prefetcher_ == nullptr) prefetcher_ = std::make_unique<Prefetcher>(*stream_);
+  try {
+    Batch batch = prefetcher_->take();
+    stream_->advance();
+    return batch;
+  } catch (...) {
+    prefetcher_.reset();  // a later call starts again at the batch that failed
+    throw;
+  }
+}
+
+int64_t Loader::batches_per_epoch() const { return stream_->batches_per_epoch(); }
+int64_t Loader::epoch() const { return stream_->position().epoch; }
+int64_t Loader::batch_in_epoch() const { return stream_->position().batch; }
+const Dataset& Loader::dataset() const { return stream_->dataset(); }
+
+StateDict Loader::state() const {
+  const LoaderOptions& options = stream_->options();
+  StateDict state;
+  state.set("epoch", epoch());
+  state.set("batch", batch_in_epoch());
+  state.set("seed", static_cast<int64_t>(options.seed));
+  state.set("batch_size", options.batch_size);
+  state.set("dataset_size", dataset().size());
+  state.set("shuffle", static_cast<int64_t>(options.shuffle == Shuffle::EveryEpoch));
+  state.set("drop_last", static_cast<int64_t>(options.last_batch == LastBatch::Drop));
+  return state;
+}
+
+void Loader::load_state(const StateDict& state) {
+  const StateDict own = this->state();
+  for (const char* name : {"dataset_size", "batch_size", "seed", "shuffle", "drop_last"}) {
+    const auto saved = state.get<int64_t>(name), present = own.get<int64_t>(name);
+    if (saved != present) {
+      throw CheckpointError(std::string("the saved state of the data loader has ") + name + " " +
+                            std::to_string(saved) + ", this loader has " + std::to_string(present) +
+                            "; a run continues on the same data only");
+    }
+  }
+  const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
+  if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
+    throw CheckpointError("the saved state of the data loader stands at batch " +
+                          std::to_string(position.batch) + " of epoch " +
+                          std::to_string(position.epoch) + "; expected one of " +
+                          std::to_string(batches_per_epoch()) + " batches of an epoch from 0");
+  }
+  prefetcher_.reset();
+  stream_->seek(position);
+}
+
+void for_each_batch(const Dataset& dataset, int64_t batch_size,
+                    const std::function<void(const Batch&)>& visit) {
+  if (batch_size < 1) {
+    throw StateError("batch_size must be at least 1, found " + std::to_string(batch_size));
+  }
+  std::vector<int64_t> indices;
+  for (int64_t begin = 0; begin < dataset.size(); begin += batch_size) {
+    indices.resize(static_cast<size_t>(std::min(batch_size, dataset.size() - begin)));
+    std::iota(indices.begin(), indices.end(), begin);
+    visit(dataset.gather(indices));
+  }
+}
+
+}  // namespace lacuna

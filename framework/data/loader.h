@@ -1,0 +1,81 @@
+// Loader: an endless, restartable stream of batches over a dataset.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/data/dataset.h"
+
+namespace lacuna {
+
+enum class Shuffle {
+  None,        ///< the dataset's own order in every epoch
+  EveryEpoch,  ///< a new order each epoch, a pure function of (seed, epoch)
+};
+
+enum class LastBatch {
+  Keep,  ///< an epoch ends with the batch of what is left, which may be smaller
+  Drop,  ///< all batches are whole; what is left is not seen in this epoch
+};
+
+struct LoaderOptions {
+  /// Examples in a batch. ≥ 1, default 128.
+  int64_t batch_size = 128;
+  /// Default: a new order each epoch, as training wants it.
+  Shuffle shuffle = Shuffle::EveryEpoch;
+  /// Default: keep. Drop where every batch must weigh the same.
+  LastBatch last_batch = LastBatch::Keep;
+  /// Seed of the orders, default 0.
+  uint64_t seed = 0;
+  /// Batches that a background thread prepares ahead, default 2; 0: none, and no thread. It changes
+  /// nothing but speed.
+  int prefetch = 2;
+};
+
+/// Hands out batches, epoch after epoch, without end. Used by one thread at a time.
+class Loader {
+ public:
+  /// *Errors:* StateError on a null dataset and on options out of range; DataError when the dataset
+  /// is empty, or smaller than one batch with `LastBatch::Drop`.
+  explicit Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch. After the last one of an epoch comes the first one of the next.
+  /// *Errors:* whatever the dataset's gather throws, at the batch where it does, also when that was
+  /// on the background thread; a later call tries that batch again.
+  Batch next();
+
+  int64_t batches_per_epoch() const;
+  /// Epoch of the batch that next() gives, from 0, and that batch's index in its epoch. After the
+  /// last batch of epoch 0 they read 1 and 0.
+  int64_t epoch() const;
+  int64_t batch_in_epoch() const;
+  const Dataset& dataset() const;
+
+  /// Where the stream stands and which stream it is. Batches that were prefetched and not yet
+  /// handed out do not count. Entries: epoch, batch, seed, batch_size, dataset_size, shuffle,
+  /// drop_last.
+  StateDict state() const;
+  /// Continues where `state` was taken: the batches that follow are bit-identical.
+  /// *Errors:* CheckpointError when the state is of another stream (names what differs) or does not
+  /// lie within an epoch; the loader is then unchanged.
+  void load_state(const StateDict& state);
+
+ private:
+  struct Prefetcher;
+  class Stream;
+
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Prefetcher> prefetcher_;  // started by the first next() that wants it
+};
+
+/// Calls `visit` with all examples in order, `batch_size` at a time (the last batch may be
+/// smaller): for evaluation. *Errors:* StateError unless batch_size ≥ 1.
+void for_each_batch(const Dataset& dataset, int64_t batch_size,
+                    const std::function<void(const Batch&)>& visit);
+
+}  // namespace lacuna

@@ -1,0 +1,123 @@
+#include "lacuna/framework/io/checkpoint.h"
+
+#include <iterator>
+#include <type_traits>
+#include <variant>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/fault.h"
+#include "lacuna/framework/io/checkpoint_seal.h"
+#include "lacuna/framework/io/file_system.h"
+#include "lacuna/framework/io/hdf5_file.h"
+
+namespace lacuna {
+namespace {
+
+// HDF5 would take an empty part for nothing at all and a dot for the group itself.
+void require_path(const std::string& name) {
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    if (part.empty() || part == ".") {
+      throw StateError("the name '" + name + "' in the state has an empty part or a lone dot");
+    }
+    begin = end + 1;
+  }
+}
+
+void write_value(Hdf5File& file, const std::string& name, const StateDict::Value& value) {
+  require_path(name);
+  std::visit(
+      [&](const auto& held) {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, Tensor>) {
+          file.write(name, held);
+        } else if constexpr (std::is_same_v<Held, ByteArray>) {
+          file.write(name, held.shape, held.values, Compression::Deflate);
+        } else if constexpr (std::is_same_v<Held, std::vector<int64_t>>) {
+          file.write(name, Shape{static_cast<int64_t>(held.size())}, held);
+        } else if constexpr (std::is_same_v<Held, int64_t>) {
+          file.write(name, Shape(), std::span<const int64_t>(&held, 1));
+        } else if constexpr (std::is_same_v<Held, double>) {
+          file.write_number(name, held);
+        } else {
+          file.write_text(name, held);
+        }
+      },
+      value);
+}
+
+// The type in the file and the rank name the alternative that was written.
+StateDict::Value read_value(const Hdf5File& file, const std::string& path) {
+  const Hdf5Type type = file.type(path);
+  if (type == Hdf5Type::Text) return file.read_text(path);
+  if (file.is_uint8(path)) return ByteArray{file.shape(path), file.read_bytes(path)};
+  if (type == Hdf5Type::Integer) {
+    std::vector<int64_t> values = file.read_integers(path);
+    if (file.shape(path).rank() == 0) return values.front();
+    return values;
+  }
+  if (file.element_bytes(path) == sizeof(double)) return file.read_number(path);
+  return file.read_floats(path);
+}
+
+void read_group(const Hdf5File& file, const std::string& group, StateDict& state) {
+  for (const std::string& name : file.children(group)) {
+    const std::string path = group == "/" ? name : group + "/" + name;
+    if (file.is_group(path)) {
+      read_group(file, path, state);
+    } else {
+      state.set(path, read_value(file, path));
+    }
+  }
+}
+
+void write_content(const std::string& path, const Checkpoint& checkpoint) {
+  Hdf5File file = Hdf5File::create(path, {.user_block_bytes = kSealBytes});
+  file.write_attribute("/", "format_version", kCheckpointFormat);
+  file.write_attribute("/", "lacuna_version", kVersion);
+  file.write_attribute("/", "step", checkpoint.step);
+  file.write_attribute("/", "config", checkpoint.config_yaml);
+  const auto& values = checkpoint.state.values();
+  const auto middle = std::next(values.begin(), static_cast<std::ptrdiff_t>(values.size() / 2));
+  for (auto it = values.begin(); it != middle; ++it) write_value(file, it->first, it->second);
+  fault_point("checkpoint.half_written");
+  for (auto it = middle; it != values.end(); ++it) write_value(file, it->first, it->second);
+  file.close();
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  fault_point("checkpoint.before_write");
+  try {
+    FileReplacement replacement(path);
+    write_content(replacement.temporary_path(), checkpoint);
+    seal_file(replacement.temporary_path(), kCheckpointFormat);
+    replacement.flush();
+    fault_point("checkpoint.before_rename");
+    replacement.commit();
+  } catch (const StateError& error) {
+    throw StateError("the checkpoint '" + path + "' was not written: " + error.what());
+  }
+  fault_point("checkpoint.after_rename");
+}
+
+void verify_checkpoint(const std::string& path) { verify_seal(path, kCheckpointFormat); }
+
+Checkpoint read_checkpoint(const std::string& path) {
+  verify_checkpoint(path);
+  try {
+    const Hdf5File file = Hdf5File::open(path);
+    Checkpoint checkpoint;
+    checkpoint.step = file.attribute_integer("/", "step");
+    checkpoint.config_yaml = file.attribute_text("/", "config");
+    checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
+    read_group(file, "/", checkpoint.state);
+    return checkpoint;
+  } catch (const DataError& error) {
+    throw CheckpointError("the checkpoint '" + path + "' cannot be used: " + error.what());
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,47 @@
+// Checkpoints: the state of a run as one HDF5 file, checked as a whole. docs/checkpoint.md is the
+// format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/core/version.h"
+
+namespace lacuna {
+
+/// The format that this version writes, and the newest that it reads.
+inline constexpr int64_t kCheckpointFormat = 1;
+
+/// Everything a run needs to go on.
+struct Checkpoint {
+  /// Arrays and numbers; each slash in a name is a group in the file ("model/fc1.weight").
+  StateDict state;
+  /// The run's resolved configuration.
+  std::string config_yaml;
+  /// Optimizer steps taken.
+  int64_t step = 0;
+  /// Of the lacuna that wrote the file; set by reading.
+  std::string lacuna_version = kVersion;
+};
+
+/// Writes the file whole or not at all: to a temporary file in the same folder, which is
+/// checksummed, flushed to the disk and renamed. When anything fails, the temporary file is removed
+/// and a file that stood at `path` stays as it was. The same checkpoint gives the same bytes.
+/// *Errors:* StateError with path and reason (a full disk, a missing folder); also when a name in
+/// the state cannot be a path in the file, a tensor is undefined, or a text holds a zero byte.
+/// *Cost:* the file is written, and read once for its checksum; no array is copied, but for tensors
+/// in batch slabs, one at a time.
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+/// Reads and verifies a file. The checksum over every byte is compared before the HDF5 library,
+/// which can crash on damaged files, sees it. Types and values come back exactly as they were
+/// written. *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut
+/// off, damaged in any byte, or of a newer format.
+Checkpoint read_checkpoint(const std::string& path);
+
+/// The checks of `read_checkpoint` without reading what is inside: a quick way to find the newest
+/// good file. *Errors:* as there. *Cost:* one pass over the file, in blocks.
+void verify_checkpoint(const std::string& path);
+
+}  // namespace lacuna

@@ -1,0 +1,68 @@
+// Files that are replaced or appended to safely. Every error is a StateError with path and reason.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// Replaces a file in one step: write `temporary_path()`, then `commit()`. At every moment, a crash
+/// of the machine included, `path` is the old file or the new one, whole. Without `commit()` the
+/// destructor removes the temporary file.
+class FileReplacement {
+ public:
+  /// The temporary file stands beside `path`, as ".<name>.tmp-<process id>"; it is not made yet,
+  /// but one of that name is removed.
+  explicit FileReplacement(std::string path);
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
+  ~FileReplacement();
+
+  const std::string& temporary_path() const { return temporary_; }
+  /// Flushes the temporary file to the disk.
+  void flush() const;
+  /// Renames the temporary file (flushed before) to `path` and flushes the folder.
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  bool is_done_ = false;
+};
+
+/// Writes a whole file with FileReplacement.
+void write_file_atomically(const std::string& path, std::string_view text);
+
+/// Removes the temporary files that killed processes left in `folder`. For a folder that no other
+/// process writes to. A missing folder holds none. Returns how many there were.
+int remove_temporary_files(const std::string& folder);
+
+/// Cuts a file back to `bytes`. *Errors:* StateError also when it is shorter than that.
+void truncate_file(const std::string& path, int64_t bytes);
+
+/// A file to which JSON objects are appended, one a line (metrics.jsonl). Each line is handed to
+/// the system at once, so that it outlives this process, though not a crash of the machine.
+class JsonLines {
+ public:
+  /// Opens or creates the file.
+  explicit JsonLines(std::string path);
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
+  ~JsonLines();
+
+  /// Appends `value` in JSON and a line end. When that fails (a full disk), the part of the line
+  /// that was written is taken back.
+  void write(const Config& value);
+  /// Size of the file in bytes: where the next line begins.
+  int64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+// The program's log: plain lines to the console and to a file. Silent until told where to write.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lacuna {
+
+enum class LogLevel { Info, Warning, Error, Off };
+
+/// Writes messages from `least` on to the standard error output, without time stamps; warnings and
+/// errors say that they are.
+void log_to_console(LogLevel least);
+
+/// Appends all messages to a file too, each with date, time and level, and flushed at once.
+/// *Errors:* StateError when the file cannot be opened. A message that cannot be written later is
+/// lost; the first time, the console says so.
+void log_to_file(const std::string& path);
+
+/// Ends both.
+void stop_logging();
+
+void log_info(std::string_view text);
+void log_warning(std::string_view text);
+void log_error(std::string_view text);
+
+}  // namespace lacuna

@@ -1,0 +1,40 @@
+// Experiment: data, model, loss, optimizer and sparsity, built from one configuration.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/loss_function.h"
+#include "lacuna/framework/train/train_options.h"
+#include "lacuna/optimizers/optimizer.h"
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna {
+
+/// Everything that a training run works on. The members that others refer to come first, so that
+/// they go last.
+struct Experiment {
+  Config config;  ///< resolved: every key that has a default has its value
+  TrainOptions train;
+  DataSplits data;
+  std::unique_ptr<Sequential> model;
+  LossFunction loss;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
+
+  int64_t numel() const;  ///< parameters of the model, zeros included
+  int64_t nnz() const;    ///< of these, trained
+};
+
+/// Builds it all, and checks that everything fits and that every key was understood.
+/// *Errors:* ConfigError, ShapeError, DataError, CheckpointError (of `model.init_from`).
+std::unique_ptr<Experiment> build_experiment(const Config& config);
+
+/// The part that evaluating or predicting needs: a model with the values of a saved state, which
+/// takes inputs of `example_shape`. *Errors:* CheckpointError when the state is of another model.
+std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,
+                                       const Shape& example_shape);
+
+}  // namespace lacuna

@@ -1,0 +1,88 @@
+#include "lacuna/framework/train/train_options.h"
+
+#include <charconv>
+
+namespace lacuna {
+
+Period Period::from_config(const Config& map, const char* key, Period fallback) {
+  const Config value = map.get(key);
+  const char* expected = "a number of steps of at least 1, '500 steps' or '2 epochs'";
+  if (value.is_null()) {
+    map.get<std::string>(key, fallback.to_string());
+    return fallback;
+  }
+  if (!value.is_scalar()) value.fail(expected);
+  if (value.is_number()) {
+    const auto steps = value.as<int64_t>();
+    if (steps < 1) value.fail(expected);
+    return Period::steps(steps);
+  }
+  const std::string text = value.as<std::string>();
+  Period period;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), period.count);
+  const std::string unit(end, text.data() + text.size());
+  period.in_epochs = unit == " epoch" || unit == " epochs";
+  const bool in_steps = unit == " step" || unit == " steps";
+  if (error != std::errc() || period.count < 1 || (!period.in_epochs && !in_steps)) {
+    value.fail(expected);
+  }
+  return period;
+}
+
+std::string Period::to_string() const {
+  const char* unit = in_epochs ? " epoch" : " step";
+  return std::to_string(count) + unit + (count == 1 ? "" : "s");
+}
+
+namespace {
+
+int64_t at_least(const Config& map, const char* key, int64_t fallback, int64_t low) {
+  return require_at_least(map, key, map.get<int64_t>(key, fallback), low);
+}
+
+Period read_length(const Config& train) {
+  if (train.has("epochs") && train.has("steps")) {
+    train.get("steps").error("`epochs` and `steps` are both given; give one of them");
+  }
+  if (train.has("steps")) return Period::steps(at_least(train, "steps", 0, 1));
+  return Period::epochs(at_least(train, "epochs", TrainOptions().length.count, 1));
+}
+
+CheckpointOptions read_checkpoint(const Config& config) {
+  CheckpointOptions options;
+  options.every = Period::from_config(config, "every", options.every);
+  options.keep_last = at_least(config, "keep_last", options.keep_last, 1);
+  options.keep_best = config.get<bool>("keep_best", options.keep_best);
+  return options;
+}
+
+}  // namespace
+
+TrainOptions TrainOptions::from_config(const Config& train) {
+  if (!train.is_map() && !train.is_null()) train.fail("a map");
+  TrainOptions o;
+  o.length = read_length(train);
+  o.batch_size = at_least(train, "batch_size", o.batch_size, 1);
+  o.accumulate = at_least(train, "accumulate", o.accumulate, 1);
+  o.drop_last = train.get<bool>("drop_last", o.drop_last);
+  o.seed = static_cast<uint64_t>(at_least(train, "seed", 0, 0));
+  o.threads = static_cast<int>(at_least(train, "threads", o.threads, 0));
+  o.prefetch = static_cast<int>(at_least(train, "prefetch", o.prefetch, 0));
+  o.eval_batch_size = at_least(train, "eval_batch_size", o.eval_batch_size, 1);
+  o.eval_every = Period::from_config(train, "eval_every", o.eval_every);
+  o.log_every = Period::from_config(train, "log_every", o.log_every);
+  o.trace_autograd = train.get<bool>("trace_autograd", o.trace_autograd);
+  if (!train.has("checkpoint")) Config(train).set("checkpoint", Config::map());
+  o.checkpoint = read_checkpoint(train.get("checkpoint"));
+  if (train.has("early_stopping")) {
+    const Config stopping = train.get("early_stopping");
+    EarlyStoppingOptions early;
+    early.patience = at_least(stopping, "patience", early.patience, 1);
+    early.min_delta = require_range(stopping, "min_delta",
+                                    stopping.get<double>("min_delta", early.min_delta), 0.0, 1e30);
+    o.early_stopping = early;
+  }
+  return o;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,59 @@
+// TrainOptions: the `train` section of a configuration.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// A time in training: a number of optimizer steps, or of epochs. In a configuration "500 steps",
+/// "1 epoch", "2 epochs", or an integer (steps).
+struct Period {
+  int64_t count = 0;
+  bool in_epochs = false;
+
+  static Period steps(int64_t count) { return {count, false}; }
+  static Period epochs(int64_t count) { return {count, true}; }
+  /// The key's value, or `fallback`, which is written into the configuration. *Errors:* ConfigError.
+  static Period from_config(const Config& map, const char* key, Period fallback);
+  int64_t in_steps(int64_t steps_per_epoch) const {
+    return in_epochs ? count * steps_per_epoch : count;
+  }
+  std::string to_string() const;
+};
+
+struct EarlyStoppingOptions {
+  int64_t patience = 5;    ///< evaluations without a better one before training stops, at least 1
+  double min_delta = 0.0;  ///< how much better counts as better, in units of the metric
+};
+
+struct CheckpointOptions {
+  Period every = Period::epochs(1);
+  int64_t keep_last = 3;   ///< newest checkpoints kept, at least 1
+  bool keep_best = false;  ///< also keep the best by validation accuracy (or loss) as best.h5
+};
+
+struct TrainOptions {
+  /// How long to train: epochs (default 10), or optimizer steps.
+  Period length = Period::epochs(10);
+  int64_t batch_size = 128;
+  int64_t accumulate = 1;        ///< batches whose gradients make one optimizer step
+  bool drop_last = false;        ///< leave out an epoch's last partial batch
+  uint64_t seed = 0;
+  int threads = 0;               ///< 0: all cores
+  int prefetch = 2;              ///< batches prepared ahead on a background thread; 0: none
+  int64_t eval_batch_size = 1000;
+  Period eval_every = Period::epochs(1);
+  Period log_every = Period::steps(100);
+  bool trace_autograd = false;   ///< log the nodes of the first step's backward pass
+  CheckpointOptions checkpoint;
+  std::optional<EarlyStoppingOptions> early_stopping;
+
+  /// *Errors:* ConfigError on a wrong type or range.
+  static TrainOptions from_config(const Config& train);
+};
+
+}  // namespace lacuna

@@ -1,0 +1,29 @@
+#include "lacuna/optimizers/adam.h"
+
+#include "lacuna/optimizers/adam_moments.h"
+
+namespace lacuna {
+
+Adam::Adam(std::vector<ParameterPtr> parameters, const AdamOptions& options)
+    : Optimizer(std::move(parameters), {.lr = options.lr,
+                                        .weight_decay = options.weight_decay,
+                                        .warmup = options.warmup,
+                                        .clip_norm = options.clip_norm,
+                                        .groups = options.groups}),
+      betas_(options.betas),
+      eps_(options.eps) {
+  require_adam_options(betas_, eps_);
+}
+
+std::vector<Optimizer::StateSlot> Adam::state_slots() const {
+  return {{.name = "exp_avg"}, {.name = "exp_avg_sq"}};
+}
+
+void Adam::update(const Update& update) {
+  AdamCoefficients coefficients =
+      adam_coefficients(betas_, eps_, update.learning_rate, update.step);
+  coefficients.l2 = static_cast<float>(update.weight_decay);
+  adam_update(coefficients, update.values, update.gradient, update.states[0], update.states[1]);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,161 @@
+#include "lacuna/optimizers/optimizer.h"
+
+#include <cmath>
+#include <set>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/kernels/optimizer_update.h"
+
+namespace lacuna {
+namespace {
+
+std::string in_words(double value) { return Config(value).text(); }
+
+// Only a constant can be checked ahead; schedules are checked at each step.
+void require_lr(const std::string& key, const Schedule& lr) {
+  if (lr.is_constant()) require_option_at_least(key, lr.config().as<double>(), 0.0);
+}
+
+// A constant keeps its double precision, as PyTorch's learning rates do.
+double value_at(const Schedule& schedule, int64_t step) {
+  return schedule.is_constant() ? schedule.config().as<double>() : double{schedule.at(step)};
+}
+
+}  // namespace
+
+void require_option_at_least(const std::string& key, double value, double low) {
+  if (!(value >= low)) {
+    throw OptionError(
+        key, "expected a number of at least " + in_words(low) + ", found " + in_words(value));
+  }
+}
+
+void require_option_fraction(const std::string& key, double value) {
+  if (!(value >= 0.0 && value < 1.0)) {
+    throw OptionError(key, "expected a number from 0 to below 1, found " + in_words(value));
+  }
+}
+
+Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOptions& options)
+    : parameters_(std::move(parameters)),
+      warmup_(options.warmup),
+      clip_norm_(options.clip_norm),
+      groups_{{options.lr, options.weight_decay}},
+      group_of_(parameters_.size(), 0),
+      steps_of_(parameters_.size(), 0) {
+  require_lr("lr", options.lr);
+  require_option_at_least("weight_decay", options.weight_decay, 0.0);
+  require_option_at_least("warmup", static_cast<double>(warmup_), 0.0);
+  if (clip_norm_ && !(*clip_norm_ > 0.0)) {
+    throw OptionError("clip_norm", "expected a number above 0, found " + in_words(*clip_norm_));
+  }
+  if (parameters_.empty()) throw StateError("an optimizer needs at least one parameter");
+  std::set<std::string_view> names;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (!names.insert(parameter->name()).second) {
+      throw StateError("the optimizer was given two parameters named '" + parameter->name() +
+                       "'; their states could not be told apart");
+    }
+  }
+  for (size_t g = 0; g < options.groups.size(); ++g) {
+    add_group(options.groups[g], "groups." + std::to_string(g));
+  }
+}
+
+void Optimizer::add_group(const ParameterGroup& group, const std::string& key) {
+  if (group.lr) require_lr(key + ".lr", *group.lr);
+  if (group.weight_decay) require_option_at_least(key + ".weight_decay", *group.weight_decay, 0.0);
+  if (group.params.empty()) throw OptionError(key + ".params", "expected at least one glob");
+  for (const std::string& glob : group.params) {
+    std::vector<std::string> names;
+    bool matches = false;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      names.push_back(parameters_[i]->name());
+      if (!glob_match(glob, names.back())) continue;
+      matches = true;
+      if (group_of_[i] == 0) group_of_[i] = groups_.size();
+    }
+    if (!matches) {
+      throw OptionError(key + ".params",
+                        "'" + glob + "' matches no parameter; " + suggest_name(glob, names));
+    }
+  }
+  groups_.push_back(
+      {group.lr.value_or(groups_[0].lr), group.weight_decay.value_or(groups_[0].weight_decay)});
+}
+
+HookHandle Optimizer::register_step_pre_hook(std::function<void(Optimizer&)> hook) {
+  return step_pre_hooks_.add(std::move(hook));
+}
+
+HookHandle Optimizer::register_step_post_hook(std::function<void(Optimizer&)> hook) {
+  return step_post_hooks_.add(std::move(hook));
+}
+
+HookHandle Optimizer::register_zero_grad_hook(std::function<void(Optimizer&)> hook) {
+  return zero_grad_hooks_.add(std::move(hook));
+}
+
+double Optimizer::learning_rate(const Group& group) const {
+  const double lr = value_at(group.lr, steps_);
+  if (!(lr >= 0.0 && std::isfinite(lr))) {
+    throw ConfigError("the learning-rate schedule gives " + in_words(lr) + " at step " +
+                      std::to_string(steps_) + "; expected a finite number of at least 0");
+  }
+  if (steps_ >= warmup_) return lr;
+  return lr * (static_cast<double>(steps_ + 1) / static_cast<double>(warmup_));
+}
+
+void Optimizer::clip_gradients(double max_norm) {
+  double squares = 0.0;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (parameter->has_gradient()) squares += sum_of_squares(parameter->gradient().storage());
+  }
+  // The small number is PyTorch's. A norm that is NaN fails the comparison and so spreads, as
+  // there.
+  const double factor = max_norm / (std::sqrt(squares) + 1e-6);
+  if (factor >= 1.0) return;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (!parameter->has_gradient()) continue;
+    scale(static_cast<float>(factor), parameter->mutable_gradient().mutable_storage());
+  }
+}
+
+void Optimizer::update_parameter(size_t index, double learning_rate,
+                                 const std::vector<StateSlot>& slots) {
+  Parameter& parameter = *parameters_[index];
+  std::vector<std::span<float>> states;
+  for (const StateSlot& slot : slots) {
+    Tensor& state =
+        slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
+    states.push_back(state.mutable_storage());
+  }
+  update({.parameter = parameter,
+          .values = parameter.mutable_values().mutable_storage(),
+          .gradient = parameter.gradient().storage(),
+          .states = states,
+          .learning_rate = learning_rate,
+          .weight_decay = groups_[group_of_[index]].weight_decay,
+          .step = ++steps_of_[index]});
+}
+
+void Optimizer::step() {
+  step_pre_hooks_.call(*this);
+  std::vector<double> rates;
+  for (const Group& group : groups_) rates.push_back(learning_rate(group));
+  if (clip_norm_) clip_gradients(*clip_norm_);
+  const std::vector<StateSlot> slots = state_slots();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i]->has_gradient()) update_parameter(i, rates[group_of_[i]], slots);
+  }
+  ++steps_;
+  step_post_hooks_.call(*this);
+}
+
+void Optimizer::zero_grad() {
+  for (const ParameterPtr& parameter : parameters_) parameter->zero_gradient();
+  zero_grad_hooks_.call(*this);
+}
+
+}  // namespace lacuna

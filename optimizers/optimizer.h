@@ -1,0 +1,164 @@
+// Optimizer: what every optimizer has in common, which is all but the update rule itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/hooks.h"
+#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+/// An option of an optimizer that cannot be meant. `key` is its dotted path among the options
+/// ("betas", "groups.0.lr"), by which a configuration file's line is found.
+class OptionError : public ConfigError {
+ public:
+  OptionError(std::string key, const std::string& problem)
+      : ConfigError("optimizer option '" + key + "': " + problem),
+        key_(std::move(key)),
+        problem_(problem) {}
+  const std::string& key() const { return key_; }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string key_;
+  std::string problem_;
+};
+
+/// *Errors:* OptionError unless low ≤ value (NaN fails too).
+void require_option_at_least(const std::string& key, double value, double low);
+/// *Errors:* OptionError unless 0 ≤ value < 1.
+void require_option_fraction(const std::string& key, double value);
+
+/// Parameters with options of their own.
+struct ParameterGroup {
+  /// Globs over full dotted names, as in "*.bias". A parameter belongs to the first group that
+  /// matches it; those that none matches form the default group.
+  std::vector<std::string> params;
+  std::optional<Schedule> lr;          ///< the optimizer's own where absent
+  std::optional<double> weight_decay;  ///< the optimizer's own where absent
+};
+
+/// The options that all optimizers share. Each optimizer's options struct has fields of these
+/// names, with defaults of its own.
+struct OptimizerOptions {
+  Schedule lr;                ///< learning rate, at least 0, over the steps done so far
+  double weight_decay = 0.0;  ///< at least 0
+  /// Steps over which the learning rate rises: it is multiplied by min(1, (steps done + 1)/warmup).
+  int64_t warmup = 0;
+  /// Norm of all gradients together above which they are scaled down to it, as by PyTorch's
+  /// clip_grad_norm_. Absent: no clipping.
+  std::optional<double> clip_norm = std::nullopt;
+  std::vector<ParameterGroup> groups = {};
+};
+
+/// Updates parameters from their gradients. A subclass gives its type, the states it keeps for each
+/// parameter, and one function, `update`, elementwise over arrays that are aligned to the
+/// parameter's pattern: nothing in it is about sparsity.
+///
+/// The states live in the parameters' slots, so that they move with a pattern. They are made of
+/// zeros at a parameter's first update.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Name in a configuration, as in "adam".
+  virtual std::string_view type() const = 0;
+
+  /// Pre-step hooks; clipping; `update` of every parameter that has a gradient; the step counts;
+  /// post-step hooks. A parameter without a gradient is left as it is.
+  /// *Errors:* ConfigError when a learning-rate schedule gives a negative or no finite number.
+  void step();
+  /// Drops all gradients, then calls the hooks.
+  void zero_grad();
+
+  /// The hooks get this optimizer: right before and after the parameters change, and after the
+  /// gradients are dropped.
+  HookHandle register_step_pre_hook(std::function<void(Optimizer&)> hook);
+  HookHandle register_step_post_hook(std::function<void(Optimizer&)> hook);
+  HookHandle register_zero_grad_hook(std::function<void(Optimizer&)> hook);
+
+  /// `optimizer.apply(algorithm)`: lets a sparsity algorithm follow the steps.
+  template <class Algorithm>
+  void apply(Algorithm& algorithm) {
+    algorithm.apply(*this);
+  }
+
+  const std::vector<ParameterPtr>& parameters() const { return parameters_; }
+  /// Steps done so far.
+  int64_t steps() const { return steps_; }
+  /// Learning rate of the default group at the next step.
+  /// *Errors:* as `step`.
+  double lr() const { return learning_rate(groups_[0]); }
+
+  /// "type", "step", and for each parameter "<name>/step" and its states "<name>/<slot>" in the
+  /// shape they are stored in (that of the parameter, for dense and masked patterns). Copies.
+  StateDict state_dict() const;
+  /// Restores what `state_dict` gave; the parameters' patterns must be restored before.
+  /// *Errors:* CheckpointError, before anything is changed, that lists what is missing, unexpected,
+  /// of another shape, or of another type of optimizer.
+  void load_state_dict(const StateDict& state);
+
+ protected:
+  /// A state kept for each parameter. Dense: for every position, whatever the pattern.
+  struct StateSlot {
+    std::string name;
+    bool requires_dense = false;
+  };
+
+  /// What `update` works on. Values, gradient and states (in the order of `state_slots`) are arrays
+  /// of one length, aligned to the parameter's pattern; a dense state has the parameter's numel.
+  struct Update {
+    Parameter& parameter;
+    std::span<float> values;
+    std::span<const float> gradient;
+    std::span<const std::span<float>> states;
+    double learning_rate;
+    double weight_decay;
+    int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
+  };
+
+  /// *Errors:* ConfigError on a value out of range, and on a group's glob that matches no
+  /// parameter (with the nearest name); StateError without parameters, or when two share a name.
+  Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOptions& options);
+
+  virtual std::vector<StateSlot> state_slots() const { return {}; }
+  virtual void update(const Update& update) = 0;
+
+ private:
+  // What a group's parameters have in common, defaults filled in.
+  struct Group {
+    Schedule lr;
+    double weight_decay;
+  };
+
+  void add_group(const ParameterGroup& group, const std::string& key);
+  double learning_rate(const Group& group) const;
+  void clip_gradients(double max_norm);
+  void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
+  std::vector<std::string> differences(const StateDict& state) const;
+
+  std::vector<ParameterPtr> parameters_;
+  int64_t warmup_;
+  std::optional<double> clip_norm_;
+  std::vector<Group> groups_;     // the default group first
+  std::vector<size_t> group_of_;  // by parameter
+  std::vector<int64_t> steps_of_;
+  int64_t steps_ = 0;
+  HookList<Optimizer&> step_pre_hooks_;
+  HookList<Optimizer&> step_post_hooks_;
+  HookList<Optimizer&> zero_grad_hooks_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,37 @@
+#include "lacuna/optimizers/sgd.h"
+
+#include "lacuna/framework/kernels/optimizer_update.h"
+
+namespace lacuna {
+
+Sgd::Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options)
+    : Optimizer(std::move(parameters), {.lr = options.lr,
+                                        .weight_decay = options.weight_decay,
+                                        .warmup = options.warmup,
+                                        .clip_norm = options.clip_norm,
+                                        .groups = options.groups}),
+      momentum_(options.momentum),
+      dampening_(options.dampening),
+      nesterov_(options.nesterov) {
+  require_option_at_least("momentum", momentum_, 0.0);
+  if (nesterov_ && (momentum_ <= 0.0 || dampening_ != 0.0)) {
+    throw OptionError("nesterov", "needs momentum above 0 and dampening 0");
+  }
+}
+
+std::vector<Optimizer::StateSlot> Sgd::state_slots() const {
+  if (momentum_ == 0.0) return {};
+  return {{.name = "momentum_buffer"}};
+}
+
+void Sgd::update(const Update& update) {
+  sgd_update({.learning_rate = static_cast<float>(update.learning_rate),
+              .weight_decay = static_cast<float>(update.weight_decay),
+              .momentum = static_cast<float>(momentum_),
+              .gradient_scale = update.step == 1 ? 1.0f : static_cast<float>(1.0 - dampening_),
+              .is_nesterov = nesterov_},
+             update.values, update.gradient,
+             update.states.empty() ? std::span<float>() : update.states[0]);
+}
+
+}  // namespace lacuna

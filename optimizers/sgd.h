@@ -1,0 +1,40 @@
+// Stochastic gradient descent.
+#pragma once
+
+#include "lacuna/optimizers/optimizer.h"
+
+namespace lacuna {
+
+/// As torch.optim.SGD; fields that all optimizers share are told in OptimizerOptions.
+struct SgdOptions {
+  Schedule lr;  ///< required
+  /// How much of the last step's direction is kept, at least 0. 0: no state is kept.
+  double momentum = 0.0;
+  double dampening = 0.0;  ///< how much less than whole a gradient enters the momentum
+  double weight_decay = 0.0;
+  /// Steps along the gradient as it will be after the momentum's part of the step. Requires
+  /// momentum > 0 and dampening = 0.
+  bool nesterov = false;
+  int64_t warmup = 0;
+  std::optional<double> clip_norm = std::nullopt;
+  std::vector<ParameterGroup> groups = {};
+};
+
+/// d = gradient + weight_decay · w; buffer = momentum · buffer + (1 − dampening) · d, at first d;
+/// w −= lr · buffer. State: momentum_buffer. *Errors:* ConfigError on an option out of range.
+class Sgd final : public Optimizer {
+ public:
+  Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options);
+  std::string_view type() const override { return "sgd"; }
+
+ protected:
+  std::vector<StateSlot> state_slots() const override;
+  void update(const Update& update) override;
+
+ private:
+  double momentum_;
+  double dampening_;
+  bool nesterov_;
+};
+
+}  // namespace lacuna

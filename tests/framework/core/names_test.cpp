@@ -1,0 +1,73 @@
+#include "lacuna/framework/core/names.h"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+TEST(Glob, StarCrossesDotsAndMatchesNothingToo) {
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("*", "a.b.c"));
+  EXPECT_TRUE(glob_match("encoder.*.weight", "encoder.0.fc1.weight"));
+  EXPECT_TRUE(glob_match("*.weight", ".weight"));
+  EXPECT_TRUE(glob_match("a**b", "ab"));
+  EXPECT_FALSE(glob_match("*.weight", "weight"));
+  EXPECT_FALSE(glob_match("fc1", "fc1.weight"));
+  EXPECT_FALSE(glob_match("fc1.weight", "fc1"));
+}
+
+TEST(Glob, GoesBackToTheLastStar) {
+  EXPECT_TRUE(glob_match("*ab*ab", "abxabab"));
+  EXPECT_TRUE(glob_match("*a?c", "aacabc"));
+  EXPECT_FALSE(glob_match("*ab*abc", "abxabab"));
+  EXPECT_FALSE(glob_match("a*b", "a"));
+}
+
+TEST(Glob, QuestionMarkIsExactlyOneCharacter) {
+  EXPECT_TRUE(glob_match("fc?", "fc1"));
+  EXPECT_FALSE(glob_match("fc?", "fc"));
+  EXPECT_FALSE(glob_match("fc?", "fc12"));
+  EXPECT_FALSE(glob_match("?", ""));
+}
+
+TEST(Glob, SetsTakeListsRangesAndNegation) {
+  EXPECT_TRUE(glob_match("fc[12]", "fc2"));
+  EXPECT_FALSE(glob_match("fc[12]", "fc3"));
+  EXPECT_TRUE(glob_match("fc[0-9]*", "fc7.bias"));
+  EXPECT_FALSE(glob_match("fc[!0-9]", "fc7"));
+  EXPECT_TRUE(glob_match("fc[!0-9]", "fcx"));
+  EXPECT_TRUE(glob_match("fc[^0-9]", "fcx"));
+  EXPECT_TRUE(glob_match("[]a]", "]"));
+  EXPECT_TRUE(glob_match("[a-]", "-"));
+  EXPECT_FALSE(glob_match("[a-c]", "A"));
+}
+
+TEST(Glob, AnUnclosedSetIsAPlainBracket) {
+  EXPECT_TRUE(glob_match("a[b", "a[b"));
+  EXPECT_FALSE(glob_match("a[b", "ab"));
+}
+
+TEST(Names, NearestIsByEditDistanceWithoutRegardToCase) {
+  const std::vector<std::string> names{"momentum", "nesterov", "lr"};
+  EXPECT_EQ(nearest_name("momentun", names), "momentum");
+  EXPECT_EQ(nearest_name("Momentum", names), "momentum");
+  EXPECT_EQ(nearest_name("ir", names), "lr");
+  EXPECT_EQ(nearest_name("something", names), "");
+  EXPECT_EQ(nearest_name("lr", {}), "");
+}
+
+TEST(Names, SuggestionNamesTheNearestOrAll) {
+  const std::vector<std::string> names{"adam", "sgd"};
+  EXPECT_EQ(suggest_name("adan", names), "did you mean 'adam'?");
+  EXPECT_EQ(suggest_name("rmsprop", names), "valid are: adam, sgd");
+  EXPECT_EQ(suggest_name("adam", {}), "");
+}
+
+TEST(Names, JoinKeepsEmptyParts) {
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(join(std::vector<std::string>{"a"}, ", "), "a");
+  EXPECT_EQ(join(std::vector<std::string>{"", "a", ""}, ","), ",a,");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,119 @@
+#include "lacuna/framework/core/parallel.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+class Parallel : public testing::TestWithParam<int> {
+ protected:
+  Parallel() : saved_(num_threads()) { set_num_threads(GetParam()); }
+  ~Parallel() override { set_num_threads(saved_); }
+
+ private:
+  int saved_;
+};
+INSTANTIATE_TEST_SUITE_P(Threads, Parallel, testing::Values(1, 2, 5));
+
+TEST_P(Parallel, RunsEachBlockOnce) {
+  for (const int64_t blocks : {0, 1, 2, 7, 100}) {
+    std::vector<std::atomic<int>> runs(static_cast<size_t>(blocks));
+    parallel_blocks(blocks, [&](int64_t block) { ++runs[static_cast<size_t>(block)]; });
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST_P(Parallel, RangesCoverTheCountWhateverTheGrain) {
+  for (const int64_t count : {0, 1, 15, 16, 17, 97}) {
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+    parallel_for(count, 16, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(begin % 16, 0);
+      EXPECT_LE(end - begin, 16);
+      for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+    });
+    for (const auto& times : seen) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST_P(Parallel, SumsOfBlocksDoNotDependOnTheThreads) {
+  std::vector<float> partial(50);
+  parallel_for(50 * 37, 37, [&](int64_t begin, int64_t end) {
+    float sum = 0.0f;
+    for (int64_t i = begin; i < end; ++i) sum += 1.0f / static_cast<float>(i + 1);
+    partial[static_cast<size_t>(begin / 37)] = sum;
+  });
+  const float total = std::accumulate(partial.begin(), partial.end(), 0.0f);
+  static const float expected = total;  // of the first number of threads
+  EXPECT_EQ(total, expected);
+}
+
+TEST_P(Parallel, ExceptionsReachTheCaller) {
+  expect_throws<std::runtime_error>(
+      [] {
+        parallel_blocks(20, [](int64_t block) {
+          if (block % 7 == 3) throw std::runtime_error("block failed");
+        });
+      },
+      "block failed");
+  // And the next loop runs as ever.
+  std::atomic<int> runs{0};
+  parallel_blocks(20, [&](int64_t) { ++runs; });
+  EXPECT_EQ(runs, 20);
+}
+
+TEST_P(Parallel, NestedCallsRunEveryBlock) {
+  std::atomic<int> runs{0};
+  parallel_blocks(6, [&](int64_t) { parallel_blocks(5, [&](int64_t) { ++runs; }); });
+  EXPECT_EQ(runs, 30);
+}
+
+TEST_P(Parallel, DenormalsAreZeroInsideAndBackOutside) {
+  volatile float smallest = std::numeric_limits<float>::min();
+  std::atomic<int> nonzero{0};
+  parallel_blocks(8, [&](int64_t) {
+    const volatile float half = smallest * 0.5f;
+    if (half != 0.0f) ++nonzero;
+  });
+#if defined(__SSE2__) || defined(__aarch64__)
+  EXPECT_EQ(nonzero, 0);
+#endif
+  const volatile float half = smallest * 0.5f;
+  EXPECT_NE(half, 0.0f);
+}
+
+TEST(FlushDenormals, RestoresWhatWasAlsoWhenNested) {
+  volatile float smallest = std::numeric_limits<float>::min();
+  {
+    const FlushDenormals outer;
+    { const FlushDenormals inner; }
+#if defined(__SSE2__) || defined(__aarch64__)
+    const volatile float half = smallest * 0.5f;
+    EXPECT_TRUE(half == 0.0f);
+#endif
+  }
+  const volatile float half = smallest * 0.5f;
+  EXPECT_TRUE(half > 0.0f);
+}
+
+TEST(NumThreads, MustBePositive) {
+  const int before = num_threads();
+  for (const int threads : {0, -3}) {
+    expect_throws<StateError>(
+        [&] { set_num_threads(threads); },
+        "the number of threads must be at least 1, found " + std::to_string(threads));
+  }
+  EXPECT_EQ(num_threads(), before);
+}
+
+}  // namespace
+}  // namespace lacuna

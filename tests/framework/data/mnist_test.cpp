@@ -1,0 +1,120 @@
+#include "lacuna/framework/data/mnist.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+
+#include "framework/data/data_files.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::idx_images;
+using testing::idx_labels;
+using testing::message_of;
+using testing::TempFolder;
+
+// A data set of three training and two test images of 1 × 2 pixels.
+void write_small_mnist(const TempFolder& folder) {
+  folder.write("train-images-idx3-ubyte", idx_images(3, 1, 2, "abcdef"));
+  folder.write("train-labels-idx1-ubyte", idx_labels(3, "\7\1\11"));
+  folder.write_gzip("t10k-images-idx3-ubyte.gz", idx_images(2, 1, 2, "ghij"));
+  folder.write_gzip("t10k-labels-idx1-ubyte.gz", idx_labels(2, "\1\2"));
+}
+
+Config config_for(const std::string& dir) { return Config::map({{"type", "mnist"}, {"dir", dir}}); }
+
+std::string error_in(const TempFolder& folder) {
+  return message_of<DataError>([&] { load_mnist(config_for(folder.path().string()), 0); });
+}
+
+TEST(Mnist, ReadsBothSplitsFromPlainAndGzippedFiles) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  const DataSplits splits = load_mnist(config_for(folder.path().string()), 0);
+  EXPECT_EQ(splits.train->size(), 3);
+  EXPECT_EQ(splits.train->example_shape(), (Shape{1, 2}));
+  EXPECT_EQ(splits.train->num_classes(), 10);
+  EXPECT_EQ(splits.validation, nullptr);
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_THAT(splits.train->gather(std::vector<int64_t>{0, 1, 2}).labels.values(),
+              ElementsAre(7, 1, 9));
+}
+
+TEST(Mnist, NamesTheFilesItLooksForWhenTheFolderIsMissing) {
+  EXPECT_THAT(
+      message_of<DataError>([] { load_mnist(config_for("no/such/folder"), 0); }),
+      AllOf(HasSubstr("no/such/folder: no such folder"), HasSubstr("train-images-idx3-ubyte"),
+            HasSubstr("train-labels-idx1-ubyte"), HasSubstr("t10k-images-idx3-ubyte"),
+            HasSubstr("t10k-labels-idx1-ubyte"), HasSubstr("plain or with .gz")));
+}
+
+TEST(Mnist, NeedsAFolder) {
+  EXPECT_THAT(message_of<ConfigError>([] {
+                load_mnist(Config::map({{"type", "mnist"}}), 0);
+              }),
+              HasSubstr("dir: a required key is missing"));
+}
+
+TEST(Mnist, NamesAMissingFile) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  std::filesystem::remove(folder.file("t10k-labels-idx1-ubyte.gz"));
+  EXPECT_THAT(error_in(folder), HasSubstr(folder.file("t10k-labels-idx1-ubyte") +
+                                          ": no such file, nor one with .gz"));
+}
+
+TEST(Mnist, RefusesCountsThatDiffer) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  folder.write("train-labels-idx1-ubyte", idx_labels(2, "\7\1"));
+  EXPECT_THAT(error_in(folder), AllOf(HasSubstr("train-images-idx3-ubyte holds 3 images"),
+                                      HasSubstr("train-labels-idx1-ubyte holds 2 labels")));
+}
+
+TEST(Mnist, RefusesALabelOutOfRange) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  folder.write("train-labels-idx1-ubyte", idx_labels(3, "\7\1\12"));
+  EXPECT_THAT(error_in(folder), HasSubstr("train-labels-idx1-ubyte: label 10 at index 2 is outside "
+                                          "of [0, 10)"));
+  Config more = config_for(folder.path().string());
+  more.set("num_classes", 11);
+  EXPECT_EQ(load_mnist(more, 0).train->num_classes(), 11);
+}
+
+TEST(Mnist, RefusesTestImagesOfAnotherSize) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  folder.write("t10k-images-idx3-ubyte", idx_images(2, 2, 1, "ghij"));
+  EXPECT_THAT(error_in(folder),
+              HasSubstr("the test images are [2, 1], the training images [1, 2]"));
+}
+
+TEST(Mnist, RealFilesHoldWhatTheyAreKnownFor) {
+  const char* dir = std::getenv("LACUNA_DATA_DIR");
+  if (dir == nullptr) GTEST_SKIP() << "set LACUNA_DATA_DIR to the folder of MNIST's files to run";
+  const DataSplits splits = load_mnist(config_for(dir), 0);
+  ASSERT_EQ(splits.train->size(), 60000);
+  ASSERT_EQ(splits.test->size(), 10000);
+  EXPECT_EQ(splits.train->example_shape(), (Shape{28, 28}));
+  const std::vector<int64_t> first{0, 1, 2, 3, 4};
+  EXPECT_THAT(splits.train->gather(first).labels.values(), ElementsAre(5, 0, 4, 1, 9));
+  EXPECT_THAT(splits.test->gather(first).labels.values(), ElementsAre(7, 2, 1, 0, 4));
+  const auto pixel_sum = [](const DataSplits&, const Dataset& dataset) {
+    const auto& arrays = dynamic_cast<const ArrayDataset&>(dataset).examples();
+    const auto& pixels = std::get<0>(arrays.inputs);
+    return std::accumulate(pixels.begin(), pixels.end(), int64_t{0});
+  };
+  EXPECT_EQ(pixel_sum(splits, *splits.train), 1567298545);
+  EXPECT_EQ(pixel_sum(splits, *splits.test), 264923200);
+}
+
+}  // namespace
+}  // namespace lacuna
