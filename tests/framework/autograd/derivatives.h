@@ -21,9 +21,9 @@ struct DerivativeCase {
   std::function<Variable(const std::vector<Variable>&)> op;
   /// The same function of the inputs' elements in row-major order.
   std::function<ComplexArray(const std::vector<ComplexArray>&)> definition;
-  double spread = 1.0;      ///< of the inputs' normal values
-  double tolerance = 1e-5;  ///< relative to the largest element, or to 1 if that is less
-  Order order = Order::RowMajor;
+  double spread = 1.0;            ///< of the inputs' normal values
+  double tolerance = 1e-5;        ///< relative to the largest element, or to 1 if that is less
+  Order order = Order::RowMajor;  ///< of the inputs with two dimensions or more
 };
 
 inline double largest_magnitude(const std::vector<double>& values) {
@@ -47,7 +47,7 @@ inline void check_derivatives(const DerivativeCase& c) {
   std::string text;
   for (size_t k = 0; k < c.shapes.size(); ++k) {
     const Tensor x = normal_tensor("input" + std::to_string(k), c.shapes[k], c.spread);
-    inputs.push_back(Variable::leaf(x.to(c.order)));
+    inputs.push_back(Variable::leaf(c.shapes[k].rank() < 2 ? x : x.to(c.order)));
     values.push_back(convert<Complex>(x.to_vector()));
     text += c.shapes[k].to_string() + " ";
   }

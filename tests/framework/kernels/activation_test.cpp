@@ -20,14 +20,14 @@ using testing::ThrowsMessage;
 constexpr Activation kAll[] = {Activation::ReLU, Activation::GELU,    Activation::GELUTanh,
                                Activation::SiLU, Activation::Sigmoid, Activation::Tanh};
 
-std::vector<float> apply(Activation kind, const std::vector<float>& x) {
+std::vector<float> activated(Activation kind, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   activate(kind, x, y);
   return y;
 }
 
 std::vector<float> saved_for(Activation kind, const std::vector<float>& x) {
-  return derives_from_output(kind) ? apply(kind, x) : x;
+  return derives_from_output(kind) ? activated(kind, x) : x;
 }
 
 TEST(Activation, AgreesWithTheReferenceForManySizes) {
@@ -36,7 +36,7 @@ TEST(Activation, AgreesWithTheReferenceForManySizes) {
       const auto x = normal_values("x", n, 3.0), dy = normal_values("dy", n);
       std::vector<double> y(x.size()), dx(x.size());
       reference::activate(kind, convert<double>(x).data(), y.data(), n);
-      EXPECT_LE(largest_error(apply(kind, x), y), 5e-7) << n;
+      EXPECT_LE(largest_error(activated(kind, x), y), 5e-7) << n;
 
       const auto saved = saved_for(kind, x);
       std::vector<float> found(x.size());
@@ -54,10 +54,10 @@ TEST(Activation, IsAccurateOverAllMagnitudes) {
   for (const Activation kind : kAll) {
     std::vector<double> y(x.size());
     reference::activate(kind, convert<double>(x).data(), y.data(), static_cast<int64_t>(x.size()));
-    EXPECT_LE(largest_error(apply(kind, x), y), 3e-7);
+    EXPECT_LE(largest_error(activated(kind, x), y), 3e-7);
   }
   // The tail of GELU keeps its relative accuracy, where ½(1 + erf) has no digit left.
-  EXPECT_NEAR(apply(Activation::GELU, {-6.0f})[0] / (-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))),
+  EXPECT_NEAR(activated(Activation::GELU, {-6.0f})[0] / (-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))),
               1.0, 5e-6);
 }
 
@@ -92,18 +92,18 @@ TEST(Activation, NanStaysNanAndFiniteStaysFinite) {
     for (const size_t place : {size_t{5}, size_t{32}}) {
       std::vector<float> x(33, 0.5f);
       x[place] = nan;
-      const auto y = apply(kind, x);
+      const auto y = activated(kind, x);
       for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == place) << i;
     }
-    for (const float y : apply(kind, {huge, -huge, 1e20f, -1e20f, 0.0f, -0.0f, 1e-40f})) {
+    for (const float y : activated(kind, {huge, -huge, 1e20f, -1e20f, 0.0f, -0.0f, 1e-40f})) {
       EXPECT_TRUE(std::isfinite(y));
     }
   }
   const float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(apply(Activation::ReLU, {infinity, -infinity})[0], infinity);
-  EXPECT_EQ(apply(Activation::ReLU, {infinity, -infinity})[1], 0.0f);
-  EXPECT_EQ(apply(Activation::Sigmoid, {infinity, -infinity})[1], 0.0f);
-  EXPECT_EQ(apply(Activation::Tanh, {infinity, -infinity})[1], -1.0f);
+  EXPECT_EQ(activated(Activation::ReLU, {infinity, -infinity})[0], infinity);
+  EXPECT_EQ(activated(Activation::ReLU, {infinity, -infinity})[1], 0.0f);
+  EXPECT_EQ(activated(Activation::Sigmoid, {infinity, -infinity})[1], 0.0f);
+  EXPECT_EQ(activated(Activation::Tanh, {infinity, -infinity})[1], -1.0f);
 }
 
 TEST(Activation, ReluSelectsItsGradient) {
