@@ -1,13 +1,13 @@
 #include "lacuna/framework/data/csv.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>

@@ -1,6 +1,8 @@
 #include "lacuna/framework/data/glyph_shapes.h"
 
 #include <array>
+#include <cstddef>
+#include <utility>
 
 namespace lacuna {
 namespace {

@@ -1,6 +1,7 @@
 #include "lacuna/framework/data/glyphs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numbers>

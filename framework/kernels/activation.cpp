@@ -39,10 +39,23 @@ HWY_INLINE Normal normal(Vector x) {
   return {hn::IfThenElse(hn::Lt(x, constant(0.0)), tail, hn::Sub(one, tail)), power};
 }
 
-HWY_INLINE Vector gelu_sigmoid(Vector x) {
+// σ(x) and 1 − σ(x) without cancellation, from e^−|x|, which cannot overflow.
+struct Logistic {
+  Vector value, rest;
+};
+
+HWY_INLINE Logistic logistic(Vector x) {
+  const Vector power = exp(hn::Neg(hn::Abs(x)));
+  const Vector large = hn::Div(constant(1.0), hn::Add(constant(1.0), power));
+  const Vector small = hn::Mul(power, large);
+  const auto is_negative = hn::Lt(x, constant(0.0));
+  return {hn::IfThenElse(is_negative, small, large), hn::IfThenElse(is_negative, large, small)};
+}
+
+HWY_INLINE Logistic gelu_logistic(Vector x) {
   const Vector square = hn::Mul(x, x);
   const Vector inner = hn::MulAdd(constant(reference::kGeluCubic), square, constant(1.0));
-  return sigmoid(hn::Mul(hn::Mul(constant(reference::kGeluSlope), x), inner));
+  return logistic(hn::Mul(hn::Mul(constant(reference::kGeluSlope), x), inner));
 }
 
 struct Relu {
@@ -64,26 +77,26 @@ struct Gelu {
 };
 
 struct GeluTanh {
-  HWY_INLINE Vector operator()(Vector x) const { return hn::Mul(x, gelu_sigmoid(x)); }
+  HWY_INLINE Vector operator()(Vector x) const { return hn::Mul(x, gelu_logistic(x).value); }
   HWY_INLINE Vector operator()(Vector x, Vector dy) const {
-    const Vector p = gelu_sigmoid(x), one = constant(1.0);
+    const Logistic p = gelu_logistic(x);
     const Vector slope = hn::MulAdd(constant(3.0 * reference::kGeluSlope * reference::kGeluCubic),
                                     hn::Mul(x, x), constant(reference::kGeluSlope));
-    const Vector curve = hn::Mul(hn::Mul(x, p), hn::Sub(one, p));
-    return hn::Mul(dy, hn::MulAdd(curve, slope, p));
+    const Vector curve = hn::Mul(hn::Mul(x, p.value), p.rest);
+    return hn::Mul(dy, hn::MulAdd(curve, slope, p.value));
   }
 };
 
 struct Silu {
-  HWY_INLINE Vector operator()(Vector x) const { return hn::Mul(x, sigmoid(x)); }
+  HWY_INLINE Vector operator()(Vector x) const { return hn::Mul(x, logistic(x).value); }
   HWY_INLINE Vector operator()(Vector x, Vector dy) const {
-    const Vector p = sigmoid(x), one = constant(1.0);
-    return hn::Mul(dy, hn::Mul(p, hn::MulAdd(x, hn::Sub(one, p), one)));
+    const Logistic p = logistic(x);
+    return hn::Mul(dy, hn::Mul(p.value, hn::MulAdd(x, p.rest, constant(1.0))));
   }
 };
 
 struct Sigmoid {
-  HWY_INLINE Vector operator()(Vector x) const { return sigmoid(x); }
+  HWY_INLINE Vector operator()(Vector x) const { return logistic(x).value; }
   HWY_INLINE Vector operator()(Vector y, Vector dy) const {
     return hn::Mul(dy, hn::Mul(y, hn::Sub(constant(1.0), y)));
   }

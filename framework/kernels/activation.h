@@ -20,7 +20,7 @@ constexpr bool derives_from_output(Activation kind) {
 }
 
 /// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs. y may be x.
-/// *Accuracy:* about 1e-7 absolute and 1e-6 relative. *Errors:* ShapeError when lengths differ.
+/// *Accuracy:* 3e-7 relative to max(1, |y|). *Errors:* ShapeError when lengths differ.
 /// *Cost:* one pass; up to one exponential and two divisions an element; several threads when long.
 void activate(Activation kind, std::span<const float> x, std::span<float> y);
 

@@ -11,20 +11,21 @@
 
 namespace lacuna::reference {
 
+/// 1 − erf x.
 template <class T>
-T error_function(T x) {
-  return std::erf(x);
+T error_complement(T x) {
+  return std::erfc(x);
 }
 
-/// erf z = 2/√π e^(−z²) Σ 2ⁿ z^(2n+1) / (1·3···(2n+1)), whose terms do not cancel on the real axis.
-/// *Source:* Abramowitz and Stegun, 7.1.6.
-inline std::complex<double> error_function(std::complex<double> z) {
+/// With erf z = 2/√π e^(−z²) Σ 2ⁿ z^(2n+1) / (1·3···(2n+1)), whose terms do not cancel on the real
+/// axis. *Source:* Abramowitz and Stegun, 7.1.6.
+inline std::complex<double> error_complement(std::complex<double> z) {
   std::complex<double> term = z, sum = z;
   for (int n = 1; n < 400; ++n) {
     term *= 2.0 * z * z / (2.0 * n + 1.0);
     sum += term;
   }
-  return 2.0 * std::numbers::inv_sqrtpi * std::exp(-z * z) * sum;
+  return 1.0 - 2.0 * std::numbers::inv_sqrtpi * std::exp(-z * z) * sum;
 }
 
 template <class T>
@@ -36,7 +37,7 @@ T sigmoid(T x) {
 /// Φ(x) and its derivative.
 template <class T>
 T normal_cdf(T x) {
-  return T(0.5) * (T(1) + error_function(x / T(std::numbers::sqrt2)));
+  return T(0.5) * error_complement(-x / T(std::numbers::sqrt2));
 }
 template <class T>
 T normal_density(T x) {
@@ -83,13 +84,11 @@ T activation_derivative(Activation kind, T s) {
     case Activation::GELU:
       return normal_cdf(s) + s * normal_density(s);
     case Activation::GELUTanh: {
-      const T p = sigmoid(gelu_argument(s));
-      return p + s * p * (T(1) - p) * gelu_argument_derivative(s);
+      const T p = sigmoid(gelu_argument(s)), rest = sigmoid(-gelu_argument(s));
+      return p + s * p * rest * gelu_argument_derivative(s);
     }
-    case Activation::SiLU: {
-      const T p = sigmoid(s);
-      return p * (T(1) + s * (T(1) - p));
-    }
+    case Activation::SiLU:
+      return sigmoid(s) * (T(1) + s * sigmoid(-s));
     case Activation::Sigmoid:
       return s * (T(1) - s);
     case Activation::Tanh:

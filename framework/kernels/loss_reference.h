@@ -24,7 +24,8 @@ void scaled_difference(T factor, const T* a, const T* b, T* y, int64_t count) {
 /// Loss of one example: log Σ e^x − (1 − ε) x_label − ε ⟨x⟩.
 template <class T>
 T cross_entropy(const T* x, int64_t classes, int64_t label, double smoothing) {
-  T loss = log_sum_exp(x, classes) - T(1.0 - smoothing) * x[label];
+  const ExponentialSum<T> sum(x, classes);
+  T loss = sum.largest + std::log(sum.total) - T(1.0 - smoothing) * x[label];
   if (smoothing > 0.0) {  // else an infinite logit would make 0 · ∞ of it
     for (int64_t j = 0; j < classes; ++j)
       loss -= T(smoothing / static_cast<double>(classes)) * x[j];
@@ -36,11 +37,11 @@ T cross_entropy(const T* x, int64_t classes, int64_t label, double smoothing) {
 template <class T>
 void cross_entropy_gradient(const T* x, int64_t classes, int64_t label, double smoothing, T factor,
                             T* dx) {
-  const T log_sum = log_sum_exp(x, classes);
+  const ExponentialSum<T> sum(x, classes);
   const T floor = T(smoothing / static_cast<double>(classes));
   for (int64_t j = 0; j < classes; ++j) {
     const T target = j == label ? T(1.0 - smoothing) + floor : floor;
-    dx[j] = factor * (std::exp(x[j] - log_sum) - target);
+    dx[j] = factor * (sum.probability(x[j]) - target);
   }
 }
 

@@ -10,26 +10,28 @@
 
 namespace lacuna::reference {
 
-/// log Σ_j e^(x_j), computed as m + log Σ_j e^(x_j − m) with m the largest element.
+/// m = max x and Σ_j e^(x_j − m), in which nothing overflows.
 template <class T>
-T log_sum_exp(const T* x, int64_t count) {
-  T largest = x[0];
-  for (int64_t j = 1; j < count; ++j) {
-    if (std::real(x[j]) > std::real(largest)) largest = x[j];
+struct ExponentialSum {
+  ExponentialSum(const T* x, int64_t count) : largest(x[0]), total(0) {
+    for (int64_t j = 1; j < count; ++j) {
+      if (std::real(x[j]) > std::real(largest)) largest = x[j];
+    }
+    for (int64_t j = 0; j < count; ++j) total += std::exp(x[j] - largest);
   }
-  T total = T(0);
-  for (int64_t j = 0; j < count; ++j) total += std::exp(x[j] - largest);
-  return largest + std::log(total);
-}
+  T probability(T x) const { return std::exp(x - largest) / total; }
+  T log_probability(T x) const { return x - largest - std::log(total); }
+
+  T largest, total;
+};
 
 template <class T>
 void softmax(Softmax kind, int64_t rows, int64_t features, const T* x, T* y) {
   if (features == 0) return;
   for (int64_t r = 0; r < rows; ++r, x += features, y += features) {
-    const T logarithm = log_sum_exp(x, features);
+    const ExponentialSum<T> sum(x, features);
     for (int64_t j = 0; j < features; ++j) {
-      const T log_probability = x[j] - logarithm;
-      y[j] = kind == Softmax::Logarithm ? log_probability : std::exp(log_probability);
+      y[j] = kind == Softmax::Logarithm ? sum.log_probability(x[j]) : sum.probability(x[j]);
     }
   }
 }

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/io/hdf5_file.h"
 
 namespace lacuna::golden {
@@ -30,14 +30,28 @@ inline std::vector<std::string> cases(const Hdf5File& file, const std::string& g
   return names;
 }
 
-/// Relative 1e-5 or absolute 1e-6: libraries differ in exp and in the order of sums.
+/// Relative 1e-5 and absolute 1e-6: libraries differ in exp and in the order of sums.
 inline void expect_near(std::span<const float> actual, std::span<const float> expected,
                         const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
+  ASSERT_FALSE(expected.empty()) << what;
   for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_NEAR(actual[i], expected[i], std::max(1e-6f, 1e-5f * std::abs(expected[i])))
+    ASSERT_NEAR(actual[i], expected[i], 1e-6f + 1e-5f * std::abs(expected[i]))
         << what << ", element " << i;
   }
+}
+
+/// The same for tensors. Shapes need not agree (PyTorch's scalars are stored as [1]), numbers of
+/// elements must.
+inline void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
+  ASSERT_TRUE(found.defined()) << what;
+  expect_near(found.to_vector(), expected.to_vector(), what);
+}
+
+/// To be called at the end of a walk: fails when nothing was checked, and says how much was.
+inline void report(const std::string& file, int cases) {
+  EXPECT_GT(cases, 0) << file << " holds no case";
+  std::cout << file << ": " << cases << " cases\n";
 }
 
 }  // namespace lacuna::golden

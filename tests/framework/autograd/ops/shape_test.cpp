@@ -1,0 +1,47 @@
+#include "lacuna/framework/autograd/ops/shape.h"
+
+#include <gmock/gmock.h>
+
+#include "framework/autograd/derivatives.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+using testing::ThrowsMessage;
+
+TEST(ShapeOps, KeepElementsAndGradients) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    test::check_derivatives({
+        .shapes = {Shape{67, 3, 2}},
+        .op = [](const auto& in) { return flatten(in[0]); },
+        .definition = [](const auto& in) { return in[0]; },
+        .order = order,
+    });
+    test::check_derivatives({
+        .shapes = {Shape{4, 3}},
+        .op =
+            [](const auto& in) {
+              return reshape(in[0], {2, 6});
+            },
+        .definition = [](const auto& in) { return in[0]; },
+        .order = order,
+    });
+  }
+  EXPECT_EQ(flatten(Tensor::zeros({2, 3, 5})).shape(), (Shape{2, 15}));
+  EXPECT_EQ(flatten(Tensor::zeros({7})).shape(), (Shape{7, 1}));
+  EXPECT_EQ(flatten(Tensor::zeros({0, 3, 5})).shape(), (Shape{0, 15}));
+}
+
+TEST(ShapeOps, ShapesThatDoNotFitAreNamed) {
+  EXPECT_THAT(
+      [] {
+        reshape(Tensor::zeros({2, 3}), {7});
+      },
+      ThrowsMessage<ShapeError>("reshape: [2, 3] has 6 elements, [7] has 7"));
+  EXPECT_THAT([] { flatten(Tensor::scalar(1.0f)); },
+              ThrowsMessage<ShapeError>("flatten: needs [batch, ...], found a scalar []"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,68 @@
+#include "lacuna/framework/nn/init.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+using testing::ThrowsMessage;
+
+TEST(Init, BoundsAndDeviationsAreThoseOfPyTorch) {
+  EXPECT_EQ(kaiming_uniform({.fan_in = 50}).kind, Initializer::Kind::Uniform);
+  EXPECT_DOUBLE_EQ(kaiming_uniform({.fan_in = 50}).spread, std::sqrt(6.0 / 50.0));
+  EXPECT_DOUBLE_EQ(kaiming_uniform({.fan_in = 50, .gain = 1.0}).spread, std::sqrt(3.0 / 50.0));
+  EXPECT_EQ(kaiming_normal({.fan_in = 50}).kind, Initializer::Kind::Normal);
+  EXPECT_DOUBLE_EQ(kaiming_normal({.fan_in = 50}).spread, std::sqrt(2.0 / 50.0));
+  EXPECT_DOUBLE_EQ(xavier_uniform({.fan_in = 50, .fan_out = 10}).spread, std::sqrt(6.0 / 60.0));
+  EXPECT_DOUBLE_EQ(xavier_normal({.fan_in = 50, .fan_out = 10, .gain = 2.0}).spread,
+                   2.0 * std::sqrt(2.0 / 60.0));
+  EXPECT_DOUBLE_EQ(default_linear(64).spread, 0.125);
+  EXPECT_EQ(default_linear(0).spread, 0.0);
+}
+
+TEST(Init, ValuesFollowTheDistribution) {
+  std::vector<float> values(20000);
+  const auto moments = [&](const Initializer& initializer) {
+    initializer.fill(CounterRng(1, "fc.weight"), values);
+    double sum = 0.0, squares = 0.0;
+    for (const float v : values) {
+      sum += v;
+      squares += static_cast<double>(v) * v;
+    }
+    const auto count = static_cast<double>(values.size());
+    return std::pair(sum / count, std::sqrt(squares / count));
+  };
+  const auto [mean, deviation] = moments(default_linear(100));
+  EXPECT_NEAR(mean, 0.0, 0.002);
+  EXPECT_NEAR(deviation, 0.1 / std::sqrt(3.0), 0.001);
+  for (const float v : values) ASSERT_LE(std::abs(v), 0.1f);
+  EXPECT_NEAR(moments(kaiming_normal({.fan_in = 200})).second, 0.1, 0.002);
+}
+
+TEST(Init, IsChosenByName) {
+  for (const auto& [name, kind] : {std::pair{"default", WeightInit::Default},
+                                   {"kaiming_uniform", WeightInit::KaimingUniform},
+                                   {"kaiming_normal", WeightInit::KaimingNormal},
+                                   {"xavier_uniform", WeightInit::XavierUniform},
+                                   {"xavier_normal", WeightInit::XavierNormal},
+                                   {"zeros", WeightInit::Zeros}}) {
+    EXPECT_EQ(read_weight_init(Config::map({{"init", name}}), "init"), kind);
+  }
+  EXPECT_EQ(read_weight_init(Config::map(), "init"), WeightInit::Default);
+  EXPECT_EQ(make_initializer(WeightInit::Zeros, 3, 4).spread, 0.0);
+  EXPECT_EQ(make_initializer(WeightInit::XavierNormal, 3, 5).spread, 0.5);
+  EXPECT_THAT(
+      [] {
+        read_weight_init(Config::map({{"init", "kaiming_unifrom"}}), "init");
+      },
+      ThrowsMessage<ConfigError>(testing::HasSubstr(
+          "unknown initialization 'kaiming_unifrom'; did you mean 'kaiming_uniform'?")));
+}
+
+}  // namespace
+}  // namespace lacuna

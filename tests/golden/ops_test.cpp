@@ -1,0 +1,135 @@
+// The operations against PyTorch's values and gradients.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "golden/golden.h"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/activation.h"
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/linear.h"
+#include "lacuna/framework/autograd/ops/loss.h"
+#include "lacuna/framework/autograd/ops/matmul.h"
+#include "lacuna/framework/autograd/ops/norm.h"
+#include "lacuna/framework/autograd/ops/softmax.h"
+#include "lacuna/framework/core/names.h"
+
+namespace lacuna {
+namespace {
+
+struct Case {
+  const Hdf5File& file;
+  std::string group;
+  std::vector<Variable> inputs;
+  /// The gradients to compare with grad0, grad1, …: the inputs' own unless the op says otherwise.
+  std::vector<std::function<Tensor()>> gradients;
+
+  double attribute(const std::string& name) const { return file.attribute_number(group, name); }
+};
+
+using Op = std::function<Variable(Case&)>;
+
+Op unary(Variable (*op)(const Variable&)) {
+  return [op](Case& c) { return op(c.inputs.at(0)); };
+}
+
+Op binary(Variable (*op)(const Variable&, const Variable&)) {
+  return [op](Case& c) { return op(c.inputs.at(0), c.inputs.at(1)); };
+}
+
+Variable run_linear(Case& c) {
+  const Tensor& values = c.inputs.at(1).value();
+  const auto weight = std::make_shared<Parameter>(values.shape(), Initializer());
+  weight->set_name("weight");
+  weight->assign(values);
+  c.gradients[1] = [weight] { return weight->gradient(); };
+  return linear(c.inputs[0], weight, c.inputs.at(2));
+}
+
+Variable run_layer_norm(Case& c) {
+  return layer_norm(c.inputs.at(0), c.inputs.at(1), c.inputs.at(2), {.eps = c.attribute("eps")});
+}
+
+Variable run_cross_entropy(Case& c) {
+  const std::string path = c.group + "/labels";
+  const IndexTensor labels(c.file.shape(path), c.file.read_integers(path));
+  const bool is_smooth = c.file.has_attribute(c.group, "label_smoothing");
+  return cross_entropy(c.inputs.at(0), labels,
+                       {.label_smoothing = is_smooth ? c.attribute("label_smoothing") : 0.0});
+}
+
+const std::map<std::string, Op> kOps = {
+    {"add_broadcast", binary(add)},
+    {"cross_entropy", run_cross_entropy},
+    {"cross_entropy_smoothing", run_cross_entropy},
+    {"gelu", unary(gelu)},
+    {"gelu_tanh", unary(gelu_tanh)},
+    {"layer_norm", run_layer_norm},
+    {"linear", run_linear},
+    {"linear_3d", run_linear},
+    {"log_softmax", unary(log_softmax)},
+    {"matmul", binary(matmul)},
+    {"mse_loss", binary(mse_loss)},
+    {"mul_broadcast", binary(multiply)},
+    {"relu", unary(relu)},
+    {"sigmoid", unary(sigmoid)},
+    {"silu", unary(silu)},
+    {"softmax", unary(softmax)},
+    {"tanh", unary(lacuna::tanh)},
+};
+
+// Ops that are not built yet, and what other tests check.
+bool is_passed_over(const std::string& name) {
+  for (const char* pattern : {"attention*", "avg_pool2d", "batch_norm_train", "bmm", "conv2d*",
+                              "embedding", "max_pool2d", "optimizer"}) {
+    if (glob_match(pattern, name)) return true;
+  }
+  return false;
+}
+
+void check(const Hdf5File& file, const std::string& name, const Op& op) {
+  Case c{file, "/" + name, {}, {}};
+  for (int i = 0; file.exists(c.group + "/input" + std::to_string(i)); ++i) {
+    const Variable input = Variable::leaf(file.read_floats(c.group + "/input" + std::to_string(i)));
+    c.inputs.push_back(input);
+    c.gradients.push_back([input] { return input.gradient(); });
+  }
+  const Variable output = op(c);
+  golden::expect_close(output.value(), file.read_floats(c.group + "/output"), name + " output");
+  const Tensor grad_output = file.read_floats(c.group + "/grad_output");
+  backward(output, grad_output.reshape(output.shape()));
+  int gradients = 0;
+  for (const std::string& dataset : file.children(c.group)) {
+    if (!dataset.starts_with("grad") || dataset == "grad_output") continue;
+    const auto index = static_cast<size_t>(std::stoi(dataset.substr(4)));
+    golden::expect_close(c.gradients.at(index)(), file.read_floats(c.group + "/" + dataset),
+                         name + " " + dataset);
+    ++gradients;
+  }
+  EXPECT_EQ(gradients, static_cast<int>(c.inputs.size())) << name;
+}
+
+TEST(GoldenOps, ValuesAndGradientsAgreeWithPyTorch) {
+  const Hdf5File file = golden::open("ops.h5");
+  std::set<std::string> missing;
+  for (const auto& [name, op] : kOps) missing.insert(name);
+  int cases = 0;
+  for (const std::string& name : file.children("/")) {
+    if (is_passed_over(name)) continue;
+    const auto op = kOps.find(name);
+    if (op == kOps.end()) {
+      ADD_FAILURE() << "ops.h5 holds an op that this test does not know: " << name;
+      continue;
+    }
+    check(file, name, op->second);
+    missing.erase(name);
+    ++cases;
+  }
+  for (const std::string& name : missing) ADD_FAILURE() << "ops.h5 lacks the op " << name;
+  golden::report("ops.h5", cases);
+}
+
+}  // namespace
+}  // namespace lacuna

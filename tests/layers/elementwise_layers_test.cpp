@@ -1,0 +1,54 @@
+// The layers without parameters: activations and Flatten.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lacuna/layers/flatten.h"
+#include "lacuna/layers/gelu.h"
+#include "lacuna/layers/relu.h"
+#include "lacuna/layers/sigmoid.h"
+#include "lacuna/layers/silu.h"
+#include "lacuna/layers/tanh.h"
+
+namespace lacuna {
+namespace {
+
+float at(Module& module, float x) { return module(Tensor::full({1, 1}, x)).value().item(); }
+
+TEST(ActivationLayers, ComputeTheirFunctions) {
+  ReLU relu;
+  EXPECT_EQ(at(relu, -2.0f), 0.0f);
+  EXPECT_EQ(at(relu, 2.0f), 2.0f);
+  GELU gelu, approximate({.approximate = GELU::Approximate::Tanh});
+  EXPECT_NEAR(at(gelu, 1.5f), 1.3997893f, 1e-6);
+  EXPECT_NEAR(at(approximate, 1.5f), 1.3995715f, 1e-6);
+  SiLU silu;
+  EXPECT_NEAR(at(silu, 1.5f), 1.5 / (1.0 + std::exp(-1.5)), 1e-6);
+  Sigmoid sigmoid;
+  EXPECT_NEAR(at(sigmoid, 1.5f), 1.0 / (1.0 + std::exp(-1.5)), 1e-6);
+  Tanh tanh;
+  EXPECT_NEAR(at(tanh, 1.5f), std::tanh(1.5), 1e-6);
+}
+
+TEST(ActivationLayers, KeepShapesAndHaveNoParameters) {
+  const ReLU relu;
+  const GELU gelu;
+  const SiLU silu;
+  const Sigmoid sigmoid;
+  const Tanh tanh;
+  for (const Module* layer :
+       std::initializer_list<const Module*>{&relu, &gelu, &silu, &sigmoid, &tanh}) {
+    EXPECT_EQ(layer->output_shape({3, 5}), (Shape{3, 5})) << layer->type();
+    EXPECT_TRUE(layer->parameters().empty()) << layer->type();
+  }
+}
+
+TEST(FlattenLayer, KeepsTheBatch) {
+  Flatten flatten;
+  EXPECT_EQ(flatten.output_shape({28, 28}), (Shape{784}));
+  EXPECT_EQ(flatten.output_shape({}), (Shape{1}));
+  EXPECT_EQ(flatten(Tensor::zeros({5, 2, 3})).shape(), (Shape{5, 6}));
+}
+
+}  // namespace
+}  // namespace lacuna
