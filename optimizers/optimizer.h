@@ -43,9 +43,9 @@ void require_option_fraction(const std::string& key, double value);
 struct ParameterGroup {
   /// Globs over full dotted names, as in "*.bias". A parameter belongs to the first group that
   /// matches it; those that none matches form the default group.
-  std::vector<std::string> params;
-  std::optional<Schedule> lr;          ///< the optimizer's own where absent
-  std::optional<double> weight_decay;  ///< the optimizer's own where absent
+  std::vector<std::string> params = {};
+  std::optional<Schedule> lr = std::nullopt;          ///< the optimizer's own where absent
+  std::optional<double> weight_decay = std::nullopt;  ///< the optimizer's own where absent
 };
 
 /// The options that all optimizers share. Each optimizer's options struct has fields of these

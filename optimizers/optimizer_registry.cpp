@@ -25,7 +25,7 @@ std::unique_ptr<Optimizer> make_sgd(const Config& config, std::vector<ParameterP
 template <class AdamType, class Options>
 std::unique_ptr<Optimizer> make_adam(const Config& config, std::vector<ParameterPtr> parameters) {
   Options options;
-  config.get<double>("lr", 1e-3);
+  if (!config.has("lr")) config.get<double>("lr", 1e-3);
   read_optimizer_options(config, options);
   const Config betas = config.get("betas");
   const auto values =

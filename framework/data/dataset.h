@@ -60,9 +60,9 @@ struct Examples {
   Shape example_shape;
   /// [n, …example shape], row-major: bytes for images (0 to 255), else floats.
   std::variant<std::vector<uint8_t>, std::vector<float>> inputs;
-  std::vector<int64_t> labels;  ///< [n], classification: in [0, num_classes)
+  std::vector<int64_t> labels = {};  ///< [n], classification: in [0, num_classes)
   int64_t num_classes = 0;
-  std::vector<float> targets;  ///< [n, num_outputs], row-major, regression
+  std::vector<float> targets = {};  ///< [n, num_outputs], row-major, regression
   int64_t num_outputs = 0;
 
   bool has_byte_inputs() const { return inputs.index() == 0; }

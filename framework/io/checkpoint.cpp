@@ -1,6 +1,8 @@
 #include "lacuna/framework/io/checkpoint.h"
 
+#include <algorithm>
 #include <iterator>
+#include <span>
 #include <type_traits>
 #include <variant>
 
@@ -78,6 +80,8 @@ void write_content(const std::string& path, const Checkpoint& checkpoint) {
   file.write_attribute("/", "lacuna_version", kVersion);
   file.write_attribute("/", "step", checkpoint.step);
   file.write_attribute("/", "config", checkpoint.config_yaml);
+  file.write_attribute("/", "train_seconds", checkpoint.train_seconds);
+  file.write_attribute("/", "metrics_bytes", checkpoint.metrics_bytes);
   const auto& values = checkpoint.state.values();
   const auto middle = std::next(values.begin(), static_cast<std::ptrdiff_t>(values.size() / 2));
   for (auto it = values.begin(); it != middle; ++it) write_value(file, it->first, it->second);
@@ -112,6 +116,8 @@ Checkpoint read_checkpoint(const std::string& path) {
     Checkpoint checkpoint;
     checkpoint.step = file.attribute_integer("/", "step");
     checkpoint.config_yaml = file.attribute_text("/", "config");
+    checkpoint.train_seconds = file.attribute_number("/", "train_seconds");
+    checkpoint.metrics_bytes = file.attribute_integer("/", "metrics_bytes");
     checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
     read_group(file, "/", checkpoint.state);
     return checkpoint;

@@ -2,7 +2,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/hdf5_internal.hpp"
 
 namespace lacuna {
@@ -116,19 +115,26 @@ class Item {
   void read(hid_t memory_type, void* values) const {
     // A value that does not fit ends the reading instead of being clamped, but for floats: those
     // become infinite, as in numpy.
+    bool is_out_of_range = false;
     const Id transfer(H5Pcreate(H5P_DATASET_XFER));
-    if (is_integer(memory_type)) H5Pset_type_conv_cb(transfer, stop_out_of_range, nullptr);
+    if (H5Tget_class(memory_type) == H5T_INTEGER) {
+      H5Pset_type_conv_cb(transfer, stop_out_of_range, &is_out_of_range);
+    }
     const herr_t result = is_attribute_
                               ? H5Aread(object_, memory_type, values)
                               : H5Dread(object_, memory_type, H5S_ALL, H5S_ALL, transfer, values);
+    if (is_out_of_range)
+      file_.data_error(where_, "a value does not fit in a signed 64-bit integer");
     if (result < 0) file_.data_error(where_, hdf5::library_reason());
   }
 
-  static bool is_integer(hid_t type) { return H5Tget_class(type) == H5T_INTEGER; }
   static H5T_conv_ret_t stop_out_of_range(H5T_conv_except_t what, hid_t, hid_t, void*, void*,
-                                          void*) {
-    const bool out = what == H5T_CONV_EXCEPT_RANGE_HI || what == H5T_CONV_EXCEPT_RANGE_LOW;
-    return out ? H5T_CONV_ABORT : H5T_CONV_UNHANDLED;
+                                          void* is_out_of_range) {
+    if (what != H5T_CONV_EXCEPT_RANGE_HI && what != H5T_CONV_EXCEPT_RANGE_LOW) {
+      return H5T_CONV_UNHANDLED;
+    }
+    *static_cast<bool*>(is_out_of_range) = true;
+    return H5T_CONV_ABORT;
   }
 
   [[noreturn]] void expected(const std::string& what) const {

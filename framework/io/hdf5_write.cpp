@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/hdf5_internal.hpp"
 
 namespace lacuna {

@@ -23,8 +23,8 @@ namespace lacuna {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-constexpr int64_t kMaxNodes = 1'000'000;       // aliases of aliases grow exponentially
-constexpr uintmax_t kMaxBytes = 64 * 1048576;  // a data file given by mistake
+constexpr int64_t kMaxNodes = 1'000'000;   // aliases of aliases grow exponentially
+constexpr size_t kMaxBytes = 4 * 1048576;  // a data file given by mistake
 
 // How positions are named: in a file by line and column, in a --set by the whole assignment.
 struct Source {

@@ -36,8 +36,8 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   int64_t correct = 0;
   for_each_batch(data, batch_size, [&](const Batch& batch) {
     const Variable output = model(Variable(batch.inputs));
-    loss_sum += static_cast<double>(loss(output, batch).value().item()) *
-                static_cast<double>(batch.size);
+    loss_sum +=
+        static_cast<double>(loss(output, batch).value().item()) * static_cast<double>(batch.size);
     if (loss.is_classification()) correct += count_correct(output.value(), batch.labels);
     result.examples += batch.size;
   });

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
@@ -14,7 +15,8 @@ namespace {
 
 void require_known_sections(const Config& config) {
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
-  for (const char* section : {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
+  for (const char* section :
+       {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
     config.get(section);
   }
   for (const auto& [key, value] : Config(config).clone().entries()) {
@@ -34,11 +36,12 @@ void require_output_fits(const Experiment& e) {
   const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
   const auto last = e.model->children().back();
-  throw ShapeError("layer '" + last.first + "' (" + std::string(last.second->type()) +
-                   "), the last one, gives shape " + output.to_string() +
-                   " per example; the data has " + std::to_string(wanted) +
-                   (e.loss.is_classification() ? " classes" : " target values") +
-                   ", so it must give [" + std::to_string(wanted) + "]");
+  const std::vector<Config> layers = model_layers(e.config.get("model")).items();
+  layers.back().error("layer '" + last.first + "' (" + std::string(last.second->type()) +
+                      "), the last one, gives shape " + output.to_string() +
+                      " per example; the data has " + std::to_string(wanted) +
+                      (e.loss.is_classification() ? " classes" : " target values") +
+                      ", so it must give [" + std::to_string(wanted) + "]");
 }
 
 }  // namespace
@@ -63,6 +66,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config) {
   Config(config).get("run_dir");
   if (!config.has("train")) Config(config).set("train", Config::map());
   e->train = TrainOptions::from_config(config.get("train"));
+  if (e->train.threads > 0) set_num_threads(e->train.threads);
   const Config model = config.at("model");
   model_layers(model);  // a missing list is reported before the data is read
   e->data = load_data(config.at("data"), e->train.seed);

@@ -35,8 +35,8 @@ std::string to_string(const ProgressReport& r) {
     length = std::snprintf(text, sizeof text, "  accuracy %.2f %%", 100.0 * r.accuracy);
     line.append(text, static_cast<size_t>(length));
   }
-  length = std::snprintf(text, sizeof text, "  density %.1f %%  %.0f examples/s",
-                         100.0 * r.density, r.examples_per_second);
+  length = std::snprintf(text, sizeof text, "  density %.1f %%  %.0f examples/s", 100.0 * r.density,
+                         r.examples_per_second);
   return line.append(text, static_cast<size_t>(length));
 }
 
@@ -46,8 +46,8 @@ void Progress::draw(const ProgressReport& r) {
   std::string line = to_string(r);
   if (r.step > first_step_) {
     const auto left = static_cast<double>(r.total_steps - r.step);
-    line += "  " +
-            format_duration(elapsed * left / static_cast<double>(r.step - first_step_)) + " left";
+    line += "  " + format_duration(elapsed * left / static_cast<double>(r.step - first_step_)) +
+            " left";
   }
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);

@@ -17,7 +17,8 @@ struct Period {
 
   static Period steps(int64_t count) { return {count, false}; }
   static Period epochs(int64_t count) { return {count, true}; }
-  /// The key's value, or `fallback`, which is written into the configuration. *Errors:* ConfigError.
+  /// The key's value, or `fallback`, which is written into the configuration. *Errors:*
+  /// ConfigError.
   static Period from_config(const Config& map, const char* key, Period fallback);
   int64_t in_steps(int64_t steps_per_epoch) const {
     return in_epochs ? count * steps_per_epoch : count;
@@ -40,15 +41,15 @@ struct TrainOptions {
   /// How long to train: epochs (default 10), or optimizer steps.
   Period length = Period::epochs(10);
   int64_t batch_size = 128;
-  int64_t accumulate = 1;        ///< batches whose gradients make one optimizer step
-  bool drop_last = false;        ///< leave out an epoch's last partial batch
+  int64_t accumulate = 1;  ///< batches whose gradients make one optimizer step
+  bool drop_last = false;  ///< leave out an epoch's last partial batch
   uint64_t seed = 0;
-  int threads = 0;               ///< 0: all cores
-  int prefetch = 2;              ///< batches prepared ahead on a background thread; 0: none
+  int threads = 0;   ///< 0: all cores
+  int prefetch = 2;  ///< batches prepared ahead on a background thread; 0: none
   int64_t eval_batch_size = 1000;
   Period eval_every = Period::epochs(1);
   Period log_every = Period::steps(100);
-  bool trace_autograd = false;   ///< log the nodes of the first step's backward pass
+  bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;
 

@@ -65,8 +65,8 @@ RunEnd Trainer::run() {
   if (!finished()) {
     save();
     const bool interrupted = StopSignal::received() == SIGINT;
-    log_warning("stopped at step " + std::to_string(step_) + " of " +
-                std::to_string(total_steps_) + "; continue with --resume");
+    log_warning("stopped at step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
+                "; continue with --resume");
     return interrupted ? RunEnd::Interrupted : RunEnd::Terminated;
   }
   if (last_evaluated_step_ != step_) evaluate_splits();
@@ -132,6 +132,7 @@ Trainer::StepResult Trainer::run_batches(const std::vector<Batch>& batches) {
 }
 
 void Trainer::after_step(const StepResult& result) {
+  examples_ += result.examples;
   for (TrainingSums* sums : {&epoch_sums_, &window_sums_}) {
     sums->loss += result.loss * static_cast<double>(result.examples);
     sums->correct += result.correct;
@@ -142,17 +143,16 @@ void Trainer::after_step(const StepResult& result) {
   if (step_ % steps_per_epoch_ == 0) end_epoch();
   if (step_ % experiment_.train.eval_every.in_steps(steps_per_epoch_) == 0) evaluate_splits();
   const bool classes = experiment_.loss.is_classification();
-  progress_.tick({.step = step_,
-                  .total_steps = total_steps_,
-                  .epoch = epochs_done(),
-                  .loss = result.loss,
-                  .accuracy = classes ? static_cast<double>(result.correct) /
-                                            static_cast<double>(result.examples)
-                                      : std::numeric_limits<double>::quiet_NaN(),
-                  .density = static_cast<double>(experiment_.nnz()) /
-                             static_cast<double>(experiment_.numel()),
-                  .examples_per_second = static_cast<double>(result.examples) * 
-                                         static_cast<double>(step_) / train_seconds_});
+  progress_.tick(
+      {.step = step_,
+       .total_steps = total_steps_,
+       .epoch = epochs_done(),
+       .loss = result.loss,
+       .accuracy = classes
+                       ? static_cast<double>(result.correct) / static_cast<double>(result.examples)
+                       : std::numeric_limits<double>::quiet_NaN(),
+       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
+       .examples_per_second = static_cast<double>(examples_) / train_seconds_});
 }
 
 void Trainer::end_epoch() {
@@ -189,15 +189,14 @@ void Trainer::log_training() {
     event.set("sparsity", sparsity);
   }
   metrics_->write(event);
-  progress_.report({.step = step_,
-                    .total_steps = total_steps_,
-                    .epoch = epochs_done(),
-                    .loss = window_sums_.mean_loss(),
-                    .accuracy = classes ? window_sums_.accuracy()
-                                        : std::numeric_limits<double>::quiet_NaN(),
-                    .density = static_cast<double>(experiment_.nnz()) /
-                               static_cast<double>(experiment_.numel()),
-                    .examples_per_second = rate});
+  progress_.report(
+      {.step = step_,
+       .total_steps = total_steps_,
+       .epoch = epochs_done(),
+       .loss = window_sums_.mean_loss(),
+       .accuracy = classes ? window_sums_.accuracy() : std::numeric_limits<double>::quiet_NaN(),
+       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
+       .examples_per_second = rate});
   window_sums_ = {};
   window_seconds_ = 0.0;
 }
@@ -224,21 +223,20 @@ void Trainer::evaluate_splits() {
   last_evaluated_step_ = step_;
   const auto run = [&](const char* split, const Dataset& data) {
     const auto start = Clock::now();
-    const Evaluation result = evaluate(*experiment_.model, experiment_.loss, data,
-                                       experiment_.train.eval_batch_size);
+    const Evaluation result =
+        evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
     Config event = metric(split);
     event.set("loss", result.loss);
     if (experiment_.loss.is_classification()) event.set("accuracy", result.accuracy);
     event.set("lr", experiment_.optimizer->lr());
-    event.set("examples_per_second",
-              static_cast<double>(result.examples) / seconds_since(start));
+    event.set("examples_per_second", static_cast<double>(result.examples) / seconds_since(start));
     event.set("seconds", train_seconds_);
     metrics_->write(event);
     progress_.clear();
     char text[128];
     if (experiment_.loss.is_classification()) {
-      std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.4f  accuracy %.2f %%",
-                    epochs_done(), split, result.loss, 100.0 * result.accuracy);
+      std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.4f  accuracy %.2f %%", epochs_done(),
+                    split, result.loss, 100.0 * result.accuracy);
     } else {
       std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.6g", epochs_done(), split,
                     result.loss);

@@ -71,6 +71,7 @@ class Trainer {
   void save();
   Checkpoint checkpoint() const;
   StateDict state_dict() const;
+  StateDict input_format() const;
   void load_state_dict(const StateDict& state);
   void write_summary(RunEnd end);
 
@@ -84,13 +85,14 @@ class Trainer {
 
   // What a checkpoint holds besides model, optimizer, sparsity and loader.
   int64_t step_ = 0;
-  TrainingSums epoch_sums_;          // of the epoch so far
-  TrainingSums window_sums_;         // since the last line of metrics
-  double last_epoch_loss_ = 0.0;     // mean over the last whole epoch
-  std::optional<double> best_;       // validation accuracy, or −loss
+  int64_t examples_ = 0;          // seen so far
+  TrainingSums epoch_sums_;       // of the epoch so far
+  TrainingSums window_sums_;      // since the last line of metrics
+  double last_epoch_loss_ = 0.0;  // mean over the last whole epoch
+  std::optional<double> best_;    // validation accuracy, or −loss
   int64_t evaluations_since_best_ = 0;
   bool stopped_early_ = false;
-  double train_seconds_ = 0.0;       // in training steps alone
+  double train_seconds_ = 0.0;  // in training steps alone
   double window_seconds_ = 0.0;
 
   int64_t last_saved_step_ = -1;

@@ -14,11 +14,6 @@
 namespace lacuna {
 namespace {
 
-// Facts about the run's past that are not part of its state: they differ between two runs that are
-// otherwise the same, so they stand in the file's attributes and not among its arrays.
-constexpr const char* kTrainSeconds = "train_seconds";
-constexpr const char* kMetricsBytes = "metrics_bytes";
-
 void add_sums(StateDict& state, const std::string& prefix, const TrainingSums& sums) {
   state.set(prefix + "_loss", sums.loss);
   state.set(prefix + "_correct", sums.correct);
@@ -39,9 +34,24 @@ int64_t peak_rss_bytes() {
 
 }  // namespace
 
+// What `predict` needs to treat new inputs as the training data was treated.
+StateDict Trainer::input_format() const {
+  const auto row = [](const std::vector<double>& values) {
+    const std::vector<float> floats(values.begin(), values.end());
+    return Tensor::from(Shape{static_cast<int64_t>(floats.size())}, floats);
+  };
+  const std::span<const int64_t> sizes = experiment_.data.train->example_shape().sizes();
+  StateDict format;
+  format.set("example_shape", std::vector<int64_t>(sizes.begin(), sizes.end()));
+  format.set("mean", row(experiment_.data.normalization.mean));
+  format.set("std", row(experiment_.data.normalization.std));
+  return format;
+}
+
 StateDict Trainer::state_dict() const {
   StateDict own;
   own.set("step", step_);
+  own.set("examples", examples_);
   add_sums(own, "epoch", epoch_sums_);
   add_sums(own, "window", window_sums_);
   own.set("last_epoch_loss", last_epoch_loss_);
@@ -57,6 +67,7 @@ StateDict Trainer::state_dict() const {
   }
   state.merge("loader", loader_.state());
   state.merge("trainer", own);
+  state.merge("data", input_format());
   return state;
 }
 
@@ -69,6 +80,7 @@ void Trainer::load_state_dict(const StateDict& state) {
   loader_.load_state(state.below("loader"));
   const StateDict own = state.below("trainer");
   step_ = own.get<int64_t>("step");
+  examples_ = own.get<int64_t>("examples");
   epoch_sums_ = read_sums(own, "epoch");
   window_sums_ = read_sums(own, "window");
   last_epoch_loss_ = own.get<double>("last_epoch_loss");
@@ -81,8 +93,8 @@ Checkpoint Trainer::checkpoint() const {
   return {.state = state_dict(),
           .config_yaml = experiment_.config.to_yaml(),
           .step = step_,
-          .facts = {{kTrainSeconds, train_seconds_},
-                    {kMetricsBytes, static_cast<double>(metrics_->size())}}};
+          .train_seconds = train_seconds_,
+          .metrics_bytes = metrics_->size()};
 }
 
 void Trainer::save() {
@@ -94,22 +106,19 @@ void Trainer::save() {
 void Trainer::resume(const std::string& checkpoint_path) {
   const Checkpoint saved = read_checkpoint(checkpoint_path);
   load_state_dict(saved.state);
-  train_seconds_ = saved.facts.at(kTrainSeconds);
+  train_seconds_ = saved.train_seconds;
   last_saved_step_ = step_;
   // What was written after the checkpoint is going to be written again.
   metrics_ = std::make_unique<JsonLines>(folder_.metrics_path());
-  const auto bytes = static_cast<int64_t>(saved.facts.at(kMetricsBytes));
-  if (metrics_->size() > bytes) {
+  if (metrics_->size() > saved.metrics_bytes) {
     metrics_.reset();
-    truncate_file(folder_.metrics_path(), bytes);
+    truncate_file(folder_.metrics_path(), saved.metrics_bytes);
     metrics_ = std::make_unique<JsonLines>(folder_.metrics_path());
   }
   log_info("resumed at step " + std::to_string(step_) + " from " + checkpoint_path);
 }
 
 void Trainer::write_summary(RunEnd end) {
-  const double examples = static_cast<double>(step_) / static_cast<double>(steps_per_epoch_) *
-                          static_cast<double>(experiment_.data.train->size());
   Config summary = Config::map();
   if (test_) {
     if (experiment_.loss.is_classification()) summary.set("test_accuracy", test_->accuracy);
@@ -120,7 +129,7 @@ void Trainer::write_summary(RunEnd end) {
   summary.set("epochs", epochs_done());
   summary.set("steps", step_);
   summary.set("train_seconds", train_seconds_);
-  summary.set("examples_per_second", examples / train_seconds_);
+  summary.set("examples_per_second", static_cast<double>(examples_) / train_seconds_);
   summary.set("peak_rss_bytes", peak_rss_bytes());
   summary.set("numel", experiment_.numel());
   summary.set("nnz", experiment_.nnz());

@@ -1,11 +1,12 @@
-// Golden vectors: where they are, and how a test walks them.
+// What the golden tests share: where the files are, walking them, and comparing numbers.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,29 +15,43 @@
 
 namespace lacuna::golden {
 
-/// Opens `name` in the folder LACUNA_GOLDEN_DIR, or else in the project's tests/golden.
+/// A golden file from the folder LACUNA_GOLDEN_DIR, or from the project's copy.
 inline Hdf5File open(const std::string& name) {
   const char* folder = std::getenv("LACUNA_GOLDEN_DIR");
-  const std::string path = folder != nullptr ? folder : LACUNA_SOURCE_DIR "/tests/golden";
-  return Hdf5File::open(path + "/" + name);
+  return Hdf5File::open(
+      (folder != nullptr ? std::string(folder) : LACUNA_SOURCE_DIR "/tests/golden") + "/" + name);
 }
 
-/// Fails at the first element that is off by more than 1e-5 relative and 1e-6 absolute. Shapes need
-/// not agree (PyTorch's scalars are stored as [1]), numbers of elements must.
+/// The children of a group; the test fails when there are none. Prints their number.
+inline std::vector<std::string> cases(const Hdf5File& file, const std::string& group) {
+  std::vector<std::string> names = file.children(group);
+  EXPECT_FALSE(names.empty()) << file.path() << ": " << group << " is empty";
+  std::cout << group << ": " << names.size() << " cases\n";
+  return names;
+}
+
+/// Relative 1e-5 and absolute 1e-6: libraries differ in exp and in the order of sums.
+inline void expect_near(std::span<const float> actual, std::span<const float> expected,
+                        const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  ASSERT_FALSE(expected.empty()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], 1e-6f + 1e-5f * std::abs(expected[i]))
+        << what << ", element " << i;
+  }
+}
+
+/// The same for tensors. Shapes need not agree (PyTorch's scalars are stored as [1]), numbers of
+/// elements must.
 inline void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
   ASSERT_TRUE(found.defined()) << what;
-  const std::vector<float> a = found.to_vector(), b = expected.to_vector();
-  ASSERT_EQ(a.size(), b.size()) << what;
-  ASSERT_FALSE(b.empty()) << what;
-  for (size_t i = 0; i < b.size(); ++i) {
-    ASSERT_LE(std::abs(a[i] - b[i]), 1e-6f + 1e-5f * std::abs(b[i])) << what << " at " << i;
-  }
+  expect_near(found.to_vector(), expected.to_vector(), what);
 }
 
 /// To be called at the end of a walk: fails when nothing was checked, and says how much was.
 inline void report(const std::string& file, int cases) {
   EXPECT_GT(cases, 0) << file << " holds no case";
-  std::printf("%s: %d cases\n", file.c_str(), cases);
+  std::cout << file << ": " << cases << " cases\n";
 }
 
 }  // namespace lacuna::golden

@@ -1,0 +1,184 @@
+// `lacuna inspect`, `lacuna list` and `lacuna info`: looking without training.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/kernels/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/train/commands.h"
+#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/sparsity/configure.h"
+
+namespace lacuna {
+namespace {
+
+// One line of the table: a parameter, or an optimizer state of one.
+struct Row {
+  std::string name;
+  Shape shape;
+  std::string layout;
+  int64_t nnz = 0;
+  int64_t bytes = 0;
+};
+
+int64_t count_nonzeros(const Tensor& values) {
+  int64_t count = 0;
+  for (const float value : values.storage()) count += value != 0.0f ? 1 : 0;
+  return count;
+}
+
+// nnz of a masked parameter is what its mask keeps.
+std::vector<Row> parameter_rows(const StateDict& model) {
+  std::vector<Row> rows;
+  for (const auto& [name, value] : model.values()) {
+    const Tensor* values = std::get_if<Tensor>(&value);
+    if (values == nullptr) continue;
+    Row row{name, values->shape(), "dense", values->numel(), values->bytes()};
+    if (model.contains(name + "_mask")) {
+      const auto& mask = model.get<ByteArray>(name + "_mask");
+      row.layout = "masked";
+      row.nnz = BitMask::from_bytes(mask.values).count();
+      row.bytes += static_cast<int64_t>(mask.values.size() + 7) / 8;
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<Row> optimizer_rows(const StateDict& optimizer) {
+  std::vector<Row> rows;
+  for (const auto& [name, value] : optimizer.values()) {
+    if (const Tensor* values = std::get_if<Tensor>(&value)) {
+      rows.push_back({name, values->shape(), "", count_nonzeros(*values), values->bytes()});
+    }
+  }
+  return rows;
+}
+
+double density(const Row& row) {
+  return row.shape.numel() == 0
+             ? 1.0
+             : static_cast<double>(row.nnz) / static_cast<double>(row.shape.numel());
+}
+
+Config to_config(const Row& row) {
+  Config shape = Config::list();
+  for (const int64_t size : row.shape.sizes()) shape.push_back(size);
+  Config entry = Config::map({{"name", row.name}, {"shape", shape}});
+  if (!row.layout.empty()) entry.set("layout", row.layout);
+  entry.set("nnz", row.nnz);
+  entry.set("density", density(row));
+  entry.set("bytes", row.bytes);
+  return entry;
+}
+
+void print_rows(const char* title, const std::vector<Row>& rows) {
+  if (rows.empty()) return;
+  int width = 20;
+  for (const Row& row : rows) width = std::max(width, static_cast<int>(row.name.size()));
+  std::printf("\n%-*s  %-16s %-8s %12s %9s %14s\n", width, title, "shape", "layout", "nnz",
+              "density", "bytes");
+  for (const Row& row : rows) {
+    std::printf("%-*s  %-16s %-8s %12lld %8.2f%% %14lld\n", width, row.name.c_str(),
+                row.shape.to_string().c_str(), row.layout.c_str(), static_cast<long long>(row.nnz),
+                100 * density(row), static_cast<long long>(row.bytes));
+  }
+}
+
+template <class Entries>
+void print_entries(const Entries& entries) {
+  for (const auto& [name, entry] : entries) {
+    std::printf("%-14s %s\n", name.c_str(), entry.help.c_str());
+  }
+}
+
+}  // namespace
+
+int run_inspect(const InspectCommand& command) {
+  const std::string path = find_checkpoint(command.checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(path);
+  const std::vector<Row> parameters = parameter_rows(checkpoint.state.below("model"));
+  const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
+  int64_t numel = 0, nnz = 0;
+  for (const Row& row : parameters) {
+    numel += row.shape.numel();
+    nnz += row.nnz;
+  }
+  const auto text = [&](const char* name) {
+    return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";
+  };
+  if (command.json) {
+    Config report = Config::map({{"checkpoint", path},
+                                 {"format_version", kCheckpointFormat},
+                                 {"lacuna_version", checkpoint.lacuna_version},
+                                 {"step", checkpoint.step},
+                                 {"numel", numel},
+                                 {"nnz", nnz},
+                                 {"algorithm", text("algorithm/type")},
+                                 {"optimizer", text("optimizer/type")},
+                                 {"parameters", Config::list()},
+                                 {"optimizer_states", Config::list()}});
+    for (const Row& row : parameters) report.get("parameters").push_back(to_config(row));
+    for (const Row& row : states) report.get("optimizer_states").push_back(to_config(row));
+    std::fputs(report.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  std::printf("%s\nwritten by lacuna %s at step %lld; %lld parameters, %lld of them nonzeros\n",
+              path.c_str(), checkpoint.lacuna_version.c_str(),
+              static_cast<long long>(checkpoint.step), static_cast<long long>(numel),
+              static_cast<long long>(nnz));
+  std::printf("sparsity algorithm %s, optimizer %s\n", text("algorithm/type").c_str(),
+              text("optimizer/type").c_str());
+  print_rows("parameter", parameters);
+  print_rows("optimizer state", states);
+  return kDone;
+}
+
+int run_list(const std::string& what) {
+  if (what == "algorithms") {
+    print_entries(algorithm_registry().entries());
+  } else if (what == "layers") {
+    print_entries(layer_registry().entries());
+    std::printf("%-14s %s\n", "sequential", "layers: a chain of its own, for dotted names");
+  } else if (what == "optimizers") {
+    print_entries(optimizer_registry().entries());
+  } else if (what == "schedules") {
+    print_entries(schedule_registry().entries());
+  } else if (what == "datasets") {
+    print_entries(dataset_registry().entries());
+  } else {
+    const std::vector<std::string> known = {"algorithms", "layers", "optimizers", "schedules",
+                                            "datasets"};
+    throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
+  }
+  return kDone;
+}
+
+int run_info(bool json) {
+  const Config info = Config::map({{"version", kVersion},
+                                   {"threads", num_threads()},
+                                   {"instruction_set", active_instruction_set()},
+                                   {"dense_provider", dense_provider()}});
+  if (json) {
+    std::fputs(info.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  std::printf("lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s\n",
+              kVersion, num_threads(), active_instruction_set().c_str(), dense_provider().c_str());
+  if (dense_provider().starts_with("Eigen")) {
+    std::printf(
+        "                 (built without oneDNN; libdnnl-dev makes dense products faster)\n");
+  }
+  return kDone;
+}
+
+}  // namespace lacuna

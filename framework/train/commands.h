@@ -1,0 +1,49 @@
+// The program's commands: what each does once the command line is read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+enum ExitCode { kDone = 0, kRunError = 1, kUsageError = 2, kInterrupted = 130, kTerminated = 143 };
+
+struct TrainCommand {
+  std::string config_path;             ///< may be empty with --resume and --run-dir
+  std::vector<std::string> overrides;  ///< "path=value" of each --set
+  std::string run_dir;                 ///< empty: the configuration's
+  bool resume = false;
+  std::optional<int64_t> threads;
+  std::optional<int64_t> seed;
+  bool quiet = false;
+};
+
+struct EvalCommand {
+  std::string checkpoint;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+struct PredictCommand {
+  std::string checkpoint;
+  std::vector<std::string> inputs;
+  std::string out;
+};
+
+struct InspectCommand {
+  std::string checkpoint;
+  bool json = false;
+};
+
+// Each returns an exit code or throws an Error.
+int run_train(const TrainCommand& command);
+int run_eval(const EvalCommand& command);
+int run_predict(const PredictCommand& command);
+int run_inspect(const InspectCommand& command);
+/// `what`: algorithms, layers, optimizers, schedules or datasets.
+int run_list(const std::string& what);
+int run_info(bool json);
+
+}  // namespace lacuna

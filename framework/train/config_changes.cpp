@@ -1,0 +1,120 @@
+#include "lacuna/framework/train/config_changes.h"
+
+#include <algorithm>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/yaml.h"
+
+namespace lacuna {
+namespace {
+
+const std::vector<std::string>& changeable() {
+  static const std::vector<std::string> paths = {
+      "data.dir",        "train.epochs",     "train.steps",           "train.threads",
+      "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
+      "train.prefetch",  "run_dir"};
+  return paths;
+}
+
+bool may_change(const std::string& path) {
+  return std::ranges::any_of(changeable(), [&](const std::string& allowed) {
+    return path == allowed || path.starts_with(allowed + ".");
+  });
+}
+
+// The node at a dotted path, or null.
+Config find(const Config& root, const std::string& path) {
+  Config node = root;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (node.is_list()) {
+      const std::vector<Config> items = node.items();
+      const bool is_index =
+          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
+      node = index < items.size() ? items[index] : Config();
+    } else if (node.is_map()) {
+      node = node.get(key);
+    } else {
+      return {};
+    }
+    begin = end + 1;
+  }
+  return node;
+}
+
+std::string show(const Config& value) {
+  return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
+}
+
+struct Difference {
+  std::string path;
+  Config run, given;
+  std::string line() const {
+    return path + ": the run has " + show(run) + ", the configuration given " + show(given);
+  }
+};
+
+// Where `given` states another value than the run's (which holds defaults besides).
+void compare(const Config& run, const Config& given, const std::string& path,
+             std::vector<Difference>& differences) {
+  if (run == given) return;
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (run.is_map() && given.is_map()) {
+    for (const auto& [key, value] : given.entries()) {
+      compare(run.get(key), value, below(key), differences);
+    }
+  } else if (run.is_list() && given.is_list() && run.items().size() == given.items().size()) {
+    for (size_t i = 0; i < run.items().size(); ++i) {
+      compare(run.items()[i], given.items()[i], below(std::to_string(i)), differences);
+    }
+  } else {
+    differences.push_back({path, run, given});
+  }
+}
+
+}  // namespace
+
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    Config changed = run.clone();
+    apply_override(changed, assignment);
+    const std::string path = assignment.substr(0, assignment.find('='));
+    const Config before = find(run, path), after = find(changed, path);
+    if (!(before == after) && !may_change(path)) {
+      throw ConfigError("--set " + assignment + ": a resumed run keeps " + path + " = " +
+                        show(before) + "; only these may change: " + join(changeable(), ", "));
+    }
+    run = changed;
+    // The length is given in one unit; the other one goes.
+    if (path == "train.steps") run.get("train").erase("epochs");
+    if (path == "train.epochs") run.get("train").erase("steps");
+  }
+}
+
+void require_same_model(const Config& run, const Config& given) {
+  std::vector<Difference> differences;
+  compare(run.get("model"), given.get("model"), "model", differences);
+  if (differences.empty()) return;
+  std::vector<std::string> lines;
+  for (const Difference& difference : differences) lines.push_back(difference.line());
+  throw ConfigError("a run cannot be resumed with another model: " + join(lines, "; "));
+}
+
+std::vector<std::string> unused_changes(const Config& run, const Config& given) {
+  std::vector<std::string> lines;
+  if (given.is_null()) return lines;
+  std::vector<Difference> differences;
+  compare(run, given, "", differences);
+  for (const Difference& difference : differences) {
+    if (difference.path == "run_dir") continue;
+    lines.push_back(difference.line() + "; the run's is used" +
+                    (may_change(difference.path) ? " (change it with --set)" : ""));
+  }
+  return lines;
+}
+
+}  // namespace lacuna

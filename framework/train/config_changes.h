@@ -1,0 +1,24 @@
+// What may change when a run is resumed, and what has changed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// Applies --set assignments to a run's own configuration. Allowed are data.dir, the length, and
+/// whatever does not touch the numbers: threads, logging, evaluation, checkpoints; and any key set
+/// to the value it has. *Errors:* ConfigError that names the key, the run's value, and what may be
+/// changed.
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
+
+/// *Errors:* ConfigError that shows each difference when `given` describes another model.
+void require_same_model(const Config& run, const Config& given);
+
+/// Other values that `given` states differently from the run: a line each that says the run's is
+/// used. Empty when `given` is null.
+std::vector<std::string> unused_changes(const Config& run, const Config& given);
+
+}  // namespace lacuna

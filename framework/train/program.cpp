@@ -1,0 +1,113 @@
+#include "lacuna/framework/train/program.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <new>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/commands.h"
+
+namespace lacuna {
+namespace {
+
+using Action = std::function<int()>;
+
+void add_train(CLI::App& app, Action& action) {
+  static TrainCommand c;
+  CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")->type_name("CONFIG");
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
+  command->add_flag("--resume", c.resume, "Continue the run in the run folder");
+  command->add_option("--threads", c.threads, "Threads to use (default: all cores)");
+  command->add_option("--seed", c.seed, "Seed of everything random");
+  command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
+  command->callback([&action] { action = [] { return run_train(c); }; });
+}
+
+void add_eval(CLI::App& app, Action& action) {
+  static EvalCommand c;
+  CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("--set", c.overrides, "Change a value of the checkpoint's configuration")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_eval(c); }; });
+}
+
+void add_predict(CLI::App& app, Action& action) {
+  static PredictCommand c;
+  CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("input", c.inputs, "CSV files of features, or IDX image files (.gz too)")
+      ->required();
+  command->add_option("--out", c.out, "CSV file to write")->required();
+  command->callback([&action] { action = [] { return run_predict(c); }; });
+}
+
+void add_inspect(CLI::App& app, Action& action) {
+  static InspectCommand c;
+  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_inspect(c); }; });
+}
+
+void add_list_and_info(CLI::App& app, Action& action) {
+  static std::string what;
+  static bool json = false;
+  CLI::App* list = app.add_subcommand("list", "List what a configuration can name");
+  list->add_option("what", what, "algorithms, layers, optimizers, schedules or datasets")
+      ->required();
+  list->callback([&action] { action = [] { return run_list(what); }; });
+  CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
+  info->add_flag("--json", json, "Print JSON");
+  info->callback([&action] { action = [] { return run_info(json); }; });
+}
+
+int fail(const char* kind, const std::string& message, int code) {
+  std::fprintf(stderr, "lacuna: %s%s\n", kind, message.c_str());
+  return code;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  CLI::App app{"lacuna: trains sparse neural networks"};
+  app.set_version_flag("--version", std::string("lacuna ") + kVersion);
+  app.require_subcommand(1);
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_inspect(app, action);
+  add_list_and_info(app, action);
+  int code = kRunError;
+  try {
+    register_builtins();
+    app.parse(argc, argv);
+    code = action();
+  } catch (const CLI::ParseError& error) {
+    code = app.exit(error) == 0 ? kDone : kUsageError;
+  } catch (const ConfigError& error) {
+    code = fail("", error.what(), kUsageError);
+  } catch (const Error& error) {
+    code = fail("", error.what(), kRunError);
+  } catch (const std::bad_alloc&) {
+    code = fail("", "out of memory", kRunError);
+  } catch (const std::exception& error) {
+    code = fail("internal error: ", error.what(), kRunError);
+  }
+  stop_logging();
+  return code;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,21 @@
+#include "lacuna/framework/core/version.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace lacuna {
+namespace {
+
+TEST(Version, IsThatOfTheCMakeProject) {
+  std::ostringstream text;
+  text << std::ifstream(LACUNA_SOURCE_DIR "/CMakeLists.txt").rdbuf();
+  EXPECT_THAT(text.str(),
+              testing::HasSubstr("project(lacuna VERSION " + std::string(kVersion) + " "));
+}
+
+}  // namespace
+}  // namespace lacuna
