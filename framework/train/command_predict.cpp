@@ -34,8 +34,13 @@ Examples read_examples(const std::string& path, const Config& data) {
     options.delimiter = data.get<std::string>("delimiter", ",").front();
     return read_csv(path, options).examples;
   }
-  IdxImages images = read_idx_images(path);
-  return {.example_shape = Shape{images.rows, images.columns}, .inputs = std::move(images.pixels)};
+  try {
+    IdxImages images = read_idx_images(path);
+    return {.example_shape = Shape{images.rows, images.columns},
+            .inputs = std::move(images.pixels)};
+  } catch (const DataError& error) {
+    throw DataError(std::string(error.what()) + " (a table's name must end in .csv or .csv.gz)");
+  }
 }
 
 std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config& data,

@@ -19,19 +19,17 @@ namespace {
 
 std::vector<std::string> all_overrides(const TrainCommand& command) {
   std::vector<std::string> all = command.overrides;
-  if (command.threads) all.push_back("train.threads=" + std::to_string(*command.threads));
-  if (command.seed) all.push_back("train.seed=" + std::to_string(*command.seed));
+  if (command.threads) all.push_back("train.threads=" + *command.threads);
+  if (command.seed) all.push_back("train.seed=" + *command.seed);
   return all;
 }
 
 // --run-dir, else the configuration's run_dir, else runs/<name of the configuration file>.
 std::string choose_run_dir(const TrainCommand& command, const Config& config) {
-  if (!command.run_dir.empty()) return command.run_dir;
-  if (config.is_map()) {
-    const Config run_dir = config.get("run_dir");
-    if (!run_dir.is_null() && run_dir.as<std::string>().empty()) run_dir.fail("a folder");
-    if (!run_dir.is_null()) return run_dir.as<std::string>();
-  }
+  std::optional<std::string> run_dir = command.run_dir;
+  if (!run_dir && config.is_map()) run_dir = config.optional<std::string>("run_dir");
+  if (run_dir && run_dir->empty()) throw ConfigError("the run folder's name is empty");
+  if (run_dir) return *run_dir;
   return "runs/" + std::filesystem::path(command.config_path).stem().string();
 }
 
@@ -111,7 +109,7 @@ int train_resumed(const TrainCommand& command) {
     chosen = given.clone();
   }
   apply_overrides(chosen, overrides);  // run_dir may be among them
-  if (command.config_path.empty() && command.run_dir.empty() && !chosen.has("run_dir")) {
+  if (command.config_path.empty() && !command.run_dir && !chosen.has("run_dir")) {
     throw ConfigError("--resume needs the run's folder (--run-dir) or its CONFIG file");
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));

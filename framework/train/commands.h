@@ -1,7 +1,6 @@
 // The program's commands: what each does once the command line is read.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,10 +12,10 @@ enum ExitCode { kDone = 0, kRunError = 1, kUsageError = 2, kInterrupted = 130, k
 struct TrainCommand {
   std::string config_path;             ///< may be empty with --resume and --run-dir
   std::vector<std::string> overrides;  ///< "path=value" of each --set
-  std::string run_dir;                 ///< empty: the configuration's
+  std::optional<std::string> run_dir;  ///< absent: the configuration's
   bool resume = false;
-  std::optional<int64_t> threads;
-  std::optional<int64_t> seed;
+  std::optional<std::string> threads;  ///< short for --set train.threads=…
+  std::optional<std::string> seed;     ///< short for --set train.seed=…
   bool quiet = false;
 };
 

@@ -75,6 +75,19 @@ void require_validation(const Experiment& e) {
       "fraction such as 0.1, or a number of examples)");
 }
 
+// What does not fit the model is a mistake in the configuration.
+void apply_sparsity(Experiment& e) {
+  const Config section = e.config.get("sparsity");
+  try {
+    e.model->apply(*e.sparsity);
+  } catch (const ConfigError& error) {
+    section.error(error.what());
+  } catch (const ShapeError& error) {
+    section.error(error.what());
+  }
+  e.optimizer->apply(*e.sparsity);
+}
+
 }  // namespace
 
 int64_t Experiment::numel() const {
@@ -112,10 +125,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   config.require_all_read();
   require_validation(*e);
-  if (e->sparsity != nullptr) {
-    e->model->apply(*e->sparsity);
-    e->optimizer->apply(*e->sparsity);
-  }
+  if (e->sparsity != nullptr) apply_sparsity(*e);
   return e;
 }
 

@@ -22,8 +22,10 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
       config.error("cross_entropy needs data with classes; this is regression: use mse");
     }
     if (config.is_map()) {
-      loss.label_smoothing_ = require_range(
-          config, "label_smoothing", config.get<double>("label_smoothing", 0.0), 0.0, 0.999999);
+      loss.label_smoothing_ = config.get<double>("label_smoothing", 0.0);
+      if (!(loss.label_smoothing_ >= 0.0 && loss.label_smoothing_ < 1.0)) {
+        config.get("label_smoothing").fail("a number in [0, 1)");
+      }
     }
   } else if (name == "mse") {
     if (has_classes) {
@@ -60,11 +62,15 @@ std::vector<int64_t> argmax_rows(const Tensor& logits) {
 
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels) {
   const Tensor rows = logits.to(Order::RowMajor);
-  const std::vector<int64_t> best = argmax_rows(rows);
+  const int64_t classes = rows.shape().features();
   int64_t correct = 0;
-  for (size_t i = 0; i < best.size(); ++i) {
-    const float largest = rows.data()[static_cast<int64_t>(i) * rows.shape().features() + best[i]];
-    correct += best[i] == labels.values()[i] && largest == largest ? 1 : 0;
+  for (int64_t i = 0; i < rows.shape().batch(); ++i) {
+    const float* row = rows.data() + i * classes;
+    const int64_t label = labels.values()[static_cast<size_t>(i)];
+    bool is_largest = true;  // comparisons with NaN are false
+    for (int64_t j = 0; j < label; ++j) is_largest &= row[j] < row[label];
+    for (int64_t j = label; j < classes; ++j) is_largest &= row[j] <= row[label];
+    correct += is_largest ? 1 : 0;
   }
   return correct;
 }

@@ -29,7 +29,8 @@ class LossFunction {
   double label_smoothing_ = 0.0;
 };
 
-/// Examples whose largest logit (the first among equals) is their label's. NaN never counts.
+/// Examples whose largest logit (the first among equals) is their label's. A row with NaN never
+/// counts. *Requires* labels in [0, classes).
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels);
 /// Index of the largest element of each row. *Shapes:* [n, classes] → n indices.
 std::vector<int64_t> argmax_rows(const Tensor& logits);

@@ -1,13 +1,17 @@
 #include "lacuna/framework/train/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/train/builtins.h"
@@ -28,8 +32,8 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", c.seed, "Seed of everything random")->check(CLI::NonNegativeNumber);
+      ->type_name("N");
+  command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
   command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
   command->callback([&action] { action = [] { return run_train(c); }; });
 }
@@ -81,9 +85,22 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
+// The parser would only say that a subcommand is required.
+void require_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string help = " (lacuna --help tells more)";
+  if (argc < 2) throw ConfigError("a command is missing; valid are: " + join(names, ", ") + help);
+  const std::string given = argv[1];
+  const bool is_option = given == "-h" || given == "--help" || given == "--version";
+  if (is_option || std::ranges::find(names, given) != names.end()) return;
+  throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
+}
+
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
+    require_command(app, argc, argv);
     app.parse(argc, argv);
     const int code = action();
     if (std::fflush(stdout) != 0) return fail("cannot write to the standard output", kRunError);

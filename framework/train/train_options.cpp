@@ -21,7 +21,7 @@ Period Period::from_config(const Config& map, const char* key, Period fallback) 
   if (!value.is_scalar()) value.fail(expected);
   if (value.is_number()) {
     const auto steps = value.as<double>();
-    if (!(steps >= 1) || steps != std::floor(steps)) value.fail(expected);
+    if (!(steps >= 1) || !std::isfinite(steps) || steps != std::floor(steps)) value.fail(expected);
     return Period::steps(static_cast<int64_t>(std::min(steps, static_cast<double>(kMaxSteps))));
   }
   const std::string text = value.as<std::string>();

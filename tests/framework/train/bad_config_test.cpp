@@ -1,0 +1,229 @@
+// Configurations that cannot be meant: exit code 2, a message that says where and what, and nothing
+// left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/train/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kGood =
+    "data: {type: glyphs, train_size: 50, test_size: 20}\n"
+    "model:\n"
+    "  - flatten\n"
+    "  - {type: linear, name: fc1, out_features: 12}\n"
+    "  - relu\n"
+    "  - {type: linear, name: fc2, out_features: 10}\n"
+    "optimizer: {type: adam, lr: 0.01}\n"
+    "train: {epochs: 1, batch_size: 10, threads: 1}\n";
+
+class BadConfig : public RunFixture {
+ protected:
+  BadConfig() { write_text(config(), kGood); }
+
+  void refused(const Ended& ended, const std::string& message, const std::string& about) {
+    EXPECT_EQ(ended.code, 2) << about << "\n" << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(message)) << about;
+    EXPECT_EQ(ended.out, "") << about;
+    EXPECT_EQ(listing(folder_.path()), "config.yaml") << about;
+  }
+  /// A --set to the good configuration and words of the message.
+  void refuses(const std::string& setting, const std::string& message) {
+    refused(train({"--set", setting}), message, setting);
+  }
+  void refuses_text(const std::string& yaml, const std::string& message) {
+    write_text(config(), yaml);
+    refused(train(), message, yaml);
+  }
+};
+
+TEST_F(BadConfig, OfTheCommandLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "error: a command is missing; valid are: train, eval, predict, inspect, list, info"},
+      {{"trian"}, "error: unknown command 'trian'; did you mean 'train'? (lacuna --help"},
+      {{"-x"}, "error: unknown command '-x'; valid are: train, "},
+      {{"train"}, "error: train needs a CONFIG file (or --resume with --run-dir)"},
+      {{"train", folder_ / "missing.yaml"},
+       "error: cannot read config '" + (folder_ / "missing.yaml") + "': No such file or directory"},
+      {{"train", folder_.path()},
+       "error: cannot read config '" + folder_.path() + "': Is a directory"},
+      {{"train", config(), "--foo"}, "The following argument was not expected: --foo"},
+      {{"train", config(), "--set"}, "--set: 1 required PATH=VALUE missing"},
+      {{"train", config(), "--run-dir", ""}, "error: the run folder's name is empty"},
+      {{"train", config(), "--threads", "-1"},
+       "train.threads: expected an integer from 0 to 1024, found '-1'"},
+      {{"train", config(), "--threads", "two"}, "train.threads: expected an integer, found 'two'"},
+      {{"train", config(), "--threads", "99999999999"}, "an integer from 0 to 1024"},
+      {{"train", config(), "--seed", "-1"},
+       "train.seed: expected an integer of at least 0, found '-1'"},
+      {{"train", config(), "--seed", "99999999999999999999"}, "train.seed: expected an integer"},
+      {{"eval"}, "checkpoint is required"},
+      {{"predict", "x", "y"}, "--out is required"},
+      {{"list"}, "what is required"},
+      {{"info", "now"}, "The following argument was not expected: now"}};
+  for (const auto& [arguments, message] : cases) {
+    refused(run_lacuna(arguments), message, arguments.empty() ? "none" : arguments.back());
+  }
+}
+
+TEST_F(BadConfig, OfSettings) {
+  refuses("foo", "error: --set foo: expected PATH=VALUE, as in train.epochs=5");
+  refuses("=3", "error: --set =3: expected PATH=VALUE");
+  refuses("a=[1", "error: --set a=[1: not valid YAML: ");
+  refuses("model.9.p=3", "model: '9' is not an index of this list of 4");
+  refuses("data..x=3", "an empty name in the path");
+  refuses("data.type.x=3", "data.type: is the value 'glyphs' and has no 'x' inside");
+}
+
+TEST_F(BadConfig, ThatIsNoYaml) {
+  const std::string at = "error: " + config();
+  refuses_text("data: {type: glyphs\nmodel: [\n", at + ":2:6: not valid YAML: ");
+  refuses_text("", at + ": is empty; expected a configuration");
+  refuses_text(std::string("\0\1", 2), at + ":1:1: the control character 0 is not text");
+  refuses_text("- a\n", at + ":1:1: expected a map with model, data, optimizer and train, found a "
+                             "list of 1");
+  refuses_text("hello\n", at + ":1:1: expected a map with model, data, optimizer and train, found "
+                               "'hello'");
+  refuses_text("data: 1\ndata: 2\n", at + ":2:1: the key 'data' is given twice; it stands in line "
+                                          "1 already");
+}
+
+TEST_F(BadConfig, OfSections) {
+  const std::string at = "error: " + config();
+  refuses("modle=3", "modle: unknown section 'modle'; did you mean 'model'?");
+  refuses_text(std::string(kGood) + "sparsty: 0.5\n",
+               at + ":9:10: sparsty: unknown section 'sparsty'; did you mean 'sparsity'?");
+  refuses_text("data: {type: glyphs}\noptimizer: {type: adam}\n",
+               at + ":1:1: model: a required key is missing");
+  refuses_text("model: [relu]\noptimizer: {type: adam}\n",
+               at + ":1:1: data: a required key is missing");
+  refuses_text("model: [relu]\ndata: {type: glyphs}\n",
+               at + ":1:1: optimizer: a required key is missing");
+  write_text(config(), kGood);
+  refuses("data=3", "data: expected a map, found '3'");
+  refuses("model=3", "model: expected a list of layers, or a map with `layers`, found '3'");
+  refuses("model={}", "model.layers: a required key is missing");
+  refuses("model={layers: 3}", "model.layers: expected a list of layers, found '3'");
+  refuses("model=[]", "model: expected at least one layer, found a list of 0");
+  refuses("optimizer=adam", "optimizer: expected a map, found 'adam'");
+  refuses("sparsity=text", "sparsity: expected a number, a map or a list of maps, found 'text'");
+  refuses("train=[]", "train: expected a map, found a list of 0");
+  refuses("loss=[]", "loss: expected text, found a list of 0");
+  refused(run_lacuna({"train", config(), "--set", "run_dir=[]"}),
+          "run_dir: expected text, found a list of 0", "run_dir");
+}
+
+TEST_F(BadConfig, OfLayers) {
+  const std::string at = "error: " + config();
+  refuses("model.0=flaten", "model.0: unknown layer 'flaten'; did you mean 'flatten'?");
+  refuses("model.1.type=linaer", "model.1.type: unknown layer 'linaer'; did you mean 'linear'?");
+  refuses("model.1={out_features: 3}", "model.1.type: a required key is missing");
+  refuses("model.1=[linear]",
+          "model.1: expected a layer: its type, or a map with `type`, found a "
+          "list of 1");
+  refuses("model.1=linear", "out_features: a required key is missing");
+  refuses("model.1.out_featres=3",
+          "model.1.out_featres: unknown key 'out_featres'; did you mean 'out_features'?");
+  refuses("model.1.out_features=0", "expected an integer of at least 1, found '0'");
+  refuses("model.1.out_features=x", "model.1.out_features: expected an integer, found 'x'");
+  refuses("model.1.name=fc2", at + ":6:5: model.3: two layers are named 'fc2'; give one of them "
+                                   "another `name`");
+  refuses("model.1.name=a.b", "must not be empty nor contain '.' or '/', found 'a.b'");
+  refuses("model.0={type: sequential}", "model.0.layers: a required key is missing");
+}
+
+TEST_F(BadConfig, OfLayersThatDoNotFit) {
+  const std::string at = "error: " + config();
+  refuses("model.3.in_features=11",
+          at + ":6:5: model.3: layer 'fc2' (linear) does not fit layer 'relu1' (relu), which gives "
+               "shape [12] per example: in_features is 11, but the examples that reach this layer "
+               "have shape [12]");
+  refuses("model.1.in_features=700",
+          "layer 'fc1' (linear) does not fit layer 'flatten1' "
+          "(flatten), which gives shape [784]");
+  refuses("model.0={type: linear, in_features: 3, out_features: 4}",
+          "layer 'linear1' (linear) does not fit the data, which gives shape [28, 28]");
+  refuses("model.3.out_features=9",
+          at + ":6:5: model.3: layer 'fc2' (linear), the last one, gives shape [9] per example; "
+               "the data has 10 classes, so it must give [10]");
+  refuses("model.0=relu",
+          "gives shape [28, 10] per example; the data has 10 classes, so it must "
+          "give [10] (a flatten layer");
+}
+
+TEST_F(BadConfig, OfData) {
+  refuses("data={}", "data.type: a required key is missing");
+  refuses("data.type=glyph", "data.type: unknown dataset 'glyph'; did you mean 'glyphs'?");
+  refuses("data.train_siz=3", "unknown key 'train_siz'; did you mean 'train_size'?");
+  refuses("data.train_size=-3", "data.train_size: expected an integer of at least 1, found '-3'");
+  refuses("data.normalize=foo", "expected none, unit, standard or {mean: m, std: s}");
+  refuses("data.validation=50", "holds out 50 of 50 training examples");
+  refuses("data={type: mnist}", "data.dir: a required key is missing");
+}
+
+TEST_F(BadConfig, OfOptimizers) {
+  refuses("optimizer={}", "optimizer.type: a required key is missing");
+  refuses("optimizer.type=adm", "unknown optimizer 'adm'; did you mean 'adam'?");
+  refuses("optimizer.lr=x", "optimizer.lr: expected a number, a list of numbers or a map");
+  refuses("optimizer.lr=-1", "optimizer.lr: expected a number of at least 0");
+  refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
+  refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
+  refuses("optimizer.groups=[{params: foo*}]", "'foo*' matches no parameter");
+}
+
+TEST_F(BadConfig, OfSparsity) {
+  refuses("sparsity=1.5", "sparsity: expected a sparsity in [0, 1), found '1.5'");
+  refuses("sparsity={algorithm: rigel}",
+          "unknown sparsity algorithm 'rigel'; did you mean 'rigl'?");
+  refuses("sparsity={sparsity: 2}", "sparsity.sparsity: expected a number from 0.0 to 1.0");
+  refuses("sparsity={sparsity: 0.5, foo: 3}", "sparsity.foo: unknown key 'foo'");
+  refuses("sparsity={sparsity: 0.5, param_filter: fc3.weight}",
+          "sparsity: param_filter 'fc3.weight' matches no parameter; ");
+  refuses("sparsity={sparsity: 0.5, balance_in_groups: 7}",
+          "sparsity: parameter 'fc2.weight' of shape [10, 12] has 12 columns, which "
+          "balance_in_groups = 7 does not divide");
+  refuses("sparsity={algorithm: gmp, sparsity: 0.5}", "use algorithm 'static'");
+}
+
+TEST_F(BadConfig, OfTraining) {
+  refuses("train.epoch=3", "train.epoch: unknown key 'epoch'; did you mean 'epochs'?");
+  refuses("train.epochs=0", "train.epochs: expected an integer of at least 1, found '0'");
+  refuses("train.epochs=1.5", "train.epochs: expected an integer, found '1.5'");
+  refuses("train.batch_size=0", "train.batch_size: expected an integer from 1 to 2147483647");
+  refuses("train.accumulate=0", "train.accumulate: expected an integer from 1 to 2147483647");
+  refuses("train.drop_last=maybe", "train.drop_last: expected true or false, found 'maybe'");
+  refuses("train.eval_every=2 weeks",
+          "train.eval_every: expected a number of steps of at least 1, "
+          "'500 steps' or '2 epochs', found '2 weeks'");
+  refuses("train.checkpoint=3", "train.checkpoint: expected a map, found '3'");
+  refuses("train.checkpoint.keep_last=0", "expected an integer of at least 1, found '0'");
+  refuses("train.checkpoint.keep_best=true",
+          "train.checkpoint.keep_best: this needs a validation split, and there is none; hold one "
+          "out with data.validation");
+  refuses("train.early_stopping={}", "train.early_stopping: this needs a validation split");
+  refuses("train.early_stopping={patience: 0}", "expected an integer of at least 1");
+  refuses("train.threads=-2", "train.threads: expected an integer from 0 to 1024, found '-2'");
+  refuses("train={epochs: 1, steps: 2}", "`epochs` and `steps` are both given");
+}
+
+TEST_F(BadConfig, OfTheLoss) {
+  refuses("loss=mse",
+          "loss: mse needs regression targets; the data has 10 classes: use "
+          "cross_entropy");
+  refuses("loss=cross", "loss: unknown loss 'cross'; valid are: cross_entropy, mse");
+  refuses("loss={}", "loss.type: a required key is missing");
+  refuses("loss={type: cross_entropy, label_smoothing: 1}",
+          "loss.label_smoothing: expected a number in [0, 1), found '1'");
+  refuses("loss={type: cross_entropy, smoothing: 0.1}", "unknown key 'smoothing'");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,113 @@
+#include "lacuna/framework/train/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <string>
+
+#include "framework/train/process.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/train/stop_signal.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+const ProgressReport kReport{.step = 469,
+                             .total_steps = 4690,
+                             .epoch = 1.0,
+                             .loss = 0.21344,
+                             .accuracy = 0.9351,
+                             .density = 0.1032,
+                             .examples_per_second = 81234.4};
+
+TEST(ProgressReport, IsALine) {
+  EXPECT_EQ(to_string(kReport),
+            "step 469/4690  epoch 1.00  loss 0.2134  accuracy 93.51 %  density 10.3 %  81234 "
+            "examples/s");
+  ProgressReport regression = kReport;
+  regression.accuracy = kNan;
+  regression.loss = 1e30;
+  EXPECT_EQ(to_string(regression),
+            "step 469/4690  epoch 1.00  loss 1e+30  density 10.3 %  81234 examples/s");
+}
+
+TEST(FormatDuration, ShowsHoursWhereThereAreSome) {
+  EXPECT_EQ(format_duration(0.0), "0:00");
+  EXPECT_EQ(format_duration(59.6), "1:00");
+  EXPECT_EQ(format_duration(125.0), "2:05");
+  EXPECT_EQ(format_duration(3723.0), "1:02:03");
+  EXPECT_EQ(format_duration(360000.0), "100:00:00");
+  EXPECT_EQ(format_duration(-1.0), "0:00");
+  EXPECT_THAT(format_duration(1e300), HasSubstr(":"));
+}
+
+TEST(Progress, WritesLinesToTheLog) {
+  testing::internal::CaptureStderr();
+  log_to_console(LogLevel::Info);
+  {
+    Progress progress(ProgressStyle::Lines);
+    progress.begin(0);
+    progress.tick([]() -> ProgressReport { throw std::logic_error("nothing is to be drawn"); });
+    progress.report(kReport);
+  }
+  stop_logging();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), to_string(kReport) + "\n");
+}
+
+TEST(Progress, RewritesOneLineOnATerminalAndKeepsReportsInTheLogFile) {
+  const TemporaryFolder folder;
+  testing::internal::CaptureStderr();
+  log_to_console(LogLevel::Info);
+  log_to_file(folder / "log.txt");
+  {
+    Progress progress(ProgressStyle::Terminal);
+    progress.begin(468);
+    progress.tick([] { return kReport; });
+    progress.tick([] { return kReport; });  // too soon
+    progress.report(kReport);
+  }
+  stop_logging();
+  const std::string shown = testing::internal::GetCapturedStderr();
+  // Not a terminal: 79 columns. Drawn twice, then cleared.
+  const std::string drawn = "\r\x1b[K" + to_string(kReport).substr(0, 79);
+  EXPECT_EQ(shown, drawn + drawn + "\r\x1b[K");
+  EXPECT_THAT(read_text(folder / "log.txt"), HasSubstr("info: " + to_string(kReport) + "\n"));
+}
+
+TEST(StopSignal, NotesTheFirstSignalAndPutsTheHandlersBack) {
+  EXPECT_EQ(std::signal(SIGTERM, SIG_IGN), SIG_DFL);
+  {
+    const StopSignal stop;
+    EXPECT_EQ(StopSignal::received(), 0);
+    std::raise(SIGTERM);
+    EXPECT_EQ(StopSignal::received(), SIGTERM);
+  }
+  EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), SIG_IGN);
+  {
+    const StopSignal stop;
+    EXPECT_EQ(StopSignal::received(), 0);
+    std::raise(SIGINT);
+    EXPECT_EQ(StopSignal::received(), SIGINT);
+  }
+}
+
+TEST(StopSignal, LetsASecondSignalEndTheProcess) {
+  const StopSignal stop;
+  EXPECT_EXIT(
+      {
+        std::raise(SIGINT);
+        std::raise(SIGTERM);
+      },
+      testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace lacuna

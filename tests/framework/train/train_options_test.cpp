@@ -1,0 +1,104 @@
+#include "lacuna/framework/train/train_options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+TrainOptions read(const std::string& yaml) {
+  return TrainOptions::from_config(parse_yaml(yaml, "t.yaml"));
+}
+
+TEST(Period, ReadsStepsAndEpochs) {
+  const auto period = [](const std::string& yaml) {
+    return Period::from_config(parse_yaml("every: " + yaml, "t.yaml"), "every", {}).to_string();
+  };
+  EXPECT_EQ(period("500"), "500 steps");
+  EXPECT_EQ(period("1"), "1 step");
+  EXPECT_EQ(period("1e3"), "1000 steps");
+  EXPECT_EQ(period("500 steps"), "500 steps");
+  EXPECT_EQ(period("1 step"), "1 step");
+  EXPECT_EQ(period("2 epochs"), "2 epochs");
+  EXPECT_EQ(period("1 epoch"), "1 epoch");
+}
+
+TEST(Period, RefusesWhatIsNoTime) {
+  for (const char* text :
+       {"0", "-1", "1.5", "2 weeks", "epochs", "0 epochs", "-2 epochs", "1epoch", "2  epochs",
+        "[1]", "{epochs: 1}", "true", ".nan", ".inf", "99999999999999999999 steps"}) {
+    expect_throws<ConfigError>(
+        [&] {
+          Period::from_config(parse_yaml("every: " + std::string(text), "t.yaml"), "every", {});
+        },
+        "t.yaml:1:8: every: expected a number of steps of at least 1, '500 steps' or '2 epochs', "
+        "found ");
+  }
+}
+
+TEST(Period, ConvertsToStepsWithoutOverflow) {
+  EXPECT_EQ(Period::steps(7).in_steps(10), 7);
+  EXPECT_EQ(Period::epochs(7).in_steps(10), 70);
+  EXPECT_EQ(Period::epochs(INT64_MAX).in_steps(10), kMaxSteps);
+  EXPECT_EQ(Period::steps(INT64_MAX).in_steps(1), kMaxSteps);
+}
+
+TEST(TrainOptions, HasDefaultsThatAreWrittenIntoTheConfiguration) {
+  Config train = Config::map();
+  const TrainOptions o = TrainOptions::from_config(train);
+  EXPECT_EQ(o.length.to_string(), "10 epochs");
+  EXPECT_EQ(o.batch_size, 128);
+  EXPECT_EQ(o.accumulate, 1);
+  EXPECT_FALSE(o.drop_last);
+  EXPECT_EQ(o.seed, 0u);
+  EXPECT_EQ(o.threads, 0);
+  EXPECT_EQ(o.checkpoint.keep_last, 3);
+  EXPECT_FALSE(o.early_stopping.has_value());
+  for (const char* key : {"epochs", "batch_size", "accumulate", "drop_last", "seed", "threads",
+                          "prefetch", "eval_batch_size", "eval_every", "log_every", "checkpoint"}) {
+    EXPECT_TRUE(train.has(key)) << key;
+  }
+  // What was written reads back as the same.
+  const TrainOptions again = read(train.to_yaml());
+  EXPECT_EQ(again.eval_every.to_string(), "1 epoch");
+  EXPECT_EQ(again.checkpoint.every.to_string(), "1 epoch");
+}
+
+TEST(TrainOptions, ReadsEverything) {
+  const TrainOptions o = read(
+      "{steps: 9, batch_size: 2, accumulate: 3, drop_last: true, seed: 18446744073709, threads: 4, "
+      "prefetch: 0, eval_batch_size: 5, eval_every: 6, log_every: 2 epochs, trace_autograd: true, "
+      "checkpoint: {every: 8 steps, keep_last: 1, keep_best: true}, "
+      "early_stopping: {patience: 2, min_delta: 0.5}}");
+  EXPECT_EQ(o.length.to_string(), "9 steps");
+  EXPECT_EQ(o.accumulate, 3);
+  EXPECT_TRUE(o.drop_last);
+  EXPECT_EQ(o.seed, 18446744073709u);
+  EXPECT_EQ(o.threads, 4);
+  EXPECT_EQ(o.prefetch, 0);
+  EXPECT_EQ(o.log_every.to_string(), "2 epochs");
+  EXPECT_TRUE(o.trace_autograd);
+  EXPECT_EQ(o.checkpoint.every.to_string(), "8 steps");
+  EXPECT_TRUE(o.checkpoint.keep_best);
+  ASSERT_TRUE(o.early_stopping.has_value());
+  EXPECT_EQ(o.early_stopping->patience, 2);
+  EXPECT_EQ(o.early_stopping->min_delta, 0.5);
+}
+
+TEST(TrainOptions, RefusesWhatIsOutOfRange) {
+  expect_throws<ConfigError>([] { read("{threads: 1025}"); },
+                             "t.yaml:1:11: threads: expected an integer from 0 to 1024");
+  expect_throws<ConfigError>([] { read("{prefetch: -1}"); }, "an integer from 0 to 1024");
+  expect_throws<ConfigError>([] { read("{eval_batch_size: 0}"); }, "an integer from 1 to ");
+  expect_throws<ConfigError>([] { read("{early_stopping: {min_delta: -1}}"); },
+                             "early_stopping.min_delta: expected a number from 0.0");
+  expect_throws<ConfigError>([] { read("[1]"); }, "expected a map, found a list of 1");
+}
+
+}  // namespace
+}  // namespace lacuna
