@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <vector>
 
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
@@ -18,6 +21,14 @@ size_t terminal_columns() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
   return static_cast<size_t>(size.ws_col) - 1;
+}
+
+// What printf would write; every field here is short.
+template <class... Values>
+std::string text(const char* format, Values... values) {
+  char buffer[128];
+  const int length = std::snprintf(buffer, sizeof buffer, format, values...);
+  return {buffer, std::min(static_cast<size_t>(length), sizeof buffer - 1)};
 }
 
 }  // namespace
@@ -39,18 +50,25 @@ std::string format_duration(double seconds) {
 }
 
 std::string to_string(const ProgressReport& r) {
-  char text[256];
-  int length = std::snprintf(text, sizeof text, "step %lld/%lld  epoch %.2f  loss %.4g",
-                             static_cast<long long>(r.step), static_cast<long long>(r.total_steps),
-                             r.epoch, r.loss);
-  std::string line(text, static_cast<size_t>(length));
-  if (!std::isnan(r.accuracy)) {
-    length = std::snprintf(text, sizeof text, "  accuracy %.2f %%", 100.0 * r.accuracy);
-    line.append(text, static_cast<size_t>(length));
-  }
-  length = std::snprintf(text, sizeof text, "  density %.1f %%  %.0f examples/s", 100.0 * r.density,
-                         r.examples_per_second);
-  return line.append(text, static_cast<size_t>(length));
+  std::string line =
+      text("step %lld/%lld", static_cast<long long>(r.step), static_cast<long long>(r.total_steps));
+  line += text("  epoch %.2f  loss %.4g", r.epoch, r.loss);
+  if (!std::isnan(r.accuracy)) line += text("  accuracy %.2f %%", 100.0 * r.accuracy);
+  return line +
+         text("  density %.1f %%  %.0f examples/s", 100.0 * r.density, r.examples_per_second);
+}
+
+std::string terminal_line(const ProgressReport& r, double seconds_left, size_t columns) {
+  std::vector<std::string> parts;
+  parts.push_back(text("step %lld/%lld", static_cast<long long>(r.step),
+                       static_cast<long long>(r.total_steps)));
+  parts.push_back(text("loss %.4g", r.loss));
+  if (!std::isnan(r.accuracy)) parts.push_back(text("acc %.1f%%", 100.0 * r.accuracy));
+  parts.push_back(text("density %.1f%%", 100.0 * r.density));
+  parts.push_back(text("%.0f ex/s", r.examples_per_second));
+  if (!std::isnan(seconds_left)) parts.push_back(format_duration(seconds_left) + " left");
+  while (parts.size() > 1 && join(parts, "  ").size() > columns) parts.pop_back();
+  return join(parts, "  ");
 }
 
 void Progress::begin(int64_t step) {
@@ -61,13 +79,12 @@ void Progress::begin(int64_t step) {
 void Progress::draw(const ProgressReport& r) {
   const Clock::time_point now = Clock::now();
   const std::chrono::duration<double> elapsed = now - start_;
-  std::string line = to_string(r);
+  double seconds_left = std::numeric_limits<double>::quiet_NaN();
   if (r.step > first_step_) {
     const auto left = static_cast<double>(r.total_steps - r.step);
-    const auto done = static_cast<double>(r.step - first_step_);
-    line += "  " + format_duration(elapsed.count() * left / done) + " left";
+    seconds_left = elapsed.count() * left / static_cast<double>(r.step - first_step_);
   }
-  line.resize(std::min(line.size(), terminal_columns()));
+  const std::string line = terminal_line(r, seconds_left, terminal_columns());
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);
   last_drawn_ = now;

@@ -64,6 +64,9 @@ class Progress {
 
 /// "step 469/4690  epoch 1.00  loss 0.2134  accuracy 93.51 %  density 10.3 %  81234 examples/s".
 std::string to_string(const ProgressReport& report);
+/// "step 469/4690  loss 0.2134  acc 93.5%  density 10.3%  81234 ex/s  0:48 left": fits into a
+/// terminal; parts at the end that do not fit into `columns` are left out. NaN seconds are unknown.
+std::string terminal_line(const ProgressReport& report, double seconds_left, size_t columns);
 /// "1:02:03", "2:05".
 std::string format_duration(double seconds);
 

@@ -63,7 +63,7 @@ class Trainer {
   void log_mask_updates();
   void evaluate_splits();
   Evaluation evaluate_split(const char* split, const Dataset& data);
-  void judge(const Evaluation& validation);
+  bool judge(const Evaluation& validation);
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
   double epochs_done() const;
   void write_summary(RunEnd end);
@@ -91,8 +91,10 @@ class Trainer {
   TrainingSums epoch_sums_;       // of the epoch so far
   TrainingSums window_sums_;      // since the last training event
   double last_epoch_loss_ = 0.0;  // mean over the last whole epoch
-  std::optional<double> best_;    // validation accuracy, or −loss
-  int64_t evaluations_since_best_ = 0;
+  // Scores are validation accuracies, or −losses.
+  std::optional<double> best_score_;
+  std::optional<double> score_to_beat_;  // by early stopping's min_delta
+  int64_t evaluations_without_gain_ = 0;
   bool stopped_early_ = false;
   int64_t last_evaluated_step_ = -1;
   std::optional<Evaluation> test_;  // as of last_evaluated_step_

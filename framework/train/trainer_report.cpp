@@ -93,11 +93,15 @@ void Trainer::log_mask_updates() {
 }
 
 void Trainer::evaluate_splits() {
+  bool is_best = false;
   if (experiment_.data.validation != nullptr) {
-    judge(evaluate_split("validation", *experiment_.data.validation));
+    is_best = judge(evaluate_split("validation", *experiment_.data.validation));
   }
   if (experiment_.data.test != nullptr) test_ = evaluate_split("test", *experiment_.data.test);
   last_evaluated_step_ = step_;
+  if (is_best && experiment_.train.checkpoint.keep_best) {
+    write_checkpoint(folder_.best_path(), checkpoint());
+  }
 }
 
 Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
@@ -123,26 +127,23 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
   return result;
 }
 
-// Whether this evaluation is the best so far, and whether it is time to stop.
-void Trainer::judge(const Evaluation& validation) {
+// Whether this is the best evaluation so far. Notes when it is time to stop.
+bool Trainer::judge(const Evaluation& validation) {
   const double score =
       experiment_.loss.is_classification() ? validation.accuracy : -validation.loss;
-  const auto& stopping = experiment_.train.early_stopping;
-  const double margin = stopping ? stopping->min_delta : 0.0;
-  if (!best_ || score > *best_ + margin) {
-    best_ = score;
-    evaluations_since_best_ = 0;
-    if (experiment_.train.checkpoint.keep_best) {
-      write_checkpoint(folder_.best_path(), checkpoint());
+  if (const auto& stopping = experiment_.train.early_stopping) {
+    if (!score_to_beat_ || score > *score_to_beat_ + stopping->min_delta) {
+      score_to_beat_ = score;
+      evaluations_without_gain_ = 0;
+    } else if (++evaluations_without_gain_ >= stopping->patience) {
+      stopped_early_ = true;
+      log_info("early stopping at step " + std::to_string(step_) + ": no better validation in " +
+               std::to_string(stopping->patience) + " evaluations");
     }
-    return;
   }
-  ++evaluations_since_best_;
-  if (stopping && evaluations_since_best_ >= stopping->patience) {
-    stopped_early_ = true;
-    log_info("early stopping at step " + std::to_string(step_) + ": no better validation in " +
-             std::to_string(stopping->patience) + " evaluations");
-  }
+  const bool is_best = !best_score_ || score > *best_score_;
+  if (is_best) best_score_ = score;
+  return is_best;
 }
 
 void Trainer::write_summary(RunEnd end) {

@@ -41,10 +41,11 @@ StateDict Trainer::own_state() const {
   add_sums(own, "epoch", epoch_sums_);
   add_sums(own, "window", window_sums_);
   own.set("last_epoch_loss", last_epoch_loss_);
-  own.set("evaluations_since_best", evaluations_since_best_);
+  own.set("evaluations_without_gain", evaluations_without_gain_);
   own.set("stopped_early", static_cast<int64_t>(stopped_early_));
   own.set("last_evaluated_step", last_evaluated_step_);
-  if (best_) own.set("best", *best_);
+  if (best_score_) own.set("best_score", *best_score_);
+  if (score_to_beat_) own.set("score_to_beat", *score_to_beat_);
   if (test_) {
     own.set("test_loss", test_->loss);
     own.set("test_accuracy", test_->accuracy);
@@ -59,10 +60,11 @@ void Trainer::load_own_state(const StateDict& own) {
   epoch_sums_ = read_sums(own, "epoch");
   window_sums_ = read_sums(own, "window");
   last_epoch_loss_ = own.get<double>("last_epoch_loss");
-  evaluations_since_best_ = own.get<int64_t>("evaluations_since_best");
+  evaluations_without_gain_ = own.get<int64_t>("evaluations_without_gain");
   stopped_early_ = own.get<int64_t>("stopped_early") != 0;
   last_evaluated_step_ = own.get<int64_t>("last_evaluated_step");
-  if (own.contains("best")) best_ = own.get<double>("best");
+  if (own.contains("best_score")) best_score_ = own.get<double>("best_score");
+  if (own.contains("score_to_beat")) score_to_beat_ = own.get<double>("score_to_beat");
   if (own.contains("test_loss")) {
     test_ = {.loss = own.get<double>("test_loss"),
              .accuracy = own.get<double>("test_accuracy"),

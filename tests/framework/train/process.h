@@ -29,7 +29,6 @@ struct ProcessOptions {
   std::string fault = {};         ///< LACUNA_FAULT, see docs/checkpoint.md
   std::string folder = {};        ///< to run in; empty: that of this process
   int64_t max_file_bytes = 0;     ///< a stand-in for a full disk; 0: no limit
-  int64_t max_memory_bytes = 0;   ///< 0: no limit
   std::string standard_out = {};  ///< a file for the output; empty: it is captured
 };
 
@@ -44,12 +43,6 @@ inline void write_text(const std::string& path, const std::string& text) {
 
 namespace internal {
 
-inline void limit(__rlimit_resource_t what, int64_t bytes) {
-  if (bytes == 0) return;
-  const rlimit both{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
-  ::setrlimit(what, &both);
-}
-
 // In the child; does not return.
 [[noreturn]] inline void become(const std::vector<std::string>& arguments,
                                 const ProcessOptions& options, const std::string& out,
@@ -62,8 +55,11 @@ inline void limit(__rlimit_resource_t what, int64_t bytes) {
   redirect(err, STDERR_FILENO);
   if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(126);
   if (!options.fault.empty()) ::setenv("LACUNA_FAULT", options.fault.c_str(), 1);
-  limit(RLIMIT_FSIZE, options.max_file_bytes);
-  limit(RLIMIT_AS, options.max_memory_bytes);
+  if (options.max_file_bytes > 0) {
+    const auto bytes = static_cast<rlim_t>(options.max_file_bytes);
+    const rlimit both{bytes, bytes};
+    ::setrlimit(RLIMIT_FSIZE, &both);
+  }
   std::vector<char*> argv{const_cast<char*>("lacuna")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/train/runs.h"
+#include "lacuna/framework/core/random.h"
 
 namespace lacuna {
 namespace {
@@ -112,6 +114,27 @@ TEST_F(Resume, GoesOnFromAnyPointOfDeath) {
     SCOPED_TRACE(points[i]);
     const std::string name = "run" + std::to_string(i);
     ASSERT_EQ(train({}, name, {.fault = points[i]}).code, kKill);
+    EXPECT_EQ(resume_until_done(name), 1);
+    expect_same_run(name, "whole");
+  }
+}
+
+TEST_F(Resume, GoesOnFromTenPointsDrawnAtRandom) {
+  const std::vector<std::string> sparse = set(variants()[1].settings);
+  ASSERT_EQ(train(sparse, "whole").code, 0);
+  // How often a run passes each point: 2 batches in each of 18 steps, 6 checkpoints.
+  const std::vector<std::pair<std::string, uint64_t>> points = {
+      {"step.after_backward", 36},    {"step.before_update", 18},
+      {"step.between", 18},           {"checkpoint.before_write", 6},
+      {"checkpoint.half_written", 6}, {"checkpoint.before_rename", 6},
+      {"checkpoint.after_rename", 6}, {"checkpoint.after_prune", 6}};
+  const CounterRng rng(2024, "faults");
+  for (uint64_t i = 0; i < 10; ++i) {
+    const auto& [point, passes] = points[rng.below(2 * i, points.size())];
+    const std::string fault = point + ":" + std::to_string(1 + rng.below(2 * i + 1, passes));
+    SCOPED_TRACE(fault);
+    const std::string name = "run" + std::to_string(i);
+    ASSERT_EQ(train(sparse, name, {.fault = fault}).code, kKill);
     EXPECT_EQ(resume_until_done(name), 1);
     expect_same_run(name, "whole");
   }

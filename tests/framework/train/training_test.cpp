@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -138,6 +138,23 @@ TEST_F(Training, KeepsTheBestByValidation) {
   const Ended ended = run_lacuna({"eval", run_dir() + "/checkpoints/best.h5", "--json"});
   EXPECT_EQ(parse_yaml(ended.out, "out").at("splits").items()[0].required<double>("accuracy"),
             best);
+}
+
+// Accuracies below 1 cannot beat the first by 1: that is no gain for early stopping, but the best.
+TEST_F(Training, KeepsTheBestEvenWhereItIsNoGainForEarlyStopping) {
+  const Ended ended = train({"--set", "train.eval_every=2", "--set", "train.epochs=20", "--set",
+                             "optimizer.lr=0.003", "--set", "train.checkpoint.keep_best=true",
+                             "--set", "train.early_stopping={patience: 20, min_delta: 1}"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 42);
+  double best = 0.0;
+  for (const Config& event : events(run_dir())) {
+    if (event.at("split").text() != "validation") continue;
+    best = std::max(best, event.required<double>("accuracy"));
+  }
+  const StateDict kept = read_checkpoint(run_dir() + "/checkpoints/best.h5").state;
+  EXPECT_EQ(kept.get<double>("trainer/best_score"), best);
+  EXPECT_GT(best, kept.get<double>("trainer/score_to_beat"));
 }
 
 // A learning rate of 0 never gets better.
