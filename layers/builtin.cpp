@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/gelu.h"
@@ -26,14 +27,13 @@ LayerPtr make_plain(const Config&, const Shape&) {
 // The size of the last dimension: given under `key`, or else that of the input.
 int64_t read_features(const Config& options, const char* key, const Shape& input) {
   if (input.rank() < 1) {
-    options.error("this layer needs examples of shape [..., features], its input has shape " +
-                  input.to_string());
+    throw ShapeError("this layer needs examples of shape [..., features], its input has shape " +
+                     input.to_string());
   }
   const auto features = options.get<int64_t>(key, input.features());
   if (features != input.features()) {
-    options.at(key).error(std::string(key) + " is " + std::to_string(features) +
-                          ", but the examples that reach this layer have shape " +
-                          input.to_string());
+    throw ShapeError(std::string(key) + " is " + std::to_string(features) +
+                     ", but the examples that reach this layer have shape " + input.to_string());
   }
   return features;
 }

@@ -38,7 +38,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::off;
 }
 
-void log(LogLevel level, std::string_view text) {
+enum class Sink { All, FileOnly };
+
+void log(LogLevel level, std::string_view text, Sink sink = Sink::All) {
   std::shared_ptr<spdlog::logger> console, file;
   {
     const std::lock_guard lock(loggers().mutex);
@@ -50,7 +52,7 @@ void log(LogLevel level, std::string_view text) {
                                                 : "";
   const spdlog::string_view_t message(text.data(), text.size());
   if (file) file->log(to_spdlog(level), "{}", message);
-  if (console) console->log(to_spdlog(level), "{}{}", name, message);
+  if (console && sink == Sink::All) console->log(to_spdlog(level), "{}{}", name, message);
 }
 
 }  // namespace
@@ -96,6 +98,7 @@ void stop_logging() {
 }
 
 void log_info(std::string_view text) { log(LogLevel::Info, text); }
+void log_info_to_file(std::string_view text) { log(LogLevel::Info, text, Sink::FileOnly); }
 void log_warning(std::string_view text) { log(LogLevel::Warning, text); }
 void log_error(std::string_view text) { log(LogLevel::Error, text); }
 

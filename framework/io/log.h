@@ -21,6 +21,8 @@ void log_to_file(const std::string& path);
 void stop_logging();
 
 void log_info(std::string_view text);
+/// For the file alone: what the console shows in another form.
+void log_info_to_file(std::string_view text);
 void log_warning(std::string_view text);
 void log_error(std::string_view text);
 

@@ -9,7 +9,8 @@
 namespace lacuna {
 
 /// A factory gets the layer's map of options and the shape of one example's input, without the
-/// batch dimension, so that sizes can be left out. It throws ConfigError at the key at fault.
+/// batch dimension, so that sizes can be left out. It throws ConfigError at the key at fault, and
+/// ShapeError when the layer cannot take that input.
 using LayerRegistry = Registry<std::unique_ptr<Module>(const Config& options, const Shape& input)>;
 
 /// The one registry of this program. The built-in layers are added by `register_layers`

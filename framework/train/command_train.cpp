@@ -1,11 +1,10 @@
 // `lacuna train`: a new run, or the next part of one.
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
@@ -13,7 +12,6 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/config_changes.h"
-#include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -29,12 +27,20 @@ std::vector<std::string> all_overrides(const TrainCommand& command) {
 // --run-dir, else the configuration's run_dir, else runs/<name of the configuration file>.
 std::string choose_run_dir(const TrainCommand& command, const Config& config) {
   if (!command.run_dir.empty()) return command.run_dir;
-  if (const auto given = config.optional<std::string>("run_dir")) return *given;
+  if (config.is_map()) {
+    const Config run_dir = config.get("run_dir");
+    if (!run_dir.is_null() && run_dir.as<std::string>().empty()) run_dir.fail("a folder");
+    if (!run_dir.is_null()) return run_dir.as<std::string>();
+  }
   return "runs/" + std::filesystem::path(command.config_path).stem().string();
 }
 
-void describe(const Experiment& e, const Trainer& trainer, const RunFolder& folder) {
-  log_info("run folder " + folder.path());
+void start_logging(const TrainCommand& command, const RunFolder& folder) {
+  log_to_console(command.quiet ? LogLevel::Warning : LogLevel::Info);
+  log_to_file(folder.log_path());
+}
+
+void describe(const Experiment& e, const Trainer& trainer) {
   log_info(std::to_string(num_threads()) + (num_threads() == 1 ? " thread, " : " threads, ") +
            active_instruction_set() + " kernels, dense products by " + dense_provider());
   for (const ParameterPtr& parameter : e.model->parameters()) {
@@ -50,16 +56,18 @@ void describe(const Experiment& e, const Trainer& trainer, const RunFolder& fold
            " training examples, " + std::to_string(trainer.total_steps()) + " steps");
 }
 
-int finish(RunEnd end, const RunFolder& folder) {
+// A quiet run's lines go to the log file alone.
+ProgressStyle progress_style(const TrainCommand& command) {
+  return command.quiet ? ProgressStyle::Lines : default_progress_style();
+}
+
+int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& folder) {
+  describe(experiment, trainer);
+  const RunEnd end = trainer.run();
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
   log_info("results are in " + folder.path() + " (summary.json, metrics.jsonl, checkpoints/)");
   return kDone;
-}
-
-void start_logging(const TrainCommand& command, const RunFolder* folder) {
-  log_to_console(command.quiet ? LogLevel::Warning : LogLevel::Info);
-  if (folder != nullptr) log_to_file(folder->log_path());
 }
 
 int train_new(const TrainCommand& command) {
@@ -67,55 +75,60 @@ int train_new(const TrainCommand& command) {
     throw ConfigError("train needs a CONFIG file (or --resume with --run-dir)");
   }
   Config config = load_yaml(command.config_path);
-  for (const std::string& assignment : all_overrides(command)) apply_override(config, assignment);
-  config.set("run_dir", choose_run_dir(command, config));
+  apply_overrides(config, all_overrides(command));
+  const std::string run_dir = choose_run_dir(command, config);
+  RunFolder::require_unused(run_dir);  // before the data is read, which may take long
+  if (config.is_map()) config.set("run_dir", run_dir);
   const auto experiment = build_experiment(config);
-  const RunFolder folder = RunFolder::create(config.required<std::string>("run_dir"));
-  start_logging(command, &folder);
-  write_file_atomically(folder.config_path(), config.to_yaml());
-  Trainer trainer(*experiment, folder,
-                  command.quiet ? ProgressStyle::Quiet : default_progress_style());
-  describe(*experiment, trainer, folder);
-  return finish(trainer.run(), folder);
+  const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
+  start_logging(command, folder);
+  log_info("run folder " + folder.path());
+  Trainer trainer(*experiment, folder, progress_style(command));
+  return run_to_end(trainer, *experiment, folder);
 }
 
-// A damaged checkpoint is set aside under another name: never deleted, never tried again.
-void set_aside(const RunFolder& folder, const std::string& good) {
-  for (const int64_t step : folder.checkpoint_steps()) {
-    const std::string path = folder.checkpoint_path(step);
-    if (path == good) return;
-    std::error_code ignored;
-    std::filesystem::rename(path, path + ".damaged", ignored);
+// The checkpoint to go on from; nothing when the run was killed before it had written one.
+std::optional<std::string> choose_checkpoint(const RunFolder& folder) {
+  const std::optional<std::string> checkpoint = folder.newest_good_checkpoint();
+  std::error_code missing;
+  const auto metrics_bytes = std::filesystem::file_size(folder.metrics_path(), missing);
+  if (checkpoint) {
+    folder.set_aside_newer_than(*checkpoint);
+  } else if (!missing && metrics_bytes > 0) {
+    throw CheckpointError("the run in '" + folder.path() +
+                          "' has begun, but its checkpoints are gone: it cannot be resumed");
+  } else {
+    log_info("there is no checkpoint yet: the run begins at step 0");
   }
+  return checkpoint;
 }
 
 int train_resumed(const TrainCommand& command) {
-  Config given;
-  if (!command.config_path.empty()) given = load_yaml(command.config_path);
-  if (command.run_dir.empty() && given.is_null()) {
+  const std::vector<std::string> overrides = all_overrides(command);
+  Config given, chosen = Config::map();
+  if (!command.config_path.empty()) {
+    given = load_yaml(command.config_path);
+    chosen = given.clone();
+  }
+  apply_overrides(chosen, overrides);  // run_dir may be among them
+  if (command.config_path.empty() && command.run_dir.empty() && !chosen.has("run_dir")) {
     throw ConfigError("--resume needs the run's folder (--run-dir) or its CONFIG file");
   }
-  const RunFolder folder = RunFolder::open(choose_run_dir(command, given));
+  const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
   Config config = load_yaml(folder.config_path());
-  if (!given.is_null()) require_same_model(config, given);
-  const std::vector<std::string> overrides = all_overrides(command);
+  require_same_model(config, given);
   apply_resume_overrides(config, overrides);
-  start_logging(command, &folder);
+  config.set("run_dir", folder.path());
+  start_logging(command, folder);
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
-  std::vector<std::string> refused;
-  const std::string checkpoint = folder.newest_good_checkpoint(refused);
-  for (const std::string& line : refused) log_warning(line + "; going back to an older one");
-  const auto experiment = build_experiment(config);
-  Trainer trainer(*experiment, folder,
-                  command.quiet ? ProgressStyle::Quiet : default_progress_style());
-  trainer.resume(checkpoint);
-  set_aside(folder, checkpoint);
-  remove_temporary_files(folder.path());
-  remove_temporary_files(folder.path() + "/checkpoints");
-  if (!overrides.empty()) write_file_atomically(folder.config_path(), config.to_yaml());
-  describe(*experiment, trainer, folder);
-  return finish(trainer.run(), folder);
+  const std::optional<std::string> checkpoint = choose_checkpoint(folder);
+  const auto experiment =
+      build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
+  Trainer trainer(*experiment, folder, progress_style(command));
+  if (checkpoint) trainer.resume(*checkpoint);
+  write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
+  return run_to_end(trainer, *experiment, folder);
 }
 
 }  // namespace

@@ -50,6 +50,10 @@ std::string show(const Config& value) {
   return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
 }
 
+std::string path_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
 struct Difference {
   std::string path;
   Config run, given;
@@ -58,7 +62,8 @@ struct Difference {
   }
 };
 
-// Where `given` states another value than the run's (which holds defaults besides).
+// Where `given` states another value than the run's (which holds defaults besides). Like `find` it
+// is for clones: looking marks what it looks at as read, and unknown keys must stay unread.
 void compare(const Config& run, const Config& given, const std::string& path,
              std::vector<Difference>& differences) {
   if (run == given) return;
@@ -78,26 +83,33 @@ void compare(const Config& run, const Config& given, const std::string& path,
 
 }  // namespace
 
+void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    apply_override(config, assignment);
+    const std::string path = path_of(assignment);
+    if (path == "train.steps") config.get("train").erase("epochs");
+    if (path == "train.epochs") config.get("train").erase("steps");
+  }
+}
+
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     Config changed = run.clone();
-    apply_override(changed, assignment);
-    const std::string path = assignment.substr(0, assignment.find('='));
-    const Config before = find(run, path), after = find(changed, path);
-    if (!(before == after) && !may_change(path)) {
+    apply_overrides(changed, {assignment});
+    const std::string path = path_of(assignment);
+    const Config before = find(run.clone(), path);
+    if (!(before == find(changed.clone(), path)) && !may_change(path)) {
       throw ConfigError("--set " + assignment + ": a resumed run keeps " + path + " = " +
                         show(before) + "; only these may change: " + join(changeable(), ", "));
     }
     run = changed;
-    // The length is given in one unit; the other one goes.
-    if (path == "train.steps") run.get("train").erase("epochs");
-    if (path == "train.epochs") run.get("train").erase("steps");
   }
 }
 
 void require_same_model(const Config& run, const Config& given) {
+  if (given.is_null()) return;
   std::vector<Difference> differences;
-  compare(run.get("model"), given.get("model"), "model", differences);
+  compare(run.get("model").clone(), given.get("model").clone(), "model", differences);
   if (differences.empty()) return;
   std::vector<std::string> lines;
   for (const Difference& difference : differences) lines.push_back(difference.line());
@@ -108,7 +120,7 @@ std::vector<std::string> unused_changes(const Config& run, const Config& given) 
   std::vector<std::string> lines;
   if (given.is_null()) return lines;
   std::vector<Difference> differences;
-  compare(run, given, "", differences);
+  compare(run.clone(), given.clone(), "", differences);
   for (const Difference& difference : differences) {
     if (difference.path == "run_dir") continue;
     lines.push_back(difference.line() + "; the run's is used" +

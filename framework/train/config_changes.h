@@ -1,4 +1,4 @@
-// What may change when a run is resumed, and what has changed.
+// --set on `train`, and what may change when a run is resumed.
 #pragma once
 
 #include <string>
@@ -8,13 +8,17 @@
 
 namespace lacuna {
 
-/// Applies --set assignments to a run's own configuration. Allowed are data.dir, the length, and
-/// whatever does not touch the numbers: threads, logging, evaluation, checkpoints; and any key set
-/// to the value it has. *Errors:* ConfigError that names the key, the run's value, and what may be
-/// changed.
+/// Applies --set assignments to a configuration, one after the other. `train.steps` takes the place
+/// of `train.epochs`, and the other way round. *Errors:* ConfigError.
+void apply_overrides(Config& config, const std::vector<std::string>& assignments);
+
+/// The same for a run's own configuration. Allowed are data.dir, the length, and whatever does not
+/// touch the numbers: threads, logging, evaluation, checkpoints; and any key set to the value it
+/// has. *Errors:* ConfigError that names the key, the run's value, and what may be changed.
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
 
-/// *Errors:* ConfigError that shows each difference when `given` describes another model.
+/// *Errors:* ConfigError that shows each difference when `given` (null: anything
+/// goes) describes another model.
 void require_same_model(const Config& run, const Config& given);
 
 /// Other values that `given` states differently from the run: a line each that says the run's is

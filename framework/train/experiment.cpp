@@ -1,8 +1,11 @@
 #include "lacuna/framework/train/experiment.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
@@ -14,34 +17,62 @@ namespace lacuna {
 namespace {
 
 void require_known_sections(const Config& config) {
+  static const std::vector<std::string> sections = {"model",    "data",  "loss",   "optimizer",
+                                                    "sparsity", "train", "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
-  for (const char* section :
-       {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
-    config.get(section);
-  }
-  for (const auto& [key, value] : Config(config).clone().entries()) {
-    bool known = false;
-    for (const char* section :
-         {"model", "data", "loss", "optimizer", "sparsity", "train", "run_dir"}) {
-      known |= key == section;
+  for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
+    if (std::ranges::find(sections, key) == sections.end()) {
+      value.error("unknown section '" + key + "'; " + suggest_name(key, sections));
     }
-    if (!known) config.require_all_read();
   }
 }
 
+std::unique_ptr<Loader> make_loader(const Experiment& e) {
+  const TrainOptions& train = e.train;
+  return std::make_unique<Loader>(
+      e.data.train, LoaderOptions{.batch_size = train.batch_size,
+                                  .shuffle = Shuffle::EveryEpoch,
+                                  .last_batch = train.drop_last ? LastBatch::Drop : LastBatch::Keep,
+                                  .seed = train.seed,
+                                  .prefetch = train.prefetch});
+}
+
 // The last layer's output must be what the loss compares with the data.
-void require_output_fits(const Experiment& e) {
+void require_output_fits(const Experiment& e, const Config& layers) {
   const Dataset& data = *e.data.train;
   const Shape output = e.model->output_shape(data.example_shape());
   const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
-  const auto last = e.model->children().back();
-  const std::vector<Config> layers = model_layers(e.config.get("model")).items();
-  layers.back().error("layer '" + last.first + "' (" + std::string(last.second->type()) +
-                      "), the last one, gives shape " + output.to_string() +
-                      " per example; the data has " + std::to_string(wanted) +
-                      (e.loss.is_classification() ? " classes" : " target values") +
-                      ", so it must give [" + std::to_string(wanted) + "]");
+  const auto [name, last] = e.model->children().back();
+  layers.items().back().error(
+      "layer '" + name + "' (" + std::string(last->type()) + "), the last one, gives shape " +
+      output.to_string() + " per example; the data has " + std::to_string(wanted) +
+      (e.loss.is_classification() ? " classes" : " target values") + ", so it must give [" +
+      std::to_string(wanted) + "]" +
+      (output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
+}
+
+void load_initial_values(Sequential& model, const Config& config) {
+  if (!config.is_map()) return;
+  const auto path = config.optional<std::string>("init_from");
+  if (!path) return;
+  try {
+    model.load_state_dict(read_checkpoint(*path).state.below("model"));
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(config.at("init_from").where() + ": " + error.what());
+  }
+}
+
+// What judges a model by held-out data needs some.
+void require_validation(const Experiment& e) {
+  const bool is_needed = e.train.checkpoint.keep_best || e.train.early_stopping;
+  if (!is_needed || e.data.validation != nullptr) return;
+  const Config train = e.config.get("train");
+  const Config key = e.train.early_stopping ? train.get("early_stopping")
+                                            : train.get("checkpoint").get("keep_best");
+  key.error(
+      "this needs a validation split, and there is none; hold one out with data.validation (a "
+      "fraction such as 0.1, or a number of examples)");
 }
 
 }  // namespace
@@ -58,39 +89,32 @@ int64_t Experiment::nnz() const {
   return total;
 }
 
-std::unique_ptr<Experiment> build_experiment(const Config& config) {
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) {
   register_builtins();
   require_known_sections(config);
   auto e = std::make_unique<Experiment>();
   e->config = config;
-  Config(config).get("run_dir");
-  if (!config.has("train")) Config(config).set("train", Config::map());
+  if (!config.has("train")) e->config.set("train", Config::map());
+  config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   if (e->train.threads > 0) set_num_threads(e->train.threads);
-  const Config model = config.at("model");
-  model_layers(model);  // a missing list is reported before the data is read
+  const Config model = config.at("model"), optimizer = config.at("optimizer");
+  const Config layers = model_layers(model);
   e->data = load_data(config.at("data"), e->train.seed);
+  e->loader = make_loader(*e);
   e->loss = LossFunction::from_config(config, *e->data.train);
-  e->model = build_model(model_layers(model), e->data.train->example_shape());
-  require_output_fits(*e);
+  e->model = build_model(layers, e->data.train->example_shape());
+  require_output_fits(*e, layers);
   e->model->initialize(e->train.seed);
-  if (model.is_map()) {
-    if (const auto path = model.optional<std::string>("init_from")) {
-      e->model->load_state_dict(read_checkpoint(*path).state.below("model"));
-    }
-  }
-  e->optimizer = make_optimizer(config.at("optimizer"), e->model->parameters());
+  if (start == Start::Fresh) load_initial_values(*e->model, model);
+  if (model.is_map()) model.get("init_from");
+  e->optimizer = make_optimizer(optimizer, e->model->parameters());
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   config.require_all_read();
+  require_validation(*e);
   if (e->sparsity != nullptr) {
     e->model->apply(*e->sparsity);
     e->optimizer->apply(*e->sparsity);
-  }
-  const bool needs_validation = e->train.checkpoint.keep_best || e->train.early_stopping;
-  if (needs_validation && e->data.validation == nullptr) {
-    config.get("train").error(
-        "keep_best and early_stopping judge by a validation split, and there is none; hold one out "
-        "with data.validation (a fraction such as 0.1, or a number of examples)");
   }
   return e;
 }

@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/train_options.h"
@@ -19,6 +20,7 @@ struct Experiment {
   Config config;  ///< resolved: every key that has a default has its value
   TrainOptions train;
   DataSplits data;
+  std::unique_ptr<Loader> loader;  ///< over data.train
   std::unique_ptr<Sequential> model;
   LossFunction loss;
   std::unique_ptr<Optimizer> optimizer;
@@ -28,12 +30,19 @@ struct Experiment {
   int64_t nnz() const;    ///< of these, trained
 };
 
-/// Builds it all, and checks that everything fits and that every key was understood.
-/// *Errors:* ConfigError, ShapeError, DataError, CheckpointError (of `model.init_from`).
-std::unique_ptr<Experiment> build_experiment(const Config& config);
+/// Where the model's values come from.
+enum class Start {
+  Fresh,           ///< drawn by the seed, or read from `model.init_from`
+  FromCheckpoint,  ///< a checkpoint is loaded next: `model.init_from` is not read again
+};
 
-/// The part that evaluating or predicting needs: a model with the values of a saved state, which
-/// takes inputs of `example_shape`. *Errors:* CheckpointError when the state is of another model.
+/// Builds it all, and checks that everything fits and that every key was understood. Sets the
+/// number of threads. *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh);
+
+/// The part that evaluating or predicting needs: a model with the values of a saved state, in
+/// evaluation mode, which takes inputs of `example_shape`. *Errors:* CheckpointError when the state
+/// is of another model, ConfigError when the layers do not fit the inputs.
 std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,
                                        const Shape& example_shape);
 

@@ -1,5 +1,6 @@
 #include "lacuna/framework/train/model_builder.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,54 +11,86 @@
 namespace lacuna {
 namespace {
 
+// What the next layer is fed: its shape, and who made it, for messages.
+struct Feed {
+  Shape shape;
+  std::string source = "the data";
+};
+
 std::string type_of(const Config& layer) {
   if (layer.is_scalar()) return layer.as<std::string>();
   if (!layer.is_map()) layer.fail("a layer: its type, or a map with `type`");
   return layer.required<std::string>("type");
 }
 
-// `before` names what made the input: "the data", or a layer.
-std::unique_ptr<Module> build_layer(const Config& layer, const Shape& input,
-                                    const std::string& name, const std::string& before) {
-  const std::string type = type_of(layer);
-  if (type == "sequential") return build_model(layer.at("layers"), input);
-  const Config named = layer.is_map() ? layer.at("type") : layer;
-  const auto& factory = layer_registry().find(type, named);
+// A layer that is given by its type alone has no options, but a position all the same.
+Config options_of(const Config& layer) {
+  if (layer.is_map()) return layer;
+  Config options = Config::map();
+  options.set_position(layer.position());
+  return options;
+}
+
+bool has_child(const Module& module, const std::string& name) {
+  return std::ranges::any_of(module.children(),
+                             [&](const auto& child) { return child.first == name; });
+}
+
+std::unique_ptr<Module> build_layer(const Config& layer, const std::string& type,
+                                    const std::string& name, const Feed& feed) {
+  const auto& factory = layer_registry().find(type, layer.is_map() ? layer.at("type") : layer);
   try {
-    const Config options = layer.is_map() ? layer : Config();
-    std::unique_ptr<Module> module = factory.make(options, input);
-    module->output_shape(input);
+    std::unique_ptr<Module> module = factory.make(options_of(layer), feed.shape);
+    module->output_shape(feed.shape);
     return module;
   } catch (const ShapeError& error) {
-    layer.error("layer '" + name + "' (" + type + ") does not fit the output of " + before +
-                ", which has shape " + input.to_string() + " per example: " + error.what());
+    layer.error("layer '" + name + "' (" + type + ") does not fit " + feed.source +
+                ", which gives shape " + feed.shape.to_string() + " per example: " + error.what());
   }
 }
 
-}  // namespace
-
-Config model_layers(const Config& model) { return model.is_list() ? model : model.at("layers"); }
-
-std::unique_ptr<Sequential> build_model(const Config& layers, const Shape& example_shape) {
-  auto model = std::make_unique<Sequential>();
+// Builds a chain whose full names begin with `prefix`; `feed` goes in and what comes out, comes
+// out.
+std::unique_ptr<Sequential> build_chain(const Config& layers, const std::string& prefix,
+                                        Feed& feed) {
+  if (!layers.is_list()) layers.fail("a list of layers");
+  auto chain = std::make_unique<Sequential>();
   std::map<std::string, int> counts;
-  Shape shape = example_shape;
-  std::string before = "the data";
   for (const Config& layer : layers.items()) {
     const std::string type = type_of(layer);
     std::string name = type + std::to_string(++counts[type]);
     if (layer.is_map()) name = layer.get<std::string>("name", name);
-    std::unique_ptr<Module> module = build_layer(layer, shape, name, before);
-    shape = module->output_shape(shape);
+    if (has_child(*chain, name)) {
+      layer.error("two layers are named '" + name + "'; give one of them another `name`");
+    }
+    std::unique_ptr<Module> module;
+    if (type == "sequential") {
+      module = build_chain(options_of(layer).at("layers"), prefix + name + ".", feed);
+    } else {
+      module = build_layer(layer, type, prefix + name, feed);
+      feed = {module->output_shape(feed.shape), "layer '" + prefix + name + "' (" + type + ")"};
+    }
     try {
-      model->add(name, std::move(module));
+      chain->add(name, std::move(module));
     } catch (const StateError& error) {
       layer.error(error.what());
     }
-    before = "layer '" + name + "' (" + type + ")";
   }
-  if (model->children().empty()) layers.fail("at least one layer");
-  return model;
+  if (chain->children().empty()) layers.fail("at least one layer");
+  return chain;
+}
+
+}  // namespace
+
+Config model_layers(const Config& model) {
+  if (model.is_list()) return model;
+  if (!model.is_map()) model.fail("a list of layers, or a map with `layers`");
+  return model.at("layers");
+}
+
+std::unique_ptr<Sequential> build_model(const Config& layers, const Shape& example_shape) {
+  Feed feed{.shape = example_shape};
+  return build_chain(layers, "", feed);
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 #include "lacuna/framework/train/program.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -26,8 +27,9 @@ void add_train(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
-  command->add_option("--threads", c.threads, "Threads to use (default: all cores)");
-  command->add_option("--seed", c.seed, "Seed of everything random");
+  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", c.seed, "Seed of everything random")->check(CLI::NonNegativeNumber);
   command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
   command->callback([&action] { action = [] { return run_train(c); }; });
 }
@@ -73,14 +75,37 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
-int fail(const char* kind, const std::string& message, int code) {
-  std::fprintf(stderr, "lacuna: %s%s\n", kind, message.c_str());
+// Says what went wrong, in the run's log too where there is one.
+int fail(const std::string& message, int code) {
+  log_error(message);
   return code;
+}
+
+int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
+  try {
+    register_builtins();
+    app.parse(argc, argv);
+    const int code = action();
+    if (std::fflush(stdout) != 0) return fail("cannot write to the standard output", kRunError);
+    return code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsageError;
+  } catch (const ConfigError& error) {
+    return fail(error.what(), kUsageError);
+  } catch (const Error& error) {
+    return fail(error.what(), kRunError);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; a smaller train.batch_size or model needs less", kRunError);
+  } catch (const std::exception& error) {
+    return fail(std::string("internal error: ") + error.what(), kRunError);
+  }
 }
 
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
+  log_to_console(LogLevel::Warning);
   CLI::App app{"lacuna: trains sparse neural networks"};
   app.set_version_flag("--version", std::string("lacuna ") + kVersion);
   app.require_subcommand(1);
@@ -90,22 +115,7 @@ int run_program(int argc, char** argv) {
   add_predict(app, action);
   add_inspect(app, action);
   add_list_and_info(app, action);
-  int code = kRunError;
-  try {
-    register_builtins();
-    app.parse(argc, argv);
-    code = action();
-  } catch (const CLI::ParseError& error) {
-    code = app.exit(error) == 0 ? kDone : kUsageError;
-  } catch (const ConfigError& error) {
-    code = fail("", error.what(), kUsageError);
-  } catch (const Error& error) {
-    code = fail("", error.what(), kRunError);
-  } catch (const std::bad_alloc&) {
-    code = fail("", "out of memory", kRunError);
-  } catch (const std::exception& error) {
-    code = fail("internal error: ", error.what(), kRunError);
-  }
+  const int code = run_action(app, action, argc, argv);
   stop_logging();
   return code;
 }

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace lacuna {
 
 enum class ProgressStyle {
-  Quiet,     ///< nothing
   Lines,     ///< a plain line at each report: for logs and pipes
-  Terminal,  ///< one line that is rewritten
+  Terminal,  ///< one line that is rewritten; the reports go to the log file alone
 };
 
 /// Terminal when the standard error output is one, else Lines.
@@ -27,25 +27,38 @@ struct ProgressReport {
   double examples_per_second = 0.0;
 };
 
-/// Writes reports to the standard error output.
+/// Shows how a run goes on, on the standard error output and in the log.
 class Progress {
  public:
   explicit Progress(ProgressStyle style) : style_(style) {}
+  /// Clears the terminal's line.
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
-  /// Rewrites the terminal's line, at most ten times a second; nothing in other styles.
-  void tick(const ProgressReport& report);
-  /// A report to keep: a line of its own in the log style.
+  /// The time that is left is reckoned from here.
+  void begin(int64_t step);
+  /// Rewrites the terminal's line, at most ten times a second, with the report that `make_report`
+  /// returns; in the other style nothing.
+  template <class MakeReport>
+  void tick(MakeReport&& make_report) {
+    if (style_ != ProgressStyle::Terminal) return;
+    if (Clock::now() - last_drawn_ < std::chrono::milliseconds(100)) return;
+    draw(make_report());
+  }
+  /// A report to keep: a line in the log.
   void report(const ProgressReport& report);
   /// Clears the terminal's line, so that other text can be written.
   void clear();
 
  private:
+  using Clock = std::chrono::steady_clock;
   void draw(const ProgressReport& report);
 
   ProgressStyle style_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_drawn_{};
-  int64_t first_step_ = -1;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_drawn_{};
+  int64_t first_step_ = 0;
   bool line_is_drawn_ = false;
 };
 

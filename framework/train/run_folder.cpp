@@ -1,6 +1,11 @@
 #include "lacuna/framework/train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -9,79 +14,156 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/log.h"
 
 namespace lacuna {
 
 namespace fs = std::filesystem;
 
-RunFolder RunFolder::create(const std::string& path) {
+// A lock on the folder itself, which the system lets go of when the process ends in whatever way.
+class RunFolder::Lock {
+ public:
+  explicit Lock(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    // Where a file system knows no locks there is none.
+    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    if (errno != EWOULDBLOCK) return;
+    ::close(descriptor_);
+    throw StateError("another process trains in the run folder '" + path +
+                     "'; wait until it has ended, or stop it");
+  }
+  ~Lock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+void RunFolder::lock() { lock_ = std::make_shared<Lock>(path_); }
+
+namespace {
+
+void make_folder(const std::string& path) {
   std::error_code error;
-  if (fs::exists(path, error) && !(fs::is_directory(path, error) && fs::is_empty(path, error))) {
+  fs::create_directories(path, error);
+  if (error) throw StateError("cannot make the run folder '" + path + "': " + error.message());
+}
+
+}  // namespace
+
+void RunFolder::require_unused(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  if (!fs::is_directory(path, error)) {
     throw StateError("the run folder '" + path +
-                     "' exists already; continue it with --resume, or choose another with "
-                     "--run-dir");
+                     "' is a file; choose another folder with --run-dir");
   }
-  fs::create_directories(path + "/checkpoints", error);
-  if (error) {
-    throw StateError("cannot make the run folder '" + path + "': " + error.message());
+  if (fs::exists(path + "/config.yaml", error)) {
+    throw StateError("the run folder '" + path +
+                     "' holds a run already; continue it with --resume, or choose another folder "
+                     "with --run-dir");
   }
-  return RunFolder(path);
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".config.yaml.tmp-")) continue;  // of a process that was killed early
+    throw StateError("the folder '" + path + "' holds no run, but other files ('" + name +
+                     "'); choose another one with --run-dir");
+  }
+}
+
+RunFolder RunFolder::create(const std::string& path, const std::string& config_yaml) {
+  RunFolder folder(path);
+  require_unused(path);
+  make_folder(path);
+  fault_point("run.after_folder");
+  folder.lock();
+  require_unused(path);
+  remove_temporary_files(path);
+  write_file_atomically(folder.config_path(), config_yaml);
+  fault_point("run.after_config");
+  make_folder(folder.checkpoints_path());
+  return folder;
 }
 
 RunFolder RunFolder::open(const std::string& path) {
   RunFolder folder(path);
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    throw StateError("there is nothing to resume: the run folder '" + path + "' does not exist");
+    throw StateError("there is nothing to resume: the run folder '" + path +
+                     "' does not exist; start the run without --resume");
   }
   if (!fs::exists(folder.config_path(), error)) {
-    throw StateError("there is nothing to resume: '" + path + "' holds no config.yaml of a run");
+    throw StateError("there is nothing to resume: '" + path +
+                     "' holds no config.yaml of a run; start the run without --resume");
   }
+  folder.lock();
+  make_folder(folder.checkpoints_path());
+  remove_temporary_files(path);
+  remove_temporary_files(folder.checkpoints_path());
   return folder;
 }
 
 std::string RunFolder::checkpoint_path(int64_t step) const {
   char name[32];
   std::snprintf(name, sizeof name, "step-%010lld.h5", static_cast<long long>(step));
-  return path_ + "/checkpoints/" + name;
+  return checkpoints_path() + "/" + name;
 }
 
 std::vector<int64_t> RunFolder::checkpoint_steps() const {
   std::vector<int64_t> steps;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", error)) {
+  for (const auto& entry : fs::directory_iterator(checkpoints_path(), error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("step-") || !name.ends_with(".h5")) continue;
     int64_t step = 0;
-    const auto parsed = std::from_chars(name.data() + 5, name.data() + name.size() - 3, step);
-    if (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size() - 3) {
-      steps.push_back(step);
-    }
+    std::from_chars(name.data() + 5, name.data() + name.size() - 3, step);
+    if (step >= 0 && entry.path() == checkpoint_path(step)) steps.push_back(step);
   }
   std::ranges::sort(steps, std::greater<>());
   return steps;
 }
 
-std::string RunFolder::newest_good_checkpoint(std::vector<std::string>& refused) const {
+std::optional<std::string> RunFolder::newest_good_checkpoint() const {
+  std::vector<std::string> refused;
   for (const int64_t step : checkpoint_steps()) {
     const std::string path = checkpoint_path(step);
     try {
       verify_checkpoint(path);
-      return path;
     } catch (const CheckpointError& error) {
       refused.emplace_back(error.what());
+      continue;
+    }
+    for (const std::string& line : refused) log_warning(line + "; going back to an older one");
+    return path;
+  }
+  if (refused.empty()) return std::nullopt;
+  throw CheckpointError("none of the checkpoints in '" + path_ +
+                        "' is good: " + join(refused, "; "));
+}
+
+void RunFolder::set_aside_newer_than(const std::string& good) const {
+  for (const int64_t step : checkpoint_steps()) {
+    const std::string path = checkpoint_path(step);
+    if (path == good) return;
+    std::error_code error;
+    fs::rename(path, path + ".damaged", error);
+    if (error) {
+      throw StateError("cannot set the damaged '" + path + "' aside: " + error.message());
     }
   }
-  throw CheckpointError("the run folder '" + path_ + "' holds no good checkpoint" +
-                        (refused.empty() ? "" : ": " + join(refused, "; ")));
 }
 
 void RunFolder::save_checkpoint(const Checkpoint& checkpoint, int64_t keep_last) const {
   write_checkpoint(checkpoint_path(checkpoint.step), checkpoint);
+  prune_checkpoints(keep_last);
+}
+
+void RunFolder::prune_checkpoints(int64_t keep_last) const {
   const std::vector<int64_t> steps = checkpoint_steps();
   for (size_t i = static_cast<size_t>(keep_last); i < steps.size(); ++i) {
-    // The one just written counts as the newest even when a run goes on from an older one.
-    if (steps[i] == checkpoint.step) continue;
     std::error_code ignored;  // an old file that stays does no harm
     fs::remove(checkpoint_path(steps[i]), ignored);
   }
@@ -91,8 +173,12 @@ void RunFolder::save_checkpoint(const Checkpoint& checkpoint, int64_t keep_last)
 std::string find_checkpoint(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return path;
-  std::vector<std::string> refused;
-  return RunFolder::open(path).newest_good_checkpoint(refused);
+  const std::optional<std::string> newest = RunFolder(path).newest_good_checkpoint();
+  if (!newest) {
+    throw CheckpointError("the folder '" + path +
+                          "' holds no checkpoints; give a checkpoint file, or the folder of a run");
+  }
+  return *newest;
 }
 
 }  // namespace lacuna

@@ -1,9 +1,10 @@
-// RunFolder: where a run keeps its files. docs/run-folder.md is the layout.
+// RunFolder: where a run keeps its files, and who may write there.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/io/checkpoint.h"
@@ -12,12 +13,20 @@
 namespace lacuna {
 
 /// A run's folder: config.yaml, metrics.jsonl, log.txt, checkpoints/, summary.json.
+///
+/// config.yaml is the first file in it: a folder without one holds no run. One process at a time
+/// may train in it; copies of a RunFolder share that right, which ends with the process at latest.
 class RunFolder {
  public:
-  /// Makes the folder, with parents. *Errors:* StateError when it exists and is not empty (nothing
-  /// is ever overwritten), or cannot be made or written.
-  static RunFolder create(const std::string& path);
-  /// *Errors:* StateError when it is missing or holds no run.
+  /// *Errors:* StateError when there is something at `path` but an empty folder: nothing is ever
+  /// overwritten.
+  static void require_unused(const std::string& path);
+  /// Makes the folder, with parents, and its config.yaml. *Errors:* as `require_unused`; StateError
+  /// when it cannot be made or written.
+  static RunFolder create(const std::string& path, const std::string& config_yaml);
+  /// The folder of a run that is to go on; what a killed process left half-written is removed.
+  /// *Errors:* StateError when it is missing or holds no run, and while another process trains in
+  /// it.
   static RunFolder open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -26,20 +35,32 @@ class RunFolder {
   std::string log_path() const { return path_ + "/log.txt"; }
   std::string summary_path() const { return path_ + "/summary.json"; }
   std::string checkpoint_path(int64_t step) const;
-  std::string best_path() const { return path_ + "/checkpoints/best.h5"; }
+  std::string best_path() const { return checkpoints_path() + "/best.h5"; }
 
   /// Steps of which there are checkpoints, newest first.
   std::vector<int64_t> checkpoint_steps() const;
-  /// The newest checkpoint that is whole, and what is wrong with each newer one.
-  /// *Errors:* CheckpointError when there is none; lists what was tried.
-  std::string newest_good_checkpoint(std::vector<std::string>& refused) const;
+  /// The newest checkpoint that is whole; nothing when there are none at all. Newer ones that are
+  /// damaged are logged as warnings. *Errors:* CheckpointError, listing what was tried, when all
+  /// are damaged.
+  std::optional<std::string> newest_good_checkpoint() const;
+  /// Renames the checkpoints that are newer than `good` (which are damaged) to <name>.damaged.
+  void set_aside_newer_than(const std::string& good) const;
 
-  /// Writes the checkpoint, then removes all but the newest `keep_last`. *Errors:* StateError.
+  /// Writes the checkpoint, then prunes. *Errors:* StateError.
   void save_checkpoint(const Checkpoint& checkpoint, int64_t keep_last) const;
+  /// Removes all checkpoints but the newest `keep_last`, at least 1 (and best.h5).
+  void prune_checkpoints(int64_t keep_last) const;
 
  private:
+  class Lock;
+  friend std::string find_checkpoint(const std::string& file_or_run_folder);
+
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string checkpoints_path() const { return path_ + "/checkpoints"; }
+  void lock();
+
   std::string path_;
+  std::shared_ptr<Lock> lock_;  // null: only for looking
 };
 
 /// A checkpoint named by a user: the file itself, or the newest good one of a run folder.

@@ -9,20 +9,21 @@ volatile std::sig_atomic_t received_signal = 0;
 
 extern "C" void note_signal(int signal) {
   received_signal = signal;
-  std::signal(signal, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 }  // namespace
 
 StopSignal::StopSignal() {
   received_signal = 0;
-  std::signal(SIGINT, note_signal);
-  std::signal(SIGTERM, note_signal);
+  interrupt_before_ = std::signal(SIGINT, note_signal);
+  terminate_before_ = std::signal(SIGTERM, note_signal);
 }
 
 StopSignal::~StopSignal() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, interrupt_before_);
+  std::signal(SIGTERM, terminate_before_);
 }
 
 int StopSignal::received() { return received_signal; }

@@ -4,7 +4,8 @@
 namespace lacuna {
 
 /// While it lives, the first SIGINT or SIGTERM is noted and the process goes on; a second one ends
-/// it at once, as it would have without this. One at a time.
+/// it at once, as it would have without this. Afterwards the handlers are those of before. One at a
+/// time.
 class StopSignal {
  public:
   StopSignal();
@@ -14,6 +15,11 @@ class StopSignal {
 
   /// The signal's number, or 0 when none has come.
   static int received();
+
+ private:
+  using Handler = void (*)(int);
+  Handler interrupt_before_;
+  Handler terminate_before_;
 };
 
 }  // namespace lacuna

@@ -1,21 +1,28 @@
 #include "lacuna/framework/train/train_options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace lacuna {
 
+int64_t Period::in_steps(int64_t steps_per_epoch) const {
+  const int64_t unit = in_epochs ? steps_per_epoch : 1;
+  return count > kMaxSteps / unit ? kMaxSteps : count * unit;
+}
+
 Period Period::from_config(const Config& map, const char* key, Period fallback) {
   const Config value = map.get(key);
-  const char* expected = "a number of steps of at least 1, '500 steps' or '2 epochs'";
+  constexpr const char* expected = "a number of steps of at least 1, '500 steps' or '2 epochs'";
   if (value.is_null()) {
     map.get<std::string>(key, fallback.to_string());
     return fallback;
   }
   if (!value.is_scalar()) value.fail(expected);
   if (value.is_number()) {
-    const auto steps = value.as<int64_t>();
-    if (steps < 1) value.fail(expected);
-    return Period::steps(steps);
+    const auto steps = value.as<double>();
+    if (!(steps >= 1) || steps != std::floor(steps)) value.fail(expected);
+    return Period::steps(static_cast<int64_t>(std::min(steps, static_cast<double>(kMaxSteps))));
   }
   const std::string text = value.as<std::string>();
   Period period;
@@ -36,8 +43,20 @@ std::string Period::to_string() const {
 
 namespace {
 
+// Beyond it the system may refuse a thread, which ends the process.
+constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxBatch = (int64_t{1} << 31) - 1;
+
 int64_t at_least(const Config& map, const char* key, int64_t fallback, int64_t low) {
   return require_at_least(map, key, map.get<int64_t>(key, fallback), low);
+}
+
+int64_t in_range(const Config& map, const char* key, int64_t fallback, int64_t low, int64_t high) {
+  const auto value = map.get<int64_t>(key, fallback);
+  if (value < low || value > high) {
+    map.get(key).fail("an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return value;
 }
 
 Period read_length(const Config& train) {
@@ -62,13 +81,13 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   if (!train.is_map() && !train.is_null()) train.fail("a map");
   TrainOptions o;
   o.length = read_length(train);
-  o.batch_size = at_least(train, "batch_size", o.batch_size, 1);
-  o.accumulate = at_least(train, "accumulate", o.accumulate, 1);
+  o.batch_size = in_range(train, "batch_size", o.batch_size, 1, kMaxBatch);
+  o.accumulate = in_range(train, "accumulate", o.accumulate, 1, kMaxBatch);
   o.drop_last = train.get<bool>("drop_last", o.drop_last);
   o.seed = static_cast<uint64_t>(at_least(train, "seed", 0, 0));
-  o.threads = static_cast<int>(at_least(train, "threads", o.threads, 0));
-  o.prefetch = static_cast<int>(at_least(train, "prefetch", o.prefetch, 0));
-  o.eval_batch_size = at_least(train, "eval_batch_size", o.eval_batch_size, 1);
+  o.threads = static_cast<int>(in_range(train, "threads", o.threads, 0, kMaxThreads));
+  o.prefetch = static_cast<int>(in_range(train, "prefetch", o.prefetch, 0, 1024));
+  o.eval_batch_size = in_range(train, "eval_batch_size", o.eval_batch_size, 1, kMaxBatch);
   o.eval_every = Period::from_config(train, "eval_every", o.eval_every);
   o.log_every = Period::from_config(train, "log_every", o.log_every);
   o.trace_autograd = train.get<bool>("trace_autograd", o.trace_autograd);

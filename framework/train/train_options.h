@@ -9,6 +9,9 @@
 
 namespace lacuna {
 
+/// More steps than any training takes.
+inline constexpr int64_t kMaxSteps = int64_t{1} << 53;
+
 /// A time in training: a number of optimizer steps, or of epochs. In a configuration "500 steps",
 /// "1 epoch", "2 epochs", or an integer (steps).
 struct Period {
@@ -20,9 +23,8 @@ struct Period {
   /// The key's value, or `fallback`, which is written into the configuration. *Errors:*
   /// ConfigError.
   static Period from_config(const Config& map, const char* key, Period fallback);
-  int64_t in_steps(int64_t steps_per_epoch) const {
-    return in_epochs ? count * steps_per_epoch : count;
-  }
+  /// At most kMaxSteps. `steps_per_epoch` is at least 1.
+  int64_t in_steps(int64_t steps_per_epoch) const;
   std::string to_string() const;
 };
 
@@ -44,8 +46,8 @@ struct TrainOptions {
   int64_t accumulate = 1;  ///< batches whose gradients make one optimizer step
   bool drop_last = false;  ///< leave out an epoch's last partial batch
   uint64_t seed = 0;
-  int threads = 0;   ///< 0: all cores
-  int prefetch = 2;  ///< batches prepared ahead on a background thread; 0: none
+  int threads = 0;   ///< at most 1024; 0: all cores
+  int prefetch = 2;  ///< batches prepared ahead on a background thread, at most 1024; 0: none
   int64_t eval_batch_size = 1000;
   Period eval_every = Period::epochs(1);
   Period log_every = Period::steps(100);
@@ -53,7 +55,8 @@ struct TrainOptions {
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;
 
-  /// *Errors:* ConfigError on a wrong type or range.
+  /// Writes the defaults of absent keys into `train`. *Errors:* ConfigError on a wrong type or
+  /// range.
   static TrainOptions from_config(const Config& train);
 };
 

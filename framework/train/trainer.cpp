@@ -1,36 +1,27 @@
-// The loop. What a checkpoint holds and how it is taken is in trainer_state.cpp.
+// The loop. What is written about it is in trainer_report.cpp, what is saved in trainer_state.cpp.
 #include "lacuna/framework/train/trainer.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
-#include <limits>
+#include <filesystem>
 #include <utility>
 
 #include "lacuna/framework/autograd/engine.h"
-#include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/train/stop_signal.h"
 
 namespace lacuna {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+TrainingSums& TrainingSums::operator+=(const TrainingSums& other) {
+  loss += other.loss;
+  correct += other.correct;
+  examples += other.examples;
+  return *this;
 }
-
-LoaderOptions loader_options(const TrainOptions& train) {
-  return {.batch_size = train.batch_size,
-          .shuffle = Shuffle::EveryEpoch,
-          .last_batch = train.drop_last ? LastBatch::Drop : LastBatch::Keep,
-          .seed = train.seed,
-          .prefetch = train.prefetch};
-}
-
-}  // namespace
 
 double TrainingSums::mean_loss() const {
   return examples == 0 ? 0.0 : loss / static_cast<double>(examples);
@@ -41,235 +32,120 @@ double TrainingSums::accuracy() const {
 }
 
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
-    : experiment_(experiment),
-      folder_(std::move(folder)),
-      loader_(experiment.data.train, loader_options(experiment.train)),
-      progress_(progress) {
+    : experiment_(experiment), folder_(std::move(folder)), progress_(progress) {
   const TrainOptions& train = experiment_.train;
-  steps_per_epoch_ = (loader_.batches_per_epoch() + train.accumulate - 1) / train.accumulate;
+  const int64_t batches = experiment_.loader->batches_per_epoch();
+  steps_per_epoch_ = (batches + train.accumulate - 1) / train.accumulate;
   total_steps_ = train.length.in_steps(steps_per_epoch_);
 }
 
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
-  if (metrics_ == nullptr) metrics_ = std::make_unique<JsonLines>(folder_.metrics_path());
+  if (metrics_ == nullptr) open_metrics(0);
   experiment_.model->train();
-  if (step_ == 0 && last_saved_step_ < 0) save();  // every run can be resumed from its beginning
+  if (last_saved_step_ < 0) save();  // every run can be resumed from its beginning
+  if (finished()) {
+    log_info(std::string("nothing is left to train: ") +
+             (stopped_early_ ? "early stopping has ended the run" : "the run has ended") +
+             " at step " + std::to_string(step_));
+  } else {
+    std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
+    std::filesystem::remove(folder_.summary_path(), ignored);
+  }
+  progress_.begin(step_);
   while (!finished() && StopSignal::received() == 0) {
     train_step();
-    const int64_t every = experiment_.train.checkpoint.every.in_steps(steps_per_epoch_);
-    if (step_ % every == 0) save();
+    if (is_due(experiment_.train.checkpoint.every)) save();
     fault_point("step.between");
   }
-  progress_.clear();
-  if (!finished()) {
-    save();
-    const bool interrupted = StopSignal::received() == SIGINT;
-    log_warning("stopped at step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
-                "; continue with --resume");
-    return interrupted ? RunEnd::Interrupted : RunEnd::Terminated;
-  }
-  if (last_evaluated_step_ != step_) evaluate_splits();
+  if (!finished()) return stop();
+  if (last_evaluated_step_ != step_) evaluate_splits();  // only when the run was made shorter
   save();
+  fault_point("run.before_summary");
   const RunEnd end = stopped_early_ ? RunEnd::StoppedEarly : RunEnd::Finished;
   write_summary(end);
+  progress_.clear();
   return end;
 }
 
 void Trainer::train_step() {
-  const auto start = Clock::now();
-  const StepResult result = run_batches(next_batches());
-  if (!std::isfinite(result.loss)) {
-    throw Error("the loss is " + Config(result.loss).text() + " at step " +
-                std::to_string(step_ + 1) + "; the last checkpoint, of step " +
-                std::to_string(last_saved_step_) +
-                ", is good. A smaller learning rate or clip_norm may help");
-  }
+  const auto start = std::chrono::steady_clock::now();
+  const TrainingSums sums = run_batches();
   fault_point("step.before_update");
   experiment_.optimizer->step();
   experiment_.optimizer->zero_grad();
   ++step_;
-  const double seconds = seconds_since(start);
-  train_seconds_ += seconds;
-  window_seconds_ += seconds;
-  after_step(result);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  train_seconds_ += seconds.count();
+  window_seconds_ += seconds.count();
+  after_step(sums);
 }
 
-// The batches of one optimizer step: `accumulate` of them, fewer at the end of an epoch.
-std::vector<Batch> Trainer::next_batches() {
-  std::vector<Batch> batches;
-  const int64_t epoch = loader_.epoch();
-  do {
-    batches.push_back(loader_.next());
-  } while (static_cast<int64_t>(batches.size()) < experiment_.train.accumulate &&
-           loader_.epoch() == epoch);
-  return batches;
-}
-
-// Forward and backward of each batch. Each loss is weighed by its share of the examples, so that
-// the gradients add up to that of the mean over all of them.
-Trainer::StepResult Trainer::run_batches(const std::vector<Batch>& batches) {
+// Forward and backward of the `accumulate` batches of one optimizer step (fewer at the end of an
+// epoch). Each loss is weighed by its share of the examples, so that the gradients add up to that
+// of the mean over all of them.
+TrainingSums Trainer::run_batches() {
   std::unique_ptr<BackwardTrace> trace;
   if (experiment_.train.trace_autograd && step_ == 0) {
     trace = std::make_unique<BackwardTrace>(
         [](const NodeRun& node) { log_info("backward  " + node.to_string()); });
   }
-  StepResult result;
-  for (const Batch& batch : batches) result.examples += batch.size;
-  for (const Batch& batch : batches) {
+  Loader& loader = *experiment_.loader;
+  const TrainOptions& train = experiment_.train;
+  const int64_t first = loader.batch_in_epoch();
+  const int64_t batches = std::min(train.accumulate, loader.batches_per_epoch() - first);
+  const int64_t examples =
+      std::min(batches * train.batch_size, loader.dataset().size() - first * train.batch_size);
+  TrainingSums sums;
+  for (int64_t i = 0; i < batches; ++i) {
+    const Batch batch = loader.next();
     const Variable output = (*experiment_.model)(Variable(batch.inputs));
     const Variable loss = experiment_.loss(output, batch);
-    const double share = static_cast<double>(batch.size) / static_cast<double>(result.examples);
-    result.loss += static_cast<double>(loss.value().item()) * share;
+    const auto mean = static_cast<double>(loss.value().item());
+    if (!std::isfinite(mean)) fail_diverged("the training loss", step_ + 1);
+    sums.loss += mean * static_cast<double>(batch.size);
+    sums.examples += batch.size;
     if (experiment_.loss.is_classification()) {
-      result.correct += count_correct(output.value(), batch.labels);
+      sums.correct += count_correct(output.value(), batch.labels);
     }
-    if (!std::isfinite(result.loss)) return result;
+    const double share = static_cast<double>(batch.size) / static_cast<double>(examples);
     backward(loss, Tensor::full(loss.shape(), static_cast<float>(share)));
     fault_point("step.after_backward");
   }
-  return result;
+  return sums;
 }
 
-void Trainer::after_step(const StepResult& result) {
-  examples_ += result.examples;
-  for (TrainingSums* sums : {&epoch_sums_, &window_sums_}) {
-    sums->loss += result.loss * static_cast<double>(result.examples);
-    sums->correct += result.correct;
-    sums->examples += result.examples;
-  }
+void Trainer::after_step(const TrainingSums& step) {
+  examples_ += step.examples;
+  window_examples_ += step.examples;
+  epoch_sums_ += step;
+  window_sums_ += step;
   log_mask_updates();
-  if (step_ % experiment_.train.log_every.in_steps(steps_per_epoch_) == 0) log_training();
-  if (step_ % steps_per_epoch_ == 0) end_epoch();
-  if (step_ % experiment_.train.eval_every.in_steps(steps_per_epoch_) == 0) evaluate_splits();
-  const bool classes = experiment_.loss.is_classification();
+  if (is_due(experiment_.train.log_every)) log_training();
+  if (step_ % steps_per_epoch_ == 0) {
+    last_epoch_loss_ = epoch_sums_.mean_loss();
+    epoch_sums_ = {};
+  }
+  if (is_due(experiment_.train.eval_every) || step_ == total_steps_) evaluate_splits();
   progress_.tick(
-      {.step = step_,
-       .total_steps = total_steps_,
-       .epoch = epochs_done(),
-       .loss = result.loss,
-       .accuracy = classes
-                       ? static_cast<double>(result.correct) / static_cast<double>(result.examples)
-                       : std::numeric_limits<double>::quiet_NaN(),
-       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
-       .examples_per_second = static_cast<double>(examples_) / train_seconds_});
+      [&] { return progress_report(step, static_cast<double>(examples_) / train_seconds_); });
 }
 
-void Trainer::end_epoch() {
-  last_epoch_loss_ = epoch_sums_.mean_loss();
-  epoch_sums_ = {};
+// After a signal.
+RunEnd Trainer::stop() {
+  progress_.clear();
+  save();
+  log_warning("stopped at step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
+              "; continue with --resume --run-dir " + folder_.path());
+  return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
-double Trainer::epochs_done() const {
-  return static_cast<double>(step_) / static_cast<double>(steps_per_epoch_);
-}
-
-// What every event in metrics.jsonl begins with.
-Config Trainer::metric(const char* split) const {
-  Config event = Config::map({{"step", step_}, {"epoch", epochs_done()}, {"split", split}});
-  return event;
-}
-
-void Trainer::log_training() {
-  const double rate = static_cast<double>(window_sums_.examples) / window_seconds_;
-  const bool classes = experiment_.loss.is_classification();
-  Config event = metric("train");
-  event.set("loss", window_sums_.mean_loss());
-  if (classes) event.set("accuracy", window_sums_.accuracy());
-  event.set("lr", experiment_.optimizer->lr());
-  event.set("examples_per_second", rate);
-  event.set("seconds", train_seconds_);
-  if (experiment_.sparsity != nullptr) {
-    Config sparsity = Config::map();
-    for (const ParameterPtr& parameter : experiment_.sparsity->parameters()) {
-      sparsity.set(parameter->name(),
-                   Config::map({{"target", experiment_.sparsity->target_sparsity(*parameter)},
-                                {"actual", 1.0 - parameter->pattern()->density()}}));
-    }
-    event.set("sparsity", sparsity);
-  }
-  metrics_->write(event);
-  progress_.report(
-      {.step = step_,
-       .total_steps = total_steps_,
-       .epoch = epochs_done(),
-       .loss = window_sums_.mean_loss(),
-       .accuracy = classes ? window_sums_.accuracy() : std::numeric_limits<double>::quiet_NaN(),
-       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
-       .examples_per_second = rate});
-  window_sums_ = {};
-  window_seconds_ = 0.0;
-}
-
-void Trainer::log_mask_updates() {
-  if (experiment_.sparsity == nullptr) return;
-  for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
-    Config event = metric("update");
-    event.set("parameter", update.parameter);
-    event.set("target", update.target_sparsity);
-    event.set("actual", update.actual_sparsity);
-    event.set("nnz", update.nnz);
-    event.set("dropped", update.dropped);
-    event.set("grown", update.grown);
-    event.set("churn", update.churn);
-    event.set("ever_active", update.ever_active);
-    event.set("dead_rows", update.dead_rows);
-    event.set("dead_columns", update.dead_columns);
-    metrics_->write(event);
-  }
-}
-
-void Trainer::evaluate_splits() {
-  last_evaluated_step_ = step_;
-  const auto run = [&](const char* split, const Dataset& data) {
-    const auto start = Clock::now();
-    const Evaluation result =
-        evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
-    Config event = metric(split);
-    event.set("loss", result.loss);
-    if (experiment_.loss.is_classification()) event.set("accuracy", result.accuracy);
-    event.set("lr", experiment_.optimizer->lr());
-    event.set("examples_per_second", static_cast<double>(result.examples) / seconds_since(start));
-    event.set("seconds", train_seconds_);
-    metrics_->write(event);
-    progress_.clear();
-    char text[128];
-    if (experiment_.loss.is_classification()) {
-      std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.4f  accuracy %.2f %%", epochs_done(),
-                    split, result.loss, 100.0 * result.accuracy);
-    } else {
-      std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.6g", epochs_done(), split,
-                    result.loss);
-    }
-    log_info(text);
-    return result;
-  };
-  if (experiment_.data.validation != nullptr) {
-    judge(run("validation", *experiment_.data.validation));
-  }
-  if (experiment_.data.test != nullptr) test_ = run("test", *experiment_.data.test);
-}
-
-// Whether this evaluation is the best so far, and whether it is time to stop.
-void Trainer::judge(const Evaluation& validation) {
-  const double score =
-      experiment_.loss.is_classification() ? validation.accuracy : -validation.loss;
-  const auto& stopping = experiment_.train.early_stopping;
-  const double margin = stopping ? stopping->min_delta : 0.0;
-  if (!best_ || score > *best_ + margin) {
-    best_ = score;
-    evaluations_since_best_ = 0;
-    if (experiment_.train.checkpoint.keep_best) {
-      write_checkpoint(folder_.best_path(), checkpoint());
-    }
-    return;
-  }
-  ++evaluations_since_best_;
-  if (stopping && evaluations_since_best_ >= stopping->patience) {
-    stopped_early_ = true;
-    log_info("early stopping at step " + std::to_string(step_) + ": no better validation in " +
-             std::to_string(stopping->patience) + " evaluations");
-  }
+void Trainer::fail_diverged(const std::string& what, int64_t step) const {
+  throw Error(what + " is NaN or infinite at step " + std::to_string(step) +
+              ": training has stopped, and the last checkpoint is of step " +
+              std::to_string(last_saved_step_) +
+              ". Resuming would repeat this; in a new run a smaller learning rate, a warmup or "
+              "clip_norm may help");
 }
 
 }  // namespace lacuna

@@ -1,13 +1,10 @@
 // Trainer: the training loop with its evaluations, metrics, checkpoints and stops.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/progress.h"
@@ -18,66 +15,71 @@ namespace lacuna {
 /// How a run ended.
 enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated };
 
-/// Sums over the examples of an epoch or of a log window.
+/// Sums over some examples: of a step, of an epoch, of a log window.
 struct TrainingSums {
   double loss = 0.0;
   int64_t correct = 0;
   int64_t examples = 0;
 
+  TrainingSums& operator+=(const TrainingSums& other);
+  /// Means; 0 without examples.
   double mean_loss() const;
   double accuracy() const;
 };
 
-/// Runs an experiment in a run folder, from its beginning or from a checkpoint. The loop is written
-/// in the order of docs/training-step.md.
+/// Runs an experiment in a run folder, from its beginning or from a checkpoint.
 class Trainer {
  public:
   Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress);
 
-  /// Continues from a checkpoint of this run. *Errors:* CheckpointError, before anything changed
-  /// but the experiment.
+  /// Continues from a checkpoint of this run; what metrics.jsonl holds beyond it is cut off.
+  /// *Errors:* CheckpointError when it is of another model, ConfigError when the run is to end
+  /// before it.
   void resume(const std::string& checkpoint_path);
 
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
   /// the end, summary.json. After SIGINT or SIGTERM it writes a checkpoint and returns.
-  /// *Errors:* Error naming the step when the loss is NaN or infinite; StateError when a file
-  /// cannot be written. The last checkpoint stays good.
+  /// *Errors:* Error naming the step when a loss or a parameter is NaN or infinite; StateError when
+  /// a file cannot be written. The last checkpoint stays good.
   RunEnd run();
 
   int64_t step() const { return step_; }
   int64_t total_steps() const { return total_steps_; }
 
  private:
-  struct StepResult {
-    double loss = 0.0;
-    int64_t correct = 0;
-    int64_t examples = 0;
-  };
-
   bool finished() const { return step_ >= total_steps_ || stopped_early_; }
-  void train_step();
-  std::vector<Batch> next_batches();
-  StepResult run_batches(const std::vector<Batch>& batches);
-  void after_step(const StepResult& result);
-  void end_epoch();
+  bool is_due(const Period& period) const { return step_ % period.in_steps(steps_per_epoch_) == 0; }
 
+  // trainer.cpp: the loop.
+  void train_step();
+  TrainingSums run_batches();
+  void after_step(const TrainingSums& step);
+  RunEnd stop();
+  [[noreturn]] void fail_diverged(const std::string& what, int64_t step) const;
+
+  // trainer_report.cpp: what is written about it.
+  Config event(const char* split, double loss, double accuracy) const;
   void log_training();
   void log_mask_updates();
   void evaluate_splits();
+  Evaluation evaluate_split(const char* split, const Dataset& data);
   void judge(const Evaluation& validation);
-  Config metric(const char* split) const;
+  ProgressReport progress_report(const TrainingSums& sums, double rate) const;
   double epochs_done() const;
+  void write_summary(RunEnd end);
 
+  // trainer_state.cpp: what is saved.
   void save();
+  void require_finite_parameters() const;
   Checkpoint checkpoint() const;
   StateDict state_dict() const;
-  StateDict input_format() const;
+  StateDict own_state() const;
   void load_state_dict(const StateDict& state);
-  void write_summary(RunEnd end);
+  void load_own_state(const StateDict& state);
+  void open_metrics(int64_t bytes);
 
   Experiment& experiment_;
   RunFolder folder_;
-  Loader loader_;
   std::unique_ptr<JsonLines> metrics_;
   Progress progress_;
   int64_t steps_per_epoch_;
@@ -87,17 +89,19 @@ class Trainer {
   int64_t step_ = 0;
   int64_t examples_ = 0;          // seen so far
   TrainingSums epoch_sums_;       // of the epoch so far
-  TrainingSums window_sums_;      // since the last line of metrics
+  TrainingSums window_sums_;      // since the last training event
   double last_epoch_loss_ = 0.0;  // mean over the last whole epoch
   std::optional<double> best_;    // validation accuracy, or −loss
   int64_t evaluations_since_best_ = 0;
   bool stopped_early_ = false;
-  double train_seconds_ = 0.0;  // in training steps alone
-  double window_seconds_ = 0.0;
-
-  int64_t last_saved_step_ = -1;
   int64_t last_evaluated_step_ = -1;
-  std::optional<Evaluation> test_;
+  std::optional<Evaluation> test_;  // as of last_evaluated_step_
+  double train_seconds_ = 0.0;      // in training steps alone
+
+  // Of this process.
+  double window_seconds_ = 0.0;
+  int64_t window_examples_ = 0;
+  int64_t last_saved_step_ = -1;
 };
 
 }  // namespace lacuna

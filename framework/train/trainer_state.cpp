@@ -1,14 +1,12 @@
-// What the trainer saves, and what it leaves at the end.
-#include <sys/resource.h>
-
-#include <cstdlib>
+// What the trainer saves, and how it goes on from there.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -26,29 +24,17 @@ TrainingSums read_sums(const StateDict& state, const std::string& prefix) {
           .examples = state.get<int64_t>(prefix + "_examples")};
 }
 
-int64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+// Bytes of a text file up to its last line end.
+int64_t whole_lines(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const size_t end = text.rfind('\n');
+  return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
 }  // namespace
 
-// What `predict` needs to treat new inputs as the training data was treated.
-StateDict Trainer::input_format() const {
-  const auto row = [](const std::vector<double>& values) {
-    const std::vector<float> floats(values.begin(), values.end());
-    return Tensor::from(Shape{static_cast<int64_t>(floats.size())}, floats);
-  };
-  const std::span<const int64_t> sizes = experiment_.data.train->example_shape().sizes();
-  StateDict format;
-  format.set("example_shape", std::vector<int64_t>(sizes.begin(), sizes.end()));
-  format.set("mean", row(experiment_.data.normalization.mean));
-  format.set("std", row(experiment_.data.normalization.std));
-  return format;
-}
-
-StateDict Trainer::state_dict() const {
+StateDict Trainer::own_state() const {
   StateDict own;
   own.set("step", step_);
   own.set("examples", examples_);
@@ -57,17 +43,43 @@ StateDict Trainer::state_dict() const {
   own.set("last_epoch_loss", last_epoch_loss_);
   own.set("evaluations_since_best", evaluations_since_best_);
   own.set("stopped_early", static_cast<int64_t>(stopped_early_));
+  own.set("last_evaluated_step", last_evaluated_step_);
   if (best_) own.set("best", *best_);
+  if (test_) {
+    own.set("test_loss", test_->loss);
+    own.set("test_accuracy", test_->accuracy);
+    own.set("test_examples", test_->examples);
+  }
+  return own;
+}
 
+void Trainer::load_own_state(const StateDict& own) {
+  step_ = own.get<int64_t>("step");
+  examples_ = own.get<int64_t>("examples");
+  epoch_sums_ = read_sums(own, "epoch");
+  window_sums_ = read_sums(own, "window");
+  last_epoch_loss_ = own.get<double>("last_epoch_loss");
+  evaluations_since_best_ = own.get<int64_t>("evaluations_since_best");
+  stopped_early_ = own.get<int64_t>("stopped_early") != 0;
+  last_evaluated_step_ = own.get<int64_t>("last_evaluated_step");
+  if (own.contains("best")) best_ = own.get<double>("best");
+  if (own.contains("test_loss")) {
+    test_ = {.loss = own.get<double>("test_loss"),
+             .accuracy = own.get<double>("test_accuracy"),
+             .examples = own.get<int64_t>("test_examples")};
+  }
+}
+
+StateDict Trainer::state_dict() const {
   StateDict state;
   state.merge("model", experiment_.model->state_dict());
   state.merge("optimizer", experiment_.optimizer->state_dict());
   if (experiment_.sparsity != nullptr) {
     state.merge("algorithm", experiment_.sparsity->state_dict());
   }
-  state.merge("loader", loader_.state());
-  state.merge("trainer", own);
-  state.merge("data", input_format());
+  state.merge("loader", experiment_.loader->state());
+  state.merge("trainer", own_state());
+  state.merge("data", InputFormat::of(experiment_.data).state_dict());
   return state;
 }
 
@@ -77,16 +89,8 @@ void Trainer::load_state_dict(const StateDict& state) {
   if (experiment_.sparsity != nullptr) {
     experiment_.sparsity->load_state_dict(state.below("algorithm"));
   }
-  loader_.load_state(state.below("loader"));
-  const StateDict own = state.below("trainer");
-  step_ = own.get<int64_t>("step");
-  examples_ = own.get<int64_t>("examples");
-  epoch_sums_ = read_sums(own, "epoch");
-  window_sums_ = read_sums(own, "window");
-  last_epoch_loss_ = own.get<double>("last_epoch_loss");
-  evaluations_since_best_ = own.get<int64_t>("evaluations_since_best");
-  stopped_early_ = own.get<int64_t>("stopped_early") != 0;
-  if (own.contains("best")) best_ = own.get<double>("best");
+  experiment_.loader->load_state(state.below("loader"));
+  load_own_state(state.below("trainer"));
 }
 
 Checkpoint Trainer::checkpoint() const {
@@ -97,48 +101,52 @@ Checkpoint Trainer::checkpoint() const {
           .metrics_bytes = metrics_->size()};
 }
 
+void Trainer::require_finite_parameters() const {
+  for (const ParameterPtr& parameter : experiment_.model->parameters()) {
+    const bool is_finite = std::ranges::all_of(parameter->values().storage(),
+                                               [](float value) { return std::isfinite(value); });
+    if (!is_finite) fail_diverged("the parameter '" + parameter->name() + "'", step_);
+  }
+}
+
 void Trainer::save() {
   if (last_saved_step_ == step_) return;
+  require_finite_parameters();
   folder_.save_checkpoint(checkpoint(), experiment_.train.checkpoint.keep_last);
   last_saved_step_ = step_;
 }
 
+// What was written after a checkpoint is going to be written again, so it is cut off. A file that
+// is shorter has lost lines, or the end of one, in a crash of the machine.
+void Trainer::open_metrics(int64_t bytes) {
+  const std::string path = folder_.metrics_path();
+  metrics_ = std::make_unique<JsonLines>(path);
+  if (metrics_->size() == bytes) return;
+  int64_t keep = bytes;
+  if (metrics_->size() < bytes) {
+    keep = whole_lines(path);
+    log_warning("'" + path + "' has lost events: it is shorter than it was at the checkpoint");
+  }
+  metrics_.reset();
+  truncate_file(path, keep);
+  metrics_ = std::make_unique<JsonLines>(path);
+}
+
 void Trainer::resume(const std::string& checkpoint_path) {
   const Checkpoint saved = read_checkpoint(checkpoint_path);
+  if (saved.step > total_steps_) {
+    throw ConfigError("the run has done " + std::to_string(saved.step) + " steps already, and " +
+                      experiment_.train.length.to_string() + " are " +
+                      std::to_string(total_steps_) +
+                      " steps: give train.epochs or train.steps a "
+                      "larger value");
+  }
   load_state_dict(saved.state);
   train_seconds_ = saved.train_seconds;
   last_saved_step_ = step_;
-  // What was written after the checkpoint is going to be written again.
-  metrics_ = std::make_unique<JsonLines>(folder_.metrics_path());
-  if (metrics_->size() > saved.metrics_bytes) {
-    metrics_.reset();
-    truncate_file(folder_.metrics_path(), saved.metrics_bytes);
-    metrics_ = std::make_unique<JsonLines>(folder_.metrics_path());
-  }
+  folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+  open_metrics(saved.metrics_bytes);
   log_info("resumed at step " + std::to_string(step_) + " from " + checkpoint_path);
-}
-
-void Trainer::write_summary(RunEnd end) {
-  Config summary = Config::map();
-  if (test_) {
-    if (experiment_.loss.is_classification()) summary.set("test_accuracy", test_->accuracy);
-    summary.set("test_loss", test_->loss);
-  }
-  const bool within_epoch = epoch_sums_.examples > 0;
-  summary.set("train_loss", within_epoch ? epoch_sums_.mean_loss() : last_epoch_loss_);
-  summary.set("epochs", epochs_done());
-  summary.set("steps", step_);
-  summary.set("train_seconds", train_seconds_);
-  summary.set("examples_per_second", static_cast<double>(examples_) / train_seconds_);
-  summary.set("peak_rss_bytes", peak_rss_bytes());
-  summary.set("numel", experiment_.numel());
-  summary.set("nnz", experiment_.nnz());
-  summary.set("seed", static_cast<int64_t>(experiment_.train.seed));
-  summary.set("threads", num_threads());
-  summary.set("instruction_set", active_instruction_set());
-  summary.set("version", kVersion);
-  summary.set("stopped_early", end == RunEnd::StoppedEarly);
-  write_file_atomically(folder_.summary_path(), summary.to_json_indented());
 }
 
 }  // namespace lacuna

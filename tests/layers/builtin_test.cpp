@@ -63,12 +63,12 @@ TEST(Builtin, LinearRefusesWhatDoesNotFit) {
         make("linear", Config::map({{"out_features", 0}}));
       },
       "out_features");
-  expect_throws<ConfigError>(
+  expect_throws<ShapeError>(
       [] {
         make("linear", Config::map({{"out_features", 3}, {"in_features", 19}}));
       },
       "in_features is 19, but the examples that reach this layer have shape [20]");
-  expect_throws<ConfigError>(
+  expect_throws<ShapeError>(
       [] {
         make("linear", Config::map({{"out_features", 3}}), {});
       },
@@ -93,7 +93,7 @@ TEST(Builtin, OtherLayersReadTheirOptions) {
         make("layer_norm", Config::map({{"eps", 0.0}}));
       },
       "expected a number above 0");
-  expect_throws<ConfigError>(
+  expect_throws<ShapeError>(
       [] {
         make("layer_norm", Config::map({{"features", 3}}));
       },

@@ -1,0 +1,41 @@
+#include "lacuna/framework/train/input_format.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+
+namespace lacuna {
+
+InputFormat InputFormat::of(const DataSplits& data) {
+  return {data.train->example_shape(), data.normalization};
+}
+
+StateDict InputFormat::state_dict() const {
+  const std::span<const int64_t> sizes = example_shape.sizes();
+  StateDict state;
+  state.set("example_shape", std::vector<int64_t>(sizes.begin(), sizes.end()));
+  state.set("normalization", Config::map({{"mean", Config::from_value(normalization.mean)},
+                                          {"std", Config::from_value(normalization.std)}})
+                                 .to_json());
+  return state;
+}
+
+InputFormat InputFormat::from_state(const StateDict& state) {
+  InputFormat format{.example_shape = Shape(state.get<std::vector<int64_t>>("example_shape")),
+                     .normalization = {}};
+  try {
+    const Config saved = parse_yaml(state.get<std::string>("normalization"), "normalization");
+    format.normalization = {.mean = saved.required<std::vector<double>>("mean"),
+                            .std = saved.required<std::vector<double>>("std")};
+  } catch (const ConfigError& error) {
+    throw CheckpointError(std::string("the checkpoint's data format cannot be read: ") +
+                          error.what());
+  }
+  return format;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,91 @@
+// Running the lacuna program as a process of its own.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "framework/io/temporary_folder.h"
+
+namespace lacuna {
+
+/// What a process left: its exit code (minus the signal's number when one killed it) and output.
+struct Ended {
+  int code = 0;
+  std::string out, err;
+};
+
+/// How it is started.
+struct ProcessOptions {
+  std::string fault = {};         ///< LACUNA_FAULT, see docs/checkpoint.md
+  std::string folder = {};        ///< to run in; empty: that of this process
+  int64_t max_file_bytes = 0;     ///< a stand-in for a full disk; 0: no limit
+  int64_t max_memory_bytes = 0;   ///< 0: no limit
+  std::string standard_out = {};  ///< a file for the output; empty: it is captured
+};
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+inline void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+namespace internal {
+
+inline void limit(__rlimit_resource_t what, int64_t bytes) {
+  if (bytes == 0) return;
+  const rlimit both{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+  ::setrlimit(what, &both);
+}
+
+// In the child; does not return.
+[[noreturn]] inline void become(const std::vector<std::string>& arguments,
+                                const ProcessOptions& options, const std::string& out,
+                                const std::string& err) {
+  const auto redirect = [](const std::string& path, int descriptor) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file < 0 || ::dup2(file, descriptor) < 0) ::_exit(126);
+  };
+  redirect(out, STDOUT_FILENO);
+  redirect(err, STDERR_FILENO);
+  if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(126);
+  if (!options.fault.empty()) ::setenv("LACUNA_FAULT", options.fault.c_str(), 1);
+  limit(RLIMIT_FSIZE, options.max_file_bytes);
+  limit(RLIMIT_AS, options.max_memory_bytes);
+  std::vector<char*> argv{const_cast<char*>("lacuna")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execv(LACUNA_PROGRAM, argv.data());
+  ::_exit(127);
+}
+
+}  // namespace internal
+
+/// Runs the program to its end.
+inline Ended run_lacuna(const std::vector<std::string>& arguments,
+                        const ProcessOptions& options = {}) {
+  const TemporaryFolder outputs;
+  const std::string out = options.standard_out.empty() ? outputs / "out" : options.standard_out;
+  const pid_t child = ::fork();
+  if (child == 0) internal::become(arguments, options, out, outputs / "err");
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return {.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status),
+          .out = options.standard_out.empty() ? read_text(out) : "",
+          .err = read_text(outputs / "err")};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,198 @@
+// What a resumed run lets one change, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/train/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ResumeChanges : public RunFixture {
+ protected:
+  // A run that has been killed at step 6, with checkpoints of steps 0 and 4.
+  void begin() { ASSERT_EQ(train({}, "run", {.fault = "step.between:6"}).code, -9); }
+  void refuses(const std::string& setting, const std::string& message) {
+    const std::string before = read_text(run_dir() + "/config.yaml");
+    const Ended ended = train({"--resume", "--set", setting});
+    EXPECT_EQ(ended.code, 2) << setting;
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_EQ(read_text(run_dir() + "/config.yaml"), before);
+  }
+};
+
+TEST_F(ResumeChanges, RefusesWhatWouldMakeItAnotherRun) {
+  begin();
+  refuses("optimizer.lr=0.1",
+          "error: --set optimizer.lr=0.1: a resumed run keeps optimizer.lr = 0.01; only these may "
+          "change: data.dir, train.epochs, train.steps, train.threads, train.log_every, ");
+  refuses("train.seed=3", "a resumed run keeps train.seed = 0;");
+  refuses("train.batch_size=9", "keeps train.batch_size = 8;");
+  refuses("model.1.out_features=9", "keeps model.1.out_features = 12;");
+  refuses("data.validation=0.2", "keeps data.validation = 10;");
+  refuses("sparsity=0.5", "keeps sparsity = nothing;");
+  refuses("train={epochs: 4}", "a resumed run keeps train = {");
+  refuses("train.epochz=4", "keeps train.epochz = nothing;");
+  refuses("train.checkpoint.evry=4", "unknown key 'evry'; did you mean 'every'?");
+  refuses("train.checkpoint.every=0", "expected a number of steps of at least 1");
+  refuses("train.early_stopping={patience: 2}", "keeps train.early_stopping = nothing;");
+  const Ended seed = train({"--resume", "--seed", "4"});
+  EXPECT_EQ(seed.code, 2);
+  EXPECT_THAT(seed.err, HasSubstr("a resumed run keeps train.seed = 0"));
+  EXPECT_EQ(train({"--resume"}).code, 0);
+}
+
+TEST_F(ResumeChanges, TakesAKeySetToTheValueItHasForNoChange) {
+  begin();
+  EXPECT_EQ(train({"--resume", "--seed", "0", "--set", "optimizer.lr=1e-2", "--set",
+                   "model.1.out_features=12"})
+                .code,
+            0);
+}
+
+TEST_F(ResumeChanges, AllowsWhatDoesNotTouchTheNumbers) {
+  ASSERT_EQ(train({}, "whole").code, 0);
+  begin();
+  const Ended ended =
+      train({"--resume", "--threads", "2", "--set", "train.log_every=1", "--set",
+             "train.eval_every=2 epochs", "--set", "train.checkpoint={every: 6, keep_last: 1}"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000018.h5");
+  const Config kept = load_yaml(run_dir() + "/config.yaml").at("train");
+  EXPECT_EQ(kept.at("threads").text(), "2");
+  EXPECT_EQ(kept.at("eval_every").text(), "2 epochs");
+  const StateDict a = read_checkpoint(checkpoint(18)).state;
+  const StateDict b = read_checkpoint(checkpoint(18, "whole")).state;
+  for (const char* part : {"model", "optimizer", "loader"}) {
+    EXPECT_THAT(differences(a.below(part), b.below(part)), IsEmpty()) << part;
+  }
+}
+
+TEST_F(ResumeChanges, ContinuesAFinishedRunThatIsMadeLonger) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = train({"--resume", "--set", "train.epochs=4"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("resumed at step 18"));
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 24);
+  // The model is that of a run of four epochs.
+  ASSERT_EQ(train({"--set", "train.epochs=4"}, "long").code, 0);
+  EXPECT_THAT(differences(read_checkpoint(checkpoint(24)).state.below("model"),
+                          read_checkpoint(checkpoint(24, "long")).state.below("model")),
+              IsEmpty());
+  EXPECT_EQ(train({"--resume", "--set", "train.steps=25"}).code, 0);
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 25);
+}
+
+TEST_F(ResumeChanges, LeavesNoSummaryOfAnEarlierEnd) {
+  ASSERT_EQ(train().code, 0);
+  EXPECT_EQ(train({"--resume", "--set", "train.epochs=4"}, "run", {.fault = "step.between:2"}).code,
+            -9);
+  EXPECT_FALSE(std::filesystem::exists(run_dir() + "/summary.json"));
+}
+
+TEST_F(ResumeChanges, EndsARunWhereItStandsButNotBefore) {
+  begin();
+  refuses("train.steps=3",
+          "the run has done 4 steps already, and 3 steps are 3 steps: give "
+          "train.epochs or train.steps a larger value");
+  EXPECT_EQ(train({"--resume", "--set", "train.steps=4"}).code, 0);
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 4);
+  EXPECT_TRUE(summary(run_dir()).has("test_accuracy"));
+  // Resumed once more it ends in the same way, and says nothing twice.
+  const std::vector<std::string> told = timeless_events(run_dir());
+  EXPECT_EQ(train({"--resume"}).code, 0);
+  EXPECT_EQ(timeless_events(run_dir()), told);
+}
+
+TEST_F(ResumeChanges, ChangesNothingInAFinishedRun) {
+  ASSERT_EQ(train().code, 0);
+  const std::vector<std::string> told = timeless_events(run_dir());
+  const std::string accuracy = summary(run_dir()).at("test_accuracy").text();
+  const std::string checkpoints = listing(run_dir() + "/checkpoints");
+  const Ended ended = train({"--resume"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("nothing is left to train: the run has ended at step 18"));
+  EXPECT_EQ(timeless_events(run_dir()), told);
+  EXPECT_EQ(summary(run_dir()).at("test_accuracy").text(), accuracy);
+  EXPECT_EQ(listing(run_dir() + "/checkpoints"), checkpoints);
+}
+
+TEST_F(ResumeChanges, CutsMetricsBackToTheCheckpoint) {
+  begin();
+  EXPECT_EQ(events(run_dir()).back().at("step").text(), "6");
+  EXPECT_EQ(train({"--resume", "--set", "train.steps=4"}).code, 0);
+  for (const Config& event : events(run_dir())) EXPECT_LE(event.required<int>("step"), 4);
+}
+
+TEST_F(ResumeChanges, ShowsHowAGivenModelDiffers) {
+  begin();
+  std::string text = kTinyRun;
+  text.replace(text.find("out_features: 12"), 16, "out_features: 14");
+  write_text(config(), text);
+  const Ended ended = train({"--resume"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err,
+              HasSubstr("error: a run cannot be resumed with another model: model.1.out_features: "
+                        "the run has 12, the configuration given 14"));
+}
+
+TEST_F(ResumeChanges, SaysWhichOtherValuesOfTheGivenFileAreNotUsed) {
+  begin();
+  std::string text = kTinyRun;
+  text.replace(text.find("lr: 0.01"), 8, "lr: 0.02");
+  text.replace(text.find("epochs: 3"), 9, "epochs: 5");
+  write_text(config(), text);
+  const Ended ended = train({"--resume"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("warning: optimizer.lr: the run has 0.01, the configuration "
+                                   "given 0.02; the run's is used\n"));
+  EXPECT_THAT(ended.err, HasSubstr("warning: train.epochs: the run has 3, the configuration given "
+                                   "5; the run's is used (change it with --set)"));
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 18);
+}
+
+// Someone edited the run folder's config.yaml.
+TEST_F(ResumeChanges, RefusesACheckpointOfAnotherModel) {
+  begin();
+  std::string text = read_text(run_dir() + "/config.yaml");
+  text.replace(text.find("out_features: 12"), 16, "out_features: 14");
+  const size_t in = text.find("in_features: 12");
+  text.replace(in, 15, "in_features: 14");
+  write_text(run_dir() + "/config.yaml", text);
+  const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("is of another model"),
+                               HasSubstr("'fc1.weight' is [14, 784] in the model, [12, 784] in the "
+                                         "checkpoint")));
+}
+
+TEST_F(ResumeChanges, RefusesWhenThereIsNothingToResume) {
+  const Ended missing = train({"--resume"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.err, "error: there is nothing to resume: the run folder '" + run_dir() +
+                             "' does not exist; start the run without --resume\n");
+  const Ended nowhere = run_lacuna({"train", "--resume"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_THAT(nowhere.err,
+              HasSubstr("--resume needs the run's folder (--run-dir) or its CONFIG file"));
+  EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("run")));
+}
+
+TEST_F(ResumeChanges, RefusesAFolderInWhichAnotherProcessTrains) {
+  begin();
+  const RunFolder other = RunFolder::open(run_dir());
+  const Ended ended = train({"--resume"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("another process trains in the run folder '" + run_dir() +
+                                   "'; wait until it has ended, or stop it"));
+}
+
+}  // namespace
+}  // namespace lacuna

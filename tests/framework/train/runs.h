@@ -1,0 +1,99 @@
+// Tiny runs of the program, and what they leave behind.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/train/process.h"
+#include "framework/train/state_differences.h"
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+
+/// A run that takes part in everything: 90 training examples of glyphs in batches of 8, two to a
+/// step, which makes 6 steps an epoch; 3 epochs; a checkpoint every 4 steps, so mostly within an
+/// epoch.
+inline constexpr const char* kTinyRun = R"(
+data: {type: glyphs, train_size: 100, test_size: 30, validation: 10}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 12}
+  - relu
+  - {type: dropout, p: 0.3}
+  - {type: linear, name: fc2, out_features: 10}
+optimizer: {type: adam, lr: 0.01, weight_decay: 0.001}
+train:
+  epochs: 3
+  batch_size: 8
+  accumulate: 2
+  threads: 1
+  log_every: 3
+  eval_every: 5
+  checkpoint: {every: 4, keep_last: 2}
+)";
+
+/// A folder with config.yaml, the tiny run's by default, in which runs are made.
+class RunFixture : public testing::Test {
+ protected:
+  RunFixture() { write_text(config(), kTinyRun); }
+
+  std::string config() const { return folder_ / "config.yaml"; }
+  std::string run_dir(const std::string& name = "run") const { return folder_ / name; }
+  std::string checkpoint(int64_t step, const std::string& name = "run") const {
+    char file[32];
+    std::snprintf(file, sizeof file, "step-%010lld.h5", static_cast<long long>(step));
+    return run_dir(name) + "/checkpoints/" + file;
+  }
+
+  /// `lacuna train config.yaml --run-dir <name> …`.
+  Ended train(const std::vector<std::string>& more = {}, const std::string& name = "run",
+              const ProcessOptions& options = {}) const {
+    std::vector<std::string> arguments{"train", config(), "--run-dir", run_dir(name)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments, options);
+  }
+
+  const TemporaryFolder folder_;
+};
+
+/// Names in a folder, sorted, joined by spaces.
+inline std::string listing(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+/// The JSON objects in a run's metrics.jsonl.
+inline std::vector<Config> events(const std::string& run_dir) {
+  std::vector<Config> list;
+  std::istringstream lines(read_text(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) list.push_back(parse_yaml(line, "metrics"));
+  return list;
+}
+
+/// What must be the same of two runs that are: events without times and rates, a line each.
+inline std::vector<std::string> timeless_events(const std::string& run_dir) {
+  std::vector<std::string> lines;
+  for (Config event : events(run_dir)) {
+    event.erase("seconds");
+    event.erase("examples_per_second");
+    lines.push_back(event.to_json());
+  }
+  return lines;
+}
+
+inline Config summary(const std::string& run_dir) { return load_yaml(run_dir + "/summary.json"); }
+
+}  // namespace lacuna
