@@ -1,6 +1,7 @@
 // A parallel sum whose result does not depend on the number of threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
