@@ -21,10 +21,10 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-void softmax_row(Softmax kind, int64_t count, const float* x, float* y) {
+void softmax_row(SoftmaxKind kind, int64_t count, const float* x, float* y) {
   const Vector largest = constant(max_of(count, x));
   const auto power = [=](Vector v) HWY_ATTR { return exp(hn::Sub(v, largest)); };
-  if (kind == Softmax::Logarithm) {
+  if (kind == SoftmaxKind::Logarithm) {
     const Vector logarithm = constant(std::log(sum_of(power, count, x)));
     map([=](Vector v) HWY_ATTR { return hn::Sub(hn::Sub(v, largest), logarithm); }, count, y, x);
     return;
@@ -35,8 +35,9 @@ void softmax_row(Softmax kind, int64_t count, const float* x, float* y) {
   map([=](Vector v) HWY_ATTR { return hn::Mul(v, factor); }, count, y, y);
 }
 
-void softmax_gradient_row(Softmax kind, int64_t count, const float* y, const float* dy, float* dx) {
-  if (kind == Softmax::Logarithm) {
+void softmax_gradient_row(SoftmaxKind kind, int64_t count, const float* y, const float* dy,
+                          float* dx) {
+  if (kind == SoftmaxKind::Logarithm) {
     const Vector total = constant(sum_of([](Vector v) HWY_ATTR { return v; }, count, dy));
     map([=](Vector v, Vector dv) HWY_ATTR { return hn::NegMulAdd(exp(v), total, dv); }, count, dx,
         y, dy);
@@ -48,13 +49,13 @@ void softmax_gradient_row(Softmax kind, int64_t count, const float* y, const flo
       dy);
 }
 
-void softmax_range(Softmax kind, int64_t rows, int64_t features, const float* x, float* y) {
+void softmax_range(SoftmaxKind kind, int64_t rows, int64_t features, const float* x, float* y) {
   for (int64_t r = 0; r < rows; ++r, x += features, y += features) {
     softmax_row(kind, features, x, y);
   }
 }
 
-void softmax_gradient_range(Softmax kind, int64_t rows, int64_t features, const float* y,
+void softmax_gradient_range(SoftmaxKind kind, int64_t rows, int64_t features, const float* y,
                             const float* dy, float* dx) {
   for (int64_t r = 0; r < rows; ++r, y += features, dy += features, dx += features) {
     softmax_gradient_row(kind, features, y, dy, dx);
@@ -78,7 +79,7 @@ int64_t rows_per_task(int64_t features) {
 
 }  // namespace
 
-void softmax(Softmax kind, int64_t rows, int64_t features, const float* x, float* y) {
+void softmax(SoftmaxKind kind, int64_t rows, int64_t features, const float* x, float* y) {
   const auto range =
       use_reference_kernels() ? reference::softmax<float> : HWY_DYNAMIC_DISPATCH(softmax_range);
   parallel_for(rows, rows_per_task(features), [&](int64_t begin, int64_t end) {
@@ -86,8 +87,8 @@ void softmax(Softmax kind, int64_t rows, int64_t features, const float* x, float
   });
 }
 
-void softmax_gradient(Softmax kind, int64_t rows, int64_t features, const float* y, const float* dy,
-                      float* dx) {
+void softmax_gradient(SoftmaxKind kind, int64_t rows, int64_t features, const float* y,
+                      const float* dy, float* dx) {
   const auto range = use_reference_kernels() ? reference::softmax_gradient<float>
                                              : HWY_DYNAMIC_DISPATCH(softmax_gradient_range);
   parallel_for(rows, rows_per_task(features), [&](int64_t begin, int64_t end) {

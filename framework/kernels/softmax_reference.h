@@ -26,26 +26,27 @@ struct ExponentialSum {
 };
 
 template <class T>
-void softmax(Softmax kind, int64_t rows, int64_t features, const T* x, T* y) {
+void softmax(SoftmaxKind kind, int64_t rows, int64_t features, const T* x, T* y) {
   if (features == 0) return;
   for (int64_t r = 0; r < rows; ++r, x += features, y += features) {
     const ExponentialSum<T> sum(x, features);
     for (int64_t j = 0; j < features; ++j) {
-      y[j] = kind == Softmax::Logarithm ? sum.log_probability(x[j]) : sum.probability(x[j]);
+      y[j] = kind == SoftmaxKind::Logarithm ? sum.log_probability(x[j]) : sum.probability(x[j]);
     }
   }
 }
 
 template <class T>
-void softmax_gradient(Softmax kind, int64_t rows, int64_t features, const T* y, const T* dy,
+void softmax_gradient(SoftmaxKind kind, int64_t rows, int64_t features, const T* y, const T* dy,
                       T* dx) {
   for (int64_t r = 0; r < rows; ++r, y += features, dy += features, dx += features) {
     T total = T(0);
     for (int64_t j = 0; j < features; ++j) {
-      total += kind == Softmax::Logarithm ? dy[j] : dy[j] * y[j];
+      total += kind == SoftmaxKind::Logarithm ? dy[j] : dy[j] * y[j];
     }
     for (int64_t j = 0; j < features; ++j) {
-      dx[j] = kind == Softmax::Logarithm ? dy[j] - std::exp(y[j]) * total : y[j] * (dy[j] - total);
+      dx[j] =
+          kind == SoftmaxKind::Logarithm ? dy[j] - std::exp(y[j]) * total : y[j] * (dy[j] - total);
     }
   }
 }

@@ -9,7 +9,7 @@
 namespace lacuna {
 namespace {
 
-Tensor apply(Softmax kind, const char* op, const Tensor& input) {
+Tensor apply(SoftmaxKind kind, const char* op, const Tensor& input) {
   const Shape& shape = input.shape();
   if (shape.rank() < 1) {
     throw ShapeError(std::string(op) + ": needs [..., features], found a scalar " +
@@ -21,7 +21,7 @@ Tensor apply(Softmax kind, const char* op, const Tensor& input) {
   return y;
 }
 
-Tensor gradient(Softmax kind, const Tensor& y, const Tensor& grad_output) {
+Tensor gradient(SoftmaxKind kind, const Tensor& y, const Tensor& grad_output) {
   const Tensor dy = grad_output.to(Order::RowMajor);
   Tensor dx = Tensor::empty(y.shape());
   softmax_gradient(kind, y.shape().batch(), y.shape().features(), y.data(), dy.data(),
@@ -35,7 +35,7 @@ struct SoftmaxNode final : Node {
   std::vector<Tensor*> saved() override { return {&y}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., features]
-    return {gradient(Softmax::Probabilities, y, dy)};  // dx = y (dy − Σ dy y)   [..., features]
+    return {gradient(SoftmaxKind::Probabilities, y, dy)};  // dx = y (dy − Σ dy y)   [..., features]
   }
 
   Tensor y;
@@ -47,7 +47,7 @@ struct LogSoftmaxNode final : Node {
   std::vector<Tensor*> saved() override { return {&y}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., features]
-    return {gradient(Softmax::Logarithm, y, dy)};  // dx = dy − e^y Σ dy   [..., features]
+    return {gradient(SoftmaxKind::Logarithm, y, dy)};  // dx = dy − e^y Σ dy   [..., features]
   }
 
   Tensor y;
@@ -56,12 +56,12 @@ struct LogSoftmaxNode final : Node {
 }  // namespace
 
 Variable softmax(const Variable& x) {
-  const Tensor y = apply(Softmax::Probabilities, "softmax", x.value());
+  const Tensor y = apply(SoftmaxKind::Probabilities, "softmax", x.value());
   return record<SoftmaxNode>(y, {x}, y);
 }
 
 Variable log_softmax(const Variable& x) {
-  const Tensor y = apply(Softmax::Logarithm, "log_softmax", x.value());
+  const Tensor y = apply(SoftmaxKind::Logarithm, "log_softmax", x.value());
   return record<LogSoftmaxNode>(y, {x}, y);
 }
 

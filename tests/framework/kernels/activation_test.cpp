@@ -57,8 +57,9 @@ TEST(Activation, IsAccurateOverAllMagnitudes) {
     EXPECT_LE(largest_error(activated(kind, x), y), 3e-7);
   }
   // The tail of GELU keeps its relative accuracy, where ½(1 + erf) has no digit left.
-  EXPECT_NEAR(activated(Activation::GELU, {-6.0f})[0] / (-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))),
-              1.0, 5e-6);
+  EXPECT_NEAR(
+      activated(Activation::GELU, {-6.0f})[0] / (-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))), 1.0,
+      5e-6);
 }
 
 TEST(Activation, ReferenceDerivativesAgreeWithTheComplexStep) {

@@ -15,10 +15,10 @@ using test::convert;
 using test::largest_error;
 using test::normal_values;
 
-constexpr Softmax kBoth[] = {Softmax::Probabilities, Softmax::Logarithm};
+constexpr SoftmaxKind kBoth[] = {SoftmaxKind::Probabilities, SoftmaxKind::Logarithm};
 
 TEST(Softmax, AgreesWithTheReferenceForManySizes) {
-  for (const Softmax kind : kBoth) {
+  for (const SoftmaxKind kind : kBoth) {
     for (const int64_t n : test::sizes()) {
       const int64_t rows = 3;
       const auto x = normal_values("x", rows * n, 4.0), dy = normal_values("dy", rows * n);
@@ -36,7 +36,7 @@ TEST(Softmax, AgreesWithTheReferenceForManySizes) {
 }
 
 TEST(Softmax, ReferenceGradientAgreesWithTheComplexStep) {
-  for (const Softmax kind : kBoth) {
+  for (const SoftmaxKind kind : kBoth) {
     for (const int64_t n : {1, 2, 7, 17}) {
       const auto x = convert<double>(normal_values("x", n, 2.0));
       const auto dy = convert<double>(normal_values("dy", n));
@@ -57,15 +57,15 @@ TEST(Softmax, ReferenceGradientAgreesWithTheComplexStep) {
 TEST(Softmax, IsStableForLargeValuesAndKeepsNan) {
   const std::vector<float> x{1000.0f, 1001.0f, -1000.0f};
   std::vector<float> y(3);
-  softmax(Softmax::Probabilities, 1, 3, x.data(), y.data());
+  softmax(SoftmaxKind::Probabilities, 1, 3, x.data(), y.data());
   EXPECT_NEAR(y[1], 0.7310586f, 1e-6);
   EXPECT_EQ(y[2], 0.0f);
-  softmax(Softmax::Logarithm, 1, 3, x.data(), y.data());
+  softmax(SoftmaxKind::Logarithm, 1, 3, x.data(), y.data());
   EXPECT_NEAR(y[0], -1.3132616f, 1e-6);
   EXPECT_NEAR(y[2], -2001.3132f, 1e-3);
 
   // One NaN makes its row NaN and no other, wherever it stands.
-  for (const Softmax kind : kBoth) {
+  for (const SoftmaxKind kind : kBoth) {
     for (size_t place = 0; place < 19; ++place) {
       std::vector<float> rows(2 * 19, 0.5f), out(rows.size());
       rows[place] = std::numeric_limits<float>::quiet_NaN();

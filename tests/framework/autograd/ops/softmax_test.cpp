@@ -12,14 +12,14 @@ namespace {
 using testing::ThrowsMessage;
 
 TEST(SoftmaxOps, DerivativesAgreeWithTheDefinition) {
-  for (const Softmax kind : {Softmax::Probabilities, Softmax::Logarithm}) {
+  for (const SoftmaxKind kind : {SoftmaxKind::Probabilities, SoftmaxKind::Logarithm}) {
     for (const Shape& shape : {Shape{1}, Shape{3, 1}, Shape{7, 10}, Shape{2, 3, 17}, Shape{0, 5}}) {
       for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
         test::check_derivatives({
             .shapes = {shape},
             .op =
                 [&](const auto& in) {
-                  return kind == Softmax::Logarithm ? log_softmax(in[0]) : softmax(in[0]);
+                  return kind == SoftmaxKind::Logarithm ? log_softmax(in[0]) : softmax(in[0]);
                 },
             .definition =
                 [&](const auto& in) {
