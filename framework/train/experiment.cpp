@@ -4,9 +4,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 
@@ -76,7 +76,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config) {
   e->model->initialize(e->train.seed);
   if (model.is_map()) {
     if (const auto path = model.optional<std::string>("init_from")) {
-      e->model->load_state_dict(read_checkpoint(*path).state.below("model"));
+      load_model(*path, *e->model);
     }
   }
   e->optimizer = make_optimizer(config.at("optimizer"), e->model->parameters());
