@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${LACUNA_BUILD_DIR:-build/release}
 
-names=$(sed -n 's/^lacuna_benchmark(\([a-z_0-9]*\).*/\1/p' bench/CMakeLists.txt)
+names=$(sed -n 's/^lacuna_bench(\([a-z_0-9]*\).*/\1/p' bench/CMakeLists.txt)
 if [ $# -eq 0 ]; then
   printf 'usage: scripts/bench.sh NAME [options]; the benchmarks are:\n%s\n' "$names"
   exit 2
