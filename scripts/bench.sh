@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds with optimization, and runs one benchmark.
-# usage: scripts/bench.sh NAME [options of Google Benchmark, as --benchmark_filter=forward]
-# Without a name: lists the benchmarks. OMP_NUM_THREADS is the number of threads;
-# LACUNA_BUILD_DIR is where to build (default: build/release).
+# usage: scripts/bench.sh NAME [options of the benchmark, as --help or --threads 2]
+# Without a name: lists the benchmarks. LACUNA_BUILD_DIR is where to build (default: build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${LACUNA_BUILD_DIR:-build/release}
