@@ -1,4 +1,5 @@
 # The libraries lacuna stands on, each behind one interface target, so that a room names what it uses.
+# Those that are headers alone are needed to build lacuna and not to use it: BUILD_INTERFACE.
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(yaml-cpp REQUIRED)
 find_package(spdlog REQUIRED)
@@ -17,18 +18,17 @@ add_library(lacuna_highway INTERFACE)
 target_link_libraries(lacuna_highway INTERFACE hwy::hwy)
 
 add_library(lacuna_dense INTERFACE)
-target_link_libraries(lacuna_dense INTERFACE Eigen3::Eigen)
+target_link_libraries(lacuna_dense INTERFACE $<BUILD_INTERFACE:Eigen3::Eigen>)
 if(dnnl_FOUND)
   message(STATUS "Dense products: oneDNN ${dnnl_VERSION}")
   target_link_libraries(lacuna_dense INTERFACE DNNL::dnnl)
   target_compile_definitions(lacuna_dense INTERFACE LACUNA_HAVE_DNNL=1)
 else()
-  message(STATUS "Dense products: Eigen (install libdnnl-dev for oneDNN, which is faster)")
+  message(STATUS "Dense products: Eigen (oneDNN is faster: libdnnl-dev, ocl-icd-opencl-dev)")
 endif()
 
 add_library(lacuna_hdf5 INTERFACE)
-target_include_directories(lacuna_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
-target_link_libraries(lacuna_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+target_link_libraries(lacuna_hdf5 INTERFACE hdf5::hdf5)
 
 add_library(lacuna_yaml INTERFACE)
 target_link_libraries(lacuna_yaml INTERFACE yaml-cpp)
@@ -37,4 +37,4 @@ add_library(lacuna_spdlog INTERFACE)
 target_link_libraries(lacuna_spdlog INTERFACE spdlog::spdlog)
 
 add_library(lacuna_cli11 INTERFACE)
-target_link_libraries(lacuna_cli11 INTERFACE CLI11::CLI11)
+target_link_libraries(lacuna_cli11 INTERFACE $<BUILD_INTERFACE:CLI11::CLI11>)

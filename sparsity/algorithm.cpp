@@ -58,9 +58,14 @@ BitMask current_mask(const Parameter& parameter) {
 
 }  // namespace
 
-SparsityAlgorithm::~SparsityAlgorithm() {
+SparsityAlgorithm::~SparsityAlgorithm() { SparsityAlgorithm::release(); }
+
+void SparsityAlgorithm::release() {
   for (HookHandle& hook : optimizer_hooks_) hook.remove();
   for (const ParameterPtr& parameter : parameters_) parameter->sparsified_by.clear();
+  optimizer_hooks_.clear();
+  parameters_.clear();
+  ever_active_.clear();
 }
 
 void SparsityAlgorithm::apply(Module& module) {
@@ -71,7 +76,8 @@ void SparsityAlgorithm::apply(Module& module) {
   adopt(module, options_.param_filter.select(module.parameters()));
 }
 
-void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> parameters) {
+void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> parameters,
+                              FirstMasks first) {
   for (const ParameterPtr& parameter : parameters) {
     options_.groups.require_fit(parameter->name(), parameter->shape());
     if (!parameter->sparsified_by.empty()) {
@@ -86,9 +92,34 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
   on_apply(module);
   for (const ParameterPtr& parameter : parameters_) {
     ever_active_.push_back(BitMask::zeros(parameter->numel()));
-    set_mask(*parameter, initial_mask(*parameter));
+    set_mask(*parameter, first_mask(*parameter, first));
   }
-  last_update_.clear();
+  if (first != FirstMasks::Inherit) last_update_.clear();
+}
+
+BitMask SparsityAlgorithm::first_mask(const Parameter& parameter, FirstMasks first) {
+  if (first == FirstMasks::Make) return initial_mask(parameter);
+  BitMask mask = current_mask(parameter);
+  if (first == FirstMasks::Keep || target_nnz(parameter) >= mask.count()) return mask;
+  const GroupIndex index = groups(parameter);
+  return top_k(magnitudes(parameter.to_dense().storage()), target_nnz(parameter) / index.count(),
+               mask, index);
+}
+
+std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const {
+  std::vector<PlannedParameter> planned;
+  for (const ParameterPtr& parameter : parameters_) {
+    const int64_t nnz = parameter->pattern()->nnz();
+    planned.push_back({.parameter = parameter->name(),
+                       .shape = parameter->shape(),
+                       .algorithm = std::string(type()),
+                       .chosen_by = options_.param_filter.description(),
+                       .initial_nnz = nnz,
+                       .final_nnz = nnz,
+                       .update_steps = {}});
+  }
+  foresee(planned, total_steps);
+  return planned;
 }
 
 BitMask SparsityAlgorithm::initial_mask(const Parameter& parameter) {
@@ -186,6 +217,16 @@ HookHandle SparsityAlgorithm::register_target_sparsity_hook(TargetSparsityHook h
 
 HookHandle SparsityAlgorithm::register_computed_sparsity_hook(ComputedSparsityHook hook) {
   return computed_hooks_.add(std::move(hook));
+}
+
+void SparsityAlgorithm::forward_hooks_to(SparsityAlgorithm& outer) {
+  target_hooks_.add(
+      [&outer](SparsityAlgorithm& algorithm, const std::string& names, double target) {
+        outer.target_hooks_.call(algorithm, names, target);
+      });
+  computed_hooks_.add([&outer](SparsityAlgorithm& algorithm, const Parameter& p, double actual) {
+    outer.computed_hooks_.call(algorithm, p, actual);
+  });
 }
 
 StateDict SparsityAlgorithm::state_dict() const {

@@ -53,6 +53,17 @@ struct MaskUpdate {
   int64_t dead_columns = 0;  ///< columns without a nonzero
 };
 
+/// What will happen to one parameter, as far as it can be counted before any training.
+struct PlannedParameter {
+  std::string parameter;
+  Shape shape;
+  std::string algorithm;
+  std::string chosen_by;  ///< the filter that chose it
+  int64_t initial_nnz = 0;
+  int64_t final_nnz = 0;
+  std::vector<int64_t> update_steps;  ///< steps after which its mask changes
+};
+
 using TargetSparsityHook =
     std::function<void(SparsityAlgorithm& algorithm, const std::string& names, double target)>;
 using ComputedSparsityHook =
@@ -99,6 +110,13 @@ class SparsityAlgorithm {
   /// none.
   virtual std::vector<MaskUpdate> last_update() const { return last_update_; }
 
+  /// What a run of `total_steps` will do, once applied to a model. *Errors:* ConfigError when the
+  /// plan can only be a mistake.
+  virtual std::vector<PlannedParameter> plan(int64_t total_steps) const;
+  /// The plan's part that is the algorithm's own: from entries whose final_nnz is what it begins
+  /// with, to what `steps` steps of it make of them. *Errors:* ConfigError.
+  virtual void foresee(std::vector<PlannedParameter>& /*planned*/, int64_t /*steps*/) const {}
+
   /// Called with the target at the first mask and at every update; `names` describes the filter.
   HookHandle register_target_sparsity_hook(TargetSparsityHook hook);
   /// Called for every parameter with the sparsity it got.
@@ -133,12 +151,25 @@ class SparsityAlgorithm {
   }
   /// Moves a parameter to a new mask, notes what changed, and calls the hooks.
   void set_mask(Parameter& parameter, BitMask mask);
-  /// Takes charge of parameters and gives them their first masks: what `apply(module)` does once it
-  /// has chosen.
-  void adopt(Module& module, std::vector<ParameterPtr> parameters);
+  /// Where the masks come from when an algorithm takes charge.
+  enum class FirstMasks {
+    Make,     ///< `initial_mask`
+    Inherit,  ///< those there are; where they hold more than the target, pruned to it by |w|
+    Keep,     ///< those there are, as they are: a checkpoint's
+  };
+  /// Takes charge of parameters: what `apply(module)` does once it has chosen.
+  void adopt(Module& module, std::vector<ParameterPtr> parameters,
+             FirstMasks first = FirstMasks::Make);
+  /// Lets the parameters go; their masks stay. Destructors call their own class's.
+  virtual void release();
+  /// The mask that `adopt` gives a parameter.
+  virtual BitMask first_mask(const Parameter& parameter, FirstMasks first);
 
  private:
   friend class Group;
+  friend class Phases;
+  /// What this one announces is announced by `outer`, which holds it, too.
+  void forward_hooks_to(SparsityAlgorithm& outer);
   size_t index_of(const Parameter& parameter) const;
 
   SparsityOptions options_;

@@ -3,11 +3,19 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/sparsity/acdc.h"
+#include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
+#include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/set.h"
+#include "lacuna/sparsity/snfs.h"
+#include "lacuna/sparsity/snip.h"
 #include "lacuna/sparsity/static.h"
+#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 namespace {
@@ -23,16 +31,28 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
   }
 }
 
-template <class Algorithm>
-std::unique_ptr<SparsityAlgorithm> make_drop_grow(const Config& entry, uint64_t seed) {
-  DynamicOptions options = DynamicOptions::from_config(entry, seed);
-  const Config fraction = entry.get("drop_fraction");
-  if (fraction.is_number()) {
-    require_range(entry, "drop_fraction", fraction.as<double>(), 0.0, 1.0);
+std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
+  return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")));
+}
+
+std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {
+  Snip::Options options{.common = SparsityOptions::from_config(entry, seed)};
+  const bool per_layer = entry.has("distribution") || options.common.groups.count > 1;
+  const auto scope = entry.get<std::string>("scope", per_layer ? "layer" : "global");
+  if (scope != "global" && scope != "layer") entry.get("scope").fail("'global' or 'layer'");
+  options.global = scope == "global";
+  if (options.global && per_layer) {
+    entry.get("scope").error("a global competition does not go with distribution or groups");
   }
-  options.drop_fraction = fraction.is_null() ? Schedule(entry.get<double>("drop_fraction", 0.3))
-                                             : Schedule::from_config(fraction);
-  return std::make_unique<Algorithm>(std::move(options));
+  return std::make_unique<Snip>(std::move(options));
+}
+
+std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed) {
+  Snfs::Options options{.common = drop_grow_options(entry, seed)};
+  options.momentum =
+      require_range(entry, "momentum", entry.get<double>("momentum", 0.9), 0.0, 0.999999);
+  options.redistribute = entry.get<bool>("redistribute", options.common.groups.count == 1);
+  return std::make_unique<Snfs>(std::move(options));
 }
 
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
@@ -49,24 +69,56 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
 
 }  // namespace
 
+DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
+  DynamicOptions options = DynamicOptions::from_config(entry, seed);
+  const Config fraction = entry.get("drop_fraction");
+  if (fraction.is_number()) {
+    require_range(entry, "drop_fraction", fraction.as<double>(), 0.0, 1.0);
+  }
+  options.drop_fraction = fraction.is_null() ? Schedule(entry.get<double>("drop_fraction", 0.3))
+                                             : Schedule::from_config(fraction);
+  return options;
+}
+
 AlgorithmRegistry& algorithm_registry() {
   static AlgorithmRegistry registry("sparsity algorithm");
   return registry;
 }
 
 void register_algorithms(AlgorithmRegistry& r) {
-  r.add("static", "a mask made once by init_method and kept",
-        [](const Config& entry, uint64_t seed) -> std::unique_ptr<SparsityAlgorithm> {
-          return std::make_unique<Static>(SparsityOptions::from_config(entry, seed));
-        });
+  r.add("static", "a mask made once by init_method and kept", make_algorithm<Static>);
+  r.add("dense", "no sparsity: a phase of a plan", make_dense);
   r.add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
-        [](const Config& entry, uint64_t seed) -> std::unique_ptr<SparsityAlgorithm> {
-          return std::make_unique<Gmp>(DynamicOptions::from_config(entry, seed));
-        });
+        make_dynamic<Gmp>);
+  r.add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>);
+  r.add("ste", "straight-through: gradual pruning of a dense shadow weight",
+        make_dynamic<StraightThrough>);
+  r.add("acdc", "alternates compressed and dense training", make_dynamic<AcDc>);
   r.add("set", "drops the smallest |w|, regrows at random", make_drop_grow<Set>);
   r.add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
         make_drop_grow<RigL>);
+  r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|", make_snfs);
+  r.add("snip", "prunes once, at the first step, by |w * gradient|", make_snip);
 }
+
+namespace {
+
+// `phases: [{until: 1000, algorithm: …}, {algorithm: dense}]`.
+std::unique_ptr<SparsityAlgorithm> configure_phases(const Config& config, uint64_t seed) {
+  std::vector<Phase> phases;
+  for (const Config& entry : config.at("phases").items()) {
+    if (!entry.is_map()) entry.fail("a map with `algorithm` and its keys");
+    const auto until = entry.optional<int64_t>("until");
+    // Each phase draws from a stream of its own: its steps count from its beginning.
+    const uint64_t own = CounterRng(seed, "phase", phases.size()).block(0)[0];
+    phases.push_back({configure_entry(entry, phases.empty() ? seed : own), until});
+  }
+  return at_entry(config, [&]() -> std::unique_ptr<SparsityAlgorithm> {
+    return std::make_unique<Phases>(std::move(phases));
+  });
+}
+
+}  // namespace
 
 std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed) {
   if (config.is_null()) return nullptr;
@@ -75,6 +127,7 @@ std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed
     if (!(sparsity >= 0.0 && sparsity < 1.0)) config.fail("a sparsity in [0, 1)");
     return std::make_unique<Static>(SparsityOptions{.sparsity = sparsity, .seed = seed});
   }
+  if (config.is_map() && config.has("phases")) return configure_phases(config, seed);
   if (config.is_map()) return configure_entry(config, seed);
   if (!config.is_list()) config.fail("a number, a map or a list of maps");
   auto group = std::make_unique<Group>();

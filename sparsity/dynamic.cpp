@@ -1,6 +1,7 @@
 #include "lacuna/sparsity/dynamic.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -36,9 +37,12 @@ DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions options)
       update_schedule_(std::move(options.update)),
       drop_fraction_(options.drop_fraction.value_or(Schedule(0.3))) {}
 
-DynamicSparsityAlgorithm::~DynamicSparsityAlgorithm() {
+DynamicSparsityAlgorithm::~DynamicSparsityAlgorithm() { DynamicSparsityAlgorithm::release(); }
+
+void DynamicSparsityAlgorithm::release() {
   forward_hook_.remove();
   stop_observing();
+  SparsityAlgorithm::release();
 }
 
 void DynamicSparsityAlgorithm::on_apply(Module& module) {
@@ -94,8 +98,56 @@ const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& paramete
   return found->second->sum();
 }
 
-float DynamicSparsityAlgorithm::drop_fraction() const {
-  return std::clamp(drop_fraction_.at(step(), updates()), 0.0f, 1.0f);
+float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) const {
+  return std::clamp(drop_fraction_.at(step, updates), 0.0f, 1.0f);
+}
+
+void DynamicSparsityAlgorithm::foresee(std::vector<PlannedParameter>& planned,
+                                       int64_t steps) const {
+  std::vector<int64_t> update_steps;
+  for (int64_t step = 1; step <= steps; ++step) {
+    if (update_schedule_.is_update(step)) update_steps.push_back(step);
+  }
+  check_schedules(update_steps, steps);
+  std::vector<Shape> shapes;
+  for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
+  int64_t made = update_schedule_.is_update(0) ? 1 : 0;
+  for (const int64_t step : update_steps) {
+    const std::vector<int64_t> targets =
+        options().sparsity.nnz_at(step, made, shapes, options().distribution, options().groups);
+    for (size_t i = 0; i < planned.size(); ++i) {
+      planned[i].final_nnz =
+          nnz_after_update(planned[i].final_nnz, targets[i], options().groups.count, step, made);
+    }
+    ++made;
+  }
+  for (PlannedParameter& parameter : planned) parameter.update_steps = update_steps;
+}
+
+// What can only be a mistake: the plan would be carried out, and not do what was meant.
+void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updates,
+                                               int64_t steps) const {
+  const std::string name(type());
+  if (updates.empty()) {
+    throw ConfigError(name + ": no update falls within its " + std::to_string(steps) +
+                      " steps; look at update.freq, start and stop");
+  }
+  const int64_t last = updates.back();
+  const Config sparsity = options().sparsity.schedule().config();
+  const std::string type = sparsity.is_map() ? sparsity.get("type").text() : "";
+  const char* end_key = type == "polynomial" ? "end" : type == "cosine" ? "half_period" : nullptr;
+  if (end_key != nullptr && static_cast<double>(last) < sparsity.required<double>(end_key)) {
+    throw ConfigError(name + ": the sparsity schedule (" + type + ") ends at step " +
+                      sparsity.get(end_key).text() + ", after the last update at step " +
+                      std::to_string(last) + ": its final value is never reached");
+  }
+  const Config drop = drop_fraction_.config();
+  if (uses_drop_fraction() && drop.is_map() && drop.get("type").text() == "cosine" &&
+      drop.required<double>("half_period") < static_cast<double>(last)) {
+    throw ConfigError(name + ": the cosine drop_fraction climbs again after its half_period of " +
+                      drop.get("half_period").text() + " steps, and updates last until step " +
+                      std::to_string(last) + "; give the larger of both, or stop updates earlier");
+  }
 }
 
 }  // namespace lacuna

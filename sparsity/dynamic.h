@@ -44,6 +44,8 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   void update(Optimizer& optimizer) override;
   const UpdateSchedule& update_schedule() const { return update_schedule_; }
 
+  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+
  protected:
   /// The new mask of a parameter. `mask` is its present one, `sparsity` the target in [0, 1].
   /// Positions in both masks keep value and optimizer state; new ones start at zero.
@@ -52,18 +54,30 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// the forward.
   virtual bool wants_dense_gradient(int64_t /*step*/) const { return false; }
 
+  /// Nonzeros an update leaves of `nnz`, by count alone: for the plan. The target by default.
+  virtual int64_t nnz_after_update(int64_t /*nnz*/, int64_t target, int64_t /*groups*/,
+                                   int64_t /*step*/, int64_t /*updates*/) const {
+    return target;
+  }
+  /// Whether this algorithm drops by a fraction, so that the plan looks at it.
+  virtual bool uses_drop_fraction() const { return false; }
+
   /// The dense gradient collected in this step. *Errors:* StateError when it was not asked for
   /// before the forward.
   const Tensor& dense_gradient(const Parameter& parameter) const;
   /// Fraction to drop at this step, in [0, 1].
-  float drop_fraction() const;
+  float drop_fraction() const { return drop_fraction_at(step(), updates()); }
+  float drop_fraction_at(int64_t step, int64_t updates) const;
 
   BitMask initial_mask(const Parameter& parameter) override;
   void on_apply(Module& module) override;
+  void release() override;
+  /// Takes the observers off; the next forward that wants dense gradients installs new ones.
+  void stop_observing();
 
  private:
+  void check_schedules(const std::vector<int64_t>& updates, int64_t steps) const;
   void observe_gradients();
-  void stop_observing();
 
   UpdateSchedule update_schedule_;
   Schedule drop_fraction_;

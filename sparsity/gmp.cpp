@@ -1,5 +1,6 @@
 #include "lacuna/sparsity/gmp.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -20,8 +21,15 @@ Gmp::Gmp(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
 
 BitMask Gmp::update_mask(const Parameter& parameter, const BitMask& mask, float) {
   const GroupIndex index = groups(parameter);
-  return top_k(magnitudes(parameter.to_dense().storage()), target_nnz(parameter) / index.count(),
-               mask, index);
+  return top_k(scores(parameter), target_nnz(parameter) / index.count(), mask, index);
+}
+
+std::vector<float> Gmp::scores(const Parameter& parameter) const {
+  return magnitudes(parameter.to_dense().storage());
+}
+
+int64_t Gmp::nnz_after_update(int64_t nnz, int64_t target, int64_t, int64_t, int64_t) const {
+  return std::min(nnz, target);
 }
 
 }  // namespace lacuna

@@ -1,13 +1,15 @@
 // GMP: gradual magnitude pruning.
 #pragma once
 
+#include <vector>
+
 #include "lacuna/sparsity/dynamic.h"
 
 namespace lacuna {
 
 /// On update steps keeps the largest |w| to the target of that step; what is pruned stays pruned.
 /// *Source:* Zhu & Gupta, "To prune, or not to prune", 2017 (arXiv:1710.01878).
-class Gmp final : public DynamicSparsityAlgorithm {
+class Gmp : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is a constant (that is `static`), or a drop fraction
   /// is given.
@@ -16,7 +18,11 @@ class Gmp final : public DynamicSparsityAlgorithm {
   std::string_view type() const override { return "gmp"; }
 
  protected:
-  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) override;
+  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) final;
+  int64_t nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
+                           int64_t updates) const override;
+  /// What pruning keeps the largest of, one per position: |w| here.
+  virtual std::vector<float> scores(const Parameter& parameter) const;
 };
 
 }  // namespace lacuna

@@ -12,14 +12,7 @@ void Group::add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algor
     throw StateError("a group cannot hold a group; merge them with extend()");
   }
   if (!parameters_.empty()) throw StateError("this group has been applied to a model already");
-  algorithm->register_target_sparsity_hook(
-      [this](SparsityAlgorithm& entry, const std::string& names, double target) {
-        target_hooks_.call(entry, names, target);
-      });
-  algorithm->register_computed_sparsity_hook(
-      [this](SparsityAlgorithm& entry, const Parameter& parameter, double actual) {
-        computed_hooks_.call(entry, parameter, actual);
-      });
+  algorithm->forward_hooks_to(*this);
   filters_.push_back(std::move(filter));
   algorithms_.push_back(std::move(algorithm));
 }
@@ -91,6 +84,15 @@ std::vector<MaskUpdate> Group::last_update() const {
   std::vector<MaskUpdate> all;
   for (const auto& algorithm : algorithms_) {
     const std::vector<MaskUpdate> part = algorithm->last_update();
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+std::vector<PlannedParameter> Group::plan(int64_t total_steps) const {
+  std::vector<PlannedParameter> all;
+  for (const auto& algorithm : algorithms_) {
+    const std::vector<PlannedParameter> part = algorithm->plan(total_steps);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

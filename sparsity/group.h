@@ -27,6 +27,7 @@ class Group final : public SparsityAlgorithm {
   void update(Optimizer& optimizer) override;
   double target_sparsity(const Parameter& parameter) const override;
   std::vector<MaskUpdate> last_update() const override;
+  std::vector<PlannedParameter> plan(int64_t total_steps) const override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
 

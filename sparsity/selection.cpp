@@ -116,6 +116,12 @@ std::vector<float> magnitudes(std::span<const float> values) {
   return absolute;
 }
 
+std::vector<float> products(std::span<const float> a, std::span<const float> b) {
+  std::vector<float> absolute(a.size());
+  std::ranges::transform(a, b, absolute.begin(), [](float x, float y) { return std::abs(x * y); });
+  return absolute;
+}
+
 BitMask top_k(std::span<const float> scores, int64_t per_group, const BitMask& allowed,
               const GroupIndex& groups) {
   BitMask chosen = BitMask::zeros(allowed.size());

@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/set.h"
 
+#include <algorithm>
+
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -10,6 +12,11 @@ BitMask Set::update_mask(const Parameter& parameter, const BitMask& mask, float)
   const BitMask dropped =
       drop_minimum(magnitudes(parameter.to_dense().storage()), kept, mask, index);
   return grow(parameter, dropped, target_nnz(parameter) / index.count());
+}
+
+int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
+                              int64_t updates) const {
+  return std::max(kept_after_drop(drop_fraction_at(step, updates), nnz, groups) * groups, target);
 }
 
 BitMask Set::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {

@@ -17,6 +17,9 @@ class Set : public DynamicSparsityAlgorithm {
 
  protected:
   BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) final;
+  bool uses_drop_fraction() const override { return true; }
+  int64_t nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
+                           int64_t updates) const override;
   /// `mask` with positions added until each group has `per_group`.
   virtual BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group);
 };

@@ -2,7 +2,6 @@
 // the business of mnist.h, csv.h, hdf5_dataset.h and glyphs.h; load_data.h chooses between them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -81,8 +80,7 @@ class ArrayDataset final : public Dataset {
   const Shape& example_shape() const override { return examples_->example_shape; }
   int64_t num_classes() const override { return examples_->num_classes; }
   int64_t num_outputs() const override { return examples_->num_outputs; }
-  /// *Cost:* one table look-up (bytes) or one subtraction and product (floats) per value, on the
-  /// calling thread.
+  /// *Cost:* one product and one addition per value, on the calling thread.
   Batch gather(std::span<const int64_t> indices) const override;
 
   const Examples& examples() const { return *examples_; }
@@ -107,8 +105,8 @@ class ArrayDataset final : public Dataset {
   std::shared_ptr<const Examples> examples_;
   Normalization normalization_;
   int64_t size_ = 0;
-  std::array<float, 256> byte_values_{};     // byte inputs: the normalized value of each byte
-  std::vector<float> means_, inverse_stds_;  // float inputs: one per feature
+  float byte_scale_ = 1.0f, byte_offset_ = 0.0f;  // byte inputs: value = byte * scale + offset
+  std::vector<float> means_, inverse_stds_;       // float inputs: one per feature
 };
 
 /// The examples of `dataset` at `indices`, in that order.

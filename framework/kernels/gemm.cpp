@@ -27,29 +27,29 @@ struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
 
-// Halves the block along its longer side until it is at most 64 MFLOP; products above
-// 4 MFLOP get two blocks at least. Multiples of 8 rows and 48 columns suit sgemm's register tile.
+// Halves the longer side until a block is at most 150 MFLOP; products above 4 MFLOP get two blocks
+// at least. Blocks are even, so that two threads end together; multiples of 8 rows and 16 columns
+// suit sgemm's register tiles.
 Blocks cut(const GemmProblem& p) {
-  constexpr double kBlockOperations = 64e6, kSerialOperations = 4e6;
-  constexpr int64_t kMinRows = 32, kMinColumns = 96;
-  const auto round_up = [](int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; };
-  Blocks block{std::max<int64_t>(p.m, 1), std::max<int64_t>(p.n, 1)};
-  const auto operations = [&] {
-    return 2.0 * static_cast<double>(block.rows) * static_cast<double>(block.columns) *
-           static_cast<double>(p.k);
+  constexpr double kBlockOperations = 150e6, kSerialOperations = 4e6;
+  constexpr int64_t kMinRows = 32, kMinColumns = 64;
+  const auto piece = [](int64_t size, int64_t pieces, int64_t unit) {
+    return ((size + pieces - 1) / pieces + unit - 1) / unit * unit;
   };
-  const double whole = operations();
-  if (whole < kSerialOperations) return block;
-  while (operations() > kBlockOperations || (block.rows >= p.m && block.columns >= p.n)) {
-    const bool can_rows = block.rows > kMinRows, can_columns = block.columns > kMinColumns;
-    if (!can_rows && !can_columns) break;
-    if (can_columns && (!can_rows || block.columns * 2 >= block.rows)) {
-      block.columns = round_up((block.columns + 1) / 2, 48);
-    } else {
-      block.rows = round_up((block.rows + 1) / 2, 8);
-    }
+  const double operations =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  int64_t down = 1, across = 1;
+  const auto too_large = [&](int64_t blocks) {
+    return operations / static_cast<double>(blocks) > kBlockOperations ||
+           (blocks == 1 && operations > kSerialOperations);
+  };
+  while (too_large(down * across)) {
+    const int64_t rows = p.m / down, columns = p.n / across;
+    if (rows < 2 * kMinRows && columns < 2 * kMinColumns) break;
+    const bool by_rows = columns < 2 * kMinColumns || (rows >= columns && rows >= 2 * kMinRows);
+    (by_rows ? down : across) *= 2;
   }
-  return block;
+  return {piece(std::max<int64_t>(p.m, 1), down, 8), piece(std::max<int64_t>(p.n, 1), across, 16)};
 }
 
 // One block: op(A)[m, k] · op(B)[k, n] into C with leading dimensions of the whole matrices.

@@ -78,6 +78,7 @@ int train_new(const TrainCommand& command) {
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
   if (config.is_map()) config.set("run_dir", run_dir);
   const auto experiment = build_experiment(config);
+  experiment->plan();  // refuses what can only be a mistake
   const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
   start_logging(command, folder);
   log_info("run folder " + folder.path());

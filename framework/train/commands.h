@@ -19,6 +19,12 @@ struct TrainCommand {
   bool quiet = false;
 };
 
+struct PlanCommand {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
 struct EvalCommand {
   std::string checkpoint;
   std::vector<std::string> overrides;
@@ -38,6 +44,7 @@ struct InspectCommand {
 
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
+int run_plan(const PlanCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_inspect(const InspectCommand& command);

@@ -7,9 +7,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 
@@ -57,7 +57,7 @@ void load_initial_values(Sequential& model, const Config& config) {
   const auto path = config.optional<std::string>("init_from");
   if (!path) return;
   try {
-    model.load_state_dict(read_checkpoint(*path).state.below("model"));
+    load_model(*path, model);
   } catch (const CheckpointError& error) {
     throw CheckpointError(config.at("init_from").where() + ": " + error.what());
   }
@@ -89,6 +89,21 @@ void apply_sparsity(Experiment& e) {
 }
 
 }  // namespace
+
+int64_t Experiment::steps_per_epoch() const {
+  return (loader->batches_per_epoch() + train.accumulate - 1) / train.accumulate;
+}
+
+int64_t Experiment::total_steps() const { return train.length.in_steps(steps_per_epoch()); }
+
+std::vector<PlannedParameter> Experiment::plan() const {
+  if (sparsity == nullptr) return {};
+  try {
+    return sparsity->plan(total_steps());
+  } catch (const ConfigError& error) {
+    config.get("sparsity").error(error.what());
+  }
+}
 
 int64_t Experiment::numel() const {
   int64_t total = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/load_data.h"
@@ -25,6 +26,12 @@ struct Experiment {
   LossFunction loss;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
+
+  int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
+  int64_t total_steps() const;
+  /// What the sparsity algorithm will do in these steps; empty for dense training.
+  /// *Errors:* ConfigError when that can only be a mistake.
+  std::vector<PlannedParameter> plan() const;
 
   int64_t numel() const;  ///< parameters of the model, zeros included
   int64_t nnz() const;    ///< of these, trained

@@ -38,6 +38,20 @@ void add_train(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_train(c); }; });
 }
 
+void add_plan(CLI::App& app, Action& action) {
+  static PlanCommand c;
+  CLI::App* command =
+      app.add_subcommand("plan", "Show what a configuration's sparsity will do, without training");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_plan(c); }; });
+}
+
 void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
   CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
@@ -128,6 +142,7 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_train(app, action);
+  add_plan(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_inspect(app, action);

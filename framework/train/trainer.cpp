@@ -32,12 +32,11 @@ double TrainingSums::accuracy() const {
 }
 
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
-    : experiment_(experiment), folder_(std::move(folder)), progress_(progress) {
-  const TrainOptions& train = experiment_.train;
-  const int64_t batches = experiment_.loader->batches_per_epoch();
-  steps_per_epoch_ = (batches + train.accumulate - 1) / train.accumulate;
-  total_steps_ = train.length.in_steps(steps_per_epoch_);
-}
+    : experiment_(experiment),
+      folder_(std::move(folder)),
+      progress_(progress),
+      steps_per_epoch_(experiment.steps_per_epoch()),
+      total_steps_(experiment.total_steps()) {}
 
 RunEnd Trainer::run() {
   const StopSignal stop_signal;

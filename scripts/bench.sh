@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds with optimization, and runs one benchmark.
+# usage: scripts/bench.sh NAME [options of the benchmark, as --help or --threads 2]
+# Without a name: lists the benchmarks. LACUNA_BUILD_DIR is where to build (default: build/release).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${LACUNA_BUILD_DIR:-build/release}
+
+names=$(sed -n 's/^lacuna_bench(\([a-z_0-9]*\).*/\1/p' bench/CMakeLists.txt)
+if [ $# -eq 0 ]; then
+  printf 'usage: scripts/bench.sh NAME [options]; the benchmarks are:\n%s\n' "$names"
+  exit 2
+fi
+name=$1
+shift
+if ! grep -qx -- "$name" <<<"$names"; then
+  printf 'bench: there is no benchmark "%s"; there are:\n%s\n' "$name" "$names" >&2
+  exit 2
+fi
+
+scripts/install_dependencies.sh
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
+cmake --build "$build" --target lacuna_program "bench_$name" --parallel "$(nproc)"
+"$build/lacuna" info
+"$build/bench/bench_$name" "$@"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
+# at all where there are none. The other scripts begin with this one.
+set -euo pipefail
+
+# ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
+packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libhdf5-dev
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev
+  libbenchmark-dev)
+
+fail() {
+  printf 'install_dependencies: %s\n' "$@" >&2
+  exit 1
+}
+
+if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "this is no Debian-like system (there is no apt-get)." \
+    "Install what corresponds to these Debian packages, then set LACUNA_SKIP_INSTALL=1:" \
+    "${packages[*]}"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  if [ "$status" != installed ]; then missing+=("$package"); fi
+done
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null ||
+    fail "these packages are missing, and installing them needs root or sudo:" "${missing[*]}" \
+      "As root: apt-get install ${missing[*]}"
+  as_root=(sudo)
+  if [ ! -t 0 ]; then as_root+=(-n); fi # nobody is there to type a password
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  if ! ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -qq \
+    "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 20 "$log" >&2
+    fail "apt-get $1 failed; see above. Missing: ${missing[*]}"
+  fi
+}
+echo "Installing ${missing[*]}"
+apt update
+apt install -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# From a fresh clone to a trained sparse network: installs what is missing, builds the program,
+# trains configs/quickstart.yaml and says where the results are.
+# usage: scripts/quickstart.sh [options of `lacuna train`, as --set sparsity.sparsity=0.95]
+# LACUNA_BUILD_DIR is where to build (default: build/release).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${LACUNA_BUILD_DIR:-build/release}
+
+scripts/install_dependencies.sh
+echo "Building in $build (the first time takes a few minutes)"
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
+cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
+
+run=runs/quickstart
+number=1
+while [ -e "$run" ]; do
+  number=$((number + 1))
+  run=runs/quickstart-$number
+done
+"$build/lacuna" train configs/quickstart.yaml --run-dir "$run" "$@"
+
+echo
+cat "$run/summary.json"
+cat <<END
+
+The results are in $run: summary.json (above), metrics.jsonl, config.yaml, log.txt, checkpoints/.
+Try next:
+  $build/lacuna inspect $run
+  $build/lacuna train configs/quickstart.yaml --run-dir runs/mine --set sparsity.sparsity=0.98
+END

@@ -1,0 +1,34 @@
+#include "lacuna/sparsity/acdc.h"
+
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+
+AcDc::AcDc(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
+  if (given.drop_fraction) throw ConfigError("acdc: takes no drop_fraction");
+  if (!options().sparsity.is_constant()) {
+    throw ConfigError("acdc: the sparsity of the compressed phases must be a constant");
+  }
+}
+
+BitMask AcDc::update_mask(const Parameter& parameter, const BitMask& mask, float) {
+  if (mask.count() < parameter.numel()) return BitMask::ones(parameter.numel());
+  const GroupIndex index = groups(parameter);
+  return top_k(magnitudes(parameter.values().storage()), target_nnz(parameter) / index.count(),
+               mask, index);
+}
+
+void AcDc::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
+  DynamicSparsityAlgorithm::foresee(planned, steps);
+  const size_t updates = planned.front().update_steps.size();
+  if (updates % 2 == 0) {
+    throw ConfigError("acdc: " + std::to_string(updates) +
+                      " updates leave the network dense at the end, for they alternate; an odd "
+                      "number (by update.stop, say) ends compressed");
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,28 @@
+// AC/DC: alternating compressed and decompressed training.
+#pragma once
+
+#include "lacuna/sparsity/dynamic.h"
+
+namespace lacuna {
+
+/// Dense until the first update; then updates alternate: one prunes to the target by |w|, the next
+/// makes everything dense again (what comes back starts at zero), and so on. A run should end
+/// compressed: the plan refuses one that does not.
+/// *Source:* Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural
+/// networks", 2021 (arXiv:2106.12379), algorithm 1.
+class AcDc final : public DynamicSparsityAlgorithm {
+ public:
+  /// *Errors:* ConfigError when the sparsity is no constant, or a drop fraction is given.
+  explicit AcDc(DynamicOptions options);
+
+  std::string_view type() const override { return "acdc"; }
+  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+
+ protected:
+  BitMask initial_mask(const Parameter& parameter) override {
+    return BitMask::ones(parameter.numel());
+  }
+  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) override;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+// Phases: a training plan that moves between algorithms at given steps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna {
+
+/// One part of a plan.
+struct Phase {
+  std::unique_ptr<SparsityAlgorithm> algorithm;
+  /// The global step after which the next phase begins; absent in the last one.
+  std::optional<int64_t> until;
+};
+
+/// Algorithms one after the other. Each counts its steps, schedules and updates from its own
+/// beginning, and starts from the masks, values and states that the one before left: a sparser
+/// target prunes by |w| at once, `Dense` fills the masks, otherwise the same masks go on.
+/// Parameters that a phase does not choose keep the mask they have.
+class Phases final : public SparsityAlgorithm {
+ public:
+  /// *Errors:* ConfigError unless there are phases, `until` rises and only the last has none;
+  /// StateError when a phase is itself a plan of phases.
+  explicit Phases(std::vector<Phase> phases);
+
+  std::string_view type() const override { return "phases"; }
+  void apply(Module& module) override;
+  using SparsityAlgorithm::apply;
+  void update(Optimizer& optimizer) override;
+  double target_sparsity(const Parameter& parameter) const override;
+  std::vector<MaskUpdate> last_update() const override;
+  std::vector<PlannedParameter> plan(int64_t total_steps) const override;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+
+  /// Number of the phase that is running, from 0.
+  size_t current() const { return current_; }
+
+ protected:
+  void before_step(Optimizer& optimizer) override;
+  void after_step(Optimizer& optimizer) override;
+
+ private:
+  SparsityAlgorithm& algorithm() const { return *phases_[current_].algorithm; }
+  void enter(size_t phase, FirstMasks first);
+
+  std::vector<Phase> phases_;
+  size_t current_ = 0;
+  Module* module_ = nullptr;  // outlives this, as parameters' owner
+  std::vector<MaskUpdate> transition_;
+};
+
+}  // namespace lacuna

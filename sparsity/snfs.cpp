@@ -1,0 +1,94 @@
+#include "lacuna/sparsity/snfs.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+
+Snfs::Snfs(Options given)
+    : Set(std::move(given.common)), momentum_(given.momentum), redistribute_(given.redistribute) {
+  if (!(momentum_ >= 0.0 && momentum_ < 1.0)) {
+    throw ConfigError("snfs: momentum must be in [0, 1), found " + Config(momentum_).text());
+  }
+  if (redistribute_ && options().groups.count > 1) {
+    throw ConfigError(
+        "snfs: redistribution does not go with balanced groups; set redistribute: "
+        "false");
+  }
+}
+
+void Snfs::update(Optimizer& optimizer) {
+  update_momentum();
+  counts_.clear();
+  if (redistribute_ && update_schedule().is_update(step() + 1)) share_out();
+  Set::update(optimizer);
+}
+
+void Snfs::update_momentum() {
+  const auto alpha = static_cast<float>(momentum_);
+  for (const ParameterPtr& parameter : parameters()) {
+    const Tensor& gradient = dense_gradient(*parameter);
+    Tensor& moment = moments_[parameter->name()];
+    if (!moment.defined()) moment = Tensor::zeros(parameter->shape());
+    const std::span<float> m = moment.mutable_storage();
+    const std::span<const float> g = gradient.storage();
+    for (size_t i = 0; i < m.size(); ++i) m[i] = alpha * m[i] + (1.0f - alpha) * g[i];
+  }
+}
+
+// What each parameter keeps after the drop, and its share of everything dropped, by the mean |M| of
+// its nonzeros; a share that does not fit goes to the others (round_to_budget).
+void Snfs::share_out() {
+  std::vector<double> shares;
+  std::vector<int64_t> numels, kept;
+  int64_t budget = 0;
+  double total = 0.0;
+  for (const ParameterPtr& parameter : parameters()) {
+    const BitMask& mask = parameter->pattern()->mask();
+    const std::span<const float> m = moments_.at(parameter->name()).storage();
+    double sum = 0.0;
+    mask.for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });
+    const int64_t nnz = mask.count();
+    shares.push_back(nnz == 0 ? 0.0 : sum / static_cast<double>(nnz));
+    total += shares.back();
+    kept.push_back(kept_after_drop(drop_fraction_at(step() + 1, updates()), nnz));
+    numels.push_back(parameter->numel() - kept.back());
+    budget += nnz - kept.back();
+  }
+  for (double& share : shares) {
+    share = total > 0.0 ? static_cast<double>(budget) * share / total
+                        : static_cast<double>(budget) / static_cast<double>(shares.size());
+  }
+  const std::vector<int64_t> grown = round_to_budget(shares, numels, budget);
+  for (size_t i = 0; i < grown.size(); ++i) {
+    counts_[parameters()[i]->name()] = kept[i] + grown[i];
+  }
+}
+
+BitMask Snfs::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
+  const auto shared = counts_.find(parameter.name());
+  return grow_maximum(magnitudes(moments_.at(parameter.name()).storage()),
+                      shared != counts_.end() ? shared->second : per_group, mask,
+                      groups(parameter));
+}
+
+StateDict Snfs::state_dict() const {
+  StateDict state = Set::state_dict();
+  for (const auto& [name, moment] : moments_) state.set("momentum/" + name, moment);
+  return state;
+}
+
+void Snfs::load_state_dict(const StateDict& state) {
+  Set::load_state_dict(state);
+  moments_.clear();
+  for (const ParameterPtr& parameter : parameters()) {
+    const std::string key = "momentum/" + parameter->name();
+    if (state.contains(key)) moments_[parameter->name()] = state.get<Tensor>(key).clone();
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,47 @@
+// SNFS: sparse networks from scratch, by sparse momentum.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "lacuna/sparsity/set.h"
+
+namespace lacuna {
+
+/// SET whose growth follows the momentum of the dense gradient: M ← αM + (1 − α)g at every step,
+/// kept for every position. What all layers drop together is shared out among them in proportion to
+/// the mean |M| of their nonzeros, and each grows where its |M| is largest.
+/// *Source:* Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
+/// performance", 2019 (arXiv:1907.04840), section 3. The momentum is the algorithm's own, so that
+/// any optimizer can be used. *Cost:* a dense gradient in every step.
+class Snfs final : public Set {
+ public:
+  struct Options {
+    DynamicOptions common = {};
+    double momentum = 0.9;     ///< α, in [0, 1)
+    bool redistribute = true;  ///< whether layers exchange nonzeros
+  };
+
+  /// *Errors:* ConfigError on a momentum out of range, or redistribution with groups.
+  explicit Snfs(Options options);
+
+  std::string_view type() const override { return "snfs"; }
+  void update(Optimizer& optimizer) override;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+
+ protected:
+  bool wants_dense_gradient(int64_t) const override { return true; }
+  BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) override;
+
+ private:
+  void update_momentum();
+  void share_out();
+
+  double momentum_;
+  bool redistribute_;
+  std::map<std::string, Tensor> moments_;  // by parameter name
+  std::map<std::string, int64_t> counts_;  // nonzeros each gets at this update
+};
+
+}  // namespace lacuna

@@ -1,0 +1,73 @@
+#include "lacuna/sparsity/snip.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+
+Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(given.global) {
+  const SparsityTarget& target = options().sparsity;
+  if (!target.is_constant() ||
+      !(target.schedule().at(0) >= 0.0f && target.schedule().at(0) < 1.0f)) {
+    throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");
+  }
+}
+
+double Snip::target_sparsity(const Parameter& parameter) const {
+  return global_ ? options().sparsity.sparsity_at(0, 0, parameter.shape())
+                 : SparsityAlgorithm::target_sparsity(parameter);
+}
+
+void Snip::before_step(Optimizer&) {
+  if (step() > 0) return;
+  std::vector<std::vector<float>> scores;
+  for (const ParameterPtr& parameter : parameters()) {
+    scores.push_back(products(parameter->values().storage(), parameter->gradient().storage()));
+  }
+  const std::vector<int64_t> counts = choose_counts(scores);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    Parameter& parameter = *parameters()[i];
+    const GroupIndex index = groups(parameter);
+    set_mask(parameter,
+             top_k(scores[i], counts[i] / index.count(), parameter.pattern()->mask(), index));
+  }
+}
+
+// How many each parameter keeps: its target, or its share of the largest over all parameters.
+std::vector<int64_t> Snip::choose_counts(const std::vector<std::vector<float>>& scores) const {
+  std::vector<int64_t> counts;
+  if (!global_) {
+    for (const ParameterPtr& parameter : parameters()) counts.push_back(target_nnz(*parameter));
+    return counts;
+  }
+  std::vector<float> all;
+  for (const std::vector<float>& part : scores) all.insert(all.end(), part.begin(), part.end());
+  const auto numel = static_cast<int64_t>(all.size());
+  const double sparsity = options().sparsity.sparsity_at(0, 0, Shape{numel});
+  const BitMask kept = top_k(all, lacuna::target_nnz(static_cast<float>(sparsity), numel));
+  int64_t begin = 0;
+  for (const std::vector<float>& part : scores) {
+    int64_t count = 0;
+    for (size_t i = 0; i < part.size(); ++i) {
+      count += kept.test(begin + static_cast<int64_t>(i)) ? 1 : 0;
+    }
+    counts.push_back(count);
+    begin += static_cast<int64_t>(part.size());
+  }
+  return counts;
+}
+
+// A global competition is decided by gradients: what can be foreseen is the mean.
+void Snip::foresee(std::vector<PlannedParameter>& planned, int64_t) const {
+  for (PlannedParameter& parameter : planned) {
+    const auto sparsity = static_cast<float>(options().sparsity.sparsity_at(0, 0, parameter.shape));
+    parameter.final_nnz =
+        std::min(parameter.final_nnz, lacuna::target_nnz(sparsity, parameter.shape.numel()));
+    parameter.update_steps = {1};
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,44 @@
+// SNIP: single-shot pruning at initialization.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna {
+
+/// Trains dense up to the first step's backward, then keeps the largest connection sensitivities
+/// |g·w| once and for all. All parameters compete together, as in the paper, unless a distribution
+/// or groups are given: then each has its own count.
+/// *Source:* Lee et al., "SNIP: single-shot network pruning based on connection sensitivity", 2019
+/// (arXiv:1810.02340), equations 5 and 6; the normalization by the sum changes no order.
+class Snip final : public SparsityAlgorithm {
+ public:
+  /// `global`: one competition over all parameters.
+  struct Options {
+    SparsityOptions common = {};
+    bool global = true;
+  };
+
+  /// *Errors:* ConfigError when the sparsity is no constant in [0, 1).
+  explicit Snip(Options options);
+
+  std::string_view type() const override { return "snip"; }
+  void update(Optimizer&) override { count_step(); }
+  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+
+ protected:
+  BitMask initial_mask(const Parameter& parameter) override {
+    return BitMask::ones(parameter.numel());
+  }
+  void before_step(Optimizer& optimizer) override;
+  double target_sparsity(const Parameter& parameter) const override;
+
+ private:
+  std::vector<int64_t> choose_counts(const std::vector<std::vector<float>>& scores) const;
+
+  bool global_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,96 @@
+#include "lacuna/sparsity/straight_through.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kShadow = "shadow";
+
+}  // namespace
+
+StraightThrough::StraightThrough(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
+  if (given.drop_fraction) {
+    throw ConfigError("ste: takes no drop_fraction; the sparsity schedule says what is dropped");
+  }
+}
+
+StraightThrough::~StraightThrough() { StraightThrough::release(); }
+
+// The shadow begins as the whole weight, before the first mask prunes it.
+void StraightThrough::on_apply(Module& module) {
+  DynamicSparsityAlgorithm::on_apply(module);
+  for (const ParameterPtr& parameter : parameters()) {
+    parameter->dense_slot(kShadow).values = parameter->to_dense();
+  }
+}
+
+// The parameters go on with their sparse values and sparse states.
+void StraightThrough::release() {
+  for (const ParameterPtr& parameter : parameters()) {
+    parameter->slots().erase(kShadow);
+    for (auto& [name, slot] : parameter->slots()) slot.requires_dense = false;
+    parameter->prune();
+  }
+  DynamicSparsityAlgorithm::release();
+}
+
+StateDict StraightThrough::state_dict() const {
+  StateDict state = DynamicSparsityAlgorithm::state_dict();
+  for (const ParameterPtr& parameter : parameters()) {
+    state.set("shadow/" + parameter->name(), parameter->dense_slot(kShadow).values.clone());
+  }
+  return state;
+}
+
+void StraightThrough::load_state_dict(const StateDict& state) {
+  DynamicSparsityAlgorithm::load_state_dict(state);
+  for (const ParameterPtr& parameter : parameters()) {
+    parameter->dense_slot(kShadow).values =
+        state.get<Tensor>("shadow/" + parameter->name()).clone();
+    for (auto& [name, slot] : parameter->slots()) slot.requires_dense = true;
+  }
+}
+
+void StraightThrough::before_step(Optimizer&) {
+  masks_.clear();
+  for (const ParameterPtr& parameter : parameters()) {
+    const Tensor gradient = dense_gradient(*parameter);
+    const Slot& shadow = parameter->dense_slot(kShadow);
+    masks_.push_back(parameter->pattern()->mask());
+    parameter->set_gradient_observer(nullptr);  // what follows is no gradient to observe
+    parameter->set_pattern(Pattern::dense(parameter->shape()));
+    parameter->assign(shadow.values);
+    parameter->zero_gradient();
+    parameter->accumulate(gradient);
+  }
+}
+
+void StraightThrough::after_step(Optimizer& optimizer) {
+  for (size_t i = 0; i < parameters().size(); ++i) {
+    Parameter& parameter = *parameters()[i];
+    std::ranges::copy(parameter.values().storage(),
+                      parameter.dense_slot(kShadow).values.mutable_storage().begin());
+    for (auto& [name, slot] : parameter.slots()) slot.requires_dense = true;
+    parameter.set_pattern(Pattern::masked(parameter.shape(), std::move(masks_[i])));
+  }
+  masks_.clear();
+  stop_observing();
+  DynamicSparsityAlgorithm::after_step(optimizer);
+  for (const ParameterPtr& parameter : parameters()) {  // what an update brought back has its value
+    parameter->assign(parameter->dense_slot(kShadow).values);
+  }
+}
+
+BitMask StraightThrough::update_mask(const Parameter& parameter, const BitMask&, float) {
+  const GroupIndex index = groups(parameter);
+  const Tensor& shadow = parameter.slots().at(kShadow).values;
+  return top_k(magnitudes(shadow.storage()), target_nnz(parameter) / index.count(),
+               BitMask::ones(parameter.numel()), index);
+}
+
+}  // namespace lacuna

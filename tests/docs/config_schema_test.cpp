@@ -1,0 +1,226 @@
+// docs/config.md and configs/: everything they show is built, and the defaults they state are those
+// of the code.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "docs/documents.h"
+#include "framework/data/data_files.h"
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/model_file.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using documents::Block;
+
+// The files that the documents' examples name, in a folder that becomes the current one.
+class ExampleFiles {
+ public:
+  ExampleFiles() : before_(fs::current_path()) {
+    fs::create_directory(folder_.path() / "data");
+    fs::create_directory(folder_.path() / "data/mnist");
+    write_mnist("train", 16);
+    write_mnist("t10k", 8);
+    const std::string table = "length,width,species\n1,2,0\n3,1,1\n2,2,2\n4,1,0\n";
+    folder_.write("data/train.csv", table);
+    folder_.write("data/test.csv", table);
+    folder_.write("data/prices.csv", "rooms,age,price\n3,10,0.5\n5,2,0.9\n");
+    fs::current_path(folder_.path());
+    write_arrays();
+  }
+  ~ExampleFiles() { fs::current_path(before_); }
+  ExampleFiles(const ExampleFiles&) = delete;
+  ExampleFiles& operator=(const ExampleFiles&) = delete;
+
+ private:
+  void write_mnist(const std::string& split, uint32_t count) {
+    folder_.write("data/mnist/" + split + "-images-idx3-ubyte",
+                  testing::idx_images(count, 28, 28, std::string(count * 28 * 28, '\x20')));
+    folder_.write("data/mnist/" + split + "-labels-idx1-ubyte",
+                  testing::idx_labels(count, std::string(count, '\1')));
+  }
+
+  static void write_arrays() {
+    Hdf5File file = Hdf5File::create("data/arrays.h5");
+    const std::vector<int64_t> labels = {0, 2, 1};
+    for (const char* split : {"train_", "test/"}) {
+      file.write(std::string(split) + "inputs", Tensor::zeros(Shape{3, 2, 2}));
+      file.write(std::string(split) + "targets", Shape{3}, labels);
+    }
+    file.close();
+  }
+
+  testing::TempFolder folder_;
+  fs::path before_;
+};
+
+Config parse(const Block& block) {
+  return parse_yaml(block.text, "docs/config.md line " + std::to_string(block.line));
+}
+
+// The first block, without what the other blocks' sections need not fit to.
+Config base_config(const Config& schema) {
+  Config base = schema.clone();
+  base.get("data").set("train_size", 300);
+  base.get("data").set("test_size", 50);
+  base.get("data").erase("limit");
+  base.get("model").erase("init_from");
+  base.get("train").set("threads", 1);
+  return base;
+}
+
+// A checkpoint for `init_from`.
+void save_first_run(const Config& base) {
+  fs::create_directories("runs/first/checkpoints");
+  const auto experiment = build_experiment(base.clone());
+  save_model("runs/first/checkpoints/step-0000000001.h5", *experiment->model);
+  std::ofstream("runs/first/config.yaml") << base.to_yaml();
+}
+
+TEST(ConfigDocument, SchemaBuilds) {
+  const ExampleFiles files;
+  Config schema = parse(documents::read_blocks("docs/config.md", "yaml").front());
+  save_first_run(base_config(schema));
+  schema.get("train").set("threads", 1);
+  const auto experiment = build_experiment(schema);
+  EXPECT_EQ(experiment->data.train->size(), 9000);
+  EXPECT_EQ(experiment->data.validation->size(), 1000);
+  EXPECT_EQ(experiment->model->parameters().front()->name(), "fc1.weight");
+}
+
+TEST(ConfigDocument, EveryOtherBlockBuildsInPlaceOfTheSchemasSections) {
+  const ExampleFiles files;
+  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yaml");
+  const Config base = base_config(parse(blocks.front()));
+  ASSERT_GT(blocks.size(), 8u);
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    Config config = base.clone();
+    const Config part = parse(blocks[i]);
+    for (const auto& [section, value] : part.entries()) config.set(section, value);
+    if (part.has("data")) {  // small data, which has no split to judge by
+      config.set("train", Config::map({{"epochs", 1}}));
+      if (!part.has("loss")) config.erase("loss");
+    }
+    EXPECT_NO_THROW({
+      try {
+        build_experiment(config);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "docs/config.md:" << blocks[i].line << ": " << error.what();
+      }
+    });
+  }
+}
+
+std::string as_written(const Config& value) {
+  if (!value.is_list()) return value.text();
+  std::string text = "[";
+  for (const Config& item : value.items()) text += (text == "[" ? "" : ", ") + item.text();
+  return text + "]";
+}
+
+// Each key of `resolved` stands in `schema` with that value, or its line says "default <value>".
+void expect_documented(const Config& resolved, const Config& schema,
+                       const std::vector<std::string>& lines) {
+  if (resolved.is_map()) {
+    for (const auto& [key, value] : resolved.entries()) {
+      ASSERT_TRUE(schema.has(key)) << resolved.path() << "." << key << " is not in docs/config.md";
+      expect_documented(value, schema.get(key), lines);
+    }
+    return;
+  }
+  if (resolved == schema) return;
+  const std::string& line = lines.at(static_cast<size_t>(schema.position().line) - 1);
+  EXPECT_NE(line.find("default " + as_written(resolved)), std::string::npos)
+      << resolved.path() << ": the default is " << as_written(resolved)
+      << ", and docs/config.md says: " << line;
+}
+
+// What is built from the required keys alone holds all defaults.
+TEST(ConfigDocument, StatesEveryDefault) {
+  const Block block = documents::read_blocks("docs/config.md", "yaml").front();
+  std::vector<std::string> lines;
+  std::istringstream text(block.text);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  Config minimal = parse_yaml(
+      "model: [flatten, {type: linear, out_features: 10}]\n"
+      "optimizer: {type: adam}\n"
+      "sparsity: {sparsity: 0.9}\n"
+      "train: {early_stopping: {patience: 5}}\n"
+      "data: {type: glyphs, validation: 0.1}\n",
+      "minimal");
+  build_experiment(minimal);
+  minimal.get("data").erase("validation");
+  const Config schema = parse(block);
+  for (const char* section : {"data", "optimizer", "sparsity", "train"}) {
+    expect_documented(minimal.get(section), schema.get(section), lines);
+  }
+}
+
+TEST(ConfigDocument, StatesEveryDefaultOfTheLayers) {
+  const Block block = documents::read_blocks("docs/config.md", "yaml").front();
+  std::vector<std::string> lines;
+  std::istringstream text(block.text);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const std::vector<Config> documented = parse(block).get("model").get("layers").items();
+  Config minimal = parse_yaml(
+      "data: {type: glyphs, train_size: 8, test_size: 8}\n"
+      "model: [{type: flatten}, {type: linear, out_features: 300}, {type: layer_norm},\n"
+      "        {type: gelu}, {type: dropout}, {type: linear, out_features: 10}]\n"
+      "optimizer: {type: adam}\n",
+      "minimal");
+  build_experiment(minimal);
+  const std::vector<Config> resolved = minimal.get("model").items();
+  for (size_t i = 1; i < 5; ++i) {
+    Config layer = resolved[i].clone();
+    layer.erase("name");
+    expect_documented(layer, documented[i], lines);
+  }
+}
+
+// Every configuration that comes with the project.
+class ShippedConfig : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedConfig, Builds) {
+  Config config = load_yaml(documents::source_path("configs/" + GetParam() + ".yaml"));
+  if (config.get("data").get("type").text() == "mnist") {
+    const char* folder = std::getenv("LACUNA_DATA_DIR");
+    if (folder == nullptr) GTEST_SKIP() << "set LACUNA_DATA_DIR to the folder of MNIST's files";
+    config.set_path("data.dir", folder);
+  }
+  EXPECT_GT(build_experiment(config)->nnz(), 0);
+}
+
+TEST_P(ShippedConfig, SaysHowToRunItAndWhatToExpect) {
+  const std::vector<std::string> lines = documents::read_lines("configs/" + GetParam() + ".yaml");
+  std::string header;
+  for (const std::string& line : lines) {
+    if (!line.starts_with("#")) break;
+    header += line + "\n";
+  }
+  EXPECT_THAT(header, ::testing::HasSubstr("lacuna train configs/" + GetParam() + ".yaml"));
+  EXPECT_THAT(header, ::testing::HasSubstr("\n# Expect "));
+}
+
+std::vector<std::string> shipped_configs() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(documents::source_path("configs"))) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, ShippedConfig, ::testing::ValuesIn(shipped_configs()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace lacuna

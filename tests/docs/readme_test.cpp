@@ -1,0 +1,95 @@
+// The README and the other documents: what they show exists, and builds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "docs/documents.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/experiment.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string whole_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Readme, YamlBuilds) {
+  for (const auto& block : documents::read_blocks("README.md", "yaml")) {
+    Config config = parse_yaml(block.text, "README.md");
+    config.set_path("data.train_size", 200);
+    config.set_path("data.test_size", 50);
+    EXPECT_NO_THROW(build_experiment(config)) << "README.md:" << block.line;
+  }
+}
+
+TEST(Readme, ShowsCodeThatStandsInAnExample) {
+  std::vector<std::string> sources;
+  for (const auto& entry : fs::directory_iterator(documents::source_path("examples"))) {
+    sources.push_back(whole_file(entry.path()));
+  }
+  const auto blocks = documents::read_blocks("README.md", "cpp");
+  EXPECT_GE(blocks.size(), 4u);
+  for (const auto& block : blocks) {
+    EXPECT_THAT(sources, testing::Contains(testing::HasSubstr(block.text)))
+        << "README.md:" << block.line;
+  }
+}
+
+// Targets of [text](target), but for addresses, places within a page, and lambdas in code.
+std::vector<std::string> links(const std::string& line) {
+  std::vector<std::string> targets;
+  for (size_t begin = line.find("]("); begin != std::string::npos;
+       begin = line.find("](", begin + 2)) {
+    const std::string target = line.substr(begin + 2, line.find(')', begin) - begin - 2);
+    const bool is_code = target.find(' ') != std::string::npos;
+    const bool is_elsewhere = target.starts_with("#") || target.starts_with("http");
+    if (!is_code && !is_elsewhere) targets.push_back(target);
+  }
+  return targets;
+}
+
+TEST(Documents, LinkToFilesThatExist) {
+  std::vector<std::string> documents = {"README.md"};
+  for (const auto& entry : fs::directory_iterator(documents::source_path("docs"))) {
+    if (entry.path().extension() == ".md") {
+      documents.push_back("docs/" + entry.path().filename().string());
+    }
+  }
+  for (const std::string& document : documents) {
+    const fs::path folder = fs::path(documents::source_path(document)).parent_path();
+    for (const std::string& line : documents::read_lines(document)) {
+      for (const std::string& target : links(line)) {
+        EXPECT_TRUE(fs::exists(folder / target)) << document << " links to " << target;
+      }
+    }
+  }
+}
+
+// Words in backquotes that begin with a folder of the sources.
+TEST(Documents, NameSourceFilesThatExist) {
+  for (const char* document : {"README.md", "docs/training-step.md"}) {
+    for (const std::string& line : documents::read_lines(document)) {
+      for (size_t begin = line.find('`'); begin != std::string::npos;) {
+        const size_t end = line.find('`', begin + 1);
+        if (end == std::string::npos) break;
+        const std::string word = line.substr(begin + 1, end - begin - 1);
+        begin = line.find('`', end + 1);
+        const bool is_path = word.starts_with("framework/") || word.starts_with("layers/") ||
+                             word.starts_with("optimizers/") || word.starts_with("sparsity/");
+        if (!is_path) continue;
+        EXPECT_TRUE(fs::exists(documents::source_path(word))) << document << " names " << word;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,66 @@
+// docs/run-folder.md names every key that a run writes, and no file that it does not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "docs/documents.h"
+#include "framework/io/temporary_folder.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/trainer.h"
+
+namespace lacuna {
+namespace {
+
+// What stands in backquotes in the document.
+std::set<std::string> documented_words() {
+  std::set<std::string> words;
+  for (const std::string& line : documents::read_lines("docs/run-folder.md")) {
+    for (size_t begin = line.find('`'); begin != std::string::npos;) {
+      const size_t end = line.find('`', begin + 1);
+      if (end == std::string::npos) break;
+      words.insert(line.substr(begin + 1, end - begin - 1));
+      begin = line.find('`', end + 1);
+    }
+  }
+  return words;
+}
+
+void expect_documented(const Config& event, const std::set<std::string>& words) {
+  for (const auto& [key, value] : event.entries()) {
+    EXPECT_TRUE(words.contains(key)) << key << " is not in docs/run-folder.md";
+    if (!value.is_map()) continue;
+    for (const auto& [parameter, entry] : value.entries()) expect_documented(entry, words);
+  }
+}
+
+TEST(RunFolderDocument, NamesEveryKeyOfMetricsAndSummary) {
+  const TemporaryFolder folder;
+  const Config config = parse_yaml(
+      "data: {type: glyphs, train_size: 200, test_size: 50, validation: 0.2}\n"
+      "model: [flatten, {type: linear, out_features: 10}]\n"
+      "optimizer: {type: adam}\n"
+      "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}}\n"
+      "train: {epochs: 2, batch_size: 40, log_every: 2, threads: 1}\n",
+      "run.yaml");
+  const auto experiment = build_experiment(config);
+  const RunFolder run = RunFolder::create(folder / "run");
+  Trainer trainer(*experiment, run, ProgressStyle::Quiet);
+  ASSERT_EQ(trainer.run(), RunEnd::Finished);
+
+  const std::set<std::string> words = documented_words();
+  std::set<std::string> splits;
+  std::ifstream metrics(run.metrics_path());
+  for (std::string line; std::getline(metrics, line);) {
+    const Config event = parse_yaml(line, "metrics.jsonl");  // JSON is YAML
+    splits.insert(event.required<std::string>("split"));
+    expect_documented(event, words);
+  }
+  EXPECT_EQ(splits, (std::set<std::string>{"test", "train", "update", "validation"}));
+  expect_documented(load_yaml(run.summary_path()), words);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+Tensor random_tensor(const Shape& shape, std::string_view name) {
+  const CounterRng rng(3, name);
+  Tensor tensor = Tensor::empty(shape);
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
+  }
+  return tensor;
+}
+
+PatternPtr checkered(const Shape& shape) {
+  BitMask mask = BitMask::zeros(shape.numel());
+  for (int64_t i = 0; i < shape.numel(); i += 2) mask.set(i);
+  return Pattern::masked(shape, mask);
+}
+
+/// W of a pattern with its stored values, as a dense matrix of doubles.
+double element(const Tensor& dense, int64_t row, int64_t column) {
+  return dense.data()[row * dense.shape()[1] + column];
+}
+
+class ProductsTest : public testing::TestWithParam<const char*> {
+ protected:
+  ProductsTest()
+      : pattern_(std::string(GetParam()) == "dense" ? Pattern::dense(kShape) : checkered(kShape)),
+        values_(random_tensor(kShape, "w")) {
+    pattern_->layout().prune(*pattern_, values_.mutable_storage());
+    dense_ = pattern_->layout().to_dense(*pattern_, values_.storage());
+  }
+
+  static inline const Shape kShape{5, 7};  // out, in
+  PatternPtr pattern_;
+  Tensor values_, dense_;
+};
+
+TEST_P(ProductsTest, Forward) {
+  const Tensor x = random_tensor(Shape{2, 3, 7}, "x"), bias = random_tensor(Shape{5}, "b");
+  const Tensor y = pattern_->layout().forward(*pattern_, values_.storage(), x, bias);
+  ASSERT_EQ(y.shape(), (Shape{2, 3, 5}));
+  for (int64_t i = 0; i < 6; ++i) {
+    for (int64_t o = 0; o < 5; ++o) {
+      double sum = bias.data()[o];
+      for (int64_t j = 0; j < 7; ++j) sum += x.data()[i * 7 + j] * element(dense_, o, j);
+      ASSERT_NEAR(y.data()[i * 5 + o], sum, 1e-6);
+    }
+  }
+}
+
+TEST_P(ProductsTest, ForwardTakesSlabs) {
+  const Tensor x = random_tensor(Shape{70, 7}, "x");
+  const Layout& layout = pattern_->layout();
+  const Tensor a = layout.forward(*pattern_, values_.storage(), x, Tensor());
+  const Tensor b = layout.forward(*pattern_, values_.storage(), x.to(Order::BatchSlabs), Tensor());
+  EXPECT_EQ(a.to_vector(), b.to_vector());
+}
+
+TEST_P(ProductsTest, InputGradient) {
+  const Tensor dy = random_tensor(Shape{6, 5}, "dy");
+  const Tensor dx = pattern_->layout().input_gradient(*pattern_, values_.storage(), dy);
+  for (int64_t i = 0; i < 6; ++i) {
+    for (int64_t j = 0; j < 7; ++j) {
+      double sum = 0;
+      for (int64_t o = 0; o < 5; ++o) sum += dy.data()[i * 5 + o] * element(dense_, o, j);
+      ASSERT_NEAR(dx.data()[i * 7 + j], sum, 1e-6);
+    }
+  }
+}
+
+TEST_P(ProductsTest, WeightGradientIsZeroOutsideThePatternAndAccumulates) {
+  const Tensor dy = random_tensor(Shape{6, 5}, "dy"), x = random_tensor(Shape{6, 7}, "x");
+  Tensor gradient = Tensor::full(kShape, 9.0f);
+  const Layout& layout = pattern_->layout();
+  layout.weight_gradient(*pattern_, dy, x, Accumulate::No, gradient.mutable_storage());
+  layout.weight_gradient(*pattern_, dy, x, Accumulate::Yes, gradient.mutable_storage());
+  for (int64_t o = 0; o < 5; ++o) {
+    for (int64_t j = 0; j < 7; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < 6; ++i) sum += dy.data()[i * 5 + o] * x.data()[i * 7 + j];
+      const bool stored = pattern_->is_dense() || pattern_->mask().test(o * 7 + j);
+      ASSERT_NEAR(gradient.data()[o * 7 + j], stored ? 2 * sum : 0.0, 1e-5);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ProductsTest, testing::Values("dense", "masked"));
+
+TEST(MaskedLayout, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
+  const PatternPtr pattern = checkered(Shape{1, 2});  // position 1 is pruned
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor dy = Tensor::full(Shape{1, 1}, 1.0f);
+  const Tensor x = Tensor::from(Shape{1, 2}, std::vector<float>{2.0f, nan});
+  Tensor gradient = Tensor::zeros(Shape{1, 2});
+  masked_layout().weight_gradient(*pattern, dy, x, Accumulate::No, gradient.mutable_storage());
+  EXPECT_EQ(gradient.to_vector(), (std::vector<float>{2.0f, 0.0f}));
+}
+
+TEST(PatternTest, CountsAndRefusals) {
+  const PatternPtr pattern = checkered(Shape{3, 3});
+  EXPECT_EQ(pattern->nnz(), 5);
+  EXPECT_EQ(pattern->stored_size(), 9);
+  EXPECT_EQ(pattern->layout().name(), "masked");
+  EXPECT_EQ(Pattern::dense(Shape{3, 3})->nnz(), 9);
+  EXPECT_EQ(Pattern::dense(Shape{0, 3})->density(), 1.0);
+  expect_throws<StateError>([] { Pattern::dense(Shape{3})->mask(); }, "has no mask");
+  expect_throws<ShapeError>(
+      [] {
+        Pattern::masked(Shape{2, 2}, BitMask::ones(3));
+      },
+      "[2, 2] needs 4 bits, found 3");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,127 @@
+#include "lacuna/framework/param/parameter.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+ParameterPtr named(const Shape& shape, const Initializer& initializer, std::string name) {
+  auto parameter = std::make_shared<Parameter>(shape, initializer);
+  parameter->set_name(std::move(name));
+  return parameter;
+}
+
+PatternPtr keeping(const Shape& shape, const std::vector<int64_t>& positions) {
+  BitMask mask = BitMask::zeros(shape.numel());
+  for (const int64_t position : positions) mask.set(position);
+  return Pattern::masked(shape, mask);
+}
+
+Tensor counted(const Shape& shape) {
+  Tensor tensor = Tensor::empty(shape);
+  for (int64_t i = 0; i < tensor.numel(); ++i) tensor.mutable_data()[i] = static_cast<float>(i + 1);
+  return tensor;
+}
+
+TEST(ParameterTest, ValuesDependOnSeedAndNameAlone) {
+  const auto draw = [](uint64_t seed, const char* name) {
+    const ParameterPtr p = named(Shape{4, 5}, Initializer::uniform(1.0), name);
+    p->initialize(seed);
+    return p->values().to_vector();
+  };
+  EXPECT_EQ(draw(1, "a"), draw(1, "a"));
+  EXPECT_NE(draw(1, "a"), draw(2, "a"));
+  EXPECT_NE(draw(1, "a"), draw(1, "b"));
+}
+
+TEST(ParameterTest, MaskedValuesEqualTheDenseOnesInsideTheMask) {
+  const ParameterPtr dense = named(Shape{4, 5}, Initializer::normal(1.0), "w");
+  const ParameterPtr masked = named(Shape{4, 5}, Initializer::normal(1.0), "w");
+  masked->set_pattern(keeping(Shape{4, 5}, {0, 7, 19}));
+  for (int64_t i = 0; i < 20; ++i) {
+    const bool kept = i == 0 || i == 7 || i == 19;
+    EXPECT_EQ(masked->values().data()[i], kept ? dense->values().data()[i] : 0.0f);
+  }
+}
+
+TEST(ParameterTest, SetPattern_KeepsSurvivorsAndStartsGrownAtZero) {
+  const ParameterPtr p = named(Shape{2, 3}, Initializer::constant(0.0), "w");
+  p->set_pattern(keeping(Shape{2, 3}, {0, 1, 2}));
+  p->assign(counted(Shape{2, 3}));
+  p->slot("momentum") = counted(Shape{2, 3});
+  p->prune();
+  p->accumulate(counted(Shape{2, 3}));
+  p->set_pattern(keeping(Shape{2, 3}, {1, 2, 5}));
+  const std::vector<float> survivors{0, 2, 3, 0, 0, 0};
+  EXPECT_EQ(p->values().to_vector(), survivors);
+  EXPECT_EQ(p->gradient().to_vector(), survivors);
+  EXPECT_EQ(p->slots().at("momentum").values.to_vector(), survivors);
+}
+
+TEST(ParameterTest, SetPattern_LeavesDenseSlotsWhole) {
+  const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "w");
+  p->dense_slot("shadow").values = counted(Shape{2, 2});
+  p->set_pattern(keeping(Shape{2, 2}, {3}));
+  p->prune();
+  EXPECT_EQ(p->slots().at("shadow").values.to_vector(), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(ParameterTest, SetPattern_RefusesAnotherShape) {
+  const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "fc.weight");
+  expect_throws<ShapeError>([&] { p->set_pattern(Pattern::dense(Shape{4})); },
+                            "'fc.weight' has shape [2, 2], a pattern of shape [4]");
+  expect_throws<ShapeError>([&] { p->assign(Tensor::zeros(Shape{4})); },
+                            "'fc.weight' has shape [2, 2], values of shape [4]");
+}
+
+TEST(ParameterTest, GradientIsSelectedAndAddsUpUntilZeroed) {
+  const ParameterPtr p = named(Shape{1, 3}, Initializer::constant(1.0), "w");
+  p->set_pattern(keeping(Shape{1, 3}, {0, 2}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  expect_throws<StateError>([&] { p->gradient(); }, "'w' has no gradient");
+  p->accumulate(Tensor::from(Shape{1, 3}, std::vector<float>{1, nan, 3}));
+  p->accumulate(Tensor::from(Shape{1, 3}, std::vector<float>{1, nan, 3}));
+  EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{2, 0, 6}));
+  p->zero_gradient();
+  EXPECT_FALSE(p->has_gradient());
+  p->accumulate_product(Tensor::full(Shape{2, 1}, 1.0f), Tensor::full(Shape{2, 3}, 2.0f));
+  EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{4, 0, 4}));
+  expect_throws<ShapeError>([&] { p->accumulate(Tensor::zeros(Shape{3})); },
+                            "has shape [3], the parameter [1, 3]");
+}
+
+class Recorder final : public GradientObserver {
+ public:
+  void observe(const Tensor& gradient) override { seen.push_back(gradient.to_vector()); }
+  void reset() override { seen.clear(); }
+  std::vector<std::vector<float>> seen;
+};
+
+TEST(ParameterTest, ObserverSeesTheDenseGradient) {
+  const ParameterPtr p = named(Shape{1, 2}, Initializer::constant(1.0), "w");
+  p->set_pattern(keeping(Shape{1, 2}, {0}));
+  const auto recorder = std::make_shared<Recorder>();
+  p->set_gradient_observer(recorder);
+  p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
+  ASSERT_EQ(recorder->seen.size(), 1u);
+  EXPECT_EQ(recorder->seen[0], (std::vector<float>{6, 6}));
+  EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{6, 0}));
+  p->zero_gradient();
+  EXPECT_TRUE(recorder->seen.empty());
+}
+
+TEST(ParameterTest, ReportsItsMaskAndBytes) {
+  const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "w");
+  EXPECT_EQ(p->mask().values, (std::vector<uint8_t>{1, 1, 1, 1}));
+  p->set_pattern(keeping(Shape{2, 2}, {2}));
+  EXPECT_EQ(p->mask().values, (std::vector<uint8_t>{0, 0, 1, 0}));
+  EXPECT_EQ(p->bytes(), 4 * 4 + 8);  // values and one mask word
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,138 @@
+#include "lacuna/sparsity/phases.h"
+
+#include <gtest/gtest.h>
+
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/sparsity/configure.h"
+#include "test_model.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
+  register_builtins();
+  const Config config = parse_yaml(yaml, "c.yaml");
+  auto algorithm = configure(config, 0);
+  config.require_all_read();
+  return algorithm;
+}
+
+constexpr const char* kPlan = R"(
+phases:
+  - {until: 4, algorithm: rigl, sparsity: 0.75, update: {freq: 2}, drop_fraction: 0.5}
+  - {until: 7, algorithm: static, sparsity: 0.875, param_filter: "fc1.weight"}
+  - {algorithm: dense}
+)";
+
+TEST(PhasesTest, MovesOnWithTheMasksThatTheOneBeforeLeft) {
+  TestModel t;
+  const auto phases = from_yaml(kPlan);
+  t.apply(*phases);
+  for (int i = 0; i < 3; ++i) t.step();
+  EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 48);
+  t.step();  // step 4: an update of RigL, then the sparser target prunes at once
+  EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 24);
+  EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 16);  // not chosen: keeps its mask
+  EXPECT_EQ(t.weight("fc1.weight").sparsified_by, "static");
+  const ByteArray kept = t.weight("fc2.weight").mask();
+  for (int i = 0; i < 3; ++i) t.step();
+  EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 192);  // dense from step 7 on
+  EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 64);
+  const auto& moment = t.weight("fc2.weight").slots().at("exp_avg").values;
+  for (size_t i = 0; i < kept.values.size(); ++i) {
+    if (kept.values[i] == 0) {
+      ASSERT_EQ(t.weight("fc2.weight").values().storage()[i], 0.0f);
+      ASSERT_EQ(moment.storage()[i], 0.0f);
+    }
+  }
+  t.step();
+  EXPECT_EQ(phases->step(), 8);
+}
+
+TEST(PhasesTest, TransitionsAreReported) {
+  TestModel t;
+  const auto phases = from_yaml(kPlan);
+  t.apply(*phases);
+  for (int i = 0; i < 4; ++i) t.step();
+  const std::vector<MaskUpdate> updates = phases->last_update();
+  ASSERT_EQ(updates.size(), 3u);  // two by RigL, one by the new phase
+  EXPECT_EQ(updates[2].nnz, 24);
+  EXPECT_EQ(updates[2].dropped, 24);
+}
+
+TEST(PhasesTest, ResumesInAnyPhase) {
+  for (const int before : {2, 4, 5, 7, 8}) {
+    TestModel whole, second;
+    const auto straight = from_yaml(kPlan), resumed = from_yaml(kPlan);
+    whole.apply(*straight);
+    second.apply(*resumed);
+    for (int i = 0; i < before; ++i) whole.step();
+    second.model.load_state_dict(whole.model.state_dict());
+    second.optimizer->load_state_dict(whole.optimizer->state_dict());
+    resumed->load_state_dict(straight->state_dict());
+    for (int i = before; i < 10; ++i) {
+      whole.step();
+      second.step();
+    }
+    for (const char* name : {"fc1.weight", "fc2.weight"}) {
+      EXPECT_EQ(whole.weight(name).mask(), second.weight(name).mask()) << before;
+      EXPECT_EQ(whole.weight(name).values().to_vector(), second.weight(name).values().to_vector())
+          << before;
+    }
+  }
+}
+
+TEST(PhasesTest, PlanCountsEachPhase) {
+  TestModel t;
+  const auto phases = from_yaml(kPlan);
+  t.apply(*phases);
+  const std::vector<PlannedParameter> plan = phases->plan(10);
+  ASSERT_EQ(plan.size(), 5u);
+  EXPECT_EQ(plan[0].final_nnz, 48);
+  EXPECT_EQ(plan[0].update_steps, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(plan[2].initial_nnz, 24);
+  EXPECT_EQ(plan[3].final_nnz, 192);
+  expect_throws<ConfigError>([&] { phases->plan(7); }, "phase 2 begins at step 7, the run ends at");
+}
+
+TEST(PhasesTest, UpdateStepsCountFromThePhasesBeginning) {
+  TestModel t;
+  const auto phases = from_yaml(R"(
+phases:
+  - {until: 3, algorithm: static, sparsity: 0.5}
+  - {algorithm: set, sparsity: 0.5, update: {freq: 2}, drop_fraction: 0.5}
+)");
+  t.apply(*phases);
+  std::vector<int> changed;
+  for (int i = 1; i <= 8; ++i) {
+    const ByteArray before = t.weight().mask();
+    t.step();
+    if (!(t.weight().mask() == before)) changed.push_back(i);
+  }
+  EXPECT_EQ(changed, (std::vector<int>{5, 7}));
+}
+
+TEST(PhasesTest, Refusals) {
+  expect_throws<ConfigError>([] { from_yaml("phases: [{algorithm: dense, until: 3}]"); },
+                             "lasts to the end of the run");
+  expect_throws<ConfigError>([] { from_yaml("phases: [{algorithm: dense}, {algorithm: dense}]"); },
+                             "phase 0 needs `until`");
+  expect_throws<ConfigError>(
+      [] {
+        from_yaml(
+            "phases: [{until: 5, algorithm: dense}, {until: 5, algorithm: dense}, "
+            "{algorithm: dense}]");
+      },
+      "until must be a step after 5, found 5");
+  expect_throws<ConfigError>([] { from_yaml("phases: []"); }, "at least one");
+  const auto phases = from_yaml(
+      "phases: [{until: 2, algorithm: dense}, "
+      "{sparsity: 0.5, param_filter: nothing}]");
+  TestModel t;
+  expect_throws<ConfigError>([&] { t.model.apply(*phases); }, "'nothing' matches no parameter");
+}
+
+}  // namespace
+}  // namespace lacuna

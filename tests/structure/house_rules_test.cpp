@@ -1,0 +1,132 @@
+// Rules of the house over all files: foreign headers, flags, paths, first lines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "structure/sources.h"
+
+namespace lacuna::structure {
+namespace {
+
+// Foreign headers, and the only places that may know them.
+const std::map<std::string, std::vector<std::string>>& foreign_headers() {
+  static const std::map<std::string, std::vector<std::string>> table = {
+      {"yaml-cpp/", {"framework/io/yaml.cpp"}},
+      {"spdlog/", {"framework/io/log.cpp"}},
+      {"CLI/", {"framework/train/program.cpp"}},
+      {"hdf5.h", {"framework/io/hdf5_internal.hpp"}},
+      {"zlib.h", {"framework/data/byte_reader.cpp", "framework/io/checkpoint_seal.cpp"}},
+      {"dnnl", {"framework/kernels/gemm", "framework/kernels/instruction_set.cpp"}},
+      {"Eigen/", {"framework/kernels/gemm"}},
+      {"hwy/", {"framework/kernels/"}},
+      {"omp.h", {"framework/core/parallel.cpp"}},
+  };
+  return table;
+}
+
+bool is_standard(const std::string& header) {
+  return header.find_first_of("./") == std::string::npos && header != "Eigen";
+}
+
+// Of the operating system and the processor: in .cpp files only.
+bool is_system(const std::string& header) {
+  static const std::set<std::string> headers = {"unistd.h", "fcntl.h", "xmmintrin.h"};
+  return headers.contains(header) || header.starts_with("sys/");
+}
+
+TEST(HouseRules, HeadersIncludeNothingForeign) {
+  for (const SourceFile& file : library_sources()) {
+    if (!file.ends_with(".h")) continue;
+    for (const Include& include : includes(file)) {
+      EXPECT_TRUE((include.is_ours && include.path.ends_with(".h")) || is_standard(include.path))
+          << at(file, include.line) << "a public header includes " << include.path;
+    }
+  }
+}
+
+TEST(HouseRules, ForeignHeadersStayInTheirFiles) {
+  for (const SourceFile& file : library_sources()) {
+    for (const Include& include : includes(file)) {
+      if (include.is_ours || is_standard(include.path) || is_system(include.path)) continue;
+      bool is_allowed = false;
+      for (const auto& [header, places] : foreign_headers()) {
+        if (!include.path.starts_with(header)) continue;
+        for (const std::string& place : places) is_allowed |= file.path.starts_with(place);
+      }
+      EXPECT_TRUE(is_allowed) << at(file, include.line) << include.path
+                              << " does not belong here; see foreign_headers() of this test";
+    }
+  }
+}
+
+TEST(HouseRules, PrivateFilesAreIncludedFromTheirOwnFolderOnly) {
+  for (const SourceFile& file : library_sources()) {
+    for (const Include& include : includes(file)) {
+      if (!include.path.ends_with(".hpp") && !include.path.ends_with(".inc")) continue;
+      if (!include.is_ours) continue;
+      EXPECT_TRUE(!file.ends_with(".h") && include.path.starts_with(file.folder() + "/"))
+          << at(file, include.line) << include.path;
+    }
+  }
+}
+
+TEST(HouseRules, OpenMpIsInOneFile) {
+  for (const SourceFile& file : library_sources()) {
+    if (file.path == "framework/core/parallel.cpp") continue;
+    for (const std::string& line : file.lines) {
+      EXPECT_EQ(line.find("#pragma omp"), std::string::npos) << file.path << ": " << line;
+    }
+  }
+}
+
+TEST(HouseRules, FilesBeginWithASentenceAndHeadersWithAGuard) {
+  std::vector<SourceFile> files = library_sources();
+  for (const SourceFile& test : read_sources({"tests", "bench", "examples"})) files.push_back(test);
+  for (const SourceFile& file : files) {
+    if (!file.ends_with(".h")) continue;
+    ASSERT_FALSE(file.lines.empty()) << file.path;
+    EXPECT_THAT(file.lines.front(), testing::StartsWith("// ")) << file.path;
+    EXPECT_THAT(file.lines, testing::Contains("#pragma once")) << file.path;
+  }
+}
+
+TEST(HouseRules, NoFlagsThatTieTheLibraryToAMachineOrBendArithmetic) {
+  const std::vector<std::string> forbidden = {"-march=", "-mtune=", "fast-math", "-Ofast"};
+  for (const SourceFile& file :
+       read_sources({"CMakeLists.txt", "CMakePresets.json", "cmake", "bench", "examples", "scripts",
+                     "tests/CMakeLists.txt", "tests/consumer", ".ci"})) {
+    for (const std::string& line : file.lines) {
+      for (const std::string& flag : forbidden) {
+        EXPECT_EQ(line.find(flag), std::string::npos) << file.path << ": " << line;
+      }
+    }
+  }
+}
+
+TEST(HouseRules, NoPathsOfAMachineAndNothingLeftToDo) {
+  // Put together here, so that this file does not hold them.
+  std::vector<std::string> forbidden;
+  for (const char* folder : {"work", "home", "root", "Users"}) {
+    forbidden.push_back(std::string("/") + folder + "/");
+  }
+  forbidden.push_back(std::string("TO") + "DO");
+  forbidden.push_back(std::string("FIX") + "ME");
+  const std::set<std::string> binary = {".png", ".h5", ".gz"};
+  for (const SourceFile& file : read_sources(
+           {"framework", "layers", "optimizers", "sparsity", "tests", "bench", "examples", "cmake",
+            "configs", "docs", "scripts", ".ci", "README.md", "CMakeLists.txt", "CMakePresets.json",
+            ".gitignore", ".clang-format", ".clang-tidy", "lacuna.h"})) {
+    if (binary.contains(std::filesystem::path(file.path).extension().string())) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      for (const std::string& text : forbidden) {
+        EXPECT_EQ(file.lines[i].find(text), std::string::npos)
+            << at(file, static_cast<int>(i) + 1) << file.lines[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::structure
