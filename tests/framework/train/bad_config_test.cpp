@@ -47,7 +47,7 @@ class BadConfig : public RunFixture {
 
 TEST_F(BadConfig, OfTheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "error: a command is missing; valid are: train, eval, predict, inspect, list, info"},
+      {{}, "error: a command is missing; valid are: train, plan, eval, predict, inspect, "},
       {{"trian"}, "error: unknown command 'trian'; did you mean 'train'? (lacuna --help"},
       {{"-x"}, "error: unknown command '-x'; valid are: train, "},
       {{"train"}, "error: train needs a CONFIG file (or --resume with --run-dir)"},
@@ -68,6 +68,7 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"eval"}, "checkpoint is required"},
       {{"predict", "x", "y"}, "--out is required"},
       {{"list"}, "what is required"},
+      {{"plan"}, "config is required"},
       {{"info", "now"}, "The following argument was not expected: now"}};
   for (const auto& [arguments, message] : cases) {
     refused(run_lacuna(arguments), message, arguments.empty() ? "none" : arguments.back());
