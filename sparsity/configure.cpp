@@ -31,32 +31,6 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
   }
 }
 
-// Options of the algorithms that drop a fraction.
-DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
-  DynamicOptions options = DynamicOptions::from_config(entry, seed);
-  const Config fraction = entry.get("drop_fraction");
-  if (fraction.is_number()) {
-    require_range(entry, "drop_fraction", fraction.as<double>(), 0.0, 1.0);
-  }
-  options.drop_fraction = fraction.is_null() ? Schedule(entry.get<double>("drop_fraction", 0.3))
-                                             : Schedule::from_config(fraction);
-  return options;
-}
-
-template <class Algorithm>
-std::unique_ptr<SparsityAlgorithm> make_drop_grow(const Config& entry, uint64_t seed) {
-  return std::make_unique<Algorithm>(drop_grow_options(entry, seed));
-}
-
-template <class Algorithm>
-std::unique_ptr<SparsityAlgorithm> make_dynamic(const Config& entry, uint64_t seed) {
-  return std::make_unique<Algorithm>(DynamicOptions::from_config(entry, seed));
-}
-
-std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
-  return std::make_unique<Static>(SparsityOptions::from_config(entry, seed));
-}
-
 std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
   return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")));
 }
@@ -95,13 +69,24 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
 
 }  // namespace
 
+DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
+  DynamicOptions options = DynamicOptions::from_config(entry, seed);
+  const Config fraction = entry.get("drop_fraction");
+  if (fraction.is_number()) {
+    require_range(entry, "drop_fraction", fraction.as<double>(), 0.0, 1.0);
+  }
+  options.drop_fraction = fraction.is_null() ? Schedule(entry.get<double>("drop_fraction", 0.3))
+                                             : Schedule::from_config(fraction);
+  return options;
+}
+
 AlgorithmRegistry& algorithm_registry() {
   static AlgorithmRegistry registry("sparsity algorithm");
   return registry;
 }
 
 void register_algorithms(AlgorithmRegistry& r) {
-  r.add("static", "a mask made once by init_method and kept", make_static);
+  r.add("static", "a mask made once by init_method and kept", make_algorithm<Static>);
   r.add("dense", "no sparsity: a phase of a plan", make_dense);
   r.add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
         make_dynamic<Gmp>);

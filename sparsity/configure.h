@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/registry.h"
 #include "lacuna/sparsity/algorithm.h"
+#include "lacuna/sparsity/dynamic.h"
 
 namespace lacuna {
 
@@ -15,6 +16,29 @@ using AlgorithmRegistry =
 AlgorithmRegistry& algorithm_registry();
 /// Adds static, dense, gmp, saliency, ste, acdc, set, rigl, snfs, snip.
 void register_algorithms(AlgorithmRegistry& registry);
+
+// Factories to register algorithms with: each reads its options' keys from the entry.
+
+/// For subclasses constructed from SparsityOptions.
+template <class Algorithm>
+std::unique_ptr<SparsityAlgorithm> make_algorithm(const Config& entry, uint64_t seed) {
+  return std::make_unique<Algorithm>(SparsityOptions::from_config(entry, seed));
+}
+
+/// For subclasses constructed from DynamicOptions, without a drop fraction.
+template <class Algorithm>
+std::unique_ptr<SparsityAlgorithm> make_dynamic(const Config& entry, uint64_t seed) {
+  return std::make_unique<Algorithm>(DynamicOptions::from_config(entry, seed));
+}
+
+/// The options of an algorithm that drops a fraction: those of DynamicOptions, and `drop_fraction`.
+DynamicOptions drop_grow_options(const Config& entry, uint64_t seed);
+
+/// For subclasses constructed from DynamicOptions that drop a fraction.
+template <class Algorithm>
+std::unique_ptr<SparsityAlgorithm> make_drop_grow(const Config& entry, uint64_t seed) {
+  return std::make_unique<Algorithm>(drop_grow_options(entry, seed));
+}
 
 /// number → static at that sparsity; map → the algorithm it names (`algorithm` or `type`, static by
 /// default); list of maps → a Group; a map with `phases` → Phases. null → none (a null pointer).

@@ -1,0 +1,29 @@
+// The `lacuna` program with a sparsity algorithm of one's own, which a configuration then names:
+//   example_custom_sparsity train configs/quickstart.yaml --run-dir runs/descent
+//     --set 'sparsity={algorithm: descent, sparsity: 0.9, update: {freq: 100, stop: 1100}}'
+#include "lacuna/lacuna.h"
+
+using namespace lacuna;
+
+// SET that grows by gradient sign: where the dense gradient is most negative, so that the new
+// weights begin positive.
+class Descent final : public Set {
+ public:
+  using Set::Set;
+  std::string_view type() const override { return "descent"; }
+
+ protected:
+  // Said before the forward pass, so that the backward pass keeps the dense gradient.
+  bool wants_dense_gradient(int64_t step) const override {
+    return update_schedule().is_update(step);
+  }
+  BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) override {
+    std::vector<float> scores = dense_gradient(parameter).to_vector();
+    for (float& score : scores) score = -score;
+    return grow_maximum(scores, per_group, mask, groups(parameter));
+  }
+};
+const bool registered = algorithm_registry().add(
+    "descent", "SET that grows where the gradient is most negative", make_drop_grow<Descent>);
+
+int main(int argc, char** argv) { return run_program(argc, argv); }

@@ -1,0 +1,107 @@
+// What a plan foresees, and what it refuses because it can only be a mistake.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/sparsity/configure.h"
+#include "test_model.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
+  register_builtins();
+  return configure(parse_yaml(yaml, "c.yaml"), 0);
+}
+
+/// The plan's last counts are what training really ends with.
+void expect_foreseen(const std::string& yaml, int steps) {
+  TestModel t;
+  const auto algorithm = from_yaml(yaml);
+  t.apply(*algorithm);
+  const std::vector<PlannedParameter> plan = algorithm->plan(steps);
+  for (int i = 0; i < steps; ++i) t.step();
+  ASSERT_FALSE(plan.empty());
+  for (const PlannedParameter& entry : plan) {
+    EXPECT_EQ(t.weight(entry.parameter.c_str()).pattern()->nnz(), entry.final_nnz)
+        << yaml << " " << entry.parameter;
+  }
+}
+
+TEST(PlanTest, ForeseesWhatTrainingEndsWith) {
+  expect_foreseen("{algorithm: static, sparsity: 0.7}", 3);
+  expect_foreseen("{algorithm: static, sparsity: 0.7, distribution: erk}", 3);
+  expect_foreseen("{algorithm: set, sparsity: 0.7, update: {freq: 2}}", 9);
+  expect_foreseen("{algorithm: rigl, sparsity: 0.7, update: {freq: 2}, balance_in_groups: 4}", 9);
+  // From a full mask the drop fraction limits how fast it becomes sparse.
+  expect_foreseen("{algorithm: rigl, sparsity: 0.9, update: {freq: 2, start: 3}}", 8);
+  expect_foreseen("{algorithm: set, sparsity: [0.9, 0.5, 0.7], update: {freq: 2}}", 9);
+  expect_foreseen(
+      "{algorithm: gmp, sparsity: {type: polynomial, init: 0, final: 0.9, start: 0, end: 6}, "
+      "update: {freq: 2}}",
+      9);
+  expect_foreseen("{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.05}}", 9);
+  expect_foreseen("{algorithm: acdc, sparsity: 0.75, update: {freq: 3}}", 10);
+  expect_foreseen("{algorithm: snip, sparsity: 0.75, scope: layer}", 2);
+  expect_foreseen("{algorithm: ste, sparsity: 0.75, update: {freq: 3}}", 9);
+}
+
+TEST(PlanTest, SchedulesReachTheirEndValue) {
+  TestModel t;
+  const auto algorithm = from_yaml(
+      "{algorithm: gmp, sparsity: {type: polynomial, init: 0.1, final: 0.75, start: 0, end: 6}, "
+      "update: {freq: 3}}");
+  t.apply(*algorithm);
+  for (int i = 0; i < 6; ++i) t.step();
+  EXPECT_EQ(t.weight().pattern()->nnz(), 48);
+}
+
+void expect_refused(const std::string& yaml, int steps, const std::string& words) {
+  TestModel t;
+  const auto algorithm = from_yaml(yaml);
+  t.apply(*algorithm);
+  expect_throws<ConfigError>([&] { algorithm->plan(steps); }, words);
+}
+
+TEST(PlanTest, RefusesZeroUpdates) {
+  expect_refused("{algorithm: set, sparsity: 0.5, update: {freq: 100}}", 99,
+                 "set: no update falls within its 99 steps; look at update.freq, start and stop");
+  expect_refused("{algorithm: set, sparsity: 0.5, update: {steps: [0, 7]}}", 6, "no update falls");
+}
+
+TEST(PlanTest, RefusesASparsityScheduleThatHasNotEnded) {
+  expect_refused(
+      "{algorithm: gmp, sparsity: {type: polynomial, init: 0, final: 0.9, start: 0, end: 11}, "
+      "update: {freq: 5}}",
+      12, "(polynomial) ends at step 11, after the last update at step 10");
+  expect_refused(
+      "{algorithm: gmp, sparsity: {type: cosine, init: 0.1, minimum: 0.9, half_period: 40}, "
+      "update: {freq: 5}}",
+      12, "(cosine) ends at step 40, after the last update at step 10");
+}
+
+TEST(PlanTest, RefusesADropFractionThatClimbsAgain) {
+  expect_refused(
+      "{algorithm: rigl, sparsity: 0.5, update: {freq: 5}, "
+      "drop_fraction: {type: cosine, init: 0.3, half_period: 8}}",
+      12, "climbs again after its half_period of 8 steps, and updates last until step 10");
+  TestModel t;
+  const auto good = from_yaml(
+      "{algorithm: rigl, sparsity: 0.5, update: {freq: 5, stop: 8}, "
+      "drop_fraction: {type: cosine, init: 0.3, half_period: 8}}");
+  t.apply(*good);
+  EXPECT_EQ(good->plan(12)[0].update_steps, (std::vector<int64_t>{5}));
+}
+
+TEST(PlanTest, RefusesATargetThatCannotBeReached) {
+  TestModel t;
+  const auto algorithm = from_yaml("{algorithm: static, sparsity: 0.999, distribution: erk}");
+  expect_throws<ConfigError>([&] { t.model.apply(*algorithm); },
+                             "the largest that can be reached is 0.9921875");
+}
+
+}  // namespace
+}  // namespace lacuna
