@@ -14,11 +14,11 @@ namespace lacuna::bench {
 struct LinearWorkload {
   int64_t batch = 128, in = 1024, out = 1024;
   double sparsity = 0.0;
-  Tensor x;                   ///< [batch, in]
-  Tensor dy;                  ///< [batch, out]
-  Tensor weight;              ///< [out, in], zero outside the mask
-  Tensor bias;                ///< [out]
-  std::vector<uint8_t> mask;  ///< [out · in]
+  Tensor x = {};                   ///< [batch, in]
+  Tensor dy = {};                  ///< [batch, out]
+  Tensor weight = {};              ///< [out, in], zero outside the mask
+  Tensor bias = {};                ///< [out]
+  std::vector<uint8_t> mask = {};  ///< [out · in]
 
   static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity);
 };

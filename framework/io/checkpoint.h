@@ -21,8 +21,9 @@ struct Checkpoint {
   std::string config_yaml;
   /// Optimizer steps taken.
   int64_t step = 0;
-  /// Seconds spent in training steps so far, and the size of the metrics file: facts about the past,
-  /// which differ between two runs that are otherwise the same. Attributes, not part of the state.
+  /// Seconds spent in training steps so far, and the size of the metrics file: facts about the
+  /// past, which differ between two runs that are otherwise the same. Attributes, not part of the
+  /// state.
   double train_seconds = 0.0;
   int64_t metrics_bytes = 0;
   /// Of the lacuna that wrote the file; set by reading.

@@ -75,8 +75,8 @@ class Parameter final : public GradientSink {
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
 
-  /// From now on every gradient is shown to the observer in full before the pattern selects from it.
-  /// Null takes the observer off. *Cost:* the dense product in place of the pattern's.
+  /// From now on every gradient is shown to the observer in full before the pattern selects from
+  /// it. Null takes the observer off. *Cost:* the dense product in place of the pattern's.
   void set_gradient_observer(std::shared_ptr<GradientObserver> observer) {
     observer_ = std::move(observer);
   }

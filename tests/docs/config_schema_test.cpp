@@ -13,8 +13,12 @@
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/io/hdf5_file.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/model_file.h"
+#include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
 namespace {
@@ -157,7 +161,7 @@ TEST(ConfigDocument, StatesEveryDefault) {
       "train: {early_stopping: {patience: 5}}\n"
       "data: {type: glyphs, validation: 0.1}\n",
       "minimal");
-  build_experiment(minimal);
+  minimal = build_experiment(minimal)->config;
   minimal.get("data").erase("validation");
   const Config schema = parse(block);
   for (const char* section : {"data", "optimizer", "sparsity", "train"}) {
@@ -171,19 +175,41 @@ TEST(ConfigDocument, StatesEveryDefaultOfTheLayers) {
   std::istringstream text(block.text);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   const std::vector<Config> documented = parse(block).get("model").get("layers").items();
-  Config minimal = parse_yaml(
+  const Config minimal = parse_yaml(
       "data: {type: glyphs, train_size: 8, test_size: 8}\n"
       "model: [{type: flatten}, {type: linear, out_features: 300}, {type: layer_norm},\n"
       "        {type: gelu}, {type: dropout}, {type: linear, out_features: 10}]\n"
       "optimizer: {type: adam}\n",
       "minimal");
-  build_experiment(minimal);
-  const std::vector<Config> resolved = minimal.get("model").items();
+  const Config built = build_experiment(minimal)->config;
+  const std::vector<Config> resolved = built.get("model").items();
   for (size_t i = 1; i < 5; ++i) {
     Config layer = resolved[i].clone();
     layer.erase("name");
     expect_documented(layer, documented[i], lines);
   }
+}
+
+template <class Registry>
+void expect_named(const Registry& registry, const std::string& text) {
+  for (const std::string& name : registry.names()) {
+    const bool is_named = text.find("`" + name + "`") != std::string::npos ||
+                          text.find("type: " + name) != std::string::npos ||
+                          text.find("- " + name) != std::string::npos ||
+                          text.find("| " + name) != std::string::npos;
+    EXPECT_TRUE(is_named) << name << " is not in docs/config.md";
+  }
+}
+
+TEST(ConfigDocument, NamesEverythingThatIsRegistered) {
+  register_builtins();
+  std::string text;
+  for (const std::string& line : documents::read_lines("docs/config.md")) text += line + "\n";
+  expect_named(layer_registry(), text);
+  expect_named(optimizer_registry(), text);
+  expect_named(algorithm_registry(), text);
+  expect_named(schedule_registry(), text);
+  expect_named(dataset_registry(), text);
 }
 
 // Every configuration that comes with the project.

@@ -48,9 +48,9 @@ void expect_drop_grow(const Case& c) {
 }
 
 void expect_checkerboard(const Case& c) {
-  const BitMask mask = checkerboard_mask(c.file.attribute_integer(c.path, "rows"),
-                                         c.file.attribute_integer(c.path, "cols"),
-                                         c.number("sparsity"));
+  const BitMask mask =
+      checkerboard_mask(c.file.attribute_integer(c.path, "rows"),
+                        c.file.attribute_integer(c.path, "cols"), c.number("sparsity"));
   EXPECT_TRUE(mask == c.mask("mask")) << c.path;
 }
 
