@@ -46,8 +46,8 @@ TEST(RunFolderDocument, NamesEveryKeyOfMetricsAndSummary) {
       "train: {epochs: 2, batch_size: 40, log_every: 2, threads: 1}\n",
       "run.yaml");
   const auto experiment = build_experiment(config);
-  const RunFolder run = RunFolder::create(folder / "run");
-  Trainer trainer(*experiment, run, ProgressStyle::Quiet);
+  const RunFolder run = RunFolder::create(folder / "run", config.to_yaml());
+  Trainer trainer(*experiment, run, ProgressStyle::Lines);
   ASSERT_EQ(trainer.run(), RunEnd::Finished);
 
   const std::set<std::string> words = documented_words();
