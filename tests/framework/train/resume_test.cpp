@@ -77,6 +77,14 @@ const std::vector<Variant>& variants() {
       {"Gmp",
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
+      {"Snfs", {"sparsity={algorithm: snfs, sparsity: 0.8, update: {freq: 3}}"}},
+      {"StraightThrough",
+       {"sparsity={algorithm: ste, update: {freq: 2}, "
+        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"Saliency",
+       {"sparsity={algorithm: saliency, update: {freq: 3}, "
+        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
       {"Phases",
        {"sparsity={phases: [{until: 7, algorithm: set, sparsity: 0.7, update: {freq: 2}}, "
         "{until: 13, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}},
