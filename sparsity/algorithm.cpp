@@ -237,6 +237,8 @@ StateDict SparsityAlgorithm::state_dict() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     state.set("ever_active/" + parameters_[i]->name(),
               ByteArray{parameters_[i]->shape(), ever_active_[i].to_bytes()});
+    state.set("target_nnz/" + parameters_[i]->name(), target_nnz_[i]);
+    state.set("target_sparsity/" + parameters_[i]->name(), target_sparsity_[i]);
   }
   return state;
 }
@@ -257,6 +259,8 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
                             parameters_[i]->shape().to_string());
     }
     ever_active_[i] = BitMask::from_bytes(saved.values);
+    target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());
+    target_sparsity_[i] = state.get<double>("target_sparsity/" + parameters_[i]->name());
   }
 }
 

@@ -62,7 +62,7 @@ void print(const Config& entry, int64_t step) {
 int run_eval(const EvalCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
-  Config config = parse_yaml(checkpoint.config_yaml, path);
+  Config config = saved_config(checkpoint, path);
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
   keep_normalization(config, format);
   apply_eval_overrides(config, command.overrides);

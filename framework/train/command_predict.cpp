@@ -15,7 +15,6 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/idx.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -149,7 +148,7 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, bool classes) {
 int run_predict(const PredictCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
-  const Config config = parse_yaml(checkpoint.config_yaml, path);
+  const Config config = saved_config(checkpoint, path);
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
   const auto model = load_model(config, checkpoint.state, format.example_shape);
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written

@@ -7,6 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"
@@ -142,6 +143,15 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   require_validation(*e);
   if (e->sparsity != nullptr) apply_sparsity(*e);
   return e;
+}
+
+Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
+  if (checkpoint.config_yaml.empty()) {
+    throw CheckpointError("'" + path +
+                          "' holds a model without the configuration of a run, which is needed "
+                          "here; use it with model.init_from");
+  }
+  return parse_yaml(checkpoint.config_yaml, path);
 }
 
 std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/train_options.h"
@@ -46,6 +48,10 @@ enum class Start {
 /// Builds it all, and checks that everything fits and that every key was understood. Sets the
 /// number of threads. *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh);
+
+/// The configuration of the run that wrote a checkpoint; `path` is for messages. *Errors:*
+/// CheckpointError when there is none, as in what `save_model` writes.
+Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 
 /// The part that evaluating or predicting needs: a model with the values of a saved state, in
 /// evaluation mode, which takes inputs of `example_shape`. *Errors:* CheckpointError when the state

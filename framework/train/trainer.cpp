@@ -1,4 +1,5 @@
-// The loop. What is written about it is in trainer_report.cpp, what is saved in trainer_state.cpp.
+// The loop; docs/training-step.md tells it line by line. What is written about it is in
+// trainer_report.cpp, what is saved in trainer_state.cpp.
 #include "lacuna/framework/train/trainer.h"
 
 #include <algorithm>

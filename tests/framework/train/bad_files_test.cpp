@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "framework/train/runs.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/model_file.h"
+#include "lacuna/layers/linear.h"
 
 namespace lacuna {
 namespace {
@@ -136,6 +139,16 @@ TEST_F(BadFiles, OfCheckpoints) {
     EXPECT_FALSE(std::filesystem::exists(run_dir("new")));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
   }
+}
+
+TEST_F(BadFiles, OfAModelWithoutARun) {
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 2, .out_features = 2});
+  save_model(folder_ / "model.h5", model);
+  const std::string message = "model.h5' holds a model without the configuration of a run";
+  refused(run_lacuna({"eval", folder_ / "model.h5"}), message);
+  refused(run_lacuna({"predict", folder_ / "model.h5", "x.csv", "--out", "y.csv"}), message);
+  EXPECT_EQ(run_lacuna({"inspect", folder_ / "model.h5"}).code, 0);
 }
 
 TEST_F(BadFiles, OfAnotherModel) {

@@ -71,6 +71,23 @@ const std::vector<Variant>& variants() {
         "optimizer={type: sgd, lr: {type: cosine, init: 0.1, half_period: 18}, momentum: 0.9, "
         "nesterov: true, clip_norm: 1.0}",
         "train.prefetch=0"}},
+      {"RigL",
+       {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
+      {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
+      {"Gmp",
+       {"sparsity={algorithm: gmp, update: {freq: 2}, "
+        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
+      {"Snfs", {"sparsity={algorithm: snfs, sparsity: 0.8, update: {freq: 3}}"}},
+      {"StraightThrough",
+       {"sparsity={algorithm: ste, update: {freq: 2}, "
+        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"Saliency",
+       {"sparsity={algorithm: saliency, update: {freq: 3}, "
+        "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"Phases",
+       {"sparsity={phases: [{until: 7, algorithm: set, sparsity: 0.7, update: {freq: 2}}, "
+        "{until: 13, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}},
       {"EarlyStoppingAndBest",
        {"train.early_stopping={patience: 3}",
         "train.checkpoint={every: 7, keep_last: 1, "
