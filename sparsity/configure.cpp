@@ -31,6 +31,15 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
   }
 }
 
+std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
+  const bool says_how_sparse =
+      entry.has("sparsity") || entry.has("schedule") || entry.has("density") || entry.has("fan_in");
+  if (!says_how_sparse && entry.get("init_method").text() != "from_zeros") {
+    entry.error("static needs `sparsity` (or `density`, or `fan_in`)");
+  }
+  return make_algorithm<Static>(entry, seed);
+}
+
 std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
   return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")));
 }
@@ -86,7 +95,7 @@ AlgorithmRegistry& algorithm_registry() {
 }
 
 void register_algorithms(AlgorithmRegistry& r) {
-  r.add("static", "a mask made once by init_method and kept", make_algorithm<Static>);
+  r.add("static", "a mask made once by init_method and kept", make_static);
   r.add("dense", "no sparsity: a phase of a plan", make_dense);
   r.add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
         make_dynamic<Gmp>);

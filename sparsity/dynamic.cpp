@@ -104,6 +104,11 @@ float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) 
 
 void DynamicSparsityAlgorithm::foresee(std::vector<PlannedParameter>& planned,
                                        int64_t steps) const {
+  constexpr int64_t kLongest = 10'000'000;  // an update at each is 80 MB of plan
+  if (steps > kLongest) {
+    throw ConfigError(std::string(type()) + ": a run of " + std::to_string(steps) +
+                      " steps is longer than can be planned (" + std::to_string(kLongest) + ")");
+  }
   std::vector<int64_t> update_steps;
   for (int64_t step = 1; step <= steps; ++step) {
     if (update_schedule_.is_update(step)) update_steps.push_back(step);

@@ -55,8 +55,10 @@ std::vector<ParameterPtr> ParameterFilter::select(
   for (const ParameterPtr& parameter : parameters) names.push_back(parameter->name());
   for (const std::string& glob : globs_) {
     if (std::ranges::none_of(names, [&](const std::string& n) { return glob_match(glob, n); })) {
+      const std::string nearest = nearest_name(glob, names);
       throw ConfigError("param_filter '" + glob + "' matches no parameter; " +
-                        suggest_name(glob, names) + " (parameters: " + join(names, ", ") + ")");
+                        (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
+                        "(parameters: " + join(names, ", ") + ")");
     }
   }
   std::vector<ParameterPtr> chosen;

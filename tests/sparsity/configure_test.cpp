@@ -141,6 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadConfig{"sparsity: 1.0", "c.yaml:1:11: sparsity: expected a sparsity in [0, 1)"},
         BadConfig{"sparsity: high", "expected a number, a map or a list of maps, found 'high'"},
+        BadConfig{"sparsity: {}", "sparsity: static needs `sparsity`"},
         BadConfig{"sparsity: []", "expected at least one entry"},
         BadConfig{"sparsity: {algorithm: rigel, sparsity: 0.9}",
                   "c.yaml:1:23: sparsity.algorithm: unknown sparsity algorithm 'rigel'; did you "

@@ -96,6 +96,14 @@ TEST(PlanTest, RefusesADropFractionThatClimbsAgain) {
   EXPECT_EQ(good->plan(12)[0].update_steps, (std::vector<int64_t>{5}));
 }
 
+TEST(PlanTest, RefusesARunTooLongToPlan) {
+  TestModel t;
+  const auto algorithm = from_yaml("{algorithm: set, sparsity: 0.5, update: {freq: 100}}");
+  t.apply(*algorithm);
+  expect_throws<ConfigError>([&] { algorithm->plan(int64_t{1} << 50); },
+                             "is longer than can be planned (10000000)");
+}
+
 TEST(PlanTest, RefusesATargetThatCannotBeReached) {
   TestModel t;
   const auto algorithm = from_yaml("{algorithm: static, sparsity: 0.999, distribution: erk}");
