@@ -31,10 +31,20 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
   }
 }
 
+// Whether an entry says nothing that could be meant as a target: an unknown key may be a misspelt
+// one, and is reported as such later.
+bool says_no_target(const Config& entry) {
+  for (const auto& [key, value] : entry.clone().entries()) {
+    const bool other = key == "algorithm" || key == "type" || key == "param_filter" ||
+                       key == "distribution" || key.starts_with("balance_") ||
+                       (key == "init_method" && value.text() != "from_zeros");
+    if (!other) return false;
+  }
+  return true;
+}
+
 std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
-  const bool says_how_sparse =
-      entry.has("sparsity") || entry.has("schedule") || entry.has("density") || entry.has("fan_in");
-  if (!says_how_sparse && entry.get("init_method").text() != "from_zeros") {
+  if (says_no_target(entry)) {
     entry.error("static needs `sparsity` (or `density`, or `fan_in`)");
   }
   return make_algorithm<Static>(entry, seed);
