@@ -9,6 +9,7 @@ namespace lacuna {
 class DenseGradient final : public GradientObserver {
  public:
   void observe(const Tensor& gradient) override;
+  void observe_product(const Tensor& dy, const Tensor& x) override;
   void reset() override { sum_ = Tensor(); }
 
   /// Undefined before the first backward.

@@ -48,7 +48,7 @@ void Snfs::share_out() {
   int64_t budget = 0;
   double total = 0.0;
   for (const ParameterPtr& parameter : parameters()) {
-    const BitMask& mask = parameter->pattern()->mask();
+    const BitMask mask = parameter->pattern()->mask();
     const std::span<const float> m = moments_.at(parameter->name()).storage();
     double sum = 0.0;
     mask.for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });

@@ -17,10 +17,12 @@ class LayoutContender final : public LinearContender {
   }
 
   void forward() override {
-    y_ = pattern_->layout().forward(*pattern_, values_.storage(), w_.x, w_.bias);
+    y_ = pattern_->layout().forward({.pattern = *pattern_, .values = values_.storage()}, w_.x,
+                                    w_.bias);
   }
   void backward() override {
-    dx_ = pattern_->layout().input_gradient(*pattern_, values_.storage(), w_.dy);
+    dx_ = pattern_->layout().input_gradient({.pattern = *pattern_, .values = values_.storage()},
+                                            w_.dy);
     pattern_->layout().weight_gradient(*pattern_, w_.dy, w_.x, Accumulate::No,
                                        gradient_.mutable_storage());
   }

@@ -88,9 +88,10 @@ void reset_memory_peak() {
   largest_bytes = 0;
 }
 
-Buffer::Buffer(size_t bytes) : bytes_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
+Buffer::Buffer(size_t bytes) {
+  if (bytes == 0) return;
+  bytes_ = (bytes + kReadable + kAlignment - 1) / kAlignment * kAlignment;
   if (bytes_ < bytes) throw std::bad_alloc();
-  if (bytes_ == 0) return;
   data_ = cache().take(bytes_);
   if (data_ == nullptr) data_ = std::aligned_alloc(kAlignment, bytes_);
   if (data_ == nullptr) throw std::bad_alloc();

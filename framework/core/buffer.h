@@ -18,11 +18,13 @@ MemoryStats memory_stats();
 /// Sets peak to current, and largest to zero.
 void reset_memory_peak();
 
-/// A block of memory aligned to 64 bytes (a cache line, an AVX-512 vector) and padded to a multiple
-/// of it. Contents start unspecified. *Errors:* std::bad_alloc.
+/// A block of memory aligned to 64 bytes (a cache line, an AVX-512 vector), padded to a multiple of
+/// it, and readable for 16 bytes past the end: kernels fetch four floats at a time. Contents start
+/// unspecified. *Errors:* std::bad_alloc.
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kReadable = 16;  ///< past the end
 
   explicit Buffer(size_t bytes);
   ~Buffer();

@@ -110,6 +110,15 @@ Tensor Tensor::to(Order order) const {
   return converted;
 }
 
+void Tensor::clear_padding() {
+  const int64_t rest = shape_.batch() % kSlabWidth;
+  if (order_ == Order::RowMajor || rest == 0) return;
+  float* slab = mutable_data(order_) + (storage_size() - kSlabWidth * shape_.features());
+  for (int64_t feature = 0; feature < shape_.features(); ++feature, slab += kSlabWidth) {
+    std::fill(slab + rest, slab + kSlabWidth, 0.0f);
+  }
+}
+
 Tensor Tensor::clone() const {
   if (!defined()) return {};
   Tensor copy = empty(shape_, order_);

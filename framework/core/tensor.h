@@ -54,6 +54,8 @@ class Tensor {
 
   /// This tensor when it is in `order` already, else a converted copy.
   Tensor to(Order order) const;
+  /// Makes the padding of the last slab zero; nothing where there is none. The elements stay.
+  void clear_padding();
   Tensor clone() const;
   /// The same row-major elements under another shape (converted first where needed).
   /// *Errors:* ShapeError when the number of elements differs.

@@ -3,7 +3,7 @@
 
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/mask.h"
-#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/layouts/flat.h"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {
@@ -13,11 +13,18 @@ class DenseLayout : public Layout {
  public:
   std::string_view name() const override { return "dense"; }
 
+  std::shared_ptr<const PatternIndex> index(const Shape&, const Positions&) const override {
+    return nullptr;
+  }
+
+  Positions positions(const Pattern& pattern) const override {
+    return Positions::all(pattern.shape());
+  }
+
   int64_t stored_size(const Pattern& pattern) const override { return pattern.numel(); }
 
-  Tensor forward(const Pattern& pattern, std::span<const float> values, const Tensor& x,
-                 const Tensor& bias) const override {
-    const int64_t out = pattern.shape()[0], in = pattern.shape()[1];
+  Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
+    const int64_t out = weight.pattern.shape()[0], in = weight.pattern.shape()[1];
     const Tensor rows = x.to(Order::RowMajor);
     Tensor y = Tensor::empty(x.shape().with_features(out));
     gemm({.m = x.shape().batch(),
@@ -25,22 +32,21 @@ class DenseLayout : public Layout {
           .k = in,
           .transpose_b = Transpose::Yes,
           .a = rows.data(),
-          .b = values.data(),
+          .b = weight.values.data(),
           .c = y.mutable_data(),
           .bias = bias.defined() ? bias.data() : nullptr});
     return y;
   }
 
-  Tensor input_gradient(const Pattern& pattern, std::span<const float> values,
-                        const Tensor& dy) const override {
-    const int64_t out = pattern.shape()[0], in = pattern.shape()[1];
+  Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
+    const int64_t out = weight.pattern.shape()[0], in = weight.pattern.shape()[1];
     const Tensor rows = dy.to(Order::RowMajor);
     Tensor dx = Tensor::empty(dy.shape().with_features(in));
     gemm({.m = dy.shape().batch(),
           .n = in,
           .k = out,
           .a = rows.data(),
-          .b = values.data(),
+          .b = weight.values.data(),
           .c = dx.mutable_data()});
     return dx;
   }
@@ -60,6 +66,16 @@ class DenseLayout : public Layout {
     prune(pattern, gradient);
   }
 
+  void compact(const Pattern&, std::span<const float> stored,
+               std::span<float> elements) const override {
+    std::ranges::copy(stored, elements.begin());
+  }
+
+  void expand(const Pattern&, std::span<const float> elements,
+              std::span<float> stored) const override {
+    std::ranges::copy(elements, stored.begin());
+  }
+
   Tensor to_dense(const Pattern& pattern, std::span<const float> values) const override {
     return Tensor::from(pattern.shape(), values);
   }
@@ -69,16 +85,40 @@ class DenseLayout : public Layout {
     std::ranges::copy(dense, values.begin());
     prune(pattern, values);
   }
-
-  void prune(const Pattern&, std::span<float>) const override {}
 };
+
+const BitMask& mask_of(const Pattern& pattern) {
+  return static_cast<const MaskIndex*>(pattern.index())->mask;
+}
 
 class MaskedLayout final : public DenseLayout {
  public:
   std::string_view name() const override { return "masked"; }
 
+  std::shared_ptr<const PatternIndex> index(const Shape&,
+                                            const Positions& positions) const override {
+    return std::make_shared<const MaskIndex>(positions.to_mask());
+  }
+
+  Positions positions(const Pattern& pattern) const override {
+    return Positions::of(pattern.shape(), mask_of(pattern));
+  }
+
+  void compact(const Pattern& pattern, std::span<const float> stored,
+               std::span<float> elements) const override {
+    auto next = elements.begin();
+    mask_of(pattern).for_each([&](int64_t i) { *next++ = stored[static_cast<size_t>(i)]; });
+  }
+
+  void expand(const Pattern& pattern, std::span<const float> elements,
+              std::span<float> stored) const override {
+    std::ranges::fill(stored, 0.0f);
+    auto next = elements.begin();
+    mask_of(pattern).for_each([&](int64_t i) { stored[static_cast<size_t>(i)] = *next++; });
+  }
+
   void prune(const Pattern& pattern, std::span<float> values) const override {
-    select_by_mask(pattern.mask(), values);
+    select_by_mask(mask_of(pattern), values);
   }
 };
 

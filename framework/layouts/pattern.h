@@ -18,7 +18,9 @@ class Pattern {
   /// Every position.
   static PatternPtr dense(const Shape& shape);
   /// The positions whose bit is set. *Errors:* ShapeError when the sizes differ.
-  static PatternPtr masked(const Shape& shape, BitMask mask);
+  static PatternPtr masked(const Shape& shape, const BitMask& mask);
+  /// Positions in any layout. *Errors:* ShapeError when they are of another shape.
+  static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions);
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return *layout_; }
@@ -30,18 +32,32 @@ class Pattern {
   int64_t stored_size() const { return layout_->stored_size(*this); }
 
   bool is_dense() const { return layout_ == &dense_layout(); }
-  /// *Errors:* StateError when the pattern is dense and has none.
-  const BitMask& mask() const;
-  /// Bytes of the index data (the mask's words).
-  int64_t index_bytes() const;
+  /// Whether arrays aligned to it have the logical shape; otherwise they hold the nonzeros alone,
+  /// in the layout's order.
+  bool is_flat() const { return is_dense() || layout_ == &masked_layout(); }
+  /// *Cost:* O(nnz).
+  Positions positions() const { return layout_->positions(*this); }
+  /// *Errors:* StateError when the pattern is dense and has none. *Memory:* a bit a position.
+  BitMask mask() const;
+  /// Bytes of the index data.
+  int64_t index_bytes() const { return index_ == nullptr ? 0 : index_->bytes(); }
+  /// What the layout keeps; null when it keeps nothing.
+  const PatternIndex* index() const { return index_.get(); }
 
-  Pattern(const Shape& shape, const Layout& layout, BitMask mask);
+  Pattern(const Shape& shape, const Layout& layout, int64_t nnz,
+          std::shared_ptr<const PatternIndex> index);
 
  private:
   Shape shape_;
   const Layout* layout_;
-  BitMask mask_;
   int64_t nnz_;
+  std::shared_ptr<const PatternIndex> index_;
 };
+
+/// Moves an array that is aligned to `from` to `to`'s alignment: positions in both keep what they
+/// have, others are zero. `places` is what places_in(from's positions, to's) gave.
+/// *Cost:* O(stored); two arrays of nnz floats while it runs.
+Tensor moved(const Pattern& from, const Tensor& array, const Pattern& to,
+             std::span<const int32_t> places);
 
 }  // namespace lacuna

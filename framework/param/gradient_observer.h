@@ -12,6 +12,9 @@ class GradientObserver {
   /// The gradient of one backward call in the parameter's logical shape, row-major. Several calls
   /// (micro-batches) add up.
   virtual void observe(const Tensor& gradient) = 0;
+  /// The same for a gradient that is dYᵀ X and has not been computed: a compressed parameter never
+  /// has it whole. The factors may be kept. *Shapes:* dy [..., out], x [..., in].
+  virtual void observe_product(const Tensor& dy, const Tensor& x) = 0;
   /// The gradients seen so far are dropped: `zero_grad`.
   virtual void reset() = 0;
 };

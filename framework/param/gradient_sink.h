@@ -22,10 +22,19 @@ class GradientSink {
 /// What the linear op needs of a weight: a parameter supplies one, and so does whatever derives its
 /// weight at every forward. Valid until the weight changes.
 struct WeightReference {
-  std::string name;                    ///< for messages
-  PatternPtr pattern;                  ///< of shape [out, in]
-  Tensor values;                       ///< aligned to the pattern
-  std::shared_ptr<GradientSink> sink;  ///< null when no gradient is wanted
+  std::string name;                                  ///< for messages
+  PatternPtr pattern;                                ///< of shape [out, in]
+  Tensor values;                                     ///< aligned to the pattern
+  std::shared_ptr<GradientSink> sink;                ///< null when no gradient is wanted
+  uint64_t version = 0;                              ///< another one when the values have changed
+  std::shared_ptr<DerivedValues> derived = nullptr;  ///< null: nothing is kept between products
+
+  WeightView view() const {
+    return {.pattern = *pattern,
+            .values = values.storage(),
+            .version = version,
+            .derived = derived.get()};
+  }
 };
 
 }  // namespace lacuna

@@ -23,4 +23,16 @@ void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
   });
 }
 
+void Initializer::fill(const CounterRng& rng, const Positions& positions,
+                       std::span<float> values) const {
+  parallel_for(positions.rows(), 256, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      auto into = static_cast<size_t>(positions.row_begin()[static_cast<size_t>(row)]);
+      for (const uint32_t column : positions.row(row)) {
+        values[into++] = value(rng, row * positions.columns() + column);
+      }
+    }
+  });
+}
+
 }  // namespace lacuna

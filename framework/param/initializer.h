@@ -5,6 +5,7 @@
 #include <span>
 
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/layouts/positions.h"
 
 namespace lacuna {
 
@@ -26,6 +27,8 @@ struct Initializer {
   float value(const CounterRng& rng, int64_t index) const;
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
+  /// values[i] = value(rng, position i): what a compressed parameter draws. *Cost:* O(positions).
+  void fill(const CounterRng& rng, const Positions& positions, std::span<float> values) const;
 };
 
 }  // namespace lacuna

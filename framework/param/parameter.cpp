@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/elementwise.h"
@@ -14,18 +15,25 @@ Parameter::Parameter(const Shape& shape, const Initializer& initializer)
 void Parameter::initialize(uint64_t seed) {
   seed_ = seed;
   values_ = Tensor();
+  ++version_;
 }
 
 Shape Parameter::stored_shape() const {
-  const int64_t stored = pattern_->stored_size();
-  return stored == numel() ? shape() : Shape{stored};
+  return pattern_->is_flat() ? shape() : Shape{pattern_->stored_size()};
 }
 
 void Parameter::materialize() const {
   if (values_.defined()) return;
-  values_ = Tensor::empty(shape());
-  initializer_.fill(CounterRng(seed_, name_), values_.mutable_storage());
-  pattern_->layout().prune(*pattern_, values_.mutable_storage());
+  values_ = Tensor::empty(stored_shape());
+  const CounterRng rng(seed_, name_);
+  if (pattern_->is_flat()) {
+    initializer_.fill(rng, values_.mutable_storage());
+    pattern_->layout().prune(*pattern_, values_.mutable_storage());
+    return;
+  }
+  Tensor elements = Tensor::empty(Shape{pattern_->nnz()});
+  initializer_.fill(rng, pattern_->positions(), elements.mutable_storage());
+  pattern_->layout().expand(*pattern_, elements.storage(), values_.mutable_storage());
 }
 
 const Tensor& Parameter::values() const {
@@ -35,6 +43,7 @@ const Tensor& Parameter::values() const {
 
 Tensor& Parameter::mutable_values() {
   materialize();
+  ++version_;
   return values_;
 }
 
@@ -48,6 +57,7 @@ void Parameter::assign(const Tensor& dense) {
                      ", values of shape " + dense.shape().to_string() + " were given");
   }
   if (!values_.defined()) values_ = Tensor::empty(stored_shape());
+  ++version_;
   pattern_->layout().from_dense(*pattern_, dense.storage(), values_.mutable_storage());
 }
 
@@ -56,22 +66,68 @@ void Parameter::set_pattern(PatternPtr pattern) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
                      ", a pattern of shape " + pattern->shape().to_string() + " was given");
   }
-  materialize();
+  // Values that have not been drawn yet are drawn under the new pattern, if that is the same.
+  const bool drawn = values_.defined() || !pattern_->is_dense();
+  if (drawn) materialize();
+  *derived_ = {};
+  ++version_;
   const PatternPtr old = std::exchange(pattern_, std::move(pattern));
+  std::vector<int32_t> places;
+  const bool flat = old->is_flat() && pattern_->is_flat();
+  if (!flat) places = places_in(old->positions(), pattern_->positions());
   const auto move = [&](Tensor& array) {
-    const Tensor dense = old->layout().to_dense(*old, array.storage());
-    array = Tensor::empty(stored_shape());
-    pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
+    if (!flat) {
+      array = moved(*old, array, *pattern_, places);
+    } else if (pattern_->is_dense()) {
+      array = array.clone();
+    } else {
+      const Tensor dense = std::exchange(array, Tensor::empty(shape()));
+      pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
+    }
   };
-  move(values_);
-  if (gradient_.defined()) move(gradient_);
+  if (drawn) move(values_);
+  if (has_gradient_) {
+    move(gradient_);
+  } else {
+    gradient_ = Tensor();
+  }
   for (auto& [name, slot] : slots_) {
     if (!slot.requires_dense) move(slot.values);
   }
 }
 
+Tensor Parameter::compacted(const Tensor& stored) const {
+  Tensor elements = Tensor::empty(Shape{pattern_->nnz()});
+  if (stored.shape() != stored_shape()) {
+    throw ShapeError("an array aligned to parameter '" + name_ + "' has shape " +
+                     stored_shape().to_string() + ", found " + stored.shape().to_string());
+  }
+  pattern_->layout().compact(*pattern_, stored.storage(), elements.mutable_storage());
+  return elements;
+}
+
+Tensor Parameter::expanded(const Tensor& elements) const {
+  if (elements.shape() != Shape{pattern_->nnz()}) {
+    throw ShapeError("parameter '" + name_ + "' has " + std::to_string(pattern_->nnz()) +
+                     " nonzeros, an array of shape " + elements.shape().to_string() + " was given");
+  }
+  Tensor stored = Tensor::empty(stored_shape());
+  pattern_->layout().expand(*pattern_, elements.storage(), stored.mutable_storage());
+  return stored;
+}
+
+WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
+  return {.name = name_,
+          .pattern = pattern_,
+          .values = values(),
+          .sink = std::move(sink),
+          .version = version_,
+          .derived = derived_};
+}
+
 void Parameter::prune() {
   const Layout& layout = pattern_->layout();
+  if (!pattern_->is_flat()) return;  // nothing is stored there
   layout.prune(*pattern_, mutable_values().mutable_storage());
   if (has_gradient_) layout.prune(*pattern_, gradient_.mutable_storage());
   for (auto& [name, slot] : slots_) {
@@ -127,7 +183,9 @@ void Parameter::zero_gradient() {
 }
 
 void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
-  if (observer_ != nullptr) {
+  if (observer_ != nullptr && !pattern_->is_flat()) {
+    observer_->observe_product(dy, x);
+  } else if (observer_ != nullptr) {
     Tensor dense = Tensor::empty(shape());
     dense_layout().weight_gradient(*Pattern::dense(shape()), dy, x, Accumulate::No,
                                    dense.mutable_storage());
@@ -154,7 +212,8 @@ Slot& Parameter::dense_slot(const std::string& name) {
 }
 
 int64_t Parameter::bytes() const {
-  int64_t total = pattern_->index_bytes() + values_.bytes() + gradient_.bytes();
+  int64_t total =
+      pattern_->index_bytes() + values_.bytes() + derived_->array.bytes() + gradient_.bytes();
   for (const auto& [name, slot] : slots_) total += slot.values.bytes();
   return total;
 }

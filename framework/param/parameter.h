@@ -47,7 +47,8 @@ class Parameter final : public GradientSink {
   /// Forgets the values: they are drawn anew with this seed when next needed.
   void initialize(uint64_t seed);
 
-  /// The values, aligned to the pattern. The non-const form counts as a change of the values.
+  /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
+  /// it anew for each.
   const Tensor& values() const;
   Tensor& mutable_values();
   /// The values in the logical shape. *Cost:* O(numel): for saving and looking, not for training.
@@ -61,9 +62,13 @@ class Parameter final : public GradientSink {
   /// what it has; one that is only in the new pattern starts at zero. *Errors:* ShapeError.
   /// *Cost:* O(stored) for each array.
   void set_pattern(PatternPtr pattern);
+  /// Between an array aligned to the pattern and the pattern's elements alone, ascending by flat
+  /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
+  Tensor compacted(const Tensor& stored) const;
+  Tensor expanded(const Tensor& elements) const;
   /// Makes whatever is stored outside the pattern zero again.
   void prune();
-  /// The mask as 0 and 1 in the logical shape (all 1 when dense).
+  /// The mask as 0 and 1 in the logical shape (all 1 when dense). *Cost:* O(numel).
   ByteArray mask() const;
 
   bool has_gradient() const { return has_gradient_; }
@@ -76,10 +81,14 @@ class Parameter final : public GradientSink {
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
 
   /// From now on every gradient is shown to the observer in full before the pattern selects from
-  /// it. Null takes the observer off. *Cost:* the dense product in place of the pattern's.
+  /// it: a flat pattern's as it is, at the cost of the dense product; a compressed pattern's as the
+  /// product's factors. Null takes the observer off.
   void set_gradient_observer(std::shared_ptr<GradientObserver> observer) {
     observer_ = std::move(observer);
   }
+
+  /// What the linear op needs to know of this parameter as its weight. Gradients go to `sink`.
+  WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
 
   /// An optimizer's state, made of zeros when it is first asked for.
   Tensor& slot(const std::string& name);
@@ -87,7 +96,7 @@ class Parameter final : public GradientSink {
   const std::map<std::string, Slot>& slots() const { return slots_; }
   std::map<std::string, Slot>& slots() { return slots_; }
 
-  /// Bytes of values, gradient, slots and index together.
+  /// Bytes of values (copies that a layout keeps included), gradient, slots and index together.
   int64_t bytes() const;
 
  private:
@@ -100,6 +109,8 @@ class Parameter final : public GradientSink {
   Initializer initializer_;
   uint64_t seed_ = 0;
   mutable Tensor values_;  // drawn on first use
+  uint64_t version_ = 1;   // of the values
+  std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
   Tensor gradient_;
   bool has_gradient_ = false;
   std::shared_ptr<GradientObserver> observer_;

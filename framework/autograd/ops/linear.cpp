@@ -16,10 +16,9 @@ struct LinearNode final : Node {
   std::vector<Tensor*> saved() override { return {&x}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., out]
-    const Layout& layout = weight.pattern->layout();
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = dY W                                [..., in]
-      gradients[0] = layout.input_gradient(*weight.pattern, weight.values.storage(), dy);
+      gradients[0] = weight.pattern->layout().input_gradient(weight.view(), dy);
     }
     if (needs(1)) gradients[1] = sum_rows(dy);                           // db = Σ dY     [out]
     if (weight.sink != nullptr) weight.sink->accumulate_product(dy, x);  // dW = dYᵀ X  [out, in]
@@ -44,15 +43,14 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                      " needs a bias [" + std::to_string(shape[0]) + "], found " +
                      bias.shape().to_string());
   }
-  Tensor y = weight.pattern->layout().forward(*weight.pattern, weight.values.storage(), x.value(),
+  Tensor y = weight.pattern->layout().forward(weight.view(), x.value(),
                                               bias.defined() ? bias.value() : Tensor());
   const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
   return record<LinearNode>(std::move(y), {x, bias, anchor}, x.value(), weight);
 }
 
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias) {
-  return linear(x, WeightReference{weight->name(), weight->pattern(), weight->values(), weight},
-                bias);
+  return linear(x, weight->as_weight(weight), bias);
 }
 
 }  // namespace lacuna

@@ -19,10 +19,15 @@ Tensor random_tensor(const Shape& shape, std::string_view name) {
   return tensor;
 }
 
-PatternPtr checkered(const Shape& shape) {
+PatternPtr checkered(const Shape& shape, const Layout& layout = masked_layout()) {
   BitMask mask = BitMask::zeros(shape.numel());
   for (int64_t i = 0; i < shape.numel(); i += 2) mask.set(i);
-  return Pattern::masked(shape, mask);
+  return Pattern::make(layout, shape, Positions::of(shape, mask));
+}
+
+PatternPtr pattern_in(const std::string& layout, const Shape& shape) {
+  if (layout == "dense") return Pattern::dense(shape);
+  return checkered(shape, layout == "csr" ? csr_layout() : masked_layout());
 }
 
 /// W of a pattern with its stored values, as a dense matrix of doubles.
@@ -33,11 +38,14 @@ double element(const Tensor& dense, int64_t row, int64_t column) {
 class ProductsTest : public testing::TestWithParam<const char*> {
  protected:
   ProductsTest()
-      : pattern_(std::string(GetParam()) == "dense" ? Pattern::dense(kShape) : checkered(kShape)),
-        values_(random_tensor(kShape, "w")) {
-    pattern_->layout().prune(*pattern_, values_.mutable_storage());
+      : pattern_(pattern_in(GetParam(), kShape)),
+        values_(Tensor::empty(Shape{pattern_->stored_size()})) {
+    pattern_->layout().from_dense(*pattern_, random_tensor(kShape, "w").storage(),
+                                  values_.mutable_storage());
     dense_ = pattern_->layout().to_dense(*pattern_, values_.storage());
   }
+
+  WeightView weight() const { return {.pattern = *pattern_, .values = values_.storage()}; }
 
   static inline const Shape kShape{5, 7};  // out, in
   PatternPtr pattern_;
@@ -46,7 +54,7 @@ class ProductsTest : public testing::TestWithParam<const char*> {
 
 TEST_P(ProductsTest, Forward) {
   const Tensor x = random_tensor(Shape{2, 3, 7}, "x"), bias = random_tensor(Shape{5}, "b");
-  const Tensor y = pattern_->layout().forward(*pattern_, values_.storage(), x, bias);
+  const Tensor y = pattern_->layout().forward(weight(), x, bias).to(Order::RowMajor);
   ASSERT_EQ(y.shape(), (Shape{2, 3, 5}));
   for (int64_t i = 0; i < 6; ++i) {
     for (int64_t o = 0; o < 5; ++o) {
@@ -60,14 +68,14 @@ TEST_P(ProductsTest, Forward) {
 TEST_P(ProductsTest, ForwardTakesSlabs) {
   const Tensor x = random_tensor(Shape{70, 7}, "x");
   const Layout& layout = pattern_->layout();
-  const Tensor a = layout.forward(*pattern_, values_.storage(), x, Tensor());
-  const Tensor b = layout.forward(*pattern_, values_.storage(), x.to(Order::BatchSlabs), Tensor());
+  const Tensor a = layout.forward(weight(), x, Tensor());
+  const Tensor b = layout.forward(weight(), x.to(Order::BatchSlabs), Tensor());
   EXPECT_EQ(a.to_vector(), b.to_vector());
 }
 
 TEST_P(ProductsTest, InputGradient) {
   const Tensor dy = random_tensor(Shape{6, 5}, "dy");
-  const Tensor dx = pattern_->layout().input_gradient(*pattern_, values_.storage(), dy);
+  const Tensor dx = pattern_->layout().input_gradient(weight(), dy).to(Order::RowMajor);
   for (int64_t i = 0; i < 6; ++i) {
     for (int64_t j = 0; j < 7; ++j) {
       double sum = 0;
@@ -79,21 +87,22 @@ TEST_P(ProductsTest, InputGradient) {
 
 TEST_P(ProductsTest, WeightGradientIsZeroOutsideThePatternAndAccumulates) {
   const Tensor dy = random_tensor(Shape{6, 5}, "dy"), x = random_tensor(Shape{6, 7}, "x");
-  Tensor gradient = Tensor::full(kShape, 9.0f);
+  Tensor stored = Tensor::full(values_.shape(), 9.0f);
   const Layout& layout = pattern_->layout();
-  layout.weight_gradient(*pattern_, dy, x, Accumulate::No, gradient.mutable_storage());
-  layout.weight_gradient(*pattern_, dy, x, Accumulate::Yes, gradient.mutable_storage());
+  layout.weight_gradient(*pattern_, dy, x, Accumulate::No, stored.mutable_storage());
+  layout.weight_gradient(*pattern_, dy, x, Accumulate::Yes, stored.mutable_storage());
+  const Tensor gradient = layout.to_dense(*pattern_, stored.storage());
   for (int64_t o = 0; o < 5; ++o) {
     for (int64_t j = 0; j < 7; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < 6; ++i) sum += dy.data()[i * 5 + o] * x.data()[i * 7 + j];
-      const bool stored = pattern_->is_dense() || pattern_->mask().test(o * 7 + j);
-      ASSERT_NEAR(gradient.data()[o * 7 + j], stored ? 2 * sum : 0.0, 1e-5);
+      const bool exists = pattern_->is_dense() || pattern_->mask().test(o * 7 + j);
+      ASSERT_NEAR(gradient.data()[o * 7 + j], exists ? 2 * sum : 0.0, 1e-5);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, ProductsTest, testing::Values("dense", "masked"));
+INSTANTIATE_TEST_SUITE_P(Layouts, ProductsTest, testing::Values("dense", "masked", "csr"));
 
 TEST(MaskedLayout, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
   const PatternPtr pattern = checkered(Shape{1, 2});  // position 1 is pruned

@@ -98,8 +98,10 @@ TEST(ParameterTest, GradientIsSelectedAndAddsUpUntilZeroed) {
 class Recorder final : public GradientObserver {
  public:
   void observe(const Tensor& gradient) override { seen.push_back(gradient.to_vector()); }
+  void observe_product(const Tensor&, const Tensor&) override { ++products; }
   void reset() override { seen.clear(); }
   std::vector<std::vector<float>> seen;
+  int products = 0;
 };
 
 TEST(ParameterTest, ObserverSeesTheDenseGradient) {
@@ -115,11 +117,48 @@ TEST(ParameterTest, ObserverSeesTheDenseGradient) {
   EXPECT_TRUE(recorder->seen.empty());
 }
 
+TEST(ParameterTest, ObserverOfACompressedParameterSeesTheFactors) {
+  const ParameterPtr p = named(Shape{1, 2}, Initializer::constant(1.0), "w");
+  p->set_pattern(Pattern::make(csr_layout(), Shape{1, 2},
+                               Positions::of(Shape{1, 2}, std::vector<int64_t>{1})));
+  const auto recorder = std::make_shared<Recorder>();
+  p->set_gradient_observer(recorder);
+  p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
+  EXPECT_EQ(recorder->products, 1);
+  EXPECT_TRUE(recorder->seen.empty());
+  EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{6}));
+}
+
+TEST(ParameterTest, CompressedArraysMoveBetweenPatternsAndLayouts) {
+  const Shape shape{2, 3};
+  const ParameterPtr p = named(shape, Initializer::uniform(1.0), "w");
+  const std::vector<float> drawn = p->to_dense().to_vector();
+  const auto csr = [&](std::vector<int64_t> flat) {
+    return Pattern::make(csr_layout(), shape, Positions::of(shape, flat));
+  };
+  p->initialize(0);
+  p->set_pattern(csr({1, 2, 5}));
+  EXPECT_EQ(p->to_dense().to_vector(), (std::vector<float>{0, drawn[1], drawn[2], 0, 0, drawn[5]}));
+  p->slot("m") = p->expanded(Tensor::from(Shape{3}, std::vector<float>{1, 2, 3}));
+  p->set_pattern(csr({0, 2, 4, 5}));
+  EXPECT_EQ(p->compacted(p->slot("m")).to_vector(), (std::vector<float>{0, 2, 0, 3}));
+  EXPECT_EQ(p->to_dense().to_vector(), (std::vector<float>{0, 0, drawn[2], 0, 0, drawn[5]}));
+  p->set_pattern(keeping(shape, {2, 3}));
+  EXPECT_EQ(p->slot("m").to_vector(), (std::vector<float>{0, 0, 2, 0, 0, 0}));
+  p->set_pattern(csr({2}));
+  EXPECT_EQ(p->slot("m").to_vector(), (std::vector<float>{2}));
+  p->set_pattern(Pattern::dense(shape));
+  EXPECT_EQ(p->to_dense().to_vector(), (std::vector<float>{0, 0, drawn[2], 0, 0, 0}));
+  expect_throws<ShapeError>([&] { p->expanded(Tensor::zeros(Shape{5})); }, "has 6 nonzeros");
+}
+
 TEST(ParameterTest, ReportsItsMaskAndBytes) {
   const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "w");
   EXPECT_EQ(p->mask().values, (std::vector<uint8_t>{1, 1, 1, 1}));
   p->set_pattern(keeping(Shape{2, 2}, {2}));
   EXPECT_EQ(p->mask().values, (std::vector<uint8_t>{0, 0, 1, 0}));
+  EXPECT_EQ(p->bytes(), 8);  // values are drawn when they are needed
+  p->values();
   EXPECT_EQ(p->bytes(), 4 * 4 + 8);  // values and one mask word
 }
 

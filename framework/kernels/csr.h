@@ -1,0 +1,100 @@
+// Sparse matrices as streams: the nonzeros in the order in which the kernels read them, with the
+// three products of training.
+//
+// A stream cuts the rows into blocks (units of work for a thread) and the columns into tiles, so
+// that the part of the activations that a tile reads stays in the first-level cache. Within a tile
+// of a block the rows are sorted by their number of nonzeros: loops of equal length follow each
+// other, which the processor predicts. Values, gradient and optimizer states lie in stream order,
+// nnz long, without padding.
+//
+// Activations lie in batch slabs, [batch/64][features][64]: every nonzero is one broadcast and
+// contiguous multiply-adds in all three products.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lacuna {
+
+/// Rows of one tile that have the same number of nonzeros in it.
+struct CsrGroup {
+  int64_t first_row = 0;    ///< in CsrStream::rows_in_order
+  int64_t first_value = 0;  ///< of the group's first row; the rows follow each other
+  int32_t rows = 0;
+  int32_t length = 0;  ///< nonzeros of each row
+};
+
+/// The columns [first_column, first_column + CsrStream::tile_columns) of a block.
+struct CsrTile {
+  int64_t first_column = 0;
+  int64_t first_group = 0, end_group = 0;
+};
+
+/// Consecutive rows. The first tile has all of them, rows without a nonzero included.
+struct CsrBlock {
+  int64_t first_row = 0, end_row = 0;
+  int64_t first_tile = 0, end_tile = 0;
+};
+
+struct CsrStream {
+  int64_t rows = 0, columns = 0, nnz = 0;
+  int64_t tile_columns = 0;
+  std::vector<CsrBlock> blocks = {};
+  std::vector<CsrTile> tiles = {};
+  std::vector<CsrGroup> groups = {};
+  std::vector<uint32_t> rows_in_order = {};  ///< of each group; eight more at the end, to prefetch
+  std::vector<uint16_t> offsets = {};  ///< column − first_column by nonzero; four more at the end
+
+  int64_t bytes() const;
+};
+
+/// Builds the stream of the matrix whose row r has nonzeros in columns[row_begin[r]] …
+/// columns[row_begin[r+1] − 1], ascending. *Cost:* O(nnz + rows · tiles). *Requires* rows < 2³².
+CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                     std::span<const uint32_t> column_of);
+
+/// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
+std::vector<uint32_t> csr_canonical_places(const CsrStream& stream,
+                                           std::span<const int64_t> row_begin);
+
+/// The row of each stored row segment in turn: `visit(row, first_value, first_column, length)`.
+template <class Visit>
+void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
+  for (const CsrTile& tile : stream.tiles) {
+    for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+      const CsrGroup& group = stream.groups[static_cast<size_t>(g)];
+      for (int64_t i = 0; i < group.rows; ++i) {
+        visit(static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(group.first_row + i)]),
+              group.first_value + i * group.length, tile.first_column,
+              static_cast<int64_t>(group.length));
+      }
+    }
+  }
+}
+
+// The products. Work is cut by blocks and slabs, never by the number of threads, and each sum is
+// taken in one order: results do not depend on the threads. Arrays in stream order must be readable
+// for 16 bytes past their end, as every Buffer is. Padding columns of the last slab are computed
+// with the others or left as they are.
+
+/// Y = X Wᵀ + bias. *Shapes:* x slabs of [batch, columns], y slabs of [batch, rows], bias [rows] or
+/// null. *Cost:* 2 · nnz · batch operations.
+void csr_product(const CsrStream& stream, const float* values, const float* x, int64_t batch,
+                 const float* bias, float* y);
+
+/// gradient = dYᵀ X at the nonzeros, or is added to. *Shapes:* dy slabs of [batch, rows], x slabs
+/// of [batch, columns]. *Requires* zero padding in the last slab of dy, and finite padding in x's.
+void csr_gradient(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
+                  bool accumulate, float* gradient);
+
+/// The same for batches of a few examples, row-major: x [batch, columns], y, dy [batch, rows].
+void csr_product_rows(const CsrStream& stream, const float* values, const float* x, int64_t batch,
+                      const float* bias, float* y);
+void csr_gradient_rows(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
+                       bool accumulate, float* gradient);
+
+/// into[i] = from[place[i]]. *Cost:* one pass; bound by the reads' locality.
+void gather(std::span<const float> from, std::span<const uint32_t> place, std::span<float> into);
+
+}  // namespace lacuna
