@@ -146,6 +146,10 @@ class CsrLayout final : public Layout {
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
 
+  Order order(int64_t batch) const override {
+    return batch < kSmallestSlabBatch ? Order::RowMajor : Order::BatchSlabs;
+  }
+
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
     return product(index_of(weight.pattern).forward, weight.values, x, bias);
   }
@@ -167,7 +171,7 @@ class CsrLayout final : public Layout {
     const CsrStream& stream = index_of(pattern).forward;
     const int64_t batch = x.shape().batch();
     const bool add = accumulate == Accumulate::Yes;
-    if (batch < kSmallestSlabBatch) {
+    if (order(batch) == Order::RowMajor) {
       const Tensor dy_rows = reordered(dy, Order::RowMajor), x_rows = reordered(x, Order::RowMajor);
       csr_gradient_rows(stream, dy_rows.data(), x_rows.data(), batch, add, gradient.data());
     } else {
@@ -190,10 +194,10 @@ class CsrLayout final : public Layout {
   }
 
  private:
-  static Tensor product(const CsrStream& stream, std::span<const float> values, const Tensor& x,
-                        const Tensor& bias) {
+  Tensor product(const CsrStream& stream, std::span<const float> values, const Tensor& x,
+                 const Tensor& bias) const {
     const int64_t batch = x.shape().batch();
-    const Order order = batch < kSmallestSlabBatch ? Order::RowMajor : Order::BatchSlabs;
+    const Order order = this->order(batch);
     const Tensor input = reordered(x, order);
     Tensor y = Tensor::empty(x.shape().with_features(stream.rows), order);
     (order == Order::RowMajor ? csr_product_rows : csr_product)(
