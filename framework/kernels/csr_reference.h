@@ -47,4 +47,31 @@ inline void csr_gradient_block(const CsrStream& s, const CsrBlock& block, const 
   });
 }
 
+// The same for a few examples, row-major.
+inline void csr_product_block_rows(const CsrStream& s, const CsrBlock& block, const float* values,
+                                   const float* x, int64_t batch, const float* bias, float* y) {
+  for (int64_t example = 0; example < batch; ++example) {
+    float* out = y + example * s.rows;
+    const float* in = x + example * s.columns;
+    for (int64_t row = block.first_row; row < block.end_row; ++row) {
+      out[row] = bias == nullptr ? 0.0f : bias[row];
+    }
+    csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
+      out[row] += values[value] * in[column];
+    });
+  }
+}
+
+inline void csr_gradient_block_rows(const CsrStream& s, const CsrBlock& block, const float* dy,
+                                    const float* x, int64_t batch, bool accumulate,
+                                    float* gradient) {
+  csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
+    float sum = accumulate ? gradient[value] : 0.0f;
+    for (int64_t example = 0; example < batch; ++example) {
+      sum += dy[example * s.rows + row] * x[example * s.columns + column];
+    }
+    gradient[value] = sum;
+  });
+}
+
 }  // namespace lacuna::reference

@@ -1,5 +1,7 @@
 #include "lacuna/framework/autograd/ops/linear.h"
 
+#include <algorithm>
+
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/reduce.h"
@@ -46,7 +48,8 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                      bias.shape().to_string());
   }
   const Layout& layout = weight.pattern->layout();
-  const Tensor input = reordered(x.value(), layout.order(x.shape().batch()));
+  const Tensor input =
+      reordered(x.value(), layout.order(x.shape().batch(), std::max(shape[0], shape[1])));
   Tensor y = layout.forward(weight.view(), input, bias.defined() ? bias.value() : Tensor());
   const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
   return record<LinearNode>(std::move(y), {x, bias, anchor}, input, weight);
