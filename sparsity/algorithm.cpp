@@ -92,6 +92,8 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
   on_apply(module);
   for (const ParameterPtr& parameter : parameters_) {
     ever_active_.push_back(BitMask::zeros(parameter->numel()));
+    // Moving to the mask that is there would prune states that a later load makes dense.
+    if (first == FirstMasks::Keep && !parameter->pattern()->is_dense()) continue;
     set_mask(*parameter, first_mask(*parameter, first));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();

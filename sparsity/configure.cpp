@@ -82,7 +82,7 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
   const std::string name =
       named.is_null() ? entry.get<std::string>("algorithm", "static") : named.as<std::string>();
-  const auto& factory = algorithm_registry().find(name, named.is_null() ? entry : named);
+  const auto& factory = algorithm_registry().find_any_case(name, named.is_null() ? entry : named);
   return at_entry(entry, [&] { return factory.make(entry, seed); });
 }
 

@@ -78,7 +78,7 @@ BitMask Snfs::grow(const Parameter& parameter, const BitMask& mask, int64_t per_
 
 StateDict Snfs::state_dict() const {
   StateDict state = Set::state_dict();
-  for (const auto& [name, moment] : moments_) state.set("momentum/" + name, moment);
+  for (const auto& [name, moment] : moments_) state.set("momentum/" + name, moment.clone());
   return state;
 }
 

@@ -81,7 +81,11 @@ void StraightThrough::after_step(Optimizer& optimizer) {
   masks_.clear();
   stop_observing();
   DynamicSparsityAlgorithm::after_step(optimizer);
-  for (const ParameterPtr& parameter : parameters()) {  // what an update brought back has its value
+}
+
+void StraightThrough::update(Optimizer& optimizer) {
+  DynamicSparsityAlgorithm::update(optimizer);
+  for (const ParameterPtr& parameter : parameters()) {
     parameter->assign(parameter->dense_slot(kShadow).values);
   }
 }
