@@ -81,6 +81,28 @@ TEST(ApplyTest, OptimizerMustTrainTheParameters) {
                             "does not train parameter 'fc1.weight'");
 }
 
+TEST(ApplyTest, KnowsItsOwnParametersOnly) {
+  TestModel t;
+  Static algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  t.apply(algorithm);
+  expect_throws<StateError>(
+      [&] { algorithm.target_sparsity(t.weight("fc2.weight")); },
+      "parameter 'fc2.weight' does not belong to sparsity algorithm 'static'");
+}
+
+TEST(ApplyTest, RefusesAStateOfAnotherShape) {
+  TestModel t;
+  Static algorithm({.sparsity = 0.5});
+  t.apply(algorithm);
+  StateDict state = algorithm.state_dict();
+  state.set("ever_active/fc1.weight", ByteArray{Shape{2, 2}, {1, 0, 0, 1}});
+  expect_throws<CheckpointError>(
+      [&] { algorithm.load_state_dict(state); },
+      "the sparsity state of 'fc1.weight' has shape [2, 2], the parameter [16, 12]");
+  expect_throws<CheckpointError>([&] { algorithm.load_state_dict({}); },
+                                 "the saved state has no 'type'");
+}
+
 TEST(ApplyTest, RequiresDenseOnAModuleIsHonoured) {
   TestModel t;
   t.model.children()[0].second->set_requires_dense(true);

@@ -135,9 +135,9 @@ TEST(Counts, AreThoseOfTheTarget) {
   for (const double sparsity : {0.0, 0.1, 1.0 / 3.0, 0.5, 0.77, 0.9, 0.95, 0.999}) {
     for (const char* algorithm : {"static", "set", "rigl", "ste", "snfs"}) {
       TestModel t;
-      const auto own = from_yaml(std::string("{algorithm: ") + algorithm + ", sparsity: " +
-                                 Config(sparsity).text() +
-                                 (std::string(algorithm) == "snfs" ? ", redistribute: false}" : "}"));
+      const auto own = from_yaml(
+          std::string("{algorithm: ") + algorithm + ", sparsity: " + Config(sparsity).text() +
+          (std::string(algorithm) == "snfs" ? ", redistribute: false}" : "}"));
       t.apply(*own);
       for (int step = 0; step < 3; ++step) {
         for (const char* name : kWeights) {
@@ -218,8 +218,8 @@ TEST(RigLGrowth, TakesTheLargestDenseGradients) {
     const GroupIndex flat(ScoreGroups::flat(), Shape{192});
     const BitMask dropped = drop_minimum(magnitudes(t.weight().values().storage()),
                                          kept_after_drop(0.5f, before.count()), before, flat);
-    const BitMask expected = grow_maximum(magnitudes(twin.weight().gradient().storage()),
-                                          before.count(), dropped, flat);
+    const BitMask expected =
+        grow_maximum(magnitudes(twin.weight().gradient().storage()), before.count(), dropped, flat);
     algorithm->update(*t.optimizer);
     t.optimizer->zero_grad();
     EXPECT_TRUE(t.weight().pattern()->mask() == (step % 2 == 0 ? expected : before)) << step;
