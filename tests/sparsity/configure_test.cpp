@@ -213,6 +213,32 @@ TEST(GroupTest, IsAppliedOnceAndThenClosed) {
       "the checkpoint holds the state of sparsity algorithm 'set', the run uses 'group'");
 }
 
+TEST(GroupTest, AnnouncesWhatItsEntriesAnnounce) {
+  const auto group = from_yaml(R"(
+sparsity:
+  - {algorithm: static, sparsity: 0.5, param_filter: "fc1.weight"}
+  - {algorithm: set, sparsity: 0.75, param_filter: "fc2.weight"}
+)");
+  std::vector<std::string> calls;
+  group->register_target_sparsity_hook(
+      [&](SparsityAlgorithm& algorithm, const std::string& names, double target) {
+        calls.push_back(std::string(algorithm.type()) + " " + names + " " + Config(target).text());
+      });
+  group->register_computed_sparsity_hook(
+      [&](SparsityAlgorithm& algorithm, const Parameter& parameter, double actual) {
+        calls.push_back(std::string(algorithm.type()) + " " + parameter.name() + " is " +
+                        Config(actual).text());
+      });
+  TestModel t;
+  t.apply(*group);
+  const std::vector<std::string> of_set = {"set 'fc2.weight' 0.75", "set fc2.weight is 0.75"};
+  EXPECT_EQ(calls, (std::vector<std::string>{"static 'fc1.weight' 0.5", "static fc1.weight is 0.5",
+                                             of_set[0], of_set[1]}));
+  calls.clear();
+  t.step();
+  EXPECT_EQ(calls, of_set);
+}
+
 TEST(GroupTest, ExtendsByTheEntriesOfAnother) {
   Group group, other;
   group.add("fc1.weight", std::make_unique<Set>(DynamicOptions{.sparsity = 0.5}));

@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using testing::idx_images;
 using testing::idx_labels;
 using testing::message_of;
-using testing::write_gzip;
 using testing::read_file;
+using testing::write_gzip;
 
 std::string image_error(const std::string& path) {
   return message_of<DataError>([&] { read_idx_images(path); });
