@@ -92,6 +92,8 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
   on_apply(module);
   for (const ParameterPtr& parameter : parameters_) {
     ever_active_.push_back(BitMask::zeros(parameter->numel()));
+    // Moving to the mask that is there would prune states that a later load makes dense.
+    if (first == FirstMasks::Keep && !parameter->pattern()->is_dense()) continue;
     set_mask(*parameter, first_mask(*parameter, first));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
@@ -243,6 +245,23 @@ StateDict SparsityAlgorithm::state_dict() const {
   return state;
 }
 
+namespace {
+
+void require_shape(const Shape& saved, const Parameter& parameter) {
+  if (saved == parameter.shape()) return;
+  throw CheckpointError("the sparsity state of '" + parameter.name() + "' has shape " +
+                        saved.to_string() + ", the parameter " + parameter.shape().to_string());
+}
+
+}  // namespace
+
+Tensor SparsityAlgorithm::saved_array(const StateDict& state, const std::string& prefix,
+                                      const Parameter& parameter) {
+  const auto& saved = state.get<Tensor>(prefix + "/" + parameter.name());
+  require_shape(saved.shape(), parameter);
+  return saved.to(Order::RowMajor).clone();
+}
+
 void SparsityAlgorithm::load_state_dict(const StateDict& state) {
   const auto& saved_type = state.get<std::string>("type");
   if (saved_type != type()) {
@@ -253,11 +272,7 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
   updates_ = state.get<int64_t>("updates");
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
-    if (saved.shape != parameters_[i]->shape()) {
-      throw CheckpointError("the sparsity state of '" + parameters_[i]->name() + "' has shape " +
-                            saved.shape.to_string() + ", the parameter " +
-                            parameters_[i]->shape().to_string());
-    }
+    require_shape(saved.shape, *parameters_[i]);
     ever_active_[i] = BitMask::from_bytes(saved.values);
     target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());
     target_sparsity_[i] = state.get<double>("target_sparsity/" + parameters_[i]->name());

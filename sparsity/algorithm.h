@@ -149,6 +149,10 @@ class SparsityAlgorithm {
   GroupIndex groups(const Parameter& parameter) const {
     return GroupIndex(options_.groups, parameter.shape());
   }
+  /// The array that a saved state holds for a parameter, below `prefix` + "/".
+  /// *Errors:* CheckpointError when it is absent or has another shape.
+  static Tensor saved_array(const StateDict& state, const std::string& prefix,
+                            const Parameter& parameter);
   /// Moves a parameter to a new mask, notes what changed, and calls the hooks.
   void set_mask(Parameter& parameter, BitMask mask);
   /// Where the masks come from when an algorithm takes charge.
