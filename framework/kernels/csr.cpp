@@ -212,16 +212,29 @@ HWY_INLINE hn::Vec<Quad> add_blocks(Vector x) {
 #endif
 }
 
-// [Σa, Σb, Σc, Σd].
-HWY_INLINE hn::Vec<Quad> sums_of(Vector a, Vector b, Vector c, Vector d) {
+// In each block of four lanes, its part of [Σa, Σb, Σc, Σd].
+HWY_INLINE Vector block_sums_of(Vector a, Vector b, Vector c, Vector d) {
   const Floats f;
   const hn::Repartition<uint64_t, Floats> u;
   const Vector ab = hn::Add(hn::InterleaveLower(f, a, b), hn::InterleaveUpper(f, a, b));
   const Vector cd = hn::Add(hn::InterleaveLower(f, c, d), hn::InterleaveUpper(f, c, d));
   const auto ab2 = hn::BitCast(u, ab), cd2 = hn::BitCast(u, cd);
-  return add_blocks(hn::Add(hn::BitCast(f, hn::InterleaveLower(u, ab2, cd2)),
-                            hn::BitCast(f, hn::InterleaveUpper(u, ab2, cd2))));
+  return hn::Add(hn::BitCast(f, hn::InterleaveLower(u, ab2, cd2)),
+                 hn::BitCast(f, hn::InterleaveUpper(u, ab2, cd2)));
 }
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+// Eight sums at once share the last steps: [Σa … Σd, Σe … Σh] from the four-lane sums of each four.
+HWY_INLINE hn::Vec<hn::Half<Floats> > add_blocks_of_two(Vector abcd, Vector efgh) {
+  const hn::Half<Floats> half;
+  const Floats f;
+  const Vector low = hn::ConcatLowerLower(f, efgh, abcd),
+               high = hn::ConcatUpperUpper(f, efgh, abcd);
+  const Vector sum = hn::Add(low, high);  // two blocks of abcd, two of efgh
+  const auto a = hn::LowerHalf(half, sum), e = hn::UpperHalf(half, sum);
+  return hn::Add(hn::ConcatLowerLower(half, e, a), hn::ConcatUpperUpper(half, e, a));
+}
+#endif
 
 template <int kCount, bool kAdd>
 HWY_INLINE void put(hn::Vec<Quad> sums, float* gradient) {
@@ -236,16 +249,37 @@ HWY_INLINE void put(hn::Vec<Quad> sums, float* gradient) {
   }
 }
 
-template <int kVectors, int kCount, bool kAdd>
-HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
-                            float* gradient) {
+template <int kVectors, int kCount>
+HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets) {
   const uint64_t word = packed(offsets);
   const Vector zero = hn::Zero(Floats());
   const Vector a = dot(dy, x + row_offset<0>(word));
   const Vector b = kCount > 1 ? dot(dy, x + row_offset<1>(word)) : zero;
   const Vector c = kCount > 2 ? dot(dy, x + row_offset<2>(word)) : zero;
   const Vector d = kCount > 3 ? dot(dy, x + row_offset<3>(word)) : zero;
-  put<kCount, kAdd>(sums_of(a, b, c, d), gradient);
+  return block_sums_of(a, b, c, d);
+}
+
+template <int kVectors, int kCount, bool kAdd>
+HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
+                            float* gradient) {
+  put<kCount, kAdd>(add_blocks(block_sums<kVectors, kCount>(dy, x, offsets)), gradient);
+}
+
+// Eight nonzeros.
+template <int kVectors, bool kAdd>
+HWY_INLINE void gradient_of_eight(const Vector (&dy)[kVectors], const char* x,
+                                  const uint16_t* offsets, float* gradient) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  const hn::Half<Floats> half;
+  auto sums = add_blocks_of_two(block_sums<kVectors, 4>(dy, x, offsets),
+                                block_sums<kVectors, 4>(dy, x, offsets + 4));
+  if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(half, gradient));
+  hn::StoreU(sums, half, gradient);
+#else
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets, gradient);
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets + 4, gradient + 4);
+#endif
 }
 
 template <int kVectors, int kLength, bool kAdd>
@@ -266,16 +300,18 @@ HWY_NOINLINE void gradient_group(const Run& run) {
     for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
     const uint16_t* offsets = run.offsets + i * length;
     float* gradient = run.gradient + i * length;
+    int64_t k = 0;
     if constexpr (kLength >= 0) {
-      HWY_UNROLL(8)
-      for (int64_t k = 0; k < kLength / 4 * 4; k += 4) {
-        gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
+      HWY_UNROLL(4)
+      for (; k + 8 <= kLength; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     } else {
-      for (int64_t k = 0; k < whole; k += 4) {
-        gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
+      for (; k + 8 <= length; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     }
+    if (k + 4 <= length) gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
     if constexpr (kRest > 0) {
       gradient_of<kVectors, kRest, kAdd>(dy, run.x, offsets + whole, gradient + whole);
     }
