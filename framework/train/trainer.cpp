@@ -65,7 +65,10 @@ void Trainer::train_step() {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   train_seconds_ += seconds.count();
   window_seconds_ += seconds.count();
-  if (step_watcher_) step_watcher_(sums.mean_loss());
+  if (step_watcher_) {
+    progress_.clear();
+    step_watcher_(sums.mean_loss());
+  }
   after_step(sums);
 }
 

@@ -1,11 +1,11 @@
-// Decaying weights never become denormal: a step on them costs what any other does, because no
-// arithmetic on denormals (a hundred times slower on some processors) is left in it.
+// Decaying weights never become denormal, so that a step on them costs what any other does.
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/optimizers/adamw.h"
