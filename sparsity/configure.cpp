@@ -36,7 +36,7 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
 bool says_no_target(const Config& entry) {
   for (const auto& [key, value] : entry.clone().entries()) {
     const bool other = key == "algorithm" || key == "type" || key == "param_filter" ||
-                       key == "distribution" || key.starts_with("balance_") ||
+                       key == "distribution" || key == "layout" || key.starts_with("balance_") ||
                        (key == "init_method" && value.text() != "from_zeros");
     if (!other) return false;
   }
@@ -51,7 +51,8 @@ std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t see
 }
 
 std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
-  return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")));
+  return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")),
+                                 LayoutOption::from_config(entry));
 }
 
 std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {
@@ -127,6 +128,9 @@ std::unique_ptr<SparsityAlgorithm> configure_phases(const Config& config, uint64
   std::vector<Phase> phases;
   for (const Config& entry : config.at("phases").items()) {
     if (!entry.is_map()) entry.fail("a map with `algorithm` and its keys");
+    if (config.has("layout")) {  // the plan's is its phases' default
+      entry.get<std::string>("layout", config.required<std::string>("layout"));
+    }
     const auto until = entry.optional<int64_t>("until");
     // Each phase draws from a stream of its own: its steps count from its beginning.
     const uint64_t own = CounterRng(seed, "phase", phases.size()).block(0)[0];

@@ -9,19 +9,20 @@ namespace lacuna {
 /// left; what comes back starts at zero.
 class Dense final : public SparsityAlgorithm {
  public:
-  explicit Dense(ParameterFilter filter = {})
-      : SparsityAlgorithm({.sparsity = 0.0, .param_filter = std::move(filter)}) {}
+  explicit Dense(ParameterFilter filter = {}, LayoutOption layout = {})
+      : SparsityAlgorithm(
+            {.sparsity = 0.0, .param_filter = std::move(filter), .layout = std::move(layout)}) {}
 
   std::string_view type() const override { return "dense"; }
   void update(Optimizer&) override { count_step(); }
 
  protected:
-  BitMask initial_mask(const Parameter& parameter) override {
-    return BitMask::ones(parameter.numel());
+  Positions initial_positions(const Parameter& parameter) override {
+    return Positions::all(parameter.shape());
   }
-  BitMask first_mask(const Parameter& parameter, FirstMasks first) override {
-    return first == FirstMasks::Keep ? SparsityAlgorithm::first_mask(parameter, first)
-                                     : initial_mask(parameter);
+  Positions first_positions(const Parameter& parameter, FirstMasks first) override {
+    return first == FirstMasks::Keep ? SparsityAlgorithm::first_positions(parameter, first)
+                                     : initial_positions(parameter);
   }
 };
 

@@ -1,6 +1,10 @@
 #include "lacuna/framework/train/layout_config.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {
@@ -12,6 +16,35 @@ void set_in_entries(Config list, const Config& layout) {
 }
 
 }  // namespace
+
+LayoutChoices read_layouts(const Config& config, const Module& model) {
+  LayoutChoices layouts;
+  const Config section = config.get("layouts");
+  if (section.is_null()) return layouts;
+  if (!section.is_map()) section.fail("a map from parameters to layouts");
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
+  for (const auto& [name, value] : section.entries()) {
+    if (std::ranges::find(names, name) == names.end()) {
+      value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
+    }
+    const auto layout = value.as<std::string>();
+    layouts[name] = find_layout(layout);
+    if (layouts[name] == nullptr) {
+      value.error("unknown layout '" + layout + "'; " + suggest_name(layout, layout_names()));
+    }
+  }
+  return layouts;
+}
+
+void write_layouts(Config& config, const LayoutChoices& layouts) {
+  config.erase("layouts");
+  if (layouts.empty()) return;
+  Config section = Config::map();
+  for (const auto& [name, layout] : layouts) section.set(name, std::string(layout->name()));
+  section.mark_read();
+  config.set("layouts", section);
+}
 
 void set_layout(Config& config, const Config& layout) {
   Config section = config.get("sparsity");
