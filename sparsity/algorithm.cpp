@@ -38,7 +38,8 @@ void count_dead(const Positions& positions, MaskUpdate& record) {
   std::vector<char> alive(static_cast<size_t>(positions.columns()));
   for (const uint32_t column : positions.column()) alive[column] = 1;
   record.dead_columns = std::ranges::count(alive, 0);
-  for (int64_t r = 0; r < positions.rows(); ++r) record.dead_rows += positions.row(r).empty() ? 1 : 0;
+  for (int64_t r = 0; r < positions.rows(); ++r)
+    record.dead_rows += positions.row(r).empty() ? 1 : 0;
 }
 
 // Eight bits to a byte, the lowest first.
@@ -101,7 +102,11 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
     }
     // A checkpoint's pattern stays in the layout that it was saved in.
     const bool stays = first == FirstMasks::Keep && !parameter->pattern()->is_dense();
-    if (!stays) set_positions(*parameter, first_positions(*parameter, first));
+    if (stays) continue;
+    const Positions positions = first_positions(*parameter, first);
+    move_to(*parameter, positions,
+            first == FirstMasks::Make ? first_layout(*parameter, positions.count())
+                                      : layout_for(*parameter, positions.count()));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
@@ -217,6 +222,36 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
 }
 
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
+  move_to(parameter, positions, layout_for(parameter, positions.count()));
+}
+
+const Layout& SparsityAlgorithm::first_layout(const Parameter& parameter, int64_t nnz) const {
+  const auto found = first_layouts.find(parameter.name());
+  if (!options_.layout.is_auto() || found == first_layouts.end()) return layout_for(parameter, nnz);
+  const LayoutOption layout(*found->second);
+  layout.require_fit(parameter);
+  return layout.choose(parameter, nnz, expected_batch);
+}
+
+LayoutChoices SparsityAlgorithm::chosen_layouts() const {
+  LayoutChoices chosen;
+  if (!options_.layout.is_auto()) return chosen;
+  for (const ParameterPtr& p : parameters_) chosen[p->name()] = &p->pattern()->layout();
+  return chosen;
+}
+
+void SparsityAlgorithm::restore_layouts() {
+  if (options_.layout.is_auto()) return;
+  for (const ParameterPtr& parameter : parameters_) {
+    const Pattern& pattern = *parameter->pattern();
+    const Layout& layout = layout_for(*parameter, pattern.nnz());
+    if (&layout == &pattern.layout()) continue;
+    parameter->set_pattern(Pattern::make(layout, parameter->shape(), pattern.positions()));
+  }
+}
+
+void SparsityAlgorithm::move_to(Parameter& parameter, const Positions& positions,
+                                const Layout& layout) {
   const size_t index = index_of(parameter);
   const Pattern& old = *parameter.pattern();
   const int64_t nnz = positions.count();
@@ -233,7 +268,6 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
     record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
   }
   count_dead(positions, record);
-  const Layout& layout = layout_for(parameter, nnz);
   record.layout = layout.name();
   parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
   last_update_.push_back(record);
@@ -311,12 +345,14 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
     if (ever_active_[i]) {
       const int64_t numel = parameters_[i]->numel();
       const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
-      if (saved.shape != Shape{(numel + 7) / 8}) {
+      const bool is_packed = saved.shape == Shape{(numel + 7) / 8};
+      // Format 1 of checkpoints has a byte for each position.
+      if (!is_packed && saved.shape != parameters_[i]->shape()) {
         throw CheckpointError("the sparsity state of '" + parameters_[i]->name() + "' has shape " +
                               saved.shape.to_string() + ", expected a bit for each of " +
                               std::to_string(numel) + " positions");
       }
-      const BitMask bits = unpacked(saved, numel);
+      const BitMask bits = is_packed ? unpacked(saved, numel) : BitMask::from_bytes(saved.values);
       ever_active_[i] = {bits, bits.count()};
     }
     target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());

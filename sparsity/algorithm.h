@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/filter.h"
@@ -49,9 +50,9 @@ struct MaskUpdate {
   double target_sparsity = 0.0;
   double actual_sparsity = 0.0;
   int64_t nnz = 0;
-  int64_t dropped = 0;       ///< positions that were in the old mask only
-  int64_t grown = 0;         ///< positions that are in the new mask only
-  double churn = 0.0;        ///< grown / nnz
+  int64_t dropped = 0;  ///< positions that were in the old mask only
+  int64_t grown = 0;    ///< positions that are in the new mask only
+  double churn = 0.0;   ///< grown / nnz
   /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
   /// more than 2^30 positions.
   std::optional<double> ever_active = {};
@@ -99,6 +100,9 @@ class SparsityAlgorithm {
   bool autoupdate = true;
   /// Examples in a training batch: what `layout: auto` reckons with. To be set before `apply`.
   int64_t expected_batch = 128;
+  /// Under `layout: auto`, the layouts in which parameters begin, instead of a choice: those that
+  /// an earlier run chose. To be set before `apply`.
+  LayoutChoices first_layouts = {};
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
   /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
@@ -133,6 +137,12 @@ class SparsityAlgorithm {
   HookHandle register_target_sparsity_hook(TargetSparsityHook hook);
   /// Called for every parameter with the sparsity it got.
   HookHandle register_computed_sparsity_hook(ComputedSparsityHook hook);
+
+  /// The layouts that parameters under `layout: auto` have now.
+  virtual LayoutChoices chosen_layouts() const;
+  /// Moves parameters to the layouts that the options name; those under `auto` stay in theirs. For
+  /// a checkpoint that was saved in another layout. *Errors:* ShapeError.
+  virtual void restore_layouts();
 
   /// Everything but masks and values, which are in the model's state.
   virtual StateDict state_dict() const;
@@ -194,6 +204,8 @@ class SparsityAlgorithm {
   const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
     return options_.layout.choose(parameter, nnz, expected_batch);
   }
+  const Layout& first_layout(const Parameter& parameter, int64_t nnz) const;
+  void move_to(Parameter& parameter, const Positions& positions, const Layout& layout);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 
@@ -205,8 +217,8 @@ class SparsityAlgorithm {
 
   SparsityOptions options_;
   std::vector<ParameterPtr> parameters_;
-  std::vector<int64_t> target_nnz_;      // aligned with parameters_
-  std::vector<double> target_sparsity_;  // aligned with parameters_
+  std::vector<int64_t> target_nnz_;                     // aligned with parameters_
+  std::vector<double> target_sparsity_;                 // aligned with parameters_
   std::vector<std::optional<EverActive>> ever_active_;  // aligned with parameters_
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> optimizer_hooks_;

@@ -56,6 +56,7 @@ void Phases::enter(size_t phase, FirstMasks first) {
   if (phase != current_) algorithm().release();
   current_ = phase;
   algorithm().expected_batch = expected_batch;
+  algorithm().first_layouts = first_layouts;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
                     first);
 }
@@ -155,6 +156,10 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
   }
   return all;
 }
+
+LayoutChoices Phases::chosen_layouts() const { return algorithm().chosen_layouts(); }
+
+void Phases::restore_layouts() { algorithm().restore_layouts(); }
 
 StateDict Phases::state_dict() const {
   StateDict state;

@@ -1,0 +1,77 @@
+#include "lacuna/framework/train/layout_config.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/names.h"
+
+namespace lacuna {
+namespace {
+
+void set_in_entries(Config list, const Config& layout) {
+  for (Config entry : list.items()) {
+    if (entry.is_map()) entry.set("layout", layout.clone());
+  }
+}
+
+}  // namespace
+
+LayoutChoices read_layouts(const Config& config, const Module& model) {
+  LayoutChoices layouts;
+  const Config section = config.get("layouts");
+  if (section.is_null()) return layouts;
+  if (!section.is_map()) section.fail("a map from parameters to layouts");
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
+  for (const auto& [name, value] : section.entries()) {
+    if (std::ranges::find(names, name) == names.end()) {
+      value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
+    }
+    const auto layout = value.as<std::string>();
+    layouts[name] = find_layout(layout);
+    if (layouts[name] == nullptr) {
+      value.error("unknown layout '" + layout + "'; " + suggest_name(layout, layout_names()));
+    }
+  }
+  return layouts;
+}
+
+void write_layouts(Config& config, const LayoutChoices& layouts) {
+  config.erase("layouts");
+  if (layouts.empty()) return;
+  Config section = Config::map();
+  for (const auto& [name, layout] : layouts) section.set(name, std::string(layout->name()));
+  section.mark_read();
+  config.set("layouts", section);
+}
+
+void set_layout(Config& config, const Config& layout) {
+  Config section = config.get("sparsity");
+  config.erase("layouts");
+  if (section.is_null()) return;
+  if (section.is_list()) {
+    set_in_entries(section, layout);
+    return;
+  }
+  if (!section.is_map()) {
+    section = Config::map({{"algorithm", "static"}, {"sparsity", section}});
+    config.set("sparsity", section);
+  }
+  section.set("layout", layout.clone());
+  if (section.has("phases")) set_in_entries(section.get("phases"), layout);
+}
+
+bool is_layout_path(std::string_view path) {
+  constexpr std::string_view kBegin = "sparsity.", kEnd = "layout";
+  if (!path.starts_with(kBegin) || !path.ends_with(kEnd)) return false;
+  std::string_view between = path.substr(kBegin.size(), path.size() - kBegin.size() - kEnd.size());
+  if (between.starts_with("phases.")) between.remove_prefix(std::string_view("phases.").size());
+  if (between.empty()) return true;
+  if (!between.ends_with('.')) return false;
+  between.remove_suffix(1);
+  return !between.empty() &&
+         std::ranges::all_of(between, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace lacuna
