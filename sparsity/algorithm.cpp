@@ -38,7 +38,8 @@ void count_dead(const Positions& positions, MaskUpdate& record) {
   std::vector<char> alive(static_cast<size_t>(positions.columns()));
   for (const uint32_t column : positions.column()) alive[column] = 1;
   record.dead_columns = std::ranges::count(alive, 0);
-  for (int64_t r = 0; r < positions.rows(); ++r) record.dead_rows += positions.row(r).empty() ? 1 : 0;
+  for (int64_t r = 0; r < positions.rows(); ++r)
+    record.dead_rows += positions.row(r).empty() ? 1 : 0;
 }
 
 // Eight bits to a byte, the lowest first.
@@ -217,10 +218,31 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
 }
 
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
+  const Pattern& old = *parameter.pattern();
+  if (old.is_dense()) {  // every position is there: nothing to compare
+    install(parameter, positions, {}, positions.count());
+  } else {
+    set_positions(parameter, positions, old.positions());
+  }
+}
+
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions,
+                                      const Positions& present) {
+  if (parameter.pattern()->is_flat()) {
+    install(parameter, positions, {}, count_common(present, positions));
+    return;
+  }
+  const std::vector<int32_t> places = places_in(present, positions);
+  install(parameter, positions, places,
+          std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
+}
+
+// `kept` of the positions there are stay.
+void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
+                                std::span<const int32_t> places, int64_t kept) {
   const size_t index = index_of(parameter);
   const Pattern& old = *parameter.pattern();
   const int64_t nnz = positions.count();
-  const int64_t kept = old.is_dense() ? nnz : count_common(old.positions(), positions);
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
   record.nnz = nnz;
@@ -235,7 +257,7 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
   count_dead(positions, record);
   const Layout& layout = layout_for(parameter, nnz);
   record.layout = layout.name();
-  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
+  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }

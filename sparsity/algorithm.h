@@ -49,9 +49,9 @@ struct MaskUpdate {
   double target_sparsity = 0.0;
   double actual_sparsity = 0.0;
   int64_t nnz = 0;
-  int64_t dropped = 0;       ///< positions that were in the old mask only
-  int64_t grown = 0;         ///< positions that are in the new mask only
-  double churn = 0.0;        ///< grown / nnz
+  int64_t dropped = 0;  ///< positions that were in the old mask only
+  int64_t grown = 0;    ///< positions that are in the new mask only
+  double churn = 0.0;   ///< grown / nnz
   /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
   /// more than 2^30 positions.
   std::optional<double> ever_active = {};
@@ -164,6 +164,8 @@ class SparsityAlgorithm {
   /// Moves a parameter to a new mask in the layout chosen for it, notes what changed, and calls the
   /// hooks. *Cost:* O(nonzeros before and after).
   void set_positions(Parameter& parameter, const Positions& positions);
+  /// The same where the positions there are, `present`, are at hand.
+  void set_positions(Parameter& parameter, const Positions& positions, const Positions& present);
   /// The same. *Errors:* ShapeError when the sizes differ.
   void set_mask(Parameter& parameter, const BitMask& mask);
   /// Where the masks come from when an algorithm takes charge.
@@ -190,6 +192,8 @@ class SparsityAlgorithm {
   const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
     return options_.layout.choose(parameter, nnz, expected_batch);
   }
+  void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
+               int64_t kept);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 
@@ -201,8 +205,8 @@ class SparsityAlgorithm {
 
   SparsityOptions options_;
   std::vector<ParameterPtr> parameters_;
-  std::vector<int64_t> target_nnz_;      // aligned with parameters_
-  std::vector<double> target_sparsity_;  // aligned with parameters_
+  std::vector<int64_t> target_nnz_;                     // aligned with parameters_
+  std::vector<double> target_sparsity_;                 // aligned with parameters_
   std::vector<std::optional<EverActive>> ever_active_;  // aligned with parameters_
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> optimizer_hooks_;

@@ -31,7 +31,8 @@ int64_t SelectAbove(const float* scores, int64_t count, int32_t threshold, uint3
   auto offset = hn::Iota(du, 0);
   int64_t i = 0, found = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto bits = hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
+    const auto bits =
+        hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
     const auto chosen = hn::And(hn::Gt(bits, above), hn::Gt(nan, bits));
     const auto chosen_u = hn::RebindMask(du, chosen);
     hn::StoreU(hn::Compress(hn::BitCast(du, bits), chosen_u), du, keys + found);
