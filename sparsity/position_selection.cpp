@@ -132,7 +132,7 @@ class Growth {
     return tile_;
   }
 
-  // A |score| that about twice as many exceed as are wanted, from a sample of rows; −1 for none.
+  // A |score| that about one and a half times as many exceed as are wanted, from a sample of rows; −1 for none.
   float guess() {
     constexpr int64_t kSampled = 16, kWorthIt = 256;
     if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
@@ -145,7 +145,7 @@ class Growth {
       if (!std::isnan(score)) sample.push_back(std::abs(score));
     }
     const double free = static_cast<double>(groups_.size() - present_.count());
-    const double share = 2.0 * static_cast<double>(wanted_[0]) / free;
+    const double share = 1.5 * static_cast<double>(wanted_[0]) / free;
     const auto rank = static_cast<size_t>(share * static_cast<double>(sample.size())) + 16;
     if (rank >= sample.size()) return -1.0f;
     const auto nth = sample.begin() + static_cast<int64_t>(rank);

@@ -112,7 +112,11 @@ void TopKCollector::offer(std::span<const float> scores, int64_t first) {
   if (k_ <= 0) return;
   uint32_t* keys = scratch_.data();
   uint32_t* offsets = keys + kChunk + 16;
-  const int64_t most = 3 * k_ + 2 * kChunk;
+  const int64_t most = 2 * k_ + 2 * kChunk;
+  if (indices_.capacity() == 0) {  // growing by doubling could take twice as much
+    keys_.reserve(static_cast<size_t>(most + kChunk));
+    indices_.reserve(keys_.capacity());
+  }
   for (int64_t begin = 0; begin < static_cast<int64_t>(scores.size()); begin += kChunk) {
     const int64_t count = std::min(kChunk, static_cast<int64_t>(scores.size()) - begin);
     const float* chunk = scores.data() + begin;

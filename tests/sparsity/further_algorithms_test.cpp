@@ -155,6 +155,7 @@ TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
   StraightThrough algorithm({.sparsity = 0.75,
                              .init_method = "topk",
                              .param_filter = "fc1.weight",
+                             .layout = "masked",
                              .update = UpdateSchedule::every(2)});
   t.apply(algorithm);
   // By hand: the shadow follows Adam with the dense gradient taken at its pruned copy.
