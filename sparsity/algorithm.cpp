@@ -104,9 +104,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
     const bool stays = first == FirstMasks::Keep && !parameter->pattern()->is_dense();
     if (stays) continue;
     const Positions positions = first_positions(*parameter, first);
-    move_to(*parameter, positions,
-            first == FirstMasks::Make ? first_layout(*parameter, positions.count())
-                                      : layout_for(*parameter, positions.count()));
+    set_positions(*parameter, positions);
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
@@ -221,23 +219,16 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
   set_positions(parameter, Positions::of(parameter.shape(), mask));
 }
 
-void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
-  move_to(parameter, positions, layout_for(parameter, positions.count()));
-}
-
-const Layout& SparsityAlgorithm::first_layout(const Parameter& parameter, int64_t nnz) const {
-  const auto found = first_layouts.find(parameter.name());
-  if (!options_.layout.is_auto() || found == first_layouts.end()) return layout_for(parameter, nnz);
-  const LayoutOption layout(*found->second);
-  layout.require_fit(parameter);
-  return layout.choose(parameter, nnz, expected_batch);
-}
-
-LayoutChoices SparsityAlgorithm::chosen_layouts() const {
-  LayoutChoices chosen;
-  if (!options_.layout.is_auto()) return chosen;
-  for (const ParameterPtr& p : parameters_) chosen[p->name()] = &p->pattern()->layout();
-  return chosen;
+const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t nnz) const {
+  if (!options_.layout.is_auto()) return options_.layout.choose();
+  if (!parameter.is_linear_weight) return masked_layout();
+  auto found = csr_up_to->find(parameter.name());
+  if (found == csr_up_to->end()) {
+    const double limit = csr_density_limit(parameter.shape(), expected_batch);
+    found = csr_up_to->emplace(parameter.name(), limit).first;
+  }
+  const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
+  return static_cast<double>(nnz) <= found->second * numel ? csr_layout() : masked_layout();
 }
 
 void SparsityAlgorithm::restore_layouts() {
@@ -250,12 +241,32 @@ void SparsityAlgorithm::restore_layouts() {
   }
 }
 
-void SparsityAlgorithm::move_to(Parameter& parameter, const Positions& positions,
-                                const Layout& layout) {
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
+  const Pattern& old = *parameter.pattern();
+  if (old.is_dense()) {  // every position is there: nothing to compare
+    install(parameter, positions, {}, positions.count());
+  } else {
+    set_positions(parameter, positions, old.positions());
+  }
+}
+
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions,
+                                      const Positions& present) {
+  if (parameter.pattern()->is_flat()) {
+    install(parameter, positions, {}, count_common(present, positions));
+    return;
+  }
+  const std::vector<int32_t> places = places_in(present, positions);
+  install(parameter, positions, places,
+          std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
+}
+
+// `kept` of the positions there are stay.
+void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
+                                std::span<const int32_t> places, int64_t kept) {
   const size_t index = index_of(parameter);
   const Pattern& old = *parameter.pattern();
   const int64_t nnz = positions.count();
-  const int64_t kept = old.is_dense() ? nnz : count_common(old.positions(), positions);
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
   record.nnz = nnz;
@@ -268,8 +279,9 @@ void SparsityAlgorithm::move_to(Parameter& parameter, const Positions& positions
     record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
   }
   count_dead(positions, record);
+  const Layout& layout = layout_for(parameter, nnz);
   record.layout = layout.name();
-  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
+  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }

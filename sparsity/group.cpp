@@ -48,7 +48,7 @@ void Group::apply(Module& module) {
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     parameters_.insert(parameters_.end(), chosen[i].begin(), chosen[i].end());
     algorithms_[i]->expected_batch = expected_batch;
-    algorithms_[i]->first_layouts = first_layouts;
+    algorithms_[i]->csr_up_to = csr_up_to;
     algorithms_[i]->adopt(module, std::move(chosen[i]));
   }
 }
@@ -97,12 +97,6 @@ std::vector<PlannedParameter> Group::plan(int64_t total_steps) const {
     const std::vector<PlannedParameter> part = algorithm->plan(total_steps);
     all.insert(all.end(), part.begin(), part.end());
   }
-  return all;
-}
-
-LayoutChoices Group::chosen_layouts() const {
-  LayoutChoices all;
-  for (const auto& algorithm : algorithms_) all.merge(algorithm->chosen_layouts());
   return all;
 }
 

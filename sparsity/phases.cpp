@@ -49,6 +49,7 @@ void Phases::apply(Module& module) {
     }
   }
   module_ = &module;
+  for (const Phase& phase : phases_) phase.algorithm->csr_up_to = csr_up_to;
   enter(0, FirstMasks::Make);
 }
 
@@ -56,7 +57,6 @@ void Phases::enter(size_t phase, FirstMasks first) {
   if (phase != current_) algorithm().release();
   current_ = phase;
   algorithm().expected_batch = expected_batch;
-  algorithm().first_layouts = first_layouts;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
                     first);
 }
@@ -156,8 +156,6 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
   }
   return all;
 }
-
-LayoutChoices Phases::chosen_layouts() const { return algorithm().chosen_layouts(); }
 
 void Phases::restore_layouts() { algorithm().restore_layouts(); }
 

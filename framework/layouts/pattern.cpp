@@ -1,5 +1,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 
+#include <bit>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -41,19 +43,38 @@ BitMask Pattern::mask() const {
   return positions().to_mask();
 }
 
-Tensor moved(const Pattern& from, const Tensor& array, const Pattern& to,
-             std::span<const int32_t> places) {
-  Tensor elements = Tensor::empty(Shape{from.nnz()});
-  from.layout().compact(from, array.storage(), elements.mutable_storage());
-  Tensor kept = Tensor::empty(Shape{to.nnz()});
-  for (int64_t i = 0; i < to.nnz(); ++i) {
-    const int32_t place = places[static_cast<size_t>(i)];
-    kept.mutable_data()[i] = place < 0 ? 0.0f : elements.data()[place];
+// Layouts move floats between storage and elements; here they move the bits of integers, which
+// copying does not change.
+PatternMove::PatternMove(const Pattern& from, const Pattern& to, std::span<const int32_t> places)
+    : shape_(to.is_flat() ? to.shape() : Shape{to.stored_size()}),
+      source_(static_cast<size_t>(to.stored_size())) {
+  std::vector<float> stored(static_cast<size_t>(from.stored_size()));
+  for (size_t i = 0; i < stored.size(); ++i) {
+    stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i + 1));
   }
-  elements = Tensor();
-  Tensor stored = Tensor::empty(to.is_flat() ? to.shape() : Shape{to.stored_size()});
-  to.layout().expand(to, kept.storage(), stored.mutable_storage());
-  return stored;
+  std::vector<float> elements(static_cast<size_t>(from.nnz()));
+  from.layout().compact(from, stored, elements);
+  std::vector<float>().swap(stored);
+  std::vector<float> kept(static_cast<size_t>(to.nnz()));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    kept[i] = places[i] < 0 ? 0.0f : elements[static_cast<size_t>(places[i])];
+  }
+  std::vector<float>().swap(elements);
+  std::vector<float> sources(source_.size());
+  to.layout().expand(to, kept, sources);
+  std::memcpy(source_.data(), sources.data(), source_.size() * sizeof(float));
+}
+
+Tensor PatternMove::operator()(const Tensor& array) const {
+  Tensor moved = Tensor::empty(shape_);
+  const float* from = array.storage().data();
+  float* into = moved.mutable_storage().data();
+  for (size_t i = 0; i < source_.size(); ++i) {
+    const uint32_t source = source_[i];
+    const float value = from[source - (source == 0 ? 0 : 1)];  // always read: no branch
+    into[i] = source == 0 ? 0.0f : value;
+  }
+  return moved;
 }
 
 Tensor Layout::to_dense(const Pattern& pattern, std::span<const float> values) const {

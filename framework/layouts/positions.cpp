@@ -155,7 +155,8 @@ Positions Positions::with(std::span<const int64_t> flat) const {
   size_t from = 0, into = 0;
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
     const auto end = static_cast<size_t>(all.row_begin_[r + 1]);
-    const auto mine = column_.begin() + row_begin_[r], mine_end = column_.begin() + row_begin_[r + 1];
+    const auto mine = column_.begin() + row_begin_[r],
+               mine_end = column_.begin() + row_begin_[r + 1];
     std::merge(mine, mine_end, added.begin() + static_cast<int64_t>(from),
                added.begin() + static_cast<int64_t>(end),
                all.column_.begin() + static_cast<int64_t>(into));

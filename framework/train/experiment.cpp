@@ -20,8 +20,8 @@ namespace lacuna {
 namespace {
 
 void require_known_sections(const Config& config) {
-  static const std::vector<std::string> sections = {"model",    "data",    "loss",  "optimizer",
-                                                    "sparsity", "layouts", "train", "run_dir"};
+  static const std::vector<std::string> sections = {"model",    "data",      "loss",  "optimizer",
+                                                    "sparsity", "csr_up_to", "train", "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
     if (std::ranges::find(sections, key) == sections.end()) {
@@ -79,10 +79,10 @@ void require_validation(const Experiment& e) {
 }
 
 // What does not fit the model is a mistake in the configuration.
-void apply_sparsity(Experiment& e, LayoutChoices layouts) {
+void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get("sparsity");
   e.sparsity->expected_batch = e.train.batch_size;
-  e.sparsity->first_layouts = std::move(layouts);
+  *e.sparsity->csr_up_to = std::move(csr_up_to);
   try {
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
@@ -91,7 +91,7 @@ void apply_sparsity(Experiment& e, LayoutChoices layouts) {
     section.error(error.what());
   }
   e.optimizer->apply(*e.sparsity);
-  write_layouts(e.config, e.sparsity->chosen_layouts());
+  e.write_layouts();
 }
 
 }  // namespace
@@ -110,6 +110,8 @@ std::vector<PlannedParameter> Experiment::plan() const {
     config.get("sparsity").error(error.what());
   }
 }
+
+void Experiment::write_layouts() { write_density_limits(config, *sparsity->csr_up_to); }
 
 void Experiment::load_state_dict(const StateDict& state) {
   model->load_state_dict(state.below("model"));
@@ -154,10 +156,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (model.is_map()) model.get("init_from");
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
-  LayoutChoices layouts = read_layouts(config, *e->model);
+  DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
-  if (e->sparsity != nullptr) apply_sparsity(*e, std::move(layouts));
+  if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
   return e;
 }
 

@@ -11,9 +11,11 @@
 namespace lacuna {
 namespace {
 
-using testing::IsEmpty;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::Le;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 std::unique_ptr<SparsityAlgorithm> make_static(LayoutOption layout, const char* glob = "*.weight") {
   return std::make_unique<Static>(SparsityOptions{
@@ -24,33 +26,27 @@ const Layout& layout_of(TestModel& m, const char* name) {
   return m.weight(name).pattern()->layout();
 }
 
-TEST(ChosenLayouts, AreThoseOfParametersUnderAuto) {
+TEST(DensityLimits, DecideUnderAuto) {
+  TestModel m;
+  const auto automatic = make_static("auto");
+  *automatic->csr_up_to = {{"fc1.weight", 0.2}, {"fc2.weight", 0.3}};
+  m.apply(*automatic);  // density 0.25
+  EXPECT_EQ(&layout_of(m, "fc1.weight"), &masked_layout());
+  EXPECT_EQ(&layout_of(m, "fc2.weight"), &csr_layout());
+  TestModel other;
+  const auto asked = make_static("csr");
+  *asked->csr_up_to = {{"fc1.weight", 0.0}};
+  other.apply(*asked);
+  EXPECT_EQ(&layout_of(other, "fc1.weight"), &csr_layout());
+}
+
+TEST(DensityLimits, AreMeasuredWhereTheyAreMissingAndSharedByAGroup) {
   TestModel m;
   Group group;
   group.add(ParameterFilter("fc1.weight"), make_static("auto", "fc1.weight"));
   group.add(ParameterFilter("fc2.weight"), make_static("masked", "fc2.weight"));
   m.apply(group);
-  EXPECT_THAT(group.chosen_layouts(), UnorderedElementsAre(Pair("fc1.weight", &csr_layout())));
-  TestModel other;
-  const auto fixed = make_static("csr");
-  other.apply(*fixed);
-  EXPECT_THAT(fixed->chosen_layouts(), IsEmpty());
-}
-
-TEST(FirstLayouts, TakeThePlaceOfAChoice) {
-  for (const Layout* layout : {&masked_layout(), &csr_layout()}) {
-    TestModel m;
-    const auto automatic = make_static("auto");
-    automatic->first_layouts = {{"fc1.weight", layout}};
-    m.apply(*automatic);
-    EXPECT_EQ(&layout_of(m, "fc1.weight"), layout);
-    EXPECT_EQ(&layout_of(m, "fc2.weight"), &csr_layout());
-  }
-  TestModel m;
-  const auto asked = make_static("csr");
-  asked->first_layouts = {{"fc1.weight", &masked_layout()}};
-  m.apply(*asked);
-  EXPECT_EQ(&layout_of(m, "fc1.weight"), &csr_layout());
+  EXPECT_THAT(*group.csr_up_to, ElementsAre(Pair("fc1.weight", AllOf(Ge(0.0), Le(1.0)))));
 }
 
 TEST(RestoreLayouts, MovesValuesAndStatesToTheLayoutThatIsAskedFor) {

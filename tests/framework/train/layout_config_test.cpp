@@ -28,7 +28,7 @@ TEST(SetLayout, ReachesEveryEntry) {
 }
 
 TEST(SetLayout, ForgetsWhatWasChosen) {
-  EXPECT_FALSE(with_layout("{sparsity: 0.5, layouts: {fc1.weight: csr}}").has("layouts"));
+  EXPECT_FALSE(with_layout("{sparsity: 0.5, csr_up_to: {fc1.weight: 0.5}}").has("csr_up_to"));
 }
 
 TEST(IsLayoutPath, KnowsThemAll) {

@@ -99,27 +99,24 @@ TEST_F(ResumeLayouts, AnotherLayoutGoesOnWithTheSameNumbers) {
 TEST_F(ResumeLayouts, WhatWasChosenStandsInTheConfigurationAndIsTakenFromThere) {
   begin("auto");
   const Config config = load_yaml(run_dir() + "/config.yaml");
-  EXPECT_EQ(config.at("layouts").at("fc1.weight").text(), "csr");
-  EXPECT_EQ(config.at("layouts").at("fc2.weight").text(), "csr");
-  EXPECT_EQ(config.at("layouts").entries().size(), 2u);
-  // Another run of the same configuration begins as it says.
-  std::string text = read_text(run_dir() + "/config.yaml");
-  const size_t place = text.find("fc1.weight: csr");
-  ASSERT_NE(place, std::string::npos);
-  text.replace(place, 15, "fc1.weight: masked");
-  write_text(folder_ / "edited.yaml", text);
-  ASSERT_EQ(run_lacuna({"train", folder_ / "edited.yaml", "--run-dir", run_dir("again"), "--set",
-                        "train.steps=2"})
-                .code,
-            0);
-  EXPECT_EQ(layout_at(2, "again"), "masked");
+  EXPECT_EQ(config.at("csr_up_to").entries().size(), 2u);
+  // Another run of the same configuration goes by what it says.
+  for (const auto& [limit, layout] : {std::pair{"0", "masked"}, std::pair{"1", "csr"}}) {
+    ASSERT_EQ(
+        run_lacuna({"train", run_dir() + "/config.yaml", "--run-dir", run_dir(layout), "--set",
+                    std::string("csr_up_to={fc1.weight: ") + limit + ", fc2.weight: 0}", "--set",
+                    "train.steps=2"})
+            .code,
+        0);
+    EXPECT_EQ(layout_at(2, layout), layout);
+  }
   // A layout that is asked for is no choice.
-  ASSERT_EQ(run_lacuna({"train", folder_ / "edited.yaml", "--run-dir", run_dir("asked"), "--set",
+  ASSERT_EQ(run_lacuna({"train", run_dir() + "/config.yaml", "--run-dir", run_dir("asked"), "--set",
                         "sparsity.layout=csr", "--set", "train.steps=2"})
                 .code,
             0);
   EXPECT_EQ(layout_at(2, "asked"), "csr");
-  EXPECT_FALSE(load_yaml(run_dir("asked") + "/config.yaml").has("layouts"));
+  EXPECT_FALSE(load_yaml(run_dir("asked") + "/config.yaml").has("csr_up_to"));
 }
 
 TEST_F(ResumeLayouts, EachEntryOfAListAndEachPhaseHasItsOwn) {
