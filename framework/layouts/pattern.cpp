@@ -71,8 +71,10 @@ Tensor PatternMove::operator()(const Tensor& array) const {
   float* into = moved.mutable_storage().data();
   for (size_t i = 0; i < source_.size(); ++i) {
     const uint32_t source = source_[i];
-    const float value = from[source - (source == 0 ? 0 : 1)];  // always read: no branch
-    into[i] = source == 0 ? 0.0f : value;
+    // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
+    const uint32_t is_old = source == 0 ? 0 : 1;
+    const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
+    into[i] = std::bit_cast<float>(bits & (0u - is_old));
   }
   return moved;
 }
