@@ -39,6 +39,13 @@ KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
   return kth_largest(keys, k);
 }
 
+// Whether a key stays. The comparison is added up, not branched on; ties are rare.
+bool stays(uint32_t key, KthLargest& smallest) {
+  if (key == smallest.key) [[unlikely]]
+    return smallest.ties-- > 0;
+  return key > smallest.key;
+}
+
 Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
                           int64_t per_group, const GroupIndex& groups) {
   // The keys of a group side by side.
@@ -58,10 +65,8 @@ Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> ke
                                                 static_cast<size_t>(begin[g + 1] - begin[g])),
                       per_group));
   }
-  return present.filtered([&](size_t place) {
-    KthLargest& kept = smallest[group_of[place]];
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered(
+      [&](size_t place) { return stays(keys[place], smallest[group_of[place]]); });
 }
 
 }  // namespace
@@ -77,9 +82,7 @@ Positions top_k(const Positions& present, std::span<const float> scores, int64_t
   if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
   if (per_group >= present.count()) return present;
   KthLargest kept = smallest_kept(keys, per_group);
-  return present.filtered([&](size_t place) {
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered([&](size_t place) { return stays(keys[place], kept); });
 }
 
 ScoreRows rows_of(const Tensor& array) {
@@ -132,7 +135,8 @@ class Growth {
     return tile_;
   }
 
-  // A |score| that about one and a half times as many exceed as are wanted, from a sample of rows; −1 for none.
+  // A |score| that about one and a half times as many exceed as are wanted, from a sample of rows;
+  // −1 for none.
   float guess() {
     constexpr int64_t kSampled = 16, kWorthIt = 256;
     if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
