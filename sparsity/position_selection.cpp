@@ -139,14 +139,16 @@ class Growth {
   // −1 for none.
   float guess() {
     constexpr int64_t kSampled = 16, kWorthIt = 256;
+    constexpr size_t kSample = 4096;
     if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < kSampled; ++i) {
       rows.push_back((2 * i + 1) * present_.rows() / (2 * kSampled));
     }
     std::vector<float> sample;
-    for (const float score : tile(rows)) {
-      if (!std::isnan(score)) sample.push_back(std::abs(score));
+    const std::span<const float> all = tile(rows);
+    for (size_t i = 0; i < all.size(); i += all.size() / kSample + 1) {
+      if (!std::isnan(all[i])) sample.push_back(std::abs(all[i]));
     }
     const double free = static_cast<double>(groups_.size() - present_.count());
     const double share = 1.5 * static_cast<double>(wanted_[0]) / free;

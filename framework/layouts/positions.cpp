@@ -120,6 +120,10 @@ void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int
                  std::vector<uint32_t>& column) {
   for (const int64_t i : flat) ++row_begin[static_cast<size_t>(i / columns) + 1];
   for (size_t r = 1; r < row_begin.size(); ++r) row_begin[r] += row_begin[r - 1];
+  if (std::ranges::is_sorted(flat)) {
+    for (size_t i = 0; i < flat.size(); ++i) column[i] = static_cast<uint32_t>(flat[i] % columns);
+    return;
+  }
   std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
   for (const int64_t i : flat) {
     const int64_t row = i / columns;
@@ -130,6 +134,19 @@ void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int
     const auto begin = column.begin() + row_begin[r], end = column.begin() + row_begin[r + 1];
     if (!std::is_sorted(begin, end)) std::sort(begin, end);
   }
+}
+
+// Two ascending rows without a common column, without a branch on which comes first.
+void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32_t* into) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    const uint32_t u = a[i], v = b[j];
+    *into++ = std::min(u, v);
+    i += u < v ? 1 : 0;
+    j += u < v ? 0 : 1;
+  }
+  into = std::copy(a.begin() + static_cast<int64_t>(i), a.end(), into);
+  std::copy(b.begin() + static_cast<int64_t>(j), b.end(), into);
 }
 
 }  // namespace
@@ -151,12 +168,10 @@ Positions Positions::with(std::span<const int64_t> flat) const {
   size_t from = 0, into = 0;
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
     const auto end = static_cast<size_t>(all.row_begin_[r + 1]);
-    const auto mine = column_.begin() + row_begin_[r],
-               mine_end = column_.begin() + row_begin_[r + 1];
-    std::merge(mine, mine_end, added.begin() + static_cast<int64_t>(from),
-               added.begin() + static_cast<int64_t>(end),
-               all.column_.begin() + static_cast<int64_t>(into));
-    into += static_cast<size_t>(mine_end - mine) + end - from;
+    const std::span<const uint32_t> mine = row(static_cast<int64_t>(r));
+    const auto others = std::span(added).subspan(from, end - from);
+    merge_rows(mine, others, all.column_.data() + into);
+    into += mine.size() + others.size();
     from = end;
     all.row_begin_[r] += row_begin_[r];
   }
