@@ -304,6 +304,23 @@ StateDict SparsityAlgorithm::state_dict() const {
   return state;
 }
 
+namespace {
+
+void require_shape(const Shape& saved, const Parameter& parameter) {
+  if (saved == parameter.shape()) return;
+  throw CheckpointError("the sparsity state of '" + parameter.name() + "' has shape " +
+                        saved.to_string() + ", the parameter " + parameter.shape().to_string());
+}
+
+}  // namespace
+
+Tensor SparsityAlgorithm::saved_array(const StateDict& state, const std::string& prefix,
+                                      const Parameter& parameter) {
+  const auto& saved = state.get<Tensor>(prefix + "/" + parameter.name());
+  require_shape(saved.shape(), parameter);
+  return saved.to(Order::RowMajor).clone();
+}
+
 void SparsityAlgorithm::load_state_dict(const StateDict& state) {
   const auto& saved_type = state.get<std::string>("type");
   if (saved_type != type()) {

@@ -161,6 +161,10 @@ class SparsityAlgorithm {
   GroupIndex groups(const Parameter& parameter) const {
     return GroupIndex(options_.groups, parameter.shape());
   }
+  /// The array that a saved state holds for a parameter, below `prefix` + "/".
+  /// *Errors:* CheckpointError when it is absent or has another shape.
+  static Tensor saved_array(const StateDict& state, const std::string& prefix,
+                            const Parameter& parameter);
   /// Moves a parameter to a new mask in the layout chosen for it, notes what changed, and calls the
   /// hooks. *Cost:* O(nonzeros before and after).
   void set_positions(Parameter& parameter, const Positions& positions);

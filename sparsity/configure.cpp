@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/configure.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -31,23 +33,29 @@ std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
   }
 }
 
-// Whether an entry says nothing that could be meant as a target: an unknown key may be a misspelt
-// one, and is reported as such later.
-bool says_no_target(const Config& entry) {
-  for (const auto& [key, value] : entry.clone().entries()) {
-    const bool other = key == "algorithm" || key == "type" || key == "param_filter" ||
-                       key == "distribution" || key == "layout" || key.starts_with("balance_") ||
-                       (key == "init_method" && value.text() != "from_zeros");
-    if (!other) return false;
+// Refuses an entry that gives no target: nothing would be pruned, without a word. A key that is
+// unknown, perhaps the target's misspelt, is reported as such.
+void require_target(const Config& entry, std::string_view type) {
+  for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
+    if (entry.has(key)) return;
   }
-  return true;
+  entry.require_all_read();
+  entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
+}
+
+// The factory of an algorithm that aims at a target.
+AlgorithmRegistry::Factory aiming(AlgorithmRegistry::Factory make) {
+  return [make = std::move(make)](const Config& entry, uint64_t seed) {
+    auto algorithm = make(entry, seed);  // reads the entry's keys
+    require_target(entry, algorithm->type());
+    return algorithm;
+  };
 }
 
 std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
-  if (says_no_target(entry)) {
-    entry.error("static needs `sparsity` (or `density`, or `fan_in`)");
-  }
-  return make_algorithm<Static>(entry, seed);
+  auto algorithm = make_algorithm<Static>(entry, seed);
+  if (entry.get("init_method").text() != "from_zeros") require_target(entry, algorithm->type());
+  return algorithm;
 }
 
 std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
@@ -82,7 +90,7 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
   const std::string name =
       named.is_null() ? entry.get<std::string>("algorithm", "static") : named.as<std::string>();
-  const auto& factory = algorithm_registry().find(name, named.is_null() ? entry : named);
+  const auto& factory = algorithm_registry().find_any_case(name, named.is_null() ? entry : named);
   return at_entry(entry, [&] { return factory.make(entry, seed); });
 }
 
@@ -111,13 +119,14 @@ void register_algorithms(AlgorithmRegistry& r) {
         make_dynamic<Gmp>);
   r.add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>);
   r.add("ste", "straight-through: gradual pruning of a dense shadow weight",
-        make_dynamic<StraightThrough>);
-  r.add("acdc", "alternates compressed and dense training", make_dynamic<AcDc>);
-  r.add("set", "drops the smallest |w|, regrows at random", make_drop_grow<Set>);
+        aiming(make_dynamic<StraightThrough>));
+  r.add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>));
+  r.add("set", "drops the smallest |w|, regrows at random", aiming(make_drop_grow<Set>));
   r.add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
-        make_drop_grow<RigL>);
-  r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|", make_snfs);
-  r.add("snip", "prunes once, at the first step, by |w * gradient|", make_snip);
+        aiming(make_drop_grow<RigL>));
+  r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|",
+        aiming(make_snfs));
+  r.add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip));
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {
@@ -17,6 +18,11 @@ SparsityOptions common_options(DynamicOptions& o) {
           .distribution = o.distribution,
           .layout = std::move(o.layout),
           .seed = o.seed};
+}
+
+// "cosine" of a map with that `type`; empty for numbers and lists.
+std::string schedule_type(const Config& schedule) {
+  return schedule.is_map() ? to_lower(schedule.get("type").text()) : "";
 }
 
 }  // namespace
@@ -180,7 +186,7 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   }
   const int64_t last = updates.back();
   const Config sparsity = options().sparsity.schedule().config();
-  const std::string type = sparsity.is_map() ? sparsity.get("type").text() : "";
+  const std::string type = schedule_type(sparsity);
   const char* end_key = type == "polynomial" ? "end" : type == "cosine" ? "half_period" : nullptr;
   if (end_key != nullptr && static_cast<double>(last) < sparsity.required<double>(end_key)) {
     throw ConfigError(name + ": the sparsity schedule (" + type + ") ends at step " +
@@ -188,7 +194,7 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
                       std::to_string(last) + ": its final value is never reached");
   }
   const Config drop = drop_fraction_.config();
-  if (uses_drop_fraction() && drop.is_map() && drop.get("type").text() == "cosine" &&
+  if (uses_drop_fraction() && schedule_type(drop) == "cosine" &&
       drop.required<double>("half_period") < static_cast<double>(last)) {
     throw ConfigError(name + ": the cosine drop_fraction climbs again after its half_period of " +
                       drop.get("half_period").text() + " steps, and updates last until step " +

@@ -1,7 +1,6 @@
 #include "lacuna/sparsity/filter.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -11,9 +10,7 @@ namespace lacuna {
 namespace {
 
 bool matches_default(const std::string& name, const Parameter& parameter) {
-  std::string lower = name;
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = to_lower(name);
   for (const char* excluded : {"embedding", "norm", "lm_head", "pe_helper"}) {
     if (lower.find(excluded) != std::string::npos) return false;
   }

@@ -79,7 +79,7 @@ Positions Snfs::grow_positions(const Parameter& parameter, const Positions& kept
 
 StateDict Snfs::state_dict() const {
   StateDict state = Set::state_dict();
-  for (const auto& [name, moment] : moments_) state.set("momentum/" + name, moment);
+  for (const auto& [name, moment] : moments_) state.set("momentum/" + name, moment.clone());
   return state;
 }
 
@@ -87,8 +87,8 @@ void Snfs::load_state_dict(const StateDict& state) {
   Set::load_state_dict(state);
   moments_.clear();
   for (const ParameterPtr& parameter : parameters()) {
-    const std::string key = "momentum/" + parameter->name();
-    if (state.contains(key)) moments_[parameter->name()] = state.get<Tensor>(key).clone();
+    if (!state.contains("momentum/" + parameter->name())) continue;  // before the first step
+    moments_[parameter->name()] = saved_array(state, "momentum", *parameter);
   }
 }
 

@@ -42,7 +42,8 @@ void StraightThrough::release() {
 StateDict StraightThrough::state_dict() const {
   StateDict state = DynamicSparsityAlgorithm::state_dict();
   for (const ParameterPtr& parameter : parameters()) {
-    state.set("shadow/" + parameter->name(), parameter->dense_slot(kShadow).values.clone());
+    state.set(std::string(kShadow) + "/" + parameter->name(),
+              parameter->dense_slot(kShadow).values.clone());
   }
   return state;
 }
@@ -50,8 +51,7 @@ StateDict StraightThrough::state_dict() const {
 void StraightThrough::load_state_dict(const StateDict& state) {
   DynamicSparsityAlgorithm::load_state_dict(state);
   for (const ParameterPtr& parameter : parameters()) {
-    parameter->dense_slot(kShadow).values =
-        state.get<Tensor>("shadow/" + parameter->name()).clone();
+    parameter->dense_slot(kShadow).values = saved_array(state, kShadow, *parameter);
     for (auto& [name, slot] : parameter->slots()) slot.requires_dense = true;
   }
 }
@@ -81,7 +81,11 @@ void StraightThrough::after_step(Optimizer& optimizer) {
   patterns_.clear();
   stop_observing();
   DynamicSparsityAlgorithm::after_step(optimizer);
-  for (const ParameterPtr& parameter : parameters()) {  // what an update brought back has its value
+}
+
+void StraightThrough::update(Optimizer& optimizer) {
+  DynamicSparsityAlgorithm::update(optimizer);
+  for (const ParameterPtr& parameter : parameters()) {
     parameter->assign(parameter->dense_slot(kShadow).values);
   }
 }

@@ -21,6 +21,8 @@ class StraightThrough final : public DynamicSparsityAlgorithm {
   ~StraightThrough() override;
 
   std::string_view type() const override { return "ste"; }
+  /// What an update brings back has its shadow's value.
+  void update(Optimizer& optimizer) override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
 

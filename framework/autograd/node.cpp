@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/elementwise.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -52,7 +53,7 @@ void add_gradient(Tensor& sum, const Tensor& gradient) {
     throw ShapeError("two gradients of one value have shapes " + sum.shape().to_string() + " and " +
                      gradient.shape().to_string());
   }
-  const Tensor other = gradient.to(sum.order());
+  const Tensor other = reordered(gradient, sum.order());
   if (!sum.unique()) sum = sum.clone();
   accumulate(other.storage(), sum.mutable_storage());
 }

@@ -78,6 +78,13 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
   size_t best_distance = std::string_view::npos;

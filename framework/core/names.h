@@ -13,6 +13,9 @@ namespace lacuna {
 /// path rules.
 bool glob_match(std::string_view pattern, std::string_view name);
 
+/// The text with the letters A to Z in lower case.
+std::string to_lower(std::string_view text);
+
 /// The candidate with the smallest edit distance to `name`; empty when none is near enough to be
 /// what was meant (distance above half of the longer name's length).
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);

@@ -16,6 +16,7 @@ namespace lacuna {
 namespace {
 
 std::atomic<int> requested_threads{0};
+std::atomic<int> most_threads{1};
 
 // While it lives, libraries that use OpenMP (oneDNN) run on the calling thread alone, and denormals
 // are flushed: the conditions inside every block.
@@ -65,6 +66,8 @@ FlushDenormals::~FlushDenormals() = default;
 
 namespace internal {
 
+int take_most_threads() { return most_threads.exchange(1); }
+
 void run_blocks(int64_t blocks, BlockFunction function, void* context) {
   const int threads = static_cast<int>(blocks < num_threads() ? blocks : num_threads());
   if (threads <= 1 || omp_in_parallel()) {
@@ -77,6 +80,8 @@ void run_blocks(int64_t blocks, BlockFunction function, void* context) {
 #pragma omp parallel num_threads(threads)
   {
     const BlockScope scope;
+#pragma omp master
+    if (omp_get_num_threads() > most_threads) most_threads = omp_get_num_threads();
 #pragma omp for schedule(dynamic, 1)
     for (int64_t block = 0; block < blocks; ++block) {
       if (failed.load(std::memory_order_relaxed)) continue;

@@ -28,6 +28,9 @@ class FlushDenormals {
 namespace internal {
 using BlockFunction = void (*)(void* context, int64_t block);
 void run_blocks(int64_t blocks, BlockFunction function, void* context);
+/// The most threads that a call of parallel_blocks has run on since this was last asked, for tests
+/// that must know their sizes to be large enough; 1 where none ran on several.
+int take_most_threads();
 }  // namespace internal
 
 /// Calls `body(block)` once for each block in [0, blocks), on several threads where there are some.

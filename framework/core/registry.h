@@ -51,6 +51,12 @@ class Registry {
     return found->second;
   }
 
+  /// The same, and "RigL" finds "rigl": where nothing has the name as written, case is set aside.
+  const Entry& find_any_case(std::string_view name, const Config& where) const {
+    const std::string lower = to_lower(name);
+    return find(contains(name) || !contains(lower) ? name : lower, where);
+  }
+
   /// All names in alphabetical order, and their entries.
   std::vector<std::string> names() const {
     std::vector<std::string> names;

@@ -91,7 +91,7 @@ Schedule Schedule::from_config(const Config& config) {
   if (config.is_list()) return make_cycling(config);
   if (!config.is_map()) config.fail("a number, a list of numbers or a map with `type`");
   const Config type = config.at("type");
-  return schedule_registry().find(type.as<std::string>(), type).make(config);
+  return schedule_registry().find_any_case(type.as<std::string>(), type).make(config);
 }
 
 ScheduleRegistry& schedule_registry() {

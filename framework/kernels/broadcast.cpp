@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/reduce.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -121,7 +122,7 @@ Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b) {
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  const Tensor rows = x.to(Order::RowMajor);
+  const Tensor rows = reordered(x, Order::RowMajor);
   const Strides strides = broadcast_strides(x.shape(), shape);
   const int64_t columns = shape.features();
   const bool is_repeated = x.shape().features() == 1;
@@ -143,7 +144,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  const Tensor rows = x.to(Order::RowMajor);
+  const Tensor rows = reordered(x, Order::RowMajor);
   if (shape.numel() == 1) {
     return Tensor::full(shape, static_cast<float>(sum(rows.storage())));
   }

@@ -1,15 +1,34 @@
-// Which layout is fastest for a pattern: what `layout: auto` goes by.
+// The cost model behind `layout: auto`: which layout trains a weight fastest on this machine.
 #pragma once
 
-#include <cstdint>
+#include <string>
 
-#include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {
 
-/// The layout in which a linear layer's weight of this shape, with nnz nonzeros, trains fastest at
-/// a batch size: masked or csr.
+/// What one training step of a linear layer's weight costs in each layout (three products, the
+/// masking, Adam's update), in milliseconds.
+struct LayoutCosts {
+  double masked_ms = 0.0;
+  double csr_ms = 0.0;
+};
+
+struct LayoutChoice {
+  const Layout* layout = nullptr;
+  LayoutCosts costs;
+  std::string reason;  ///< "csr: 0.71 ms a step, masked 3.9 ms (measured here)"
+};
+
+/// Measures both layouts for the weight's class once, and keeps what it measured in memory and in a
+/// file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna; nowhere when it
+/// cannot be written). A class is the shape and batch, large ones scaled down to a sample, the
+/// density to the nearest power of √2, the instruction set and the number of threads. Nothing of
+/// the weight's size is allocated. *Cost:* tens of milliseconds for a class that is new.
+/// *Shapes:* shape [out, in] with rank 2; others are stored masked.
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch);
+
+/// The layout that compare_layouts finds faster.
 const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch);
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/mask.h"
+#include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/flat.h"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -25,7 +26,7 @@ class DenseLayout : public Layout {
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
     const int64_t out = weight.pattern.shape()[0], in = weight.pattern.shape()[1];
-    const Tensor rows = x.to(Order::RowMajor);
+    const Tensor rows = reordered(x, Order::RowMajor);
     Tensor y = Tensor::empty(x.shape().with_features(out));
     gemm({.m = x.shape().batch(),
           .n = out,
@@ -40,7 +41,7 @@ class DenseLayout : public Layout {
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
     const int64_t out = weight.pattern.shape()[0], in = weight.pattern.shape()[1];
-    const Tensor rows = dy.to(Order::RowMajor);
+    const Tensor rows = reordered(dy, Order::RowMajor);
     Tensor dx = Tensor::empty(dy.shape().with_features(in));
     gemm({.m = dy.shape().batch(),
           .n = in,
@@ -54,7 +55,7 @@ class DenseLayout : public Layout {
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
     const int64_t out = pattern.shape()[0], in = pattern.shape()[1];
-    const Tensor dy_rows = dy.to(Order::RowMajor), x_rows = x.to(Order::RowMajor);
+    const Tensor dy_rows = reordered(dy, Order::RowMajor), x_rows = reordered(x, Order::RowMajor);
     gemm({.m = out,
           .n = in,
           .k = x.shape().batch(),

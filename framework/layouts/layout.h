@@ -56,6 +56,11 @@ class Layout {
   /// Length of the arrays (values, gradient, optimizer states) aligned to the pattern.
   virtual int64_t stored_size(const Pattern& pattern) const = 0;
 
+  /// The storage order in which the products of `batch` examples run, `features` being the larger
+  /// side of the weight. They take either; who has several products to run on a tensor converts it
+  /// once.
+  virtual Order order(int64_t /*batch*/, int64_t /*features*/) const { return Order::RowMajor; }
+
   /// Y = X Wᵀ + bias. *Shapes:* x [..., in], bias [out] or undefined → [..., out].
   virtual Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const = 0;
   /// dX = dY W. *Shapes:* dy [..., out] → [..., in].

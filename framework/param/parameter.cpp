@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/elementwise.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 
@@ -190,7 +191,7 @@ void Parameter::accumulate(const Tensor& gradient) {
     throw ShapeError("the gradient of parameter '" + name_ + "' has shape " +
                      gradient.shape().to_string() + ", the parameter " + shape().to_string());
   }
-  const Tensor rows = gradient.to(Order::RowMajor);
+  const Tensor rows = reordered(gradient, Order::RowMajor);
   if (observer_ != nullptr) observer_->observe(rows);
   Tensor& buffer = gradient_buffer();
   if (!has_gradient_) {

@@ -71,11 +71,12 @@ void print_table(const std::vector<PlannedParameter>& plan) {
   std::printf("%-*s  %-14s %-9s %11s %11s %8s  %-36s %s\n", width, "parameter", "shape",
               "algorithm", "initial nnz", "final nnz", "sparsity", "updates", "chosen by");
   for (const PlannedParameter& p : plan) {
-    std::printf("%-*s  %-14s %-9s %11lld %11lld %8.4f  %-36s %s\n", width, p.parameter.c_str(),
-                p.shape.to_string().c_str(), p.algorithm.c_str(),
-                static_cast<long long>(p.initial_nnz), static_cast<long long>(p.final_nnz),
-                sparsity_of(p.final_nnz, p.shape), describe_updates(p.update_steps).c_str(),
-                p.chosen_by.c_str());
+    const bool is_chosen = !p.chosen_by.empty();
+    std::printf(
+        "%-*s  %-14s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(),
+        p.shape.to_string().c_str(), p.algorithm.c_str(), static_cast<long long>(p.initial_nnz),
+        static_cast<long long>(p.final_nnz), sparsity_of(p.final_nnz, p.shape), is_chosen ? 36 : 0,
+        describe_updates(p.update_steps).c_str(), is_chosen ? " " : "", p.chosen_by.c_str());
   }
 }
 

@@ -15,6 +15,7 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/idx.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -130,7 +131,7 @@ bool predicts_classes(const Config& config) {
 }
 
 void write_rows(CsvWriter& writer, const Tensor& outputs, bool classes) {
-  const Tensor rows = outputs.to(Order::RowMajor);
+  const Tensor rows = reordered(outputs, Order::RowMajor);
   const int64_t columns = rows.shape().features();
   const std::vector<int64_t> best = classes ? argmax_rows(rows) : std::vector<int64_t>();
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 
@@ -46,7 +47,7 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
 }
 
 std::vector<int64_t> argmax_rows(const Tensor& logits) {
-  const Tensor rows = logits.to(Order::RowMajor);
+  const Tensor rows = reordered(logits, Order::RowMajor);
   const int64_t classes = rows.shape().features();
   std::vector<int64_t> best(static_cast<size_t>(rows.shape().batch()));
   for (size_t i = 0; i < best.size(); ++i) {
@@ -61,7 +62,7 @@ std::vector<int64_t> argmax_rows(const Tensor& logits) {
 }
 
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels) {
-  const Tensor rows = logits.to(Order::RowMajor);
+  const Tensor rows = reordered(logits, Order::RowMajor);
   const int64_t classes = rows.shape().features();
   int64_t correct = 0;
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {

@@ -30,8 +30,8 @@ using documents::Block;
 class ExampleFiles {
  public:
   ExampleFiles() : before_(fs::current_path()) {
-    fs::create_directory(folder_.path() / "data");
-    fs::create_directory(folder_.path() / "data/mnist");
+    fs::create_directory(folder_ / "data");
+    fs::create_directory(folder_ / "data/mnist");
     write_mnist("train", 16);
     write_mnist("t10k", 8);
     const std::string table = "length,width,species\n1,2,0\n3,1,1\n2,2,2\n4,1,0\n";
@@ -63,7 +63,7 @@ class ExampleFiles {
     file.close();
   }
 
-  testing::TempFolder folder_;
+  TemporaryFolder folder_;
   fs::path before_;
 };
 

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "docs/documents.h"
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/trainer.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

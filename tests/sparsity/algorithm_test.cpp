@@ -83,6 +83,28 @@ TEST(ApplyTest, OptimizerMustTrainTheParameters) {
                             "does not train parameter 'fc1.weight'");
 }
 
+TEST(ApplyTest, KnowsItsOwnParametersOnly) {
+  TestModel t;
+  Static algorithm({.sparsity = 0.5, .param_filter = "fc1.weight"});
+  t.apply(algorithm);
+  expect_throws<StateError>(
+      [&] { algorithm.target_sparsity(t.weight("fc2.weight")); },
+      "parameter 'fc2.weight' does not belong to sparsity algorithm 'static'");
+}
+
+TEST(ApplyTest, RefusesAStateOfAnotherShape) {
+  TestModel t;
+  Static algorithm({.sparsity = 0.5});
+  t.apply(algorithm);
+  StateDict state = algorithm.state_dict();
+  state.set("ever_active/fc1.weight", ByteArray{Shape{2, 2}, {1, 0, 0, 1}});
+  expect_throws<CheckpointError>(
+      [&] { algorithm.load_state_dict(state); },
+      "the sparsity state of 'fc1.weight' has shape [2, 2], the parameter [16, 12]");
+  expect_throws<CheckpointError>([&] { algorithm.load_state_dict({}); },
+                                 "the saved state has no 'type'");
+}
+
 TEST(ApplyTest, RequiresDenseOnAModuleIsHonoured) {
   TestModel t;
   t.model.children()[0].second->set_requires_dense(true);
@@ -186,7 +208,48 @@ TEST(SetTest, UpdateRecordsAddUp) {
   EXPECT_NEAR(r.actual_sparsity, r.target_sparsity, 1.0 / 192);
 }
 
-TEST(RigLTest, GrowsWhereTheDenseGradientIsLargest) {
+/// Prunes two rows and a column, and in its second update gives one of the rows back.
+class Lines final : public DynamicSparsityAlgorithm {
+ public:
+  using DynamicSparsityAlgorithm::DynamicSparsityAlgorithm;
+  std::string_view type() const override { return "lines"; }
+
+ protected:
+  BitMask update_mask(const Parameter& parameter, const BitMask&, float) override {
+    const int64_t rows = parameter.shape()[0], columns = parameter.shape()[1];
+    BitMask mask = BitMask::zeros(rows * columns);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      if (i / columns >= (updates() == 0 ? 2 : 1) && i % columns != 5) mask.set(i);
+    }
+    return mask;
+  }
+};
+
+TEST(UpdateRecords, CountRowsAndColumnsWithoutANonzero) {
+  TestModel t;
+  Lines algorithm({.param_filter = "fc1.weight", .update = UpdateSchedule::at_steps({1, 2})});
+  t.apply(algorithm);
+  t.step();
+  ASSERT_EQ(algorithm.last_update().size(), 1u);
+  MaskUpdate r = algorithm.last_update()[0];
+  EXPECT_EQ(r.nnz, 14 * 11);
+  EXPECT_EQ(r.dropped, 192 - 14 * 11);
+  EXPECT_EQ(r.grown, 0);
+  EXPECT_EQ(r.churn, 0.0);
+  EXPECT_EQ(r.ever_active, 1.0);
+  EXPECT_EQ(r.dead_rows, 2);
+  EXPECT_EQ(r.dead_columns, 1);
+  EXPECT_DOUBLE_EQ(r.actual_sparsity, 1.0 - 14.0 * 11.0 / 192.0);
+  t.step();
+  r = algorithm.last_update()[0];
+  EXPECT_EQ(r.dead_rows, 1);
+  EXPECT_EQ(r.grown, 11);
+  EXPECT_DOUBLE_EQ(r.churn, 11.0 / 165.0);
+  t.step();
+  EXPECT_TRUE(algorithm.last_update().empty());
+}
+
+TEST(RigLTest, KeepsItsMaskWhereNothingIsDropped) {
   TestModel t;
   RigL algorithm(
       {.sparsity = 0.7, .update = UpdateSchedule::every(1), .drop_fraction = Schedule(0.0)});

@@ -47,10 +47,88 @@ sparsity:
     yaml.replace(yaml.find("ALGORITHM"), 9, name);
     EXPECT_EQ(from_yaml(yaml)->type(), name);
   }
-  EXPECT_EQ(
-      from_yaml("sparsity:\n  - algorithm: static\n    sparsity: 0.5\n    init_method: topk\n")
-          ->type(),
-      "group");
+}
+
+// As in the configurations that the zoo ships for a GPT-3 of 125 million parameters: keys, order,
+// quotes, comments and filters as there.
+constexpr const char* kZooRigL = R"(
+sparsity:
+  sparsity: 0.75
+  init_method: random
+  algorithm: rigl
+  drop_fraction:
+    type: cosine    # anneal drop fraction with cosine schedule
+    init: 0.3
+    half_period: 3584  # set half-period to schedule at 75% of max_steps
+  update:
+    freq: 100
+    stop: 3584
+  param_filter:
+  - '*proj_[qkv]_dense_layer.weight'
+  - '*proj_output_dense_layer.weight'
+  - '*linear_layer.weight'
+)";
+
+TEST(ConfigureTest, ModelZooFiltersChooseItsParameters) {
+  Sequential model;
+  for (const char* name : {"proj_q_dense_layer", "proj_k_dense_layer", "proj_v_dense_layer",
+                           "proj_output_dense_layer", "linear_layer", "lm_head"}) {
+    model.add<Linear>(name, {.in_features = 8, .out_features = 8});
+  }
+  model.initialize(0);
+  const auto algorithm = from_yaml(kZooRigL);
+  model.apply(*algorithm);
+  EXPECT_EQ(algorithm->parameters().size(), 5u);
+  for (const ParameterPtr& parameter : algorithm->parameters()) {
+    EXPECT_EQ(parameter->pattern()->nnz(), 16) << parameter->name();
+  }
+  EXPECT_TRUE(model.parameter("lm_head.weight")->pattern()->is_dense());
+  const std::vector<PlannedParameter> plan = algorithm->plan(4778);
+  EXPECT_EQ(plan[0].update_steps.front(), 100);
+  EXPECT_EQ(plan[0].update_steps.back(), 3500);
+}
+
+TEST(ConfigureTest, ModelZooSectionsOfEveryKind) {
+  const std::vector<std::pair<std::string, std::string>> sections = {
+      {"0.75", "static"},
+      {"{sparsity: 0.75}", "static"},
+      {"{algorithm: static, sparsity: 0.75, init_method: topk}", "static"},
+      {"{type: static, sparsity: 0.75, init_method: from_zeros}", "static"},
+      {"{algorithm: Static, sparsity: 0.75, init_method: checkerboard}", "static"},
+      {"{algorithm: SET, sparsity: 0.75, init_method: \"random\", drop_fraction: 0.1, "
+       "update: {freq: 10, start: 5, stop: 100}, balance_out_groups: 4}",
+       "set"},
+      {"{algorithm: RigL, sparsity: [0.3, 0.4, 0.5], update: {steps: [10, 20, 30]}, "
+       "balance_in_groups: 2}",
+       "rigl"},
+      {"{algorithm: rigl, schedule: {type: Linear, init: 0.3, slope: 0.01}}", "rigl"},
+      {"{algorithm: gmp, schedule: {type: exp, init: 0.1, gamma: -0.01}, update: {freq: 100}}",
+       "gmp"},
+      {"{algorithm: GMP, sparsity: {type: power, init: 0.1, beta: 1.01}, param_filter: 'fc*'}",
+       "gmp"},
+      {"{algorithm: gmp, sparsity: {type: Cycling, values: [0.1, 0.2]}}", "gmp"},
+      {"[{algorithm: static, sparsity: 0.5, param_filter: 'fc1.*'}, "
+       "{algorithm: set, sparsity: 0.5, param_filter: ['fc2.*', 'fc3.*']}]",
+       "group"}};
+  for (const auto& [section, type] : sections) {
+    EXPECT_EQ(from_yaml("sparsity: " + section)->type(), type) << section;
+  }
+}
+
+TEST(ConfigureTest, InitMethodsFromAConfigurationMakeTheirMasks) {
+  for (const auto& [name, nnz] : std::vector<std::pair<std::string, int64_t>>{
+           {"random", 48}, {"topk", 48}, {"checkerboard", 48}, {"from_zeros", 10}}) {
+    TestModel t;
+    std::vector<float> values(192);
+    for (size_t i = 0; i < 10; ++i) values[i * 7] = 1.0f;
+    if (name == "from_zeros") t.weight().assign(Tensor::from(Shape{16, 12}, values));
+    const auto algorithm = from_yaml(
+        "sparsity: {sparsity: 0.75, param_filter: fc1.weight, "
+        "init_method: " +
+        name + "}");
+    t.apply(*algorithm);
+    EXPECT_EQ(t.weight().pattern()->nnz(), nnz) << name;
+  }
 }
 
 TEST(ConfigureTest, GroupsGiveParametersToTheFirstMatch) {
@@ -119,6 +197,60 @@ TEST(GroupTest, AutoupdateOffStopsAllEntries) {
   EXPECT_NE(t.weight().mask(), before);
 }
 
+TEST(GroupTest, IsAppliedOnceAndThenClosed) {
+  Group group;
+  group.add("fc1.weight", std::make_unique<Set>(DynamicOptions{.sparsity = 0.5}));
+  TestModel t;
+  t.apply(group);
+  expect_throws<StateError>([&] { t.model.apply(group); },
+                            "sparsity algorithm 'group' has been applied to a model already");
+  expect_throws<StateError>(
+      [&] { group.add("*", std::make_unique<Set>(DynamicOptions{.sparsity = 0.5})); },
+      "this group has been applied to a model already");
+  expect_throws<StateError>([&] { group.target_sparsity(t.weight("fc2.weight")); },
+                            "parameter 'fc2.weight' does not belong to this group");
+  expect_throws<CheckpointError>(
+      [&] { group.load_state_dict(group.algorithms()[0]->state_dict()); },
+      "the checkpoint holds the state of sparsity algorithm 'set', the run uses 'group'");
+}
+
+TEST(GroupTest, AnnouncesWhatItsEntriesAnnounce) {
+  const auto group = from_yaml(R"(
+sparsity:
+  - {algorithm: static, sparsity: 0.5, param_filter: "fc1.weight"}
+  - {algorithm: set, sparsity: 0.75, param_filter: "fc2.weight"}
+)");
+  std::vector<std::string> calls;
+  group->register_target_sparsity_hook(
+      [&](SparsityAlgorithm& algorithm, const std::string& names, double target) {
+        calls.push_back(std::string(algorithm.type()) + " " + names + " " + Config(target).text());
+      });
+  group->register_computed_sparsity_hook(
+      [&](SparsityAlgorithm& algorithm, const Parameter& parameter, double actual) {
+        calls.push_back(std::string(algorithm.type()) + " " + parameter.name() + " is " +
+                        Config(actual).text());
+      });
+  TestModel t;
+  t.apply(*group);
+  const std::vector<std::string> of_set = {"set 'fc2.weight' 0.75", "set fc2.weight is 0.75"};
+  EXPECT_EQ(calls, (std::vector<std::string>{"static 'fc1.weight' 0.5", "static fc1.weight is 0.5",
+                                             of_set[0], of_set[1]}));
+  calls.clear();
+  t.step();
+  EXPECT_EQ(calls, of_set);
+}
+
+TEST(GroupTest, ExtendsByTheEntriesOfAnother) {
+  Group group, other;
+  group.add("fc1.weight", std::make_unique<Set>(DynamicOptions{.sparsity = 0.5}));
+  other.add("*weight", std::make_unique<Set>(DynamicOptions{.sparsity = 0.75}));
+  group.extend(std::move(other));
+  TestModel t;
+  t.apply(group);
+  EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 96);
+  EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 16);
+}
+
 TEST(GroupTest, RefusesNestingAndEmptiness) {
   Group group;
   expect_throws<StateError>([&] { group.add("*", std::make_unique<Group>()); }, "extend()");
@@ -170,7 +302,29 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"sparsity: {sparsity: 0.5, balance_in_groups: 0}", "at least 1, found '0'"},
         BadConfig{"sparsity: {sparsity: 0.5, param_filter: []}",
                   "a glob or a list of at least one"},
-        BadConfig{"sparsity: [0.5]", "sparsity.0: expected a map with `algorithm`"}));
+        BadConfig{"sparsity: [0.5]", "sparsity.0: expected a map with `algorithm`"},
+        BadConfig{"sparsity: {sparsity: 0.5, init_method: [random]}",
+                  "sparsity.init_method: expected text, found a list of 1"},
+        BadConfig{"sparsity: {sparsity: 0.5, balance_out_groups: 0}", "at least 1, found '0'"},
+        BadConfig{"sparsity: {algorithm: rigl, update: {freq: 10}}",
+                  "c.yaml:1:11: sparsity: rigl needs `sparsity` (or `density`, or `fan_in`)"},
+        BadConfig{"sparsity: {algorithm: set, sparsty: 0.5}",
+                  "unknown key 'sparsty'; did you mean 'sparsity'?"},
+        BadConfig{"sparsity: {algorithm: snfs}", "snfs needs `sparsity`"},
+        BadConfig{"sparsity: {algorithm: snip}", "snip needs `sparsity`"},
+        BadConfig{"sparsity: {algorithm: ste}", "ste needs `sparsity`"},
+        BadConfig{"sparsity: {algorithm: acdc}", "acdc needs `sparsity`"},
+        BadConfig{"sparsity: {algorithm: gmp}", "use algorithm 'static', or give a sparsity"},
+        BadConfig{"sparsity: {algorithm: snip, sparsity: 0.5, scope: local}",
+                  "sparsity.scope: expected 'global' or 'layer', found 'local'"},
+        BadConfig{"sparsity: {algorithm: snip, sparsity: 0.5, scope: global, distribution: erk}",
+                  "sparsity.scope: a global competition does not go with distribution or groups"},
+        BadConfig{"sparsity: {algorithm: snfs, sparsity: 0.5, momentum: 1}",
+                  "sparsity.momentum: expected a number from 0.0 to"},
+        BadConfig{"sparsity: {algorithm: gmp, sparsity: 0.5, drop_fraction: 0.3}",
+                  "use algorithm 'static'"},
+        BadConfig{"sparsity: {algorithm: static, sparsity: [0.1, 0.2]}",
+                  "c.yaml:1:11: sparsity: static: the sparsity must be a constant"}));
 
 }  // namespace
 }  // namespace lacuna

@@ -101,6 +101,25 @@ TEST(SparsityTarget, DensityAndFanInStayExactWhereSparsityIsTooCoarse) {
   EXPECT_EQ(dense[0], 4000000);
 }
 
+TEST(SparsityTarget, RefusesWhatIsNoDensityOrFanIn) {
+  for (const double density : {0.0, -0.5, 1.5}) {
+    expect_throws<ConfigError>([&] { SparsityTarget::density(density); },
+                               "density must be in (0, 1], found " + Config(density).text());
+  }
+  expect_throws<ConfigError>([] { SparsityTarget::fan_in(0.0); },
+                             "fan_in must be above 0, found 0.0");
+  const auto read = [](const char* key, Config value) {
+    return SparsityTarget::from_config(Config::map({{key, std::move(value)}}));
+  };
+  expect_throws<ConfigError>([&] { read("density", 0.0); }, "density: expected a number from");
+  expect_throws<ConfigError>([&] { read("density", 1.1); }, "to 1.0, found '1.1'");
+  expect_throws<ConfigError>([&] { read("fan_in", -1); }, "fan_in: expected a number from");
+  expect_throws<ConfigError>([&] { read("fan_in", "wide"); },
+                             "fan_in: expected a number, found 'wide'");
+  expect_throws<ConfigError>([&] { read("sparsity", "high"); },
+                             "sparsity: expected a number, a list of numbers or a map");
+}
+
 TEST(SparsityTarget, TakesOneKeyOnly) {
   Config entry = Config::map({{"sparsity", 0.5}, {"density", 0.5}});
   expect_throws<ConfigError>([&] { SparsityTarget::from_config(entry); },

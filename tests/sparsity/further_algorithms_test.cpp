@@ -148,6 +148,14 @@ TEST(SnfsTest, RefusesBadOptions) {
   expect_throws<ConfigError>(
       [] { Snfs({.common = {.sparsity = 0.5, .groups = ScoreGroups::rows(2)}}); },
       "redistribution does not go with balanced groups");
+  TestModel t;
+  Snfs algorithm({.common = {.sparsity = 0.5}});
+  t.apply(algorithm);
+  StateDict state = algorithm.state_dict();
+  state.set("momentum/fc1.weight", Tensor::zeros(Shape{16}));
+  expect_throws<CheckpointError>(
+      [&] { algorithm.load_state_dict(state); },
+      "the sparsity state of 'fc1.weight' has shape [16], the parameter [16, 12]");
 }
 
 TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
@@ -200,6 +208,39 @@ TEST(StraightThroughTest, StateResumes) {
   EXPECT_EQ(uncut.weight().mask(), second.weight().mask());
 }
 
+// What an update by hand brings back has its shadow's value, as within the optimizer's step.
+TEST(StraightThroughTest, UpdatesByHandAsWithinTheStep) {
+  const DynamicOptions options{.sparsity = 0.75, .update = UpdateSchedule::every(2)};
+  TestModel automatic, manual;
+  StraightThrough one(options), other(options);
+  automatic.apply(one);
+  manual.apply(other);
+  other.autoupdate = false;
+  for (int i = 0; i < 6; ++i) {
+    automatic.step();
+    manual.forward_backward();
+    manual.optimizer->step();
+    other.update(*manual.optimizer);
+    manual.optimizer->zero_grad();
+    ASSERT_EQ(automatic.weight().mask(), manual.weight().mask()) << i;
+    ASSERT_EQ(automatic.weight().values().to_vector(), manual.weight().values().to_vector()) << i;
+  }
+}
+
+TEST(StraightThroughTest, RefusesADropFractionAndAStateOfAnotherShape) {
+  expect_throws<ConfigError>(
+      [] { StraightThrough({.sparsity = 0.5, .drop_fraction = Schedule(0.3)}); },
+      "ste: takes no drop_fraction; the sparsity schedule says what is dropped");
+  TestModel t;
+  StraightThrough algorithm({.sparsity = 0.5});
+  t.apply(algorithm);
+  StateDict state = algorithm.state_dict();
+  state.set("shadow/fc2.weight", Tensor::zeros(Shape{4, 15}));
+  expect_throws<CheckpointError>(
+      [&] { algorithm.load_state_dict(state); },
+      "the sparsity state of 'fc2.weight' has shape [4, 15], the parameter [4, 16]");
+}
+
 TEST(AcDcTest, AlternatesBetweenCompressedAndDense) {
   TestModel t;
   AcDc algorithm({.sparsity = 0.75, .update = UpdateSchedule::every(2)});
@@ -214,7 +255,9 @@ TEST(AcDcTest, AlternatesBetweenCompressedAndDense) {
   expect_throws<ConfigError>([&] { algorithm.plan(5); }, "leave the network dense at the end");
 }
 
-TEST(AcDcTest, RefusesASchedule) {
+TEST(AcDcTest, RefusesAScheduleAndADropFraction) {
+  expect_throws<ConfigError>([] { AcDc({.sparsity = 0.5, .drop_fraction = Schedule(0.3)}); },
+                             "acdc: takes no drop_fraction");
   expect_throws<ConfigError>([] { AcDc({.sparsity = polynomial(0.9, 4)}); }, "must be a constant");
 }
 

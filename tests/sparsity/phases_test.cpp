@@ -5,6 +5,9 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/dense.h"
+#include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/static.h"
 #include "test_model.h"
 #include "throws.h"
 
@@ -128,11 +131,47 @@ TEST(PhasesTest, Refusals) {
       },
       "until must be a step after 5, found 5");
   expect_throws<ConfigError>([] { from_yaml("phases: []"); }, "at least one");
+  expect_throws<ConfigError>([] { from_yaml("phases: [dense]"); },
+                             "phases.0: expected a map with `algorithm` and its keys, found");
+  expect_throws<ConfigError>([] { from_yaml("phases: [{algorithm: static}]"); },
+                             "phases.0: static needs `sparsity`");
   const auto phases = from_yaml(
       "phases: [{until: 2, algorithm: dense}, "
       "{sparsity: 0.5, param_filter: nothing}]");
   TestModel t;
   expect_throws<ConfigError>([&] { t.model.apply(*phases); }, "'nothing' matches no parameter");
+}
+
+TEST(PhasesTest, HoldSingleAlgorithms) {
+  std::vector<Phase> phases;
+  phases.push_back({std::make_unique<Group>(), std::nullopt});
+  expect_throws<StateError>([&] { Phases(std::move(phases)); },
+                            "phase 0 must be a single algorithm, not a group");
+}
+
+TEST(PhasesTest, AreAppliedOnce) {
+  TestModel t;
+  const auto phases = from_yaml(kPlan);
+  t.apply(*phases);
+  expect_throws<StateError>([&] { t.model.apply(*phases); },
+                            "sparsity algorithm 'phases' has been applied to a model already");
+}
+
+TEST(PhasesTest, RefuseTheStateOfAnotherPlan) {
+  TestModel t, other;
+  const auto phases = from_yaml(kPlan);
+  t.apply(*phases);
+  StateDict state = phases->state_dict();
+  state.set("phase", int64_t{3});
+  expect_throws<CheckpointError>([&] { phases->load_state_dict(state); },
+                                 "the checkpoint is in phase 3 of a plan of 3");
+  state.set("phase", int64_t{-1});
+  expect_throws<CheckpointError>([&] { phases->load_state_dict(state); }, "is in phase -1 of");
+  Static single({.sparsity = 0.5});
+  other.apply(single);
+  expect_throws<CheckpointError>(
+      [&] { phases->load_state_dict(single.state_dict()); },
+      "the checkpoint holds the state of sparsity algorithm 'static', the run uses 'phases'");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/kernels/activation.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -16,7 +17,8 @@ Tensor apply(Activation kind, const Tensor& x) {
 
 Tensor gradient(Activation kind, const Tensor& saved, const Tensor& dy) {
   Tensor dx = Tensor::empty(saved.shape(), saved.order());
-  activate_gradient(kind, saved.storage(), dy.to(saved.order()).storage(), dx.mutable_storage());
+  activate_gradient(kind, saved.storage(), reordered(dy, saved.order()).storage(),
+                    dx.mutable_storage());
   return dx;
 }
 

@@ -6,6 +6,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/kernels/broadcast.h"
 #include "lacuna/framework/kernels/elementwise.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -15,7 +16,7 @@ using BinaryKernel = void (*)(std::span<const float>, std::span<const float>, st
 // The inputs are stretched to the common shape first: a copy, but then there is one kernel.
 Tensor apply(BinaryKernel kernel, const Tensor& a, const Tensor& b, const Shape& shape) {
   const Tensor left = broadcast_to(a, shape);
-  const Tensor right = broadcast_to(b, shape).to(left.order());
+  const Tensor right = reordered(broadcast_to(b, shape), left.order());
   Tensor y = Tensor::empty(shape, left.order());
   kernel(left.storage(), right.storage(), y.mutable_storage());
   return y;

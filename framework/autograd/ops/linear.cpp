@@ -1,8 +1,11 @@
 #include "lacuna/framework/autograd/ops/linear.h"
 
+#include <algorithm>
+
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/reduce.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -15,7 +18,8 @@ struct LinearNode final : Node {
   std::string_view name() const override { return "linear"; }
   std::vector<Tensor*> saved() override { return {&x}; }
 
-  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., out]
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = reordered(grad_output, x.order());  // dy [..., out]
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = dY W                                [..., in]
       gradients[0] = weight.pattern->layout().input_gradient(weight.view(), dy);
@@ -43,10 +47,12 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                      " needs a bias [" + std::to_string(shape[0]) + "], found " +
                      bias.shape().to_string());
   }
-  Tensor y = weight.pattern->layout().forward(weight.view(), x.value(),
-                                              bias.defined() ? bias.value() : Tensor());
+  const Layout& layout = weight.pattern->layout();
+  const Tensor input =
+      reordered(x.value(), layout.order(x.shape().batch(), std::max(shape[0], shape[1])));
+  Tensor y = layout.forward(weight.view(), input, bias.defined() ? bias.value() : Tensor());
   const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
-  return record<LinearNode>(std::move(y), {x, bias, anchor}, x.value(), weight);
+  return record<LinearNode>(std::move(y), {x, bias, anchor}, input, weight);
 }
 
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias) {

@@ -6,6 +6,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/loss.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -89,7 +90,7 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                       std::to_string(smoothing));
   }
   require_labels(logits.shape(), labels);
-  const Tensor rows = logits.value().to(Order::RowMajor);
+  const Tensor rows = reordered(logits.value(), Order::RowMajor);
   const double total = cross_entropy(problem(rows, labels, smoothing));
   const auto loss = static_cast<float>(total / static_cast<double>(labels.numel()));
   return record<CrossEntropyNode>(Tensor::scalar(loss), {logits}, rows, labels, smoothing);
@@ -103,7 +104,8 @@ Variable mse_loss(const Variable& prediction, const Variable& target) {
   if (target.value().numel() == 0) {
     throw ShapeError("mse_loss: needs at least one element, found " + target.shape().to_string());
   }
-  const Tensor p = prediction.value().to(Order::RowMajor), t = target.value().to(Order::RowMajor);
+  const Tensor p = reordered(prediction.value(), Order::RowMajor),
+               t = reordered(target.value(), Order::RowMajor);
   const double total = sum_squared_difference(p.storage(), t.storage());
   const auto loss = static_cast<float>(total / static_cast<double>(t.numel()));
   return record<MseLossNode>(Tensor::scalar(loss), {prediction, target}, p, t);

@@ -5,6 +5,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/gemm.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -15,7 +16,7 @@ struct MatmulNode final : Node {
   std::vector<Tensor*> saved() override { return {&a, &b}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Tensor dy = grad_output.to(Order::RowMajor);  // dy [..., n]
+    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [..., n]
     const int64_t m = a.shape().batch(), k = b.shape()[0], n = b.shape()[1];
     std::vector<Tensor> gradients(2);
     if (needs(0)) {  // dA = dY Bᵀ   [..., k]
@@ -51,7 +52,8 @@ Variable matmul(const Variable& a, const Variable& b) {
     throw ShapeError("matmul: needs [..., k] and [k, n], found " + a.shape().to_string() + " and " +
                      b.shape().to_string());
   }
-  const Tensor left = a.value().to(Order::RowMajor), right = b.value().to(Order::RowMajor);
+  const Tensor left = reordered(a.value(), Order::RowMajor),
+               right = reordered(b.value(), Order::RowMajor);
   Tensor y = Tensor::empty(a.shape().with_features(b.shape()[1]));
   gemm({.m = a.shape().batch(),
         .n = b.shape()[1],

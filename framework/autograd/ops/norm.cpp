@@ -6,6 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/norm.h"
 #include "lacuna/framework/kernels/reduce.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -20,7 +21,7 @@ struct LayerNormNode final : Node {
   std::vector<Tensor*> saved() override { return {&x, &weight, &mean, &inverse_deviation}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Tensor dy = grad_output.to(Order::RowMajor);  // dy [..., features]
+    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [..., features]
     Tensor dx = Tensor::empty(x.shape()), product = Tensor::empty(x.shape());
     // With n = (x − mean) ρ, g = dy w: dx = ρ (g − ⟨g⟩ − n ⟨g n⟩)   [..., features]
     layer_norm_gradient({x.shape().batch(), x.shape().features()}, x.data(), weight.data(),
@@ -47,7 +48,7 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
                      expected.to_string() + ", found " + weight.shape().to_string() + " and " +
                      bias.shape().to_string());
   }
-  const Tensor rows = x.value().to(Order::RowMajor);
+  const Tensor rows = reordered(x.value(), Order::RowMajor);
   Tensor y = Tensor::empty(shape), mean = Tensor::empty({shape.batch()});
   Tensor inverse_deviation = Tensor::empty({shape.batch()});
   layer_norm({shape.batch(), shape.features()}, options.eps, rows.data(), weight.value().data(),

@@ -3,12 +3,13 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/reduce.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
 namespace {
 
 double sum_all(const Tensor& x) {
-  const Tensor rows = x.to(Order::RowMajor);  // a slab's padding must not be counted
+  const Tensor rows = reordered(x, Order::RowMajor);  // a slab's padding must not be counted
   return sum(rows.storage());
 }
 

@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/kernels/softmax.h"
 
 namespace lacuna {
@@ -15,14 +16,14 @@ Tensor apply(SoftmaxKind kind, const char* op, const Tensor& input) {
     throw ShapeError(std::string(op) + ": needs [..., features], found a scalar " +
                      shape.to_string());
   }
-  const Tensor x = input.to(Order::RowMajor);
+  const Tensor x = reordered(input, Order::RowMajor);
   Tensor y = Tensor::empty(shape);
   softmax(kind, shape.batch(), shape.features(), x.data(), y.mutable_data());
   return y;
 }
 
 Tensor gradient(SoftmaxKind kind, const Tensor& y, const Tensor& grad_output) {
-  const Tensor dy = grad_output.to(Order::RowMajor);
+  const Tensor dy = reordered(grad_output, Order::RowMajor);
   Tensor dx = Tensor::empty(y.shape());
   softmax_gradient(kind, y.shape().batch(), y.shape().features(), y.data(), dy.data(),
                    dx.mutable_data());

@@ -63,6 +63,11 @@ TEST(Names, SuggestionNamesTheNearestOrAll) {
   EXPECT_EQ(suggest_name("adam", {}), "");
 }
 
+TEST(Names, ToLowerLeavesOtherCharactersAlone) {
+  EXPECT_EQ(to_lower("RigL-1_ä"), "rigl-1_ä");
+  EXPECT_EQ(to_lower(""), "");
+}
+
 TEST(Names, JoinKeepsEmptyParts) {
   EXPECT_EQ(join({}, ", "), "");
   EXPECT_EQ(join(std::vector<std::string>{"a"}, ", "), "a");

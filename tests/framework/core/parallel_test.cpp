@@ -105,6 +105,20 @@ TEST(FlushDenormals, RestoresWhatWasAlsoWhenNested) {
   EXPECT_TRUE(half > 0.0f);
 }
 
+TEST(NumThreads, AreThoseThatReallyRun) {
+  const int before = num_threads();
+  set_num_threads(3);
+  internal::take_most_threads();
+  parallel_blocks(1, [](int64_t) {});
+  EXPECT_EQ(internal::take_most_threads(), 1);
+  parallel_blocks(2, [](int64_t) {});
+  EXPECT_EQ(internal::take_most_threads(), 2);
+  parallel_blocks(9, [](int64_t) {});
+  EXPECT_EQ(internal::take_most_threads(), 3);
+  EXPECT_EQ(internal::take_most_threads(), 1);
+  set_num_threads(before);
+}
+
 TEST(NumThreads, MustBePositive) {
   const int before = num_threads();
   for (const int threads : {0, -3}) {

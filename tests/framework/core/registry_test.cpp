@@ -31,6 +31,18 @@ TEST(Registry, UnknownNamesGetThePositionAndTheNearest) {
               testing::ThrowsMessage<ConfigError>("config: unknown shape 'x'"));
 }
 
+TEST(Registry, CaseIsSetAsideOnRequestWhereTheNameAsWrittenIsNotThere) {
+  Registry<int()> registry("shape");
+  registry.add("square", "", [] { return 1; });
+  registry.add("Line", "", [] { return 2; });
+  EXPECT_EQ(registry.find_any_case("Square", Config()).make(), 1);
+  EXPECT_EQ(registry.find_any_case("Line", Config()).make(), 2);
+  expect_throws<ConfigError>([&] { registry.find_any_case("SQARE", Config()); },
+                             "unknown shape 'SQARE'; did you mean 'square'?");
+  expect_throws<ConfigError>([&] { registry.find("Square", Config()); },
+                             "unknown shape 'Square'; did you mean 'square'?");
+}
+
 TEST(Registry, ANameIsTakenOnce) {
   Registry<int()> registry("shape");
   registry.add("square", "", [] { return 0; });

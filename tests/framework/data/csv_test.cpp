@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
-using testing::TempFolder;
+using testing::write_gzip;
 
 const std::vector<float>& inputs(const CsvTable& table) {
   return std::get<1>(table.examples.inputs);
@@ -20,7 +20,7 @@ const std::vector<float>& inputs(const CsvTable& table) {
 
 // The table of a file with this text, or the message of the error without the file's folder.
 CsvTable read(const std::string& text, const CsvOptions& options = {}) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   return read_csv(folder.write("t.csv", text), options);
 }
 std::string error_of(const std::string& text, const CsvOptions& options = {}) {
@@ -81,8 +81,8 @@ TEST(Csv, ReadsTargetsAndBareInputs) {
 }
 
 TEST(Csv, ReadsGzippedFiles) {
-  const TempFolder folder;
-  EXPECT_EQ(read_csv(folder.write_gzip("t.csv.gz", "a,y\n1,0\n"), {}).examples.size(), 1);
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_csv(write_gzip(folder / "t.csv.gz", "a,y\n1,0\n"), {}).examples.size(), 1);
 }
 
 TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
@@ -143,7 +143,7 @@ TEST(Csv, RefusesBrokenQuotes) {
 }
 
 TEST(LoadCsv, ReadsBothSplitsWithTheClassesOfTheTrainingLabels) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   Config data = Config::map({{"type", "csv"},
                              {"train", folder.write("train.csv", "a,y\n1,0\n2,4\n")},
                              {"test", folder.write("test.csv", "a,y\n5,1\n")}});
@@ -156,7 +156,7 @@ TEST(LoadCsv, ReadsBothSplitsWithTheClassesOfTheTrainingLabels) {
 }
 
 TEST(LoadCsv, RefusesATestFileThatDoesNotMatch) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string train = folder.write("train.csv", "a,y\n1,0\n2,1\n");
   const auto message = [&](const std::string& test) {
     const Config data =
@@ -170,7 +170,7 @@ TEST(LoadCsv, RefusesATestFileThatDoesNotMatch) {
 }
 
 TEST(LoadCsv, RefusesOptionsThatCannotBeMeant) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string train = folder.write("train.csv", "a,y\n1,0\n2,1\n");
   const auto message = [&](const char* key, const Config& value) {
     const Config data = Config::map({{"type", "csv"}, {"train", train}, {key, value}});

@@ -1,53 +1,26 @@
-// Small data files in a folder that goes away with the test.
+// Small data files of every format, and reading them back.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
-#include "lacuna/framework/core/error.h"
+#include "temporary_folder.h"
 
 namespace lacuna::testing {
 
-/// A fresh folder, removed with all it holds at the end of the scope.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lacuna_data_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw StateError("cannot make " + name);
-    path_ = name;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
-  /// Writes a file and returns its path.
-  std::string write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(file(name), std::ios::binary) << bytes;
-    return file(name);
-  }
-  std::string write_gzip(const std::string& name, std::string_view bytes) const {
-    gzFile out = gzopen(file(name).c_str(), "wb");
-    gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size()));
-    gzclose(out);
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
+/// Writes a file compressed and returns its path.
+inline std::string write_gzip(const std::string& path, std::string_view bytes) {
+  gzFile out = gzopen(path.c_str(), "wb");
+  gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(out);
+  return path;
+}
 
 /// The whole of a file.
 inline std::string read_file(const std::string& path) {

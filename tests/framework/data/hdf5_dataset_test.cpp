@@ -15,11 +15,10 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
-using testing::TempFolder;
 
 class LoadHdf5 : public ::testing::Test {
  protected:
-  LoadHdf5() : path_(folder_.file("d.h5")), file_(Hdf5File::create(path_)) {
+  LoadHdf5() : path_(folder_ / "d.h5"), file_(Hdf5File::create(path_)) {
     data_.set("type", "hdf5");
     data_.set("path", path_);
   }
@@ -44,7 +43,7 @@ class LoadHdf5 : public ::testing::Test {
     return message.substr(std::min(message.find("d.h5"), message.size()));
   }
 
-  TempFolder folder_;
+  TemporaryFolder folder_;
   std::string path_;
   Hdf5File file_;
   Config data_;

@@ -17,7 +17,7 @@ using testing::idx_images;
 using testing::idx_labels;
 using testing::message_of;
 using testing::read_file;
-using testing::TempFolder;
+using testing::write_gzip;
 
 std::string image_error(const std::string& path) {
   return message_of<DataError>([&] { read_idx_images(path); });
@@ -27,33 +27,33 @@ std::string label_error(const std::string& path) {
 }
 
 TEST(Idx, ReadsPlainAndGzippedFilesAlike) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string images = idx_images(3, 1, 2, "abcdef"), labels = idx_labels(3, "\2\1\3");
-  for (const std::string& path : {folder.write("i", images), folder.write_gzip("i.gz", images)}) {
+  for (const std::string& path : {folder.write("i", images), write_gzip(folder / "i.gz", images)}) {
     const IdxImages read = read_idx_images(path);
     EXPECT_EQ(read.count, 3);
     EXPECT_EQ(read.rows, 1);
     EXPECT_EQ(read.columns, 2);
     EXPECT_THAT(read.pixels, ElementsAre('a', 'b', 'c', 'd', 'e', 'f'));
   }
-  for (const std::string& path : {folder.write("l", labels), folder.write_gzip("l.gz", labels)}) {
+  for (const std::string& path : {folder.write("l", labels), write_gzip(folder / "l.gz", labels)}) {
     EXPECT_THAT(read_idx_labels(path), ElementsAre(2, 1, 3));
   }
 }
 
 TEST(Idx, ReadsDataLongerThanOnePiece) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string pixels(3 << 20, 'x');
   const std::string file = idx_images(3 << 10, 32, 32, pixels);
   EXPECT_EQ(read_idx_images(folder.write("i", file)).pixels.size(), pixels.size());
-  EXPECT_EQ(read_idx_images(folder.write_gzip("i.gz", file)).pixels.size(), pixels.size());
+  EXPECT_EQ(read_idx_images(write_gzip(folder / "i.gz", file)).pixels.size(), pixels.size());
 }
 
 TEST(Idx, RefusesATruncatedFile) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string whole = idx_images(3, 1, 2, "abcdef");
   EXPECT_THAT(image_error(folder.write("data", whole.substr(0, whole.size() - 1))),
-              AllOf(HasSubstr(folder.file("data")),
+              AllOf(HasSubstr(folder / "data"),
                     HasSubstr("truncated: expected 6 bytes of data after the header, found 5")));
   EXPECT_THAT(image_error(folder.write("header", whole.substr(0, 10))),
               HasSubstr("truncated: expected 4 bytes of the rows in the header, found 2"));
@@ -62,7 +62,7 @@ TEST(Idx, RefusesATruncatedFile) {
 }
 
 TEST(Idx, RefusesAnotherMagicNumber) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string labels = folder.write("l", idx_labels(1, "\1"));
   EXPECT_THAT(image_error(labels),
               HasSubstr("wrong magic number: expected 0x00000803 (IDX images), "
@@ -74,15 +74,15 @@ TEST(Idx, RefusesAnotherMagicNumber) {
 }
 
 TEST(Idx, RefusesBytesAfterTheData) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string longer = idx_labels(3, "\1\2\3\4");
   EXPECT_THAT(label_error(folder.write("l", longer)),
               HasSubstr("expected the end of the file after 3 bytes of data, found more"));
-  EXPECT_THAT(label_error(folder.write_gzip("l.gz", longer)), HasSubstr("found more"));
+  EXPECT_THAT(label_error(write_gzip(folder / "l.gz", longer)), HasSubstr("found more"));
 }
 
 TEST(Idx, RefusesAnEmptyDataSet) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   EXPECT_THAT(image_error(folder.write("i", idx_images(0, 28, 28, ""))),
               HasSubstr("empty: the header says 0 images"));
   EXPECT_THAT(label_error(folder.write("l", idx_labels(0, ""))),
@@ -90,7 +90,7 @@ TEST(Idx, RefusesAnEmptyDataSet) {
 }
 
 TEST(Idx, AbsurdHeaderMakesForNoLargeAllocation) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   // 4·10⁹ images of 65535 × 65535 pixels: an attempt to reserve that would throw bad_alloc.
   const std::string path = folder.write("i", idx_images(0xFFFFFFFF, 65535, 65535, "abc"));
   EXPECT_THAT(image_error(path), HasSubstr("truncated: expected 18446181123756261375 bytes"));
@@ -101,15 +101,15 @@ TEST(Idx, AbsurdHeaderMakesForNoLargeAllocation) {
 }
 
 TEST(Idx, RefusesADamagedGzipStream) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>((i * i) % 251);
-  const std::string good = read_file(folder.write_gzip("good.gz", idx_labels(4000, text)));
+  const std::string good = read_file(write_gzip(folder / "good.gz", idx_labels(4000, text)));
   const std::string advice = "fetch the file again";
 
   EXPECT_THAT(
       label_error(folder.write("cut.gz", good.substr(0, good.size() / 2))),
-      AllOf(HasSubstr(folder.file("cut.gz")),
+      AllOf(HasSubstr(folder / "cut.gz"),
             HasSubstr("ends before its data does: the file is truncated"), HasSubstr(advice)));
   EXPECT_THAT(label_error(folder.write("no_trailer.gz", good.substr(0, good.size() - 3))),
               HasSubstr("the file is truncated"));
@@ -125,10 +125,10 @@ TEST(Idx, RefusesADamagedGzipStream) {
 }
 
 TEST(Idx, RefusesAFileThatCannotBeRead) {
-  const TempFolder folder;
-  EXPECT_THAT(image_error(folder.file("none")),
-              HasSubstr(folder.file("none") + ": cannot be opened: No such file"));
-  EXPECT_THAT(image_error(folder.path().string()), HasSubstr("cannot be read: Is a directory"));
+  const TemporaryFolder folder;
+  EXPECT_THAT(image_error(folder / "none"),
+              HasSubstr(folder / "none" + ": cannot be opened: No such file"));
+  EXPECT_THAT(image_error(folder.path()), HasSubstr("cannot be read: Is a directory"));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
 using testing::message_of;
-using testing::TempFolder;
 
 // A dataset that is no ArrayDataset, with a validation split of its own.
 class Constant final : public Dataset {
@@ -70,7 +69,7 @@ class LoadData : public ::testing::Test {
     return message_of<ConfigError>([&] { load_data(data, 0); });
   }
 
-  TempFolder folder_;
+  TemporaryFolder folder_;
   Config csv_, glyphs_;
 };
 

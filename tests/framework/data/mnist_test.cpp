@@ -18,26 +18,26 @@ using ::testing::HasSubstr;
 using testing::idx_images;
 using testing::idx_labels;
 using testing::message_of;
-using testing::TempFolder;
+using testing::write_gzip;
 
 // A data set of three training and two test images of 1 × 2 pixels.
-void write_small_mnist(const TempFolder& folder) {
+void write_small_mnist(const TemporaryFolder& folder) {
   folder.write("train-images-idx3-ubyte", idx_images(3, 1, 2, "abcdef"));
   folder.write("train-labels-idx1-ubyte", idx_labels(3, "\7\1\11"));
-  folder.write_gzip("t10k-images-idx3-ubyte.gz", idx_images(2, 1, 2, "ghij"));
-  folder.write_gzip("t10k-labels-idx1-ubyte.gz", idx_labels(2, "\1\2"));
+  write_gzip(folder / "t10k-images-idx3-ubyte.gz", idx_images(2, 1, 2, "ghij"));
+  write_gzip(folder / "t10k-labels-idx1-ubyte.gz", idx_labels(2, "\1\2"));
 }
 
 Config config_for(const std::string& dir) { return Config::map({{"type", "mnist"}, {"dir", dir}}); }
 
-std::string error_in(const TempFolder& folder) {
-  return message_of<DataError>([&] { load_mnist(config_for(folder.path().string()), 0); });
+std::string error_in(const TemporaryFolder& folder) {
+  return message_of<DataError>([&] { load_mnist(config_for(folder.path()), 0); });
 }
 
 TEST(Mnist, ReadsBothSplitsFromPlainAndGzippedFiles) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_small_mnist(folder);
-  const DataSplits splits = load_mnist(config_for(folder.path().string()), 0);
+  const DataSplits splits = load_mnist(config_for(folder.path()), 0);
   EXPECT_EQ(splits.train->size(), 3);
   EXPECT_EQ(splits.train->example_shape(), (Shape{1, 2}));
   EXPECT_EQ(splits.train->num_classes(), 10);
@@ -63,15 +63,15 @@ TEST(Mnist, NeedsAFolder) {
 }
 
 TEST(Mnist, NamesAMissingFile) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_small_mnist(folder);
-  std::filesystem::remove(folder.file("t10k-labels-idx1-ubyte.gz"));
-  EXPECT_THAT(error_in(folder), HasSubstr(folder.file("t10k-labels-idx1-ubyte") +
-                                          ": no such file, nor one with .gz"));
+  std::filesystem::remove(folder / "t10k-labels-idx1-ubyte.gz");
+  EXPECT_THAT(error_in(folder),
+              HasSubstr(folder / "t10k-labels-idx1-ubyte" + ": no such file, nor one with .gz"));
 }
 
 TEST(Mnist, RefusesCountsThatDiffer) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_small_mnist(folder);
   folder.write("train-labels-idx1-ubyte", idx_labels(2, "\7\1"));
   EXPECT_THAT(error_in(folder), AllOf(HasSubstr("train-images-idx3-ubyte holds 3 images"),
@@ -79,18 +79,18 @@ TEST(Mnist, RefusesCountsThatDiffer) {
 }
 
 TEST(Mnist, RefusesALabelOutOfRange) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_small_mnist(folder);
   folder.write("train-labels-idx1-ubyte", idx_labels(3, "\7\1\12"));
   EXPECT_THAT(error_in(folder), HasSubstr("train-labels-idx1-ubyte: label 10 at index 2 is outside "
                                           "of [0, 10)"));
-  Config more = config_for(folder.path().string());
+  Config more = config_for(folder.path());
   more.set("num_classes", 11);
   EXPECT_EQ(load_mnist(more, 0).train->num_classes(), 11);
 }
 
 TEST(Mnist, RefusesTestImagesOfAnotherSize) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_small_mnist(folder);
   folder.write("t10k-images-idx3-ubyte", idx_images(2, 2, 1, "ghij"));
   EXPECT_THAT(error_in(folder),

@@ -14,11 +14,11 @@
 #include <sstream>
 
 #include "framework/io/file_size_limit.h"
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint_seal.h"
 #include "lacuna/framework/io/file_system.h"
 #include "lacuna/framework/io/hdf5_file.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

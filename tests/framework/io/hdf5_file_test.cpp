@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "framework/io/file_size_limit.h"
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/core/error.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/hdf5_file.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

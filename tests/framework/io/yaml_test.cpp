@@ -6,8 +6,8 @@
 #include <fstream>
 #include <random>
 
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/core/error.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

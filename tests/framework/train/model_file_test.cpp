@@ -4,11 +4,11 @@
 
 #include <fstream>
 
-#include "framework/io/temporary_folder.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/static.h"
+#include "temporary_folder.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/io/temporary_folder.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 

@@ -85,6 +85,14 @@ const std::vector<Variant>& variants() {
       {"Saliency",
        {"sparsity={algorithm: saliency, update: {freq: 3}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
+      {"AcDc", {"sparsity={algorithm: acdc, sparsity: 0.8, update: {freq: 6}}"}},
+      {"Group",
+       {"sparsity=[{algorithm: snip, sparsity: 0.8, param_filter: fc1.weight}, "
+        "{algorithm: ste, sparsity: 0.5, update: {freq: 3}, param_filter: fc2.weight}]"}},
+      {"PhasesOfStateful",
+       {"sparsity={phases: [{until: 5, algorithm: static, sparsity: 0.6}, "
+        "{until: 11, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
+        "{algorithm: snfs, sparsity: 0.8, update: {freq: 2}}]}"}},
       {"Phases",
        {"sparsity={phases: [{until: 7, algorithm: set, sparsity: 0.7, update: {freq: 2}}, "
         "{until: 13, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}},

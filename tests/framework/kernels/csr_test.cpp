@@ -1,0 +1,196 @@
+#include "lacuna/framework/kernels/csr.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/reorder.h"
+
+namespace lacuna {
+namespace {
+
+/// A matrix by rows with random positions, some rows and columns empty, and random activations.
+struct Problem {
+  Problem(int64_t rows_, int64_t columns_, double density, int64_t batch_)
+      : rows(rows_), columns(columns_), batch(batch_) {
+    const CounterRng rng(7, "csr");
+    row_begin.push_back(0);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        const bool may = density >= 1.0 || (r % 5 != 3 && c % 7 != 2);
+        if (may && rng.uniform(static_cast<uint64_t>(r * columns + c)) < density) {
+          column.push_back(static_cast<uint32_t>(c));
+        }
+      }
+      row_begin.push_back(static_cast<int64_t>(column.size()));
+    }
+    stream = csr_stream(rows, columns, row_begin, column);
+    x = random(Shape{batch, columns}, "x");
+    dy = random(Shape{batch, rows}, "dy");
+    bias = random(Shape{rows}, "bias");
+    elements = random(Shape{static_cast<int64_t>(column.size())}, "values");
+    values = Tensor::empty(elements.shape());
+    places = csr_canonical_places(stream, row_begin);
+    for (size_t v = 0; v < places.size(); ++v)
+      values.mutable_data()[v] = elements.data()[places[v]];
+  }
+
+  static Tensor random(const Shape& shape, std::string_view name) {
+    const CounterRng rng(3, name);
+    Tensor tensor = Tensor::empty(shape);
+    for (int64_t i = 0; i < tensor.numel(); ++i) {
+      tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
+    }
+    return tensor;
+  }
+
+  Tensor product(const float* bias_data) const {
+    Tensor y = Tensor::full(Shape{batch, rows}, NAN).to(Order::BatchSlabs);
+    csr_product(stream, values.data(), x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch,
+                bias_data, y.mutable_data(Order::BatchSlabs));
+    return y.to(Order::RowMajor);
+  }
+  std::vector<float> gradient(bool accumulate) const {
+    std::vector<float> g(places.size(), accumulate ? 10.0f : NAN);
+    csr_gradient(stream, dy.to(Order::BatchSlabs).data(Order::BatchSlabs),
+                 x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch, accumulate, g.data());
+    return g;
+  }
+
+  void expect_product(const Tensor& y, bool with_bias) const {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t r = 0; r < rows; ++r) {
+        double sum = with_bias ? bias.data()[r] : 0.0;
+        for (auto i = row_begin[static_cast<size_t>(r)]; i < row_begin[static_cast<size_t>(r) + 1];
+             ++i) {
+          sum +=
+              double{elements.data()[i]} * x.data()[b * columns + column[static_cast<size_t>(i)]];
+        }
+        ASSERT_NEAR(y.data()[b * rows + r], sum, 2e-4) << "example " << b << ", row " << r;
+      }
+    }
+  }
+  void expect_gradient(const std::vector<float>& g, double start) const {
+    int64_t row = 0;
+    std::vector<double> expected(places.size());
+    for (size_t i = 0; i < column.size(); ++i) {
+      while (row_begin[static_cast<size_t>(row) + 1] <= static_cast<int64_t>(i)) ++row;
+      double sum = start;
+      for (int64_t b = 0; b < batch; ++b) {
+        sum += double{dy.data()[b * rows + row]} * x.data()[b * columns + column[i]];
+      }
+      expected[i] = sum;
+    }
+    for (size_t v = 0; v < places.size(); ++v) ASSERT_NEAR(g[v], expected[places[v]], 2e-4);
+  }
+
+  int64_t rows, columns, batch;
+  std::vector<int64_t> row_begin;
+  std::vector<uint32_t> column, places;
+  CsrStream stream;
+  Tensor x, dy, bias, elements, values;
+};
+
+using Sizes = std::tuple<int64_t, int64_t, double, int64_t>;  // rows, columns, density, batch
+
+class CsrProducts : public testing::TestWithParam<Sizes> {
+ protected:
+  Problem problem() const {
+    return std::apply([](auto... sizes) { return Problem(sizes...); }, GetParam());
+  }
+};
+
+TEST_P(CsrProducts, InSlabs) {
+  const Problem p = problem();
+  p.expect_product(p.product(p.bias.data()), true);
+  p.expect_product(p.product(nullptr), false);
+  p.expect_gradient(p.gradient(false), 0.0);
+  p.expect_gradient(p.gradient(true), 10.0);
+}
+
+TEST_P(CsrProducts, RowByRow) {
+  const Problem p = problem();
+  Tensor y = Tensor::full(Shape{p.batch, p.rows}, NAN);
+  csr_product_rows(p.stream, p.values.data(), p.x.data(), p.batch, p.bias.data(), y.mutable_data());
+  p.expect_product(y, true);
+  csr_product_rows(p.stream, p.values.data(), p.x.data(), p.batch, nullptr, y.mutable_data());
+  p.expect_product(y, false);
+  std::vector<float> g(p.places.size(), NAN);
+  csr_gradient_rows(p.stream, p.dy.data(), p.x.data(), p.batch, false, g.data());
+  p.expect_gradient(g, 0.0);
+  g.assign(g.size(), 10.0f);
+  csr_gradient_rows(p.stream, p.dy.data(), p.x.data(), p.batch, true, g.data());
+  p.expect_gradient(g, 10.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Edges, CsrProducts,
+                         testing::Values(Sizes{1, 1, 1.0, 1}, Sizes{5, 7, 0.5, 3},
+                                         Sizes{7, 5, 0.0, 9}, Sizes{3, 2, 1.0, 64},
+                                         Sizes{1, 300, 0.3, 65}, Sizes{300, 1, 0.9, 17},
+                                         Sizes{0, 4, 0.5, 2}, Sizes{4, 0, 0.5, 70}));
+// Batches whose last slab has every number of vectors; tiles, long tiles and several blocks.
+INSTANTIATE_TEST_SUITE_P(Batches, CsrProducts,
+                         testing::Combine(testing::Values(67), testing::Values(401),
+                                          testing::Values(0.02, 0.4, 1.0),
+                                          testing::Values(1, 4, 12, 31, 47, 64, 97, 128)));
+INSTANTIATE_TEST_SUITE_P(Blocks, CsrProducts,
+                         testing::Values(Sizes{1301, 331, 0.2, 5}, Sizes{1301, 331, 0.01, 20}));
+
+TEST(CsrStreamTest, CutsLargeMatricesIntoBlocksAndTiles) {
+  const Problem p(1301, 331, 0.2, 1);
+  EXPECT_GT(p.stream.blocks.size(), 1u);
+  EXPECT_LT(p.stream.tile_columns, 331);
+  EXPECT_EQ(p.stream.blocks.front().first_row, 0);
+  EXPECT_EQ(p.stream.blocks.back().end_row, 1301);
+  for (size_t b = 1; b < p.stream.blocks.size(); ++b) {
+    EXPECT_EQ(p.stream.blocks[b].first_row, p.stream.blocks[b - 1].end_row);
+  }
+}
+
+TEST(CsrStreamTest, PlacesAreAPermutation) {
+  const Problem p(301, 231, 0.3, 1);
+  std::vector<int> seen(p.places.size());
+  for (const uint32_t place : p.places) ++seen[place];
+  EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+}
+
+TEST(CsrProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
+  const Problem p(1301, 331, 0.2, 130);
+  const int before = num_threads();
+  set_num_threads(1);
+  const Tensor y = p.product(p.bias.data());
+  const std::vector<float> g = p.gradient(false);
+  for (const int threads : {2, 5}) {
+    set_num_threads(threads);
+    EXPECT_EQ(p.product(p.bias.data()).to_vector(), y.to_vector());
+    EXPECT_EQ(p.gradient(false), g);
+  }
+  set_num_threads(before);
+}
+
+TEST(GatherTest, TakesValuesByPlace) {
+  std::vector<float> into(3);
+  gather(std::vector<float>{1, 2, 3, 4}, std::vector<uint32_t>{3, 0, 3}, into);
+  EXPECT_EQ(into, (std::vector<float>{4, 1, 4}));
+}
+
+TEST(ReorderTest, AgreesWithTheTensorsOwnConversion) {
+  for (const auto& [batch, features] :
+       {std::pair{1, 1}, std::pair{3, 5}, std::pair{64, 64}, std::pair{70, 131}, std::pair{0, 3},
+        std::pair{130, 1000}, std::pair{5, 0}}) {
+    const Tensor x = Problem::random(Shape{batch, features}, "x");
+    const Tensor slabs = reordered(x, Order::BatchSlabs);
+    const Tensor expected = x.to(Order::BatchSlabs);
+    ASSERT_TRUE(std::ranges::equal(slabs.storage(), expected.storage()));
+    EXPECT_EQ(reordered(slabs, Order::RowMajor).to_vector(), x.to_vector());
+  }
+  const Tensor x = Problem::random(Shape{2, 2}, "x");
+  EXPECT_TRUE(reordered(x, Order::RowMajor).shares_storage_with(x));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,80 @@
+#include "lacuna/framework/layouts/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "lacuna/framework/core/buffer.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The cache is read once in a process: the file stands before any test runs.
+class Cache : public testing::Environment {
+ public:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("lacuna_costs_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ::setenv("LACUNA_CACHE_DIR", folder_.c_str(), 1);
+    const std::string suffix =
+        "/" + std::to_string(num_threads()) + "/" + active_instruction_set() + " ";
+    std::ofstream(file()) << "40x48/32/2" << suffix << "1.5 0.5\n"
+                          << "a torn li\n"
+                          << "40x48/32/4" << suffix << "0.5 1.5\n"
+                          << "1024x1024/256/7" << suffix << "8 2\n";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  static fs::path file() {
+    return fs::path(std::getenv("LACUNA_CACHE_DIR")) /
+           ("layout-costs-" + std::string(kVersion) + ".txt");
+  }
+
+ private:
+  fs::path folder_;
+};
+const auto* const cache = testing::AddGlobalTestEnvironment(new Cache);
+
+TEST(CostModel, TakesWhatWasMeasuredBefore) {
+  const LayoutChoice half = compare_layouts(Shape{40, 48}, 960, 32);
+  EXPECT_EQ(half.layout, &csr_layout());
+  EXPECT_EQ(half.reason, "csr: csr 0.5 ms a step, masked 1.5 ms (measured before)");
+  EXPECT_EQ(&choose_layout(Shape{40, 48}, 480, 32), &masked_layout());
+}
+
+TEST(CostModel, ScalesLargeWeightsFromTheirClass) {
+  reset_memory_peak();
+  const int64_t side = 16384;
+  const LayoutChoice choice = compare_layouts(Shape{side, side}, side * side / 11, 512);
+  EXPECT_EQ(choice.layout, &csr_layout());
+  EXPECT_NEAR(choice.costs.masked_ms, 8.0 * 256 * 2, 1e-9);
+  EXPECT_LT(memory_stats().largest, side * side);
+}
+
+TEST(CostModel, MeasuresAndRemembersWhatIsNew) {
+  const LayoutChoice first = compare_layouts(Shape{300, 200}, 300, 70);
+  EXPECT_EQ(first.layout, &csr_layout()) << first.reason;
+  EXPECT_NE(first.reason.find("measured now"), std::string::npos);
+  const LayoutChoice again = compare_layouts(Shape{300, 200}, 300, 70);
+  EXPECT_EQ(again.costs.csr_ms, first.costs.csr_ms);
+  EXPECT_NE(again.reason.find("measured before"), std::string::npos);
+  std::ifstream file(Cache::file());
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(text.find("300x200/70/15/"), std::string::npos);
+}
+
+TEST(CostModel, WhatIsNoMatrixStaysMasked) {
+  EXPECT_EQ(&choose_layout(Shape{40}, 2, 32), &masked_layout());
+  EXPECT_EQ(&choose_layout(Shape{0, 3}, 0, 32), &masked_layout());
+}
+
+}  // namespace
+}  // namespace lacuna
