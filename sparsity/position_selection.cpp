@@ -39,6 +39,13 @@ KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
   return kth_largest(keys, k);
 }
 
+// Whether a key stays. The comparison is added up, not branched on; ties are rare.
+bool stays(uint32_t key, KthLargest& smallest) {
+  if (key == smallest.key) [[unlikely]]
+    return smallest.ties-- > 0;
+  return key > smallest.key;
+}
+
 Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
                           int64_t per_group, const GroupIndex& groups) {
   // The keys of a group side by side.
@@ -58,10 +65,8 @@ Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> ke
                                                 static_cast<size_t>(begin[g + 1] - begin[g])),
                       per_group));
   }
-  return present.filtered([&](size_t place) {
-    KthLargest& kept = smallest[group_of[place]];
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered(
+      [&](size_t place) { return stays(keys[place], smallest[group_of[place]]); });
 }
 
 }  // namespace
@@ -77,9 +82,7 @@ Positions top_k(const Positions& present, std::span<const float> scores, int64_t
   if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
   if (per_group >= present.count()) return present;
   KthLargest kept = smallest_kept(keys, per_group);
-  return present.filtered([&](size_t place) {
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered([&](size_t place) { return stays(keys[place], kept); });
 }
 
 ScoreRows rows_of(const Tensor& array) {
@@ -136,14 +139,16 @@ class Growth {
   // −1 for none.
   float guess() {
     constexpr int64_t kSampled = 16, kWorthIt = 256;
+    constexpr size_t kSample = 4096;
     if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < kSampled; ++i) {
       rows.push_back((2 * i + 1) * present_.rows() / (2 * kSampled));
     }
     std::vector<float> sample;
-    for (const float score : tile(rows)) {
-      if (!std::isnan(score)) sample.push_back(std::abs(score));
+    const std::span<const float> all = tile(rows);
+    for (size_t i = 0; i < all.size(); i += all.size() / kSample + 1) {
+      if (!std::isnan(all[i])) sample.push_back(std::abs(all[i]));
     }
     const double free = static_cast<double>(groups_.size() - present_.count());
     const double share = 1.5 * static_cast<double>(wanted_[0]) / free;
