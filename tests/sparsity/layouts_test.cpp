@@ -154,6 +154,7 @@ TEST(LayoutOptionTest, AutoChoosesAgainWhenTheMaskChanges) {
       "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.2}, update: {freq: 2}}",
       "{type: adam}", "auto");
   const ParameterPtr weight = run.model.parameter("fc1.weight");
+  (*run.algorithm->csr_up_to)["fc1.weight"] = 0.5;
   EXPECT_EQ(weight->pattern()->layout().name(), "masked");
   EXPECT_EQ(run.algorithm->plan(4)[0].layout, "masked");
   EXPECT_EQ(run.algorithm->plan(4)[0].final_layout, "csr");
@@ -171,6 +172,7 @@ TEST(LayoutOptionTest, OnlyLinearWeightsAreCompressed) {
                              "layout 'csr' holds weights of linear layers; parameter 'ln.weight' "
                              "of shape [6] is none");
   Static chosen({.sparsity = 0.5, .param_filter = "*.weight"});
+  *chosen.csr_up_to = {{"fc.weight", 1.0}, {"ln.weight", 1.0}};
   model.apply(chosen);
   EXPECT_EQ(model.parameter("ln.weight")->pattern()->layout().name(), "masked");
   EXPECT_EQ(model.parameter("fc.weight")->pattern()->layout().name(), "csr");
