@@ -1,53 +1,53 @@
 // What the linear benchmark compares: implementations of a linear layer's three products.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "linear/workload.h"
 
 namespace lacuna::bench {
 
-/// One shape and sparsity, with fresh random operands.
-struct LinearWorkload {
-  int64_t batch = 128, in = 1024, out = 1024;
-  double sparsity = 0.0;
-  Tensor x = {};                   ///< [batch, in]
-  Tensor dy = {};                  ///< [batch, out]
-  Tensor weight = {};              ///< [out, in], zero outside the mask
-  Tensor bias = {};                ///< [out]
-  std::vector<uint8_t> mask = {};  ///< [out · in]
-
-  static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity);
-};
-
-enum class Pass { Forward, Both };  ///< Both: forward and the two gradients
-
-/// One implementation, ready to run on one workload.
+/// One implementation, ready to run on one workload, which must outlive it.
 class LinearContender {
  public:
   virtual ~LinearContender() = default;
+  /// The weights change, as between two steps: whatever is derived from them is stale.
+  virtual void change_weights() {}
   /// Y = X Wᵀ + b.
   virtual void forward() = 0;
   /// dX = dY W and dW = dYᵀ X.
   virtual void backward() = 0;
+  /// Adam's update of the weight and the masking, where the contender trains.
+  virtual void update() {}
+
   // Results of the last run, for the check against the reference.
   virtual Tensor y() const = 0;
   virtual Tensor dx() const = 0;
   virtual Tensor dw() const = 0;  ///< [out, in]; only positions in the mask are compared
 };
 
-/// Raw `dnnl_sgemm` with oneDNN's own threading: the dense opponent. The bias is not added. Null
-/// where lacuna was built without oneDNN.
-std::unique_ptr<LinearContender> make_onednn(const LinearWorkload& workload);
-/// lacuna's layouts, as a linear layer runs them.
-std::unique_ptr<LinearContender> make_dense(const LinearWorkload& workload);
-std::unique_ptr<LinearContender> make_masked(const LinearWorkload& workload);
+using LinearContenderPtr = std::unique_ptr<LinearContender>;
 
-/// *Errors:* Error that names the contender when a result is off the double-precision reference by
-/// more than float32 rounding.
+/// The dense opponent (common/dense_opponent.h). It adds no bias.
+LinearContenderPtr make_opponent(const LinearWorkload& workload);
+/// Eigen's sparse product, as a user of that library would write a sparse layer.
+LinearContenderPtr make_eigen_sparse(const LinearWorkload& workload);
+/// "Eigen 3.4.0, AVX2 and FMA".
+std::string eigen_version();
+
+/// How a layout's activations and gradients lie before and after its products.
+enum class Activations {
+  OwnOrder,  ///< the layout's own, as within a chain of layers like it
+  RowMajor,  ///< converted both ways, as by a single layer between others: x and dy, y and dx
+};
+/// One of lacuna's layouts, as the linear operation runs it, with bias.
+LinearContenderPtr make_layout(const LinearWorkload& workload, PatternPtr pattern,
+                               Activations activations = Activations::OwnOrder);
+
+/// Runs a contender and compares a sample of its results with sums in double precision.
+/// *Errors:* Error that names the contender when one is off by more than float32 rounding.
 void check(const std::string& name, LinearContender& contender, const LinearWorkload& workload);
 
 }  // namespace lacuna::bench

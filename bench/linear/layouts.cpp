@@ -1,6 +1,8 @@
-// lacuna's own layouts, run as the linear operation runs them.
-#include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/layouts/pattern.h"
+// lacuna's own layouts, run as the linear operation and Adam run them.
+#include <utility>
+
+#include "lacuna/framework/kernels/optimizer_update.h"
+#include "lacuna/framework/kernels/reorder.h"
 #include "linear/contender.h"
 
 namespace lacuna::bench {
@@ -8,43 +10,74 @@ namespace {
 
 class LayoutContender final : public LinearContender {
  public:
-  LayoutContender(const LinearWorkload& w, PatternPtr pattern)
-      : w_(w),
+  LayoutContender(const LinearWorkload& w, PatternPtr pattern, Activations activations)
+      : bias_(w.bias),
         pattern_(std::move(pattern)),
+        order_(pattern_->layout().order(w.batch, std::max(w.in, w.out))),
+        outer_(activations == Activations::OwnOrder ? order_ : Order::RowMajor),
+        x_(reordered(w.x, outer_)),
+        dy_(reordered(w.dy, outer_)),
         values_(Tensor::empty(Shape{pattern_->stored_size()})),
-        gradient_(Tensor::zeros(values_.shape())) {
+        gradient_(Tensor::zeros(values_.shape())),
+        exp_avg_(Tensor::zeros(values_.shape())),
+        exp_avg_sq_(Tensor::zeros(values_.shape())) {
     pattern_->layout().from_dense(*pattern_, w.weight.storage(), values_.mutable_storage());
   }
 
+  void change_weights() override { ++version_; }
+
   void forward() override {
-    y_ = pattern_->layout().forward({.pattern = *pattern_, .values = values_.storage()}, w_.x,
-                                    w_.bias);
+    input_ = reordered(x_, order_);
+    y_ = reordered(pattern_->layout().forward(view(), input_, bias_), outer_);
   }
+
   void backward() override {
-    dx_ = pattern_->layout().input_gradient({.pattern = *pattern_, .values = values_.storage()},
-                                            w_.dy);
-    pattern_->layout().weight_gradient(*pattern_, w_.dy, w_.x, Accumulate::No,
-                                       gradient_.mutable_storage());
+    const Layout& layout = pattern_->layout();
+    const Tensor dy = reordered(dy_, order_);
+    dx_ = reordered(layout.input_gradient(view(), dy), outer_);
+    layout.weight_gradient(*pattern_, dy, input_, Accumulate::No, gradient_.mutable_storage());
   }
+
+  void update() override {
+    constexpr AdamCoefficients kAdam{.beta1 = 0.9f,
+                                     .one_minus_beta1 = 0.1f,
+                                     .beta2 = 0.999f,
+                                     .one_minus_beta2 = 0.001f,
+                                     .step_size = 1e-5f,
+                                     .root_scale = 1.0f,
+                                     .eps = 1e-8f};
+    adam_update(kAdam, values_.mutable_storage(), gradient_.storage(), exp_avg_.mutable_storage(),
+                exp_avg_sq_.mutable_storage());
+    for (Tensor* array : {&values_, &exp_avg_, &exp_avg_sq_}) {
+      pattern_->layout().prune(*pattern_, array->mutable_storage());
+    }
+  }
+
   Tensor y() const override { return y_; }
   Tensor dx() const override { return dx_; }
   Tensor dw() const override { return pattern_->layout().to_dense(*pattern_, gradient_.storage()); }
 
  private:
-  LinearWorkload w_;
+  WeightView view() {
+    return {.pattern = *pattern_,
+            .values = values_.storage(),
+            .version = version_,
+            .derived = &derived_};
+  }
+
+  Tensor bias_;
   PatternPtr pattern_;
-  Tensor values_, gradient_, y_, dx_;
+  Order order_, outer_;  // of the products, and of what goes in and comes out
+  Tensor x_, dy_, values_, gradient_, exp_avg_, exp_avg_sq_, input_, y_, dx_;
+  DerivedValues derived_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<LinearContender> make_dense(const LinearWorkload& w) {
-  return std::make_unique<LayoutContender>(w, Pattern::dense(w.weight.shape()));
-}
-
-std::unique_ptr<LinearContender> make_masked(const LinearWorkload& w) {
-  return std::make_unique<LayoutContender>(
-      w, Pattern::masked(w.weight.shape(), BitMask::from_bytes(w.mask)));
+LinearContenderPtr make_layout(const LinearWorkload& workload, PatternPtr pattern,
+                               Activations activations) {
+  return std::make_unique<LayoutContender>(workload, std::move(pattern), activations);
 }
 
 }  // namespace lacuna::bench

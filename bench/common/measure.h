@@ -1,0 +1,41 @@
+// Timing of several pieces of work side by side, on Google Benchmark.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lacuna::bench {
+
+/// Something to time: stages that run one after the other, as those of a training step do.
+struct Work {
+  std::string name;  ///< unique among those measured together
+  std::vector<std::function<void()>> stages;
+  /// Runs before each run of the stages, and is not timed: what changes between steps.
+  std::function<void()> prepare = [] {};
+};
+
+/// Of the runs of a stage: the time from the work's start to the stage's end.
+struct Timing {
+  double median_ms = 0.0;
+  double mean_ms = 0.0;
+  double spread = 0.0;  ///< half the distance between the quartiles, over the median
+  int repetitions = 0;
+};
+
+struct MeasureOptions {
+  int repetitions = 51;  ///< at most; an odd number has a median
+  /// No work gets more time than this in all, but for five repetitions that each gets.
+  double most_ms = 400.0;
+  /// Runs that make up a repetition; 0: as many as fill 20 µs, which the clock resolves.
+  int runs = 0;
+};
+
+/// The timings of each work's stages, by name. Repetitions of all works are interleaved in random
+/// order: what else the machine does hits all alike, and no kernel runs in a tight loop with warm
+/// caches, as none does in training. Each work is run once before, to warm up.
+std::map<std::string, std::vector<Timing>> measure(const std::vector<Work>& works,
+                                                   const MeasureOptions& options);
+
+}  // namespace lacuna::bench

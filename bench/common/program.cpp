@@ -1,0 +1,90 @@
+#include "common/program.h"
+
+#include <omp.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "common/dense_opponent.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/train/builtins.h"
+
+namespace lacuna::bench {
+namespace {
+
+std::string command_line(int argc, char** argv, const std::string& name) {
+  const char* cap = std::getenv("LACUNA_INSTRUCTION_SET");
+  std::string text = cap == nullptr ? "" : "LACUNA_INSTRUCTION_SET=" + std::string(cap) + " ";
+  text += "./scripts/bench.sh " + name;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--json" || argument == "--markdown") {
+      ++i;  // where the results went is no part of how they came about
+    } else if (!argument.starts_with("--json=") && !argument.starts_with("--markdown=")) {
+      text += " " + argument;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+double Settings::elapsed_seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+MeasureOptions Settings::measuring() const {
+  MeasureOptions options;
+  if (size == Size::Full) options = {.repetitions = 101, .most_ms = 3000.0};
+  if (size == Size::Tiny) options.repetitions = 1;
+  if (repetitions > 0) options.repetitions = repetitions;
+  return options;
+}
+
+std::string Settings::threads_text() const {
+  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+int run_program(int argc, char** argv, const std::string& name, const std::string& description,
+                const std::function<void(const Settings&, Report&)>& body) {
+  Settings settings;
+  std::string json, markdown;
+  bool is_quick = false, is_tiny = false;
+  CLI::App app{description};
+  app.add_flag("--quick", is_quick, "Measure less, within 50 s");
+  app.add_flag("--tiny", is_tiny, "Run everything once on tiny sizes: a test of this program");
+  app.add_option("--json", json, "Also write rows as JSON to this file");
+  app.add_option("--markdown", markdown, "Also write the summary as Markdown to this file");
+  app.add_option("--threads", settings.threads, "Threads of every contender (default 1)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--repetitions", settings.repetitions, "Repetitions at most (default by size)")
+      ->check(CLI::Range(1, 100000));
+  CLI11_PARSE(app, argc, argv);
+  settings.size = is_tiny ? Size::Tiny : is_quick ? Size::Quick : Size::Full;
+  try {
+    register_builtins();
+    set_num_threads(settings.threads);
+    omp_set_num_threads(settings.threads);  // of raw oneDNN and Eigen
+    const FlushDenormals flush;
+    const std::string setting = settings.threads_text() + ", " + active_instruction_set() +
+                                " kernels, dense products by " + dense_provider() +
+                                ", dense opponent: " + dense_opponent();
+    std::printf("%s: %s\n", name.c_str(), setting.c_str());
+    Report report;
+    body(settings, report);
+    if (!json.empty()) report.write_json(json);
+    if (!markdown.empty()) {
+      report.write_markdown(markdown, command_line(argc, argv, name), setting);
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_%s: %s\n", name.c_str(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace lacuna::bench

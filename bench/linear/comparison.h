@@ -1,0 +1,47 @@
+// One workload's measurement: every contender, in every pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/measure.h"
+#include "lacuna/framework/layouts/cost_model.h"
+
+namespace lacuna::bench {
+
+inline constexpr const char* kForward = "forward";
+inline constexpr const char* kBoth = "forward+backward";
+/// Forward, backward, Adam's update and masking: what the cost model of layout auto predicts.
+inline constexpr const char* kStep = "step";
+
+/// The dense opponent's name among the contenders.
+inline constexpr const char* kOpponent = "onednn";
+
+/// A contender's time in a pass.
+struct LinearRow {
+  std::string layout;
+  std::string pass;
+  std::string pattern;      ///< "uniform" or "skewed"
+  std::string activations;  ///< "own order" or "row-major"
+  int64_t nnz = 0;
+  Timing time;
+  double dense_ms = 0.0;  ///< of the opponent in this pass; in a step, of lacuna's dense layout
+  std::optional<double> predicted_ms = {};  ///< by the cost model
+};
+
+struct LinearComparison {
+  int64_t batch = 0, in = 0, out = 0;
+  double sparsity = 0.0;
+  LayoutChoice choice = {};  ///< of layout auto
+  std::vector<LinearRow> rows = {};
+
+  const LinearRow& row(const std::string& layout, const std::string& pass) const;
+};
+
+/// Makes the operands, checks every contender, and measures. *Errors:* those of check.
+LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity,
+                         const MeasureOptions& options);
+
+}  // namespace lacuna::bench

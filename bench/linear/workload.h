@@ -1,0 +1,27 @@
+// What the linear benchmark measures: a shape, a sparsity, and operands.
+#pragma once
+
+#include <cstdint>
+
+#include "common/operands.h"
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna::bench {
+
+/// Operands of a linear layer's three products; all row-major.
+struct LinearWorkload {
+  int64_t batch = 0, in = 0, out = 0;
+  double sparsity = 0.0;
+  int64_t nnz = 0;
+  Tensor x = {};       ///< [batch, in]
+  Tensor dy = {};      ///< [batch, out]
+  Tensor weight = {};  ///< [out, in], zero outside the mask
+  Tensor bias = {};    ///< [out]
+  BitMask mask = {};   ///< out · in
+
+  static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity,
+                               Degrees degrees);
+};
+
+}  // namespace lacuna::bench

@@ -1,0 +1,138 @@
+// bench_train: whole training steps of MLPs on images of digits, sparse beside dense.
+#include <cmath>
+#include <map>
+
+#include "common/program.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "train/trainee.h"
+
+namespace lacuna::bench {
+namespace {
+
+using Hidden = std::vector<int64_t>;
+
+struct Contender {
+  std::string name;
+  SparsityCase sparsity;
+  std::unique_ptr<Trainee> trainee;
+};
+
+std::string network_name(const Hidden& hidden) {
+  std::string name = "784";
+  for (const int64_t size : hidden) name += "-" + std::to_string(size);
+  return name + "-10";
+}
+
+// The first losses must be those of the masked layout.
+void check(const std::string& name, const TrainingData& data, const Hidden& hidden,
+           SparsityCase sparsity) {
+  Trainee trainee(data.images, hidden, sparsity);
+  sparsity.layout = "masked";
+  Trainee reference(data.images, hidden, sparsity);
+  for (int step = 0; step < 3; ++step) {
+    const float found = trainee.step(), expected = reference.step();
+    if (!(std::abs(found - expected) <= 1e-4f * std::abs(expected))) {
+      throw Error(name + ": the loss of step " + std::to_string(step) + " is " +
+                  std::to_string(found) + ", in layout masked " + std::to_string(expected));
+    }
+  }
+}
+
+std::vector<Contender> contenders(const TrainingData& data, const Hidden& hidden, double sparsity) {
+  std::vector<Contender> all;
+  const auto add = [&](const std::string& name, const SparsityCase& which) {
+    if (!which.algorithm.empty()) check(name, data, hidden, which);
+    all.push_back({name, which, std::make_unique<Trainee>(data.images, hidden, which)});
+  };
+  add("dense", {});
+  for (const char* algorithm : {"static", "rigl"}) {
+    for (const char* layout : {"csr", "auto"}) {
+      add(std::string(algorithm) + ", " + layout,
+          {.algorithm = algorithm, .layout = layout, .sparsity = sparsity});
+    }
+  }
+  return all;
+}
+
+// A repetition is a block of steps; all blocks together are an epoch in a full run.
+MeasureOptions measuring(const Settings& settings) {
+  MeasureOptions options{.repetitions = 15, .most_ms = 1e9, .runs = 32};
+  if (settings.size == Size::Quick) options.repetitions = 7;
+  if (settings.size == Size::Tiny) options = {.repetitions = 1, .most_ms = 1e9, .runs = 2};
+  if (settings.repetitions > 0) options.repetitions = settings.repetitions;
+  return options;
+}
+
+// Measures one network at one sparsity, and returns the summary's lines.
+std::vector<std::vector<std::string>> compare(const TrainingData& data, const Hidden& hidden,
+                                              double sparsity, const Settings& settings,
+                                              Report& report) {
+  const std::vector<Contender> all = contenders(data, hidden, sparsity);
+  std::vector<Work> works;
+  for (const Contender& c : all) {
+    works.push_back({c.name, {[&trainee = *c.trainee] { trainee.step(); }}});
+  }
+  const auto timings = measure(works, measuring(settings));
+  const Timing& dense = timings.at("dense")[0];
+  std::vector<std::vector<std::string>> lines;
+  for (const Contender& c : all) {
+    const Timing& time = timings.at(c.name)[0];
+    const double steps = static_cast<double>(c.trainee->steps_per_epoch());
+    const bool is_dense = c.sparsity.algorithm.empty();
+    const std::string layout = is_dense ? "dense" : c.sparsity.layout;
+    report.add_row(Config::map({{"workload", "train"},
+                                {"network", network_name(hidden)},
+                                {"data", data.name},
+                                {"batch", 128},
+                                {"threads", settings.threads},
+                                {"sparsity", sparsity},
+                                {"algorithm", is_dense ? "dense" : c.sparsity.algorithm},
+                                {"layout", layout},
+                                {"stored", c.trainee->layouts()},
+                                {"pass", "step"},
+                                {"ms", time.median_ms},
+                                {"dense_ms", dense.median_ms},
+                                {"ratio", dense.median_ms / time.median_ms},
+                                {"spread", time.spread},
+                                {"epoch_seconds", time.mean_ms * steps / 1e3},
+                                {"dense_epoch_seconds", dense.mean_ms * steps / 1e3},
+                                {"instruction_set", active_instruction_set()}}));
+    lines.push_back({fixed(100 * sparsity, 0) + " %", c.name, c.trainee->layouts(),
+                     fixed(time.median_ms, 3), fixed(100 * time.spread, 1) + " %",
+                     fixed(dense.median_ms / time.median_ms, 2),
+                     fixed(time.mean_ms * steps / 1e3, 3)});
+  }
+  return lines;
+}
+
+void run(const Settings& settings, Report& report) {
+  std::vector<Hidden> networks = {{300, 100}, {1024, 1024}};
+  std::vector<double> sparsities = {0.5, 0.8, 0.9, 0.95, 0.98, 0.99};
+  if (settings.size == Size::Quick) sparsities = {0.5, 0.9, 0.99};
+  if (settings.size == Size::Tiny) {
+    networks = {{32, 16}};
+    sparsities = {0.9};
+  }
+  const TrainingData data = load_training_data(settings.size == Size::Tiny ? 300 : 60000);
+  for (const Hidden& hidden : networks) {
+    Table table{.title = "Training steps of " + network_name(hidden) + " on " + data.name +
+                         ", batch 128, Adam, hidden weights sparse, everything counted, " +
+                         settings.threads_text(),
+                .columns = {"sparsity", "training", "stored as", "ms a step", "spread",
+                            "over dense", "s an epoch"}};
+    for (const double sparsity : sparsities) {
+      const auto lines = compare(data, hidden, sparsity, settings, report);
+      table.rows.insert(table.rows.end(), lines.begin(), lines.end());
+    }
+    report.summarize(std::move(table));
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::bench
+
+int main(int argc, char** argv) {
+  return lacuna::bench::run_program(
+      argc, argv, "train", "Whole training steps of MLPs, sparse beside dense", lacuna::bench::run);
+}
