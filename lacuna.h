@@ -27,6 +27,7 @@
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/autograd/ops/softmax.h"
 #include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/param/parameter.h"
 

@@ -101,10 +101,11 @@ class Optimizer {
   /// Learning rate of the default group at the next step.
   double lr() const { return learning_rate(groups_[0]); }
 
-  /// "type", "step", and for each parameter "<name>/step" and its states "<name>/<slot>" in the
-  /// shape they are stored in (that of the parameter, for dense and masked patterns). Copies.
+  /// "type", "step", and for each parameter "<name>/step" and its states "<name>/<slot>": in the
+  /// parameter's shape where they are stored so, else the nonzeros ascending by flat index. Copies.
   StateDict state_dict() const;
-  /// Restores what `state_dict` gave; the parameters' patterns must be restored before.
+  /// Restores what `state_dict` gave, in whichever layout the parameters were then; their patterns
+  /// must be restored before.
   /// *Errors:* CheckpointError, before anything is changed, that lists what is missing, unexpected,
   /// of another shape, or of another type of optimizer.
   void load_state_dict(const StateDict& state);

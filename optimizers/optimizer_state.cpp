@@ -1,4 +1,5 @@
 // Saving and restoring an optimizer.
+#include <algorithm>
 #include <set>
 
 #include "lacuna/framework/core/names.h"
@@ -18,6 +19,30 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
   return found == state.values().end() ? nullptr : std::get_if<int64_t>(&found->second);
 }
 
+// A state as it is saved: of compressed parameters the pattern's elements, else the whole array.
+Tensor to_saved(const Parameter& parameter, const Slot& slot) {
+  const bool whole = slot.requires_dense || parameter.pattern()->is_flat();
+  return whole ? slot.values.clone() : parameter.compacted(slot.values);
+}
+
+// The shapes a saved state may have, whichever layout it was saved in.
+std::vector<Shape> shapes_of_saved(const Parameter& parameter, bool requires_dense) {
+  if (requires_dense) return {parameter.shape()};
+  return {parameter.shape(), Shape{parameter.pattern()->nnz()}};
+}
+
+// A saved state in the alignment of the parameter's pattern.
+Tensor from_saved(const Parameter& parameter, const Tensor& saved, bool requires_dense) {
+  const Tensor rows = saved.to(Order::RowMajor);
+  const Pattern& pattern = *parameter.pattern();
+  const bool is_whole = rows.shape() == parameter.shape();
+  if (requires_dense || (is_whole && pattern.is_flat())) return rows.clone();
+  if (!is_whole) return parameter.expanded(rows);
+  Tensor stored = Tensor::empty(Shape{pattern.stored_size()});
+  pattern.layout().from_dense(pattern, rows.storage(), stored.mutable_storage());
+  return stored;
+}
+
 }  // namespace
 
 StateDict Optimizer::state_dict() const {
@@ -31,7 +56,7 @@ StateDict Optimizer::state_dict() const {
     for (const StateSlot& slot : slots) {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
-      state.set(parameter.name() + "/" + slot.name, found->second.values.clone());
+      state.set(parameter.name() + "/" + slot.name, to_saved(parameter, found->second));
     }
   }
   return state;
@@ -57,12 +82,15 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
       const Tensor* saved = find_array(state, name);
-      const Shape& shape = slot.requires_dense ? parameter->shape() : parameter->values().shape();
+      const std::vector<Shape> shapes = shapes_of_saved(*parameter, slot.requires_dense);
       if (saved == nullptr) {
         lines.push_back("'" + name + "' is missing or no array of floats");
-      } else if (saved->shape() != shape) {
+      } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
         lines.push_back("'" + name + "' has shape " + saved->shape().to_string() + ", expected " +
-                        shape.to_string());
+                        shapes.front().to_string() +
+                        (parameter->pattern()->is_dense() || slot.requires_dense
+                             ? ""
+                             : ", or " + shapes.back().to_string() + " for its nonzeros"));
       }
     }
   }
@@ -91,7 +119,8 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (saved == nullptr) {
         parameter.slots().erase(slot.name);
       } else {
-        parameter.slots()[slot.name] = {saved->to(Order::RowMajor).clone(), slot.requires_dense};
+        parameter.slots()[slot.name] = {from_saved(parameter, *saved, slot.requires_dense),
+                                        slot.requires_dense};
       }
     }
   }

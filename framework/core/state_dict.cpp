@@ -1,5 +1,7 @@
 #include "lacuna/framework/core/state_dict.h"
 
+#include <utility>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 
@@ -18,8 +20,8 @@ void StateDict::wrong_type(std::string_view name) {
   throw CheckpointError("'" + std::string(name) + "' in the saved state is of another type");
 }
 
-void StateDict::merge(std::string_view prefix, const StateDict& other) {
-  for (const auto& [name, value] : other.values_) set(std::string(prefix) + "/" + name, value);
+void StateDict::merge(std::string_view prefix, StateDict other) {
+  for (auto& [name, value] : other.values_) set(std::string(prefix) + "/" + name, std::move(value));
 }
 
 StateDict StateDict::below(std::string_view prefix) const {

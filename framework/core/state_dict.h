@@ -23,7 +23,8 @@ struct ByteArray {
 /// slash is a group. Ordered by name.
 class StateDict {
  public:
-  using Value = std::variant<Tensor, ByteArray, std::vector<int64_t>, int64_t, double, std::string>;
+  using Value = std::variant<Tensor, ByteArray, std::vector<int64_t>, std::vector<uint32_t>,
+                             int64_t, double, std::string>;
 
   void set(std::string name, Value value) {
     values_.insert_or_assign(std::move(name), std::move(value));
@@ -41,7 +42,7 @@ class StateDict {
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
   /// Adds all of `other` below `prefix` + "/"; and the entries below a prefix, without it.
-  void merge(std::string_view prefix, const StateDict& other);
+  void merge(std::string_view prefix, StateDict other);
   StateDict below(std::string_view prefix) const;
 
  private:

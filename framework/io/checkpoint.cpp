@@ -36,7 +36,8 @@ void write_value(Hdf5File& file, const std::string& name, const StateDict::Value
           file.write(name, held);
         } else if constexpr (std::is_same_v<Held, ByteArray>) {
           file.write(name, held.shape, held.values, Compression::Deflate);
-        } else if constexpr (std::is_same_v<Held, std::vector<int64_t>>) {
+        } else if constexpr (std::is_same_v<Held, std::vector<int64_t>> ||
+                             std::is_same_v<Held, std::vector<uint32_t>>) {
           file.write(name, Shape{static_cast<int64_t>(held.size())}, held);
         } else if constexpr (std::is_same_v<Held, int64_t>) {
           file.write(name, Shape(), std::span<const int64_t>(&held, 1));
@@ -54,6 +55,7 @@ StateDict::Value read_value(const Hdf5File& file, const std::string& path) {
   const Hdf5Type type = file.type(path);
   if (type == Hdf5Type::Text) return file.read_text(path);
   if (file.is_uint8(path)) return ByteArray{file.shape(path), file.read_bytes(path)};
+  if (file.is_uint32(path)) return file.read_indices(path);
   if (type == Hdf5Type::Integer) {
     std::vector<int64_t> values = file.read_integers(path);
     if (file.shape(path).rank() == 0) return values.front();

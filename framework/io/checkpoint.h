@@ -11,7 +11,7 @@
 namespace lacuna {
 
 /// The format that this version writes, and the newest that it reads.
-inline constexpr int64_t kCheckpointFormat = 1;
+inline constexpr int64_t kCheckpointFormat = 2;
 
 /// Everything a run needs to go on.
 struct Checkpoint {

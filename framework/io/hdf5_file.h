@@ -68,6 +68,8 @@ class Hdf5File {
   Hdf5Type type(std::string_view path) const;
   /// Whether the elements are unsigned bytes, as of masks and of images that are not scaled yet.
   bool is_uint8(std::string_view path) const;
+  /// Whether they are unsigned integers of 32 bits, as of column indices.
+  bool is_uint32(std::string_view path) const;
   /// Size of one element in the file.
   size_t element_bytes(std::string_view path) const;
 
@@ -79,6 +81,8 @@ class Hdf5File {
   std::vector<int64_t> read_integers(std::string_view path) const;
   /// Row-major elements of a dataset of uint8.
   std::vector<uint8_t> read_bytes(std::string_view path) const;
+  /// Row-major elements of a dataset of uint32.
+  std::vector<uint32_t> read_indices(std::string_view path) const;
   /// A scalar of any numeric type.
   double read_number(std::string_view path) const;
   /// A scalar of text, of fixed or variable length.
@@ -98,6 +102,7 @@ class Hdf5File {
   void write(std::string_view path, const Shape& shape, std::span<const uint8_t> values,
              Compression compression = Compression::None);
   void write(std::string_view path, const Shape& shape, std::span<const int64_t> values);
+  void write(std::string_view path, const Shape& shape, std::span<const uint32_t> values);
   void write_number(std::string_view path, double value);
   /// UTF-8 of variable length. *Errors:* StateError also when the text holds a zero byte.
   void write_text(std::string_view path, std::string_view text);

@@ -132,6 +132,12 @@ void Hdf5File::write(std::string_view path, const Shape& shape, std::span<const 
   write_dataset(*file_, path, shape, {H5T_STD_I64LE, H5T_NATIVE_INT64, values.data()});
 }
 
+void Hdf5File::write(std::string_view path, const Shape& shape, std::span<const uint32_t> values) {
+  const Session session;
+  require_count(*file_, path, shape, values.size());
+  write_dataset(*file_, path, shape, {H5T_STD_U32LE, H5T_NATIVE_UINT32, values.data()});
+}
+
 void Hdf5File::write_number(std::string_view path, double value) {
   const Session session;
   write_dataset(*file_, path, Shape(), {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value});

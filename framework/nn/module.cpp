@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/param/saved_parameter.h"
 
 namespace lacuna {
 
@@ -84,12 +85,7 @@ void Module::set_path(const std::string& path) {
 
 StateDict Module::state_dict() const {
   StateDict state;
-  for (const ParameterPtr& parameter : parameters()) {
-    state.set(parameter->name(), parameter->to_dense());
-    if (!parameter->pattern()->is_dense()) {
-      state.set(parameter->name() + "_mask", parameter->mask());
-    }
-  }
+  for (const ParameterPtr& parameter : parameters()) save_parameter(*parameter, state);
   for (Module* module : const_cast<Module*>(this)->modules()) {
     const StateDict extra = module->extra_state();
     if (!extra.empty()) state.merge(module->path(), extra);
@@ -102,29 +98,25 @@ namespace {
 // What does not fit between a model and a saved state, one line each.
 std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters,
                                      const StateDict& state) {
-  std::vector<std::string> lines;
+  const std::vector<std::string> saved = saved_parameter_names(state);
+  std::vector<std::string> lines, names;
   for (const ParameterPtr& parameter : parameters) {
     const std::string& name = parameter->name();
-    const auto saved = state.values().find(name);
-    if (saved == state.values().end()) {
+    names.push_back(name);
+    if (std::ranges::find(saved, name) == saved.end()) {
       lines.push_back("'" + name + "' " + parameter->shape().to_string() + " is in the model only");
       continue;
     }
-    const Tensor* values = std::get_if<Tensor>(&saved->second);
-    if (values == nullptr || values->shape() != parameter->shape()) {
+    const Shape shape = SavedParameter(state, name).shape();
+    if (shape != parameter->shape()) {
       lines.push_back("'" + name + "' is " + parameter->shape().to_string() + " in the model, " +
-                      (values == nullptr ? "no array of floats" : values->shape().to_string()) +
-                      " in the checkpoint");
+                      shape.to_string() + " in the checkpoint");
     }
   }
-  for (const auto& [name, value] : state.values()) {
-    const Tensor* values = std::get_if<Tensor>(&value);
-    const bool known = std::ranges::any_of(
-        parameters, [&, &key = name](const ParameterPtr& p) { return p->name() == key; });
-    if (values != nullptr && !known && name.find('/') == std::string::npos) {
-      lines.push_back("'" + name + "' " + values->shape().to_string() +
-                      " is in the checkpoint only");
-    }
+  for (const std::string& name : saved) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    lines.push_back("'" + name + "' " + SavedParameter(state, name).shape().to_string() +
+                    " is in the checkpoint only");
   }
   return lines;
 }
@@ -138,18 +130,8 @@ void Module::load_state_dict(const StateDict& state) {
     throw CheckpointError("the checkpoint is of another model: " + join(lines, "; "));
   }
   for (const ParameterPtr& parameter : all) {
-    const std::string mask_name = parameter->name() + "_mask";
-    if (state.contains(mask_name)) {
-      const auto& mask = state.get<ByteArray>(mask_name);
-      if (mask.shape != parameter->shape()) {
-        throw CheckpointError("'" + mask_name + "' has shape " + mask.shape.to_string() +
-                              ", its parameter " + parameter->shape().to_string());
-      }
-      parameter->set_pattern(Pattern::masked(parameter->shape(), BitMask::from_bytes(mask.values)));
-    } else {
-      parameter->set_pattern(Pattern::dense(parameter->shape()));
-    }
-    parameter->assign(state.get<Tensor>(parameter->name()));
+    const SavedParameter saved(state, parameter->name());
+    saved.restore(*parameter, saved.pattern());
   }
   for (Module* module : modules()) {
     if (!module->extra_state().empty()) module->load_extra_state(state.below(module->path()));

@@ -66,11 +66,11 @@ class Module {
     return forward_pre_hooks_.add(std::move(hook));
   }
 
-  /// Parameters under their dotted names, masks beside them as "<name>_mask", and what modules keep
+  /// Parameters under their dotted names as `save_parameter` writes them, and what modules keep
   /// besides ("<path>/<key>").
   StateDict state_dict() const;
-  /// *Errors:* CheckpointError that lists what is missing, unexpected or of another shape, before
-  /// anything is changed.
+  /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is changed, that lists what is missing, unexpected
+  /// or of another shape, or says what is wrong with a parameter.
   void load_state_dict(const StateDict& state);
 
  protected:

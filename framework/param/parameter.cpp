@@ -79,6 +79,11 @@ void Parameter::assign(const Tensor& dense) {
   pattern_->layout().from_dense(*pattern_, dense.storage(), values_.mutable_storage());
 }
 
+void Parameter::assign_elements(const Tensor& elements) {
+  values_ = expanded(elements);
+  ++version_;
+}
+
 void Parameter::set_pattern(PatternPtr pattern) {
   if (pattern->shape() != shape()) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
@@ -230,11 +235,13 @@ Slot& Parameter::dense_slot(const std::string& name) {
   return slot;
 }
 
-int64_t Parameter::bytes() const {
-  int64_t total =
-      pattern_->index_bytes() + values_.bytes() + derived_->array.bytes() + gradient_.bytes();
-  for (const auto& [name, slot] : slots_) total += slot.values.bytes();
-  return total;
+ParameterBytes Parameter::byte_counts() const {
+  ParameterBytes bytes{.values = values_.bytes(),
+                       .derived = derived_->array.bytes(),
+                       .gradient = gradient_.bytes(),
+                       .index = pattern_->index_bytes()};
+  for (const auto& [name, slot] : slots_) bytes.states += slot.values.bytes();
+  return bytes;
 }
 
 }  // namespace lacuna

@@ -24,6 +24,16 @@ struct Slot {
   bool requires_dense = false;
 };
 
+/// Bytes that a parameter's arrays take in memory.
+struct ParameterBytes {
+  int64_t values = 0;
+  int64_t derived = 0;  ///< copies of the values that the layout keeps
+  int64_t gradient = 0;
+  int64_t states = 0;  ///< the optimizer's
+  int64_t index = 0;   ///< where the nonzeros are
+  int64_t total() const { return values + derived + gradient + states + index; }
+};
+
 /// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
 /// dense and masked patterns they have the logical shape. `set_pattern` is the only way a pattern
 /// changes, and moves them all.
@@ -63,6 +73,9 @@ class Parameter final : public GradientSink {
   /// Takes the values at the pattern's positions from an array of the logical shape.
   /// *Errors:* ShapeError.
   void assign(const Tensor& dense);
+  /// Takes the values of the pattern's elements, ascending by flat index, as `compacted` gives
+  /// them. *Errors:* ShapeError. *Cost:* O(stored).
+  void assign_elements(const Tensor& elements);
 
   const PatternPtr& pattern() const { return pattern_; }
   /// Moves values, gradient and slots to a new pattern of the same shape. A position in both keeps
@@ -103,8 +116,9 @@ class Parameter final : public GradientSink {
   const std::map<std::string, Slot>& slots() const { return slots_; }
   std::map<std::string, Slot>& slots() { return slots_; }
 
-  /// Bytes of values (copies that a layout keeps included), gradient, slots and index together.
-  int64_t bytes() const;
+  /// What it holds in memory now: arrays that have not been needed yet take none.
+  ParameterBytes byte_counts() const;
+  int64_t bytes() const { return byte_counts().total(); }
 
  private:
   Shape stored_shape() const;

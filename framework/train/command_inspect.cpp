@@ -1,9 +1,9 @@
 // `lacuna inspect`, `lacuna list` and `lacuna info`: looking without training.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
@@ -13,7 +13,9 @@
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/commands.h"
+#include "lacuna/framework/train/memory_report.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
@@ -25,9 +27,11 @@ namespace {
 struct Row {
   std::string name;
   Shape shape;
-  std::string layout;
+  std::string layout;  // empty: of a state
   int64_t nnz = 0;
-  int64_t bytes = 0;
+  int64_t value_bytes = 0, index_bytes = 0, state_bytes = 0;
+  int64_t bytes() const { return value_bytes + index_bytes; }
+  int64_t total() const { return bytes() + state_bytes; }
 };
 
 int64_t count_nonzeros(const Tensor& values) {
@@ -36,30 +40,27 @@ int64_t count_nonzeros(const Tensor& values) {
   return count;
 }
 
-// nnz of a masked parameter is what its mask keeps.
-std::vector<Row> parameter_rows(const StateDict& model) {
-  std::vector<Row> rows;
-  for (const auto& [name, value] : model.values()) {
-    const Tensor* values = std::get_if<Tensor>(&value);
-    if (values == nullptr) continue;
-    Row row{name, values->shape(), "dense", values->numel(), values->bytes()};
-    if (model.contains(name + "_mask")) {
-      const auto& mask = model.get<ByteArray>(name + "_mask");
-      row.layout = "masked";
-      row.nnz = BitMask::from_bytes(mask.values).count();
-      row.bytes += static_cast<int64_t>(mask.values.size() + 7) / 8;
-    }
-    rows.push_back(row);
-  }
-  return rows;
-}
-
 std::vector<Row> optimizer_rows(const StateDict& optimizer) {
   std::vector<Row> rows;
   for (const auto& [name, value] : optimizer.values()) {
     if (const Tensor* values = std::get_if<Tensor>(&value)) {
       rows.push_back({name, values->shape(), "", count_nonzeros(*values), values->bytes()});
     }
+  }
+  return rows;
+}
+
+// nnz of a sparse parameter is what its pattern holds.
+std::vector<Row> parameter_rows(const StateDict& model, const std::vector<Row>& states) {
+  std::vector<Row> rows;
+  for (const std::string& name : saved_parameter_names(model)) {
+    const SavedParameter saved(model, name);
+    Row row{name,        saved.shape(),       std::string(saved.layout().name()),
+            saved.nnz(), saved.value_bytes(), saved.index_bytes()};
+    for (const Row& state : states) {
+      if (state.name.starts_with(name + "/")) row.state_bytes += state.bytes();
+    }
+    rows.push_back(row);
   }
   return rows;
 }
@@ -74,10 +75,17 @@ Config to_config(const Row& row) {
   Config shape = Config::list();
   for (const int64_t size : row.shape.sizes()) shape.push_back(size);
   Config entry = Config::map({{"name", row.name}, {"shape", shape}});
-  if (!row.layout.empty()) entry.set("layout", row.layout);
+  const bool is_state = row.layout.empty();
+  if (!is_state) entry.set("layout", row.layout);
   entry.set("nnz", row.nnz);
   entry.set("density", density(row));
-  entry.set("bytes", row.bytes);
+  entry.set("bytes", row.bytes());
+  if (is_state) return entry;
+  entry.set("value_bytes", row.value_bytes);
+  entry.set("index_bytes", row.index_bytes);
+  entry.set("state_bytes", row.state_bytes);
+  entry.set("total_bytes", row.total());
+  entry.set("bytes_per_nonzero", bytes_per_nonzero(row.total(), row.nnz));
   return entry;
 }
 
@@ -85,12 +93,13 @@ void print_rows(const char* title, const std::vector<Row>& rows) {
   if (rows.empty()) return;
   int width = 20;
   for (const Row& row : rows) width = std::max(width, static_cast<int>(row.name.size()));
-  std::printf("\n%-*s  %-16s %-8s %12s %9s %14s\n", width, title, "shape", "layout", "nnz",
-              "density", "bytes");
+  std::printf("\n%-*s  %-16s %-8s %12s %9s %14s %14s %7s\n", width, title, "shape", "layout", "nnz",
+              "density", "bytes", "with states", "per nnz");
   for (const Row& row : rows) {
-    std::printf("%-*s  %-16s %-8s %12lld %8.2f%% %14lld\n", width, row.name.c_str(),
+    std::printf("%-*s  %-16s %-8s %12lld %8.2f%% %14lld %14lld %7.1f\n", width, row.name.c_str(),
                 row.shape.to_string().c_str(), row.layout.c_str(), static_cast<long long>(row.nnz),
-                100 * density(row), static_cast<long long>(row.bytes));
+                100 * density(row), static_cast<long long>(row.bytes()),
+                static_cast<long long>(row.total()), bytes_per_nonzero(row.total(), row.nnz));
   }
 }
 
@@ -106,12 +115,13 @@ void print_entries(const Entries& entries) {
 int run_inspect(const InspectCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
-  const std::vector<Row> parameters = parameter_rows(checkpoint.state.below("model"));
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
-  int64_t numel = 0, nnz = 0;
+  const std::vector<Row> parameters = parameter_rows(checkpoint.state.below("model"), states);
+  int64_t numel = 0, nnz = 0, bytes = 0;
   for (const Row& row : parameters) {
     numel += row.shape.numel();
     nnz += row.nnz;
+    bytes += row.total();
   }
   const auto text = [&](const char* name) {
     return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";
@@ -123,6 +133,8 @@ int run_inspect(const InspectCommand& command) {
                                  {"step", checkpoint.step},
                                  {"numel", numel},
                                  {"nnz", nnz},
+                                 {"total_bytes", bytes},
+                                 {"bytes_per_nonzero", bytes_per_nonzero(bytes, nnz)},
                                  {"algorithm", text("algorithm/type")},
                                  {"optimizer", text("optimizer/type")},
                                  {"parameters", Config::list()},
@@ -138,6 +150,8 @@ int run_inspect(const InspectCommand& command) {
               static_cast<long long>(nnz));
   std::printf("sparsity algorithm %s, optimizer %s\n", text("algorithm/type").c_str(),
               text("optimizer/type").c_str());
+  std::printf("parameters and optimizer states take %lld bytes, %.1f per nonzero\n",
+              static_cast<long long>(bytes), bytes_per_nonzero(bytes, nnz));
   print_rows("parameter", parameters);
   print_rows("optimizer state", states);
   return kDone;

@@ -1,5 +1,6 @@
 // `lacuna train`: a new run, or the next part of one.
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/config_changes.h"
 #include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/train/verification.h"
 
 namespace lacuna {
 namespace {
@@ -59,9 +61,22 @@ ProgressStyle progress_style(const TrainCommand& command) {
   return command.quiet ? ProgressStyle::Lines : default_progress_style();
 }
 
-int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& folder) {
+// The reference that --verify asks for, or null.
+std::unique_ptr<Verification> make_verification(
+    const TrainCommand& command, const Experiment& experiment,
+    const std::optional<std::string>& checkpoint = std::nullopt) {
+  if (command.verify_steps == 0) return nullptr;
+  return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
+}
+
+int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& folder,
+               Verification* verification) {
   describe(experiment, trainer);
+  if (verification != nullptr) {
+    trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
+  }
   const RunEnd end = trainer.run();
+  if (verification != nullptr) verification->finish();
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
   log_info("results are in " + folder.path() + " (summary.json, metrics.jsonl, checkpoints/)");
@@ -79,11 +94,12 @@ int train_new(const TrainCommand& command) {
   if (config.is_map()) config.set("run_dir", run_dir);
   const auto experiment = build_experiment(config);
   experiment->plan();  // refuses what can only be a mistake
+  const auto verification = make_verification(command, *experiment);
   const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
   start_logging(command, folder);
   log_info("run folder " + folder.path());
   Trainer trainer(*experiment, folder, progress_style(command));
-  return run_to_end(trainer, *experiment, folder);
+  return run_to_end(trainer, *experiment, folder, verification.get());
 }
 
 // The checkpoint to go on from; nothing when the run was killed before it had written one.
@@ -126,8 +142,9 @@ int train_resumed(const TrainCommand& command) {
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
   Trainer trainer(*experiment, folder, progress_style(command));
   if (checkpoint) trainer.resume(*checkpoint);
+  const auto verification = make_verification(command, *experiment, checkpoint);
   write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
-  return run_to_end(trainer, *experiment, folder);
+  return run_to_end(trainer, *experiment, folder, verification.get());
 }
 
 }  // namespace

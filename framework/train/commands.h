@@ -1,6 +1,7 @@
 // The program's commands: what each does once the command line is read.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct TrainCommand {
   std::optional<std::string> threads;  ///< short for --set train.threads=…
   std::optional<std::string> seed;     ///< short for --set train.seed=…
   bool quiet = false;
+  int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
 };
 
 struct PlanCommand {

@@ -5,6 +5,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/layout_config.h"
 
 namespace lacuna {
 namespace {
@@ -13,14 +14,14 @@ const std::vector<std::string>& changeable() {
   static const std::vector<std::string> paths = {
       "data.dir",        "train.epochs",     "train.steps",           "train.threads",
       "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
-      "train.prefetch",  "run_dir"};
+      "train.prefetch",  "run_dir",          "sparsity.layout"};
   return paths;
 }
 
 bool may_change(const std::string& path) {
-  return std::ranges::any_of(changeable(), [&](const std::string& allowed) {
-    return path == allowed || path.starts_with(allowed + ".");
-  });
+  return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
+           return path == allowed || path.starts_with(allowed + ".");
+         });
 }
 
 // The node at a dotted path, or null.
@@ -85,8 +86,15 @@ void compare(const Config& run, const Config& given, const std::string& path,
 
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
-    apply_override(config, assignment);
     const std::string path = path_of(assignment);
+    if (path == "sparsity.layout" && config.is_map() && config.has("sparsity")) {
+      Config parsed = Config::map();
+      apply_override(parsed, assignment);
+      set_layout(config, parsed.at("sparsity").at("layout"));
+      continue;
+    }
+    apply_override(config, assignment);
+    if (is_layout_path(path)) config.erase("layouts");
     if (path == "train.steps") config.get("train").erase("epochs");
     if (path == "train.epochs") config.get("train").erase("steps");
   }

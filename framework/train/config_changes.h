@@ -9,12 +9,14 @@
 namespace lacuna {
 
 /// Applies --set assignments to a configuration, one after the other. `train.steps` takes the place
-/// of `train.epochs`, and the other way round. *Errors:* ConfigError.
+/// of `train.epochs`, and the other way round; `sparsity.layout` is that of every entry.
+/// *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
 /// The same for a run's own configuration. Allowed are data.dir, the length, and whatever does not
-/// touch the numbers: threads, logging, evaluation, checkpoints; and any key set to the value it
-/// has. *Errors:* ConfigError that names the key, the run's value, and what may be changed.
+/// touch the numbers: threads, logging, evaluation, checkpoints, layouts; and any key set to the
+/// value it has. *Errors:* ConfigError that names the key, the run's value, and what may be
+/// changed.
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
 
 /// *Errors:* ConfigError that shows each difference when `given` (null: anything

@@ -107,6 +107,13 @@ std::vector<PlannedParameter> Experiment::plan() const {
   }
 }
 
+void Experiment::load_state_dict(const StateDict& state) {
+  model->load_state_dict(state.below("model"));
+  optimizer->load_state_dict(state.below("optimizer"));
+  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
+  loader->load_state(state.below("loader"));
+}
+
 int64_t Experiment::numel() const {
   int64_t total = 0;
   for (const ParameterPtr& parameter : model->parameters()) total += parameter->numel();

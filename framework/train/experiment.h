@@ -35,6 +35,10 @@ struct Experiment {
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
 
+  /// Restores model, optimizer, sparsity and loader from a run's checkpoint; each parameter in the
+  /// layout it was saved in, unless the configuration names another. *Errors:* CheckpointError.
+  void load_state_dict(const StateDict& state);
+
   int64_t numel() const;  ///< parameters of the model, zeros included
   int64_t nnz() const;    ///< of these, trained
 };

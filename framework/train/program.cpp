@@ -34,6 +34,11 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
+  command
+      ->add_option("--verify", c.verify_steps,
+                   "Compare the first N steps with the same run in layout masked")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
   command->callback([&action] { action = [] { return run_train(c); }; });
 }

@@ -17,21 +17,6 @@
 
 namespace lacuna {
 
-TrainingSums& TrainingSums::operator+=(const TrainingSums& other) {
-  loss += other.loss;
-  correct += other.correct;
-  examples += other.examples;
-  return *this;
-}
-
-double TrainingSums::mean_loss() const {
-  return examples == 0 ? 0.0 : loss / static_cast<double>(examples);
-}
-
-double TrainingSums::accuracy() const {
-  return examples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(examples);
-}
-
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
     : experiment_(experiment),
       folder_(std::move(folder)),
@@ -70,7 +55,9 @@ RunEnd Trainer::run() {
 
 void Trainer::train_step() {
   const auto start = std::chrono::steady_clock::now();
-  const TrainingSums sums = run_batches();
+  const std::unique_ptr<BackwardTrace> tracing = trace();
+  const TrainingSums sums = run_batches(experiment_);
+  if (!std::isfinite(sums.loss)) fail_diverged("the training loss", step_ + 1);
   fault_point("step.before_update");
   experiment_.optimizer->step();
   experiment_.optimizer->zero_grad();
@@ -78,41 +65,18 @@ void Trainer::train_step() {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   train_seconds_ += seconds.count();
   window_seconds_ += seconds.count();
+  if (step_watcher_) {
+    progress_.clear();
+    step_watcher_(sums.mean_loss());
+  }
   after_step(sums);
 }
 
-// Forward and backward of the `accumulate` batches of one optimizer step (fewer at the end of an
-// epoch). Each loss is weighed by its share of the examples, so that the gradients add up to that
-// of the mean over all of them.
-TrainingSums Trainer::run_batches() {
-  std::unique_ptr<BackwardTrace> trace;
-  if (experiment_.train.trace_autograd && step_ == 0) {
-    trace = std::make_unique<BackwardTrace>(
-        [](const NodeRun& node) { log_info("backward  " + node.to_string()); });
-  }
-  Loader& loader = *experiment_.loader;
-  const TrainOptions& train = experiment_.train;
-  const int64_t first = loader.batch_in_epoch();
-  const int64_t batches = std::min(train.accumulate, loader.batches_per_epoch() - first);
-  const int64_t examples =
-      std::min(batches * train.batch_size, loader.dataset().size() - first * train.batch_size);
-  TrainingSums sums;
-  for (int64_t i = 0; i < batches; ++i) {
-    const Batch batch = loader.next();
-    const Variable output = (*experiment_.model)(Variable(batch.inputs));
-    const Variable loss = experiment_.loss(output, batch);
-    const auto mean = static_cast<double>(loss.value().item());
-    if (!std::isfinite(mean)) fail_diverged("the training loss", step_ + 1);
-    sums.loss += mean * static_cast<double>(batch.size);
-    sums.examples += batch.size;
-    if (experiment_.loss.is_classification()) {
-      sums.correct += count_correct(output.value(), batch.labels);
-    }
-    const double share = static_cast<double>(batch.size) / static_cast<double>(examples);
-    backward(loss, Tensor::full(loss.shape(), static_cast<float>(share)));
-    fault_point("step.after_backward");
-  }
-  return sums;
+// What backward of the first step does, where the log is to tell it.
+std::unique_ptr<BackwardTrace> Trainer::trace() const {
+  if (!experiment_.train.trace_autograd || step_ != 0) return nullptr;
+  return std::make_unique<BackwardTrace>(
+      [](const NodeRun& node) { log_info("backward  " + node.to_string()); });
 }
 
 void Trainer::after_step(const TrainingSums& step) {

@@ -1,31 +1,23 @@
 // Trainer: the training loop with its evaluations, metrics, checkpoints and stops.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/progress.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/training_step.h"
 
 namespace lacuna {
 
 /// How a run ended.
 enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated };
-
-/// Sums over some examples: of a step, of an epoch, of a log window.
-struct TrainingSums {
-  double loss = 0.0;
-  int64_t correct = 0;
-  int64_t examples = 0;
-
-  TrainingSums& operator+=(const TrainingSums& other);
-  /// Means; 0 without examples.
-  double mean_loss() const;
-  double accuracy() const;
-};
 
 /// Runs an experiment in a run folder, from its beginning or from a checkpoint.
 class Trainer {
@@ -43,6 +35,10 @@ class Trainer {
   /// a file cannot be written. The last checkpoint stays good.
   RunEnd run();
 
+  /// Called after each optimizer step, outside the time that is measured, with the step's mean
+  /// loss. Null: nobody.
+  void watch_steps(std::function<void(double loss)> watcher) { step_watcher_ = std::move(watcher); }
+
   int64_t step() const { return step_; }
   int64_t total_steps() const { return total_steps_; }
 
@@ -52,7 +48,7 @@ class Trainer {
 
   // trainer.cpp: the loop.
   void train_step();
-  TrainingSums run_batches();
+  std::unique_ptr<BackwardTrace> trace() const;
   void after_step(const TrainingSums& step);
   RunEnd stop();
   [[noreturn]] void fail_diverged(const std::string& what, int64_t step) const;
@@ -82,6 +78,7 @@ class Trainer {
   RunFolder folder_;
   std::unique_ptr<JsonLines> metrics_;
   Progress progress_;
+  std::function<void(double loss)> step_watcher_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
 

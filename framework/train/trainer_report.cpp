@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/train/memory_report.h"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -163,12 +164,19 @@ void Trainer::write_summary(RunEnd end) {
   summary.set("peak_rss_bytes", peak_rss_bytes());
   summary.set("numel", experiment_.numel());
   summary.set("nnz", experiment_.nnz());
+  int64_t bytes = 0;
+  for (const ParameterPtr& parameter : experiment_.model->parameters()) bytes += parameter->bytes();
+  summary.set("parameter_bytes", bytes);
+  summary.set("bytes_per_nonzero", bytes_per_nonzero(bytes, experiment_.nnz()));
+  summary.set("parameters", memory_report(*experiment_.model));
   summary.set("seed", static_cast<int64_t>(experiment_.train.seed));
   summary.set("threads", num_threads());
   summary.set("instruction_set", active_instruction_set());
   summary.set("version", kVersion);
   summary.set("stopped_early", end == RunEnd::StoppedEarly);
   write_file_atomically(folder_.summary_path(), summary.to_json_indented());
+  progress_.clear();
+  for (const std::string& line : memory_lines(*experiment_.model)) log_info(line);
 }
 
 }  // namespace lacuna

@@ -86,12 +86,7 @@ StateDict Trainer::state_dict() const {
 }
 
 void Trainer::load_state_dict(const StateDict& state) {
-  experiment_.model->load_state_dict(state.below("model"));
-  experiment_.optimizer->load_state_dict(state.below("optimizer"));
-  if (experiment_.sparsity != nullptr) {
-    experiment_.sparsity->load_state_dict(state.below("algorithm"));
-  }
-  experiment_.loader->load_state(state.below("loader"));
+  experiment_.load_state_dict(state);
   load_own_state(state.below("trainer"));
 }
 

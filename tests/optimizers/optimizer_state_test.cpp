@@ -122,6 +122,55 @@ TEST(OptimizerStateDict, HasArraysInTheShapeTheyAreStoredIn) {
   EXPECT_EQ(state.get<std::string>("type"), "adam");
 }
 
+// A matrix with nonzeros in a layout, to be trained.
+std::vector<ParameterPtr> make_sparse(const Layout& layout) {
+  const Shape shape{7, 11};
+  const auto parameter = std::make_shared<Parameter>(shape, Initializer::normal(1.0));
+  parameter->set_name("w");
+  std::vector<int64_t> kept;
+  for (int64_t i = 3; i < shape.numel(); i += 1 + i % 4) kept.push_back(i);
+  parameter->set_pattern(Pattern::make(layout, shape, Positions::of(shape, kept)));
+  return {parameter};
+}
+
+TEST_P(OptimizerState, ContinuesInAnotherLayoutWithTheSameNumbers) {
+  const Make& make = GetParam().second;
+  for (const Layout* from : {&masked_layout(), &csr_layout()}) {
+    const auto before = make(make_sparse(*from));
+    for (int64_t step = 0; step < 4; ++step) train(*before, step);
+    const StateDict saved = before->state_dict();
+    const ParameterPtr& trained = before->parameters()[0];
+    for (const auto& [name, slot] : trained->slots()) {
+      EXPECT_EQ(saved.get<Tensor>("w/" + name).shape(),
+                from == &csr_layout() ? Shape{trained->pattern()->nnz()} : trained->shape());
+    }
+    for (const Layout* to : {&masked_layout(), &csr_layout()}) {
+      const auto after = make(make_sparse(*to));
+      const ParameterPtr& parameter = after->parameters()[0];
+      parameter->assign_elements(trained->compacted(trained->values()));
+      after->load_state_dict(saved);
+      for (int64_t step = 4; step < 8; ++step) train(*after, step);
+      const auto straight = make(make_sparse(*from));
+      for (int64_t step = 0; step < 8; ++step) train(*straight, step);
+      EXPECT_EQ(parameter->to_dense().to_vector(),
+                straight->parameters()[0]->to_dense().to_vector())
+          << from->name() << " " << to->name();
+    }
+  }
+}
+
+TEST(OptimizerStateDict, AStateOfAnotherNumberOfNonzerosDoesNotFit) {
+  const std::vector<ParameterPtr> parameters = make_sparse(csr_layout());
+  Adam optimizer(parameters);
+  train(optimizer, 0);
+  StateDict saved = optimizer.state_dict();
+  saved.set("w/exp_avg", Tensor::zeros({3}));
+  expect_throws<CheckpointError>([&] { optimizer.load_state_dict(saved); },
+                                 "'w/exp_avg' has shape [3], expected [7, 11], or [" +
+                                     std::to_string(parameters[0]->pattern()->nnz()) +
+                                     "] for its nonzeros");
+}
+
 TEST(OptimizerStateDict, ARuleOfTheUsersOwnKeepsDenseStatesToo) {
   class Own final : public Optimizer {
    public:

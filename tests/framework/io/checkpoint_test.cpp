@@ -77,6 +77,8 @@ Checkpoint sample(int64_t step = 1234) {
   state.set("loader/order", std::vector<int64_t>{3, 1, std::numeric_limits<int64_t>::min()});
   state.set("loader/one", std::vector<int64_t>{7});
   state.set("loader/nothing", std::vector<int64_t>{});
+  state.set("loader/indices", std::vector<uint32_t>{4, 0, 0xffffffffu});
+  state.set("loader/no_indices", std::vector<uint32_t>{});
   state.set("random/name", std::string("counter\n'based'"));
   state.set("random/empty", std::string());
   return checkpoint;
@@ -93,6 +95,9 @@ bool is_same(const StateDict::Value& a, const StateDict::Value& b) {
   if (const ByteArray* x = std::get_if<ByteArray>(&a)) return *x == std::get<ByteArray>(b);
   if (const auto* x = std::get_if<std::vector<int64_t>>(&a)) {
     return *x == std::get<std::vector<int64_t>>(b);
+  }
+  if (const auto* x = std::get_if<std::vector<uint32_t>>(&a)) {
+    return *x == std::get<std::vector<uint32_t>>(b);
   }
   if (const int64_t* x = std::get_if<int64_t>(&a)) return *x == std::get<int64_t>(b);
   if (const double* x = std::get_if<double>(&a)) return *x == std::get<double>(b);
@@ -136,7 +141,7 @@ TEST(Checkpoint, IsAPlainHdf5File) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", sample());
   EXPECT_THAT(content(folder / "a.h5"),
-              testing::StartsWith("lacuna checkpoint\nformat 1\nbytes 0"));
+              testing::StartsWith("lacuna checkpoint\nformat 2\nbytes 0"));
   const Hdf5File file = Hdf5File::open(folder / "a.h5");
   EXPECT_THAT(file.children("/"), ElementsAre("loader", "model", "optimizer", "random", "trainer"));
   EXPECT_THAT(file.children("model"), ElementsAre("fc1.weight", "fc1.weight_mask"));
@@ -171,15 +176,17 @@ TEST(Checkpoint, RefusesWhatIsNoCheckpoint) {
               HasSubstr("is an HDF5 file but no checkpoint of lacuna"));
 }
 
-TEST(Checkpoint, RefusesANewerFormat) {
+TEST(Checkpoint, RefusesANewerFormatAndReadsOlderOnes) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", sample());
   seal_file(folder / "a.h5", 3);
   EXPECT_EQ(read_message(folder / "a.h5"),
             "'" + folder / "a.h5" +
-                "' was written in format 3, and this lacuna reads up to 1: use a newer lacuna");
-  seal_file(folder / "a.h5", kCheckpointFormat);
-  expect_same(read_checkpoint(folder / "a.h5"), sample());
+                "' was written in format 3, and this lacuna reads up to 2: use a newer lacuna");
+  for (const int64_t format : {int64_t{1}, kCheckpointFormat}) {
+    seal_file(folder / "a.h5", format);
+    expect_same(read_checkpoint(folder / "a.h5"), sample());
+  }
 }
 
 TEST(Checkpoint, RefusesSealedFilesWithOtherContent) {

@@ -92,6 +92,7 @@ TEST(Hdf5File, KnowsElementTypes) {
   EXPECT_EQ(file.type("text"), Hdf5Type::Text);
   EXPECT_TRUE(file.is_uint8("model/fc1.weight_mask"));
   EXPECT_FALSE(file.is_uint8("counts"));
+  EXPECT_FALSE(file.is_uint32("counts"));
   EXPECT_EQ(file.element_bytes("model/fc1.weight"), 4u);
   EXPECT_EQ(file.element_bytes("a/b/c/number"), 8u);
 }
@@ -105,6 +106,7 @@ TEST(Hdf5File, ScalarsAndEmptyArraysWork) {
   out.write("byte", Shape(), std::vector<uint8_t>{9}, Compression::Deflate);
   out.write("no_integers", {0}, std::span<const int64_t>());
   out.write("integer", Shape(), std::vector<int64_t>{-7});
+  out.write("indices", {2}, std::vector<uint32_t>{4'000'000'000u, 1});
   out.write_text("no_text", "");
   out.close();
   const Hdf5File file = Hdf5File::open(folder / "a.h5");
@@ -116,6 +118,9 @@ TEST(Hdf5File, ScalarsAndEmptyArraysWork) {
   EXPECT_THAT(file.read_bytes("byte"), ElementsAre(9));
   EXPECT_TRUE(file.read_integers("no_integers").empty());
   EXPECT_THAT(file.read_integers("integer"), ElementsAre(-7));
+  EXPECT_TRUE(file.is_uint32("indices") && !file.is_uint32("integer"));
+  EXPECT_THAT(file.read_indices("indices"), ElementsAre(4'000'000'000u, 1));
+  EXPECT_THAT(file.read_integers("indices"), ElementsAre(4'000'000'000, 1));
   EXPECT_EQ(file.read_text("no_text"), "");
 }
 
@@ -207,6 +212,9 @@ TEST(Hdf5File, SaysWhyADatasetCannotBeRead) {
               HasSubstr("expected integers, found floating-point numbers"));
   EXPECT_THAT(data_error([&] { file.read_bytes("counts"); }),
               HasSubstr("expected unsigned bytes (uint8), found integers of 64 bits"));
+  EXPECT_THAT(data_error([&] { file.read_indices("counts"); }),
+              HasSubstr("expected unsigned integers of 32 bits (uint32), found integers of 64 "
+                        "bits"));
   EXPECT_THAT(data_error([&] { file.read_text("counts"); }),
               HasSubstr("expected text, found integers of 64 bits"));
   EXPECT_THAT(data_error([&] { file.read_number("counts"); }),

@@ -180,6 +180,37 @@ TEST(StateDict, RoundTripRestoresValuesMasksAndExtraState) {
             dense.root.parameter("block.b.shift")->values().to_vector());
 }
 
+TEST(StateDict, CompressedParametersComeBackInTheirLayout) {
+  Model saved, loaded;
+  saved.root.initialize(1);
+  const ParameterPtr sparse = saved.root.parameter("block.b.shift");
+  const std::vector<int64_t> kept{0, 2};
+  sparse->set_pattern(Pattern::make(csr_layout(), {3}, Positions::of({3}, kept)));
+  const StateDict state = saved.root.state_dict();
+  EXPECT_FALSE(state.contains("block.b.shift"));
+  EXPECT_TRUE(state.contains("block.b.shift/indptr"));
+  loaded.root.load_state_dict(state);
+  const ParameterPtr back = loaded.root.parameter("block.b.shift");
+  EXPECT_EQ(&back->pattern()->layout(), &csr_layout());
+  EXPECT_EQ(back->to_dense().to_vector(), sparse->to_dense().to_vector());
+  EXPECT_EQ(back->mask(), sparse->mask());
+}
+
+TEST(StateDict, ADamagedCompressedParameterIsNamedAndNothingIsChanged) {
+  Model saved, loaded;
+  saved.root.initialize(1);
+  loaded.root.initialize(2);
+  saved.root.parameter("out.shift")
+      ->set_pattern(Pattern::make(csr_layout(), {2}, Positions::all({2})));
+  StateDict state = saved.root.state_dict();
+  state.set("out.shift/indices", std::vector<uint32_t>{0, 1, 1});
+  const auto before = loaded.root.parameter("block.a.shift")->values().to_vector();
+  expect_throws<CheckpointError>([&] { loaded.root.load_state_dict(state); },
+                                 "the parameter 'out.shift' in the checkpoint: expected a value "
+                                 "for each of its 3 indices, found values of shape [2]");
+  EXPECT_EQ(loaded.root.parameter("block.a.shift")->values().to_vector(), before);
+}
+
 TEST(StateDict, DifferencesAreListedAndNothingIsChanged) {
   Model saved, loaded;
   saved.root.initialize(1);

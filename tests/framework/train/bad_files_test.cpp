@@ -109,7 +109,7 @@ TEST_F(BadFiles, OfCheckpoints) {
   };
   damage("cut.h5", [](std::string& bytes) { bytes.resize(3000); });
   damage("flipped.h5", [](std::string& bytes) { bytes[9000] ^= 1; });
-  damage("newer.h5", [](std::string& bytes) { bytes[bytes.find("format 1") + 7] = '9'; });
+  damage("newer.h5", [](std::string& bytes) { bytes[bytes.find("format 2") + 7] = '9'; });
   damage("empty.h5", [](std::string& bytes) { bytes.clear(); });
   std::filesystem::create_directory(folder_ / "nothing");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -117,7 +117,7 @@ TEST_F(BadFiles, OfCheckpoints) {
        "cannot read the checkpoint '" + (folder_ / "missing.h5") + "': No such file or directory"},
       {"cut.h5", "' is cut off or damaged: expected "},
       {"flipped.h5", "' is damaged: expected the checksum "},
-      {"newer.h5", "' was written in format 9, and this lacuna reads up to 1: use a newer lacuna"},
+      {"newer.h5", "' was written in format 9, and this lacuna reads up to 2: use a newer lacuna"},
       {"empty.h5", "empty.h5"},
       {"config.yaml", "' is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'"},
       {"nothing", "the folder '" + (folder_ / "nothing") +

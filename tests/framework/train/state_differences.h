@@ -26,6 +26,9 @@ inline bool is_identical(const StateDict::Value& a, const StateDict::Value& b) {
   if (const auto* list = std::get_if<std::vector<int64_t>>(&a)) {
     return *list == std::get<std::vector<int64_t>>(b);
   }
+  if (const auto* list = std::get_if<std::vector<uint32_t>>(&a)) {
+    return *list == std::get<std::vector<uint32_t>>(b);
+  }
   if (const auto* integer = std::get_if<int64_t>(&a)) return *integer == std::get<int64_t>(b);
   return std::get<std::string>(a) == std::get<std::string>(b);
 }

@@ -253,7 +253,7 @@ TEST_F(Use, InspectShowsEveryParameter) {
   EXPECT_EQ(ended.code, 0);
   const Config report = parse_yaml(ended.out, "out");
   EXPECT_EQ(report.required<int>("step"), 18);
-  EXPECT_EQ(report.required<int>("format_version"), 1);
+  EXPECT_EQ(report.required<int>("format_version"), 2);
   EXPECT_EQ(report.at("algorithm").text(), "static");
   EXPECT_EQ(report.at("optimizer").text(), "adam");
   EXPECT_EQ(report.required<int>("numel"), 9550);

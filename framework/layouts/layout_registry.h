@@ -1,0 +1,25 @@
+// Layouts by name, as configurations and checkpoints name them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// Layouts for parameters, by the parameters' full names.
+using LayoutChoices = std::map<std::string, const Layout*, std::less<>>;
+
+/// The layout of that name: dense, masked, csr, or one that was added. Null when there is none.
+const Layout* find_layout(std::string_view name);
+/// In alphabetical order.
+std::vector<std::string> layout_names();
+/// Makes a user's layout known by its name, so that checkpoints in it can be read. It must live as
+/// long as the program. Returns true, for use at namespace scope. *Errors:* StateError when the
+/// name is taken.
+bool add_layout(const Layout& layout);
+
+}  // namespace lacuna

@@ -1,0 +1,22 @@
+// What a model's parameters take in memory, as a run reports it at its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// A map for each parameter: name, shape, layout, nnz, bytes (values, derived, gradient, states,
+/// index, total) and bytes_per_nonzero. docs/run-folder.md describes it.
+Config memory_report(const Module& model);
+
+/// The same in words: a line for each parameter that is not dense, and one for all together.
+std::vector<std::string> memory_lines(const Module& model);
+
+/// Bytes over nonzeros; 0 without any.
+double bytes_per_nonzero(int64_t bytes, int64_t nnz);
+
+}  // namespace lacuna

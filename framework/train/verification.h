@@ -1,0 +1,64 @@
+// Verification: a run and its masked reference, step by step on the same batches.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lacuna/framework/train/experiment.h"
+
+namespace lacuna {
+
+/// How far a run may be from its reference: of the largest loss and of the largest value. Rounding
+/// alone stays well below it.
+inline constexpr double kVerifyTolerance = 1e-3;
+/// Fraction of the nonzeros whose places may differ, and two always: scores that are equal but for
+/// rounding are put in order by chance.
+inline constexpr double kVerifyTies = 1e-3;
+
+/// The largest differences between two models, and what they are relative to.
+struct ModelDifferences {
+  double loss = 0.0;
+  double largest_loss = 0.0;
+  double value = 0.0;  ///< over positions that both have
+  double largest_value = 0.0;
+  std::string parameter;  ///< that of the largest difference
+  int64_t positions = 0;  ///< positions in one mask only, at the step where there were most
+  int64_t positions_allowed = 2;
+
+  /// Relative to the largest; 0 when that is 0.
+  double relative_loss() const;
+  double relative_value() const;
+  bool is_within_tolerance() const;
+  /// One sentence.
+  std::string to_string() const;
+};
+
+/// Notes how a model differs from a reference with the same parameters.
+void compare_models(const Module& model, const Module& reference, ModelDifferences& differences);
+
+/// The reference of a run: an experiment of its own, in layout masked, which takes the same steps.
+/// *Memory:* arrays of numel size; the data once more.
+class Verification {
+ public:
+  /// For the first `steps` steps. `config` is the run's resolved configuration; the reference
+  /// starts from the same checkpoint, where there is one. *Errors:* ConfigError when the
+  /// configuration makes nothing sparse; those of build_experiment.
+  Verification(const Config& config, int64_t steps, const std::optional<std::string>& checkpoint);
+
+  /// To be called after each step of the run. After the last of the steps to compare it logs what
+  /// was found. *Errors:* Error that says what was found when that is more than rounding.
+  void compare_step(const Experiment& run, double loss);
+  /// Logs and judges what was compared, when the run has ended before that.
+  void finish();
+
+  const ModelDifferences& differences() const { return differences_; }
+
+ private:
+  std::unique_ptr<Experiment> reference_;  // null once it is done
+  int64_t steps_;
+  int64_t done_ = 0;
+  ModelDifferences differences_;
+};
+
+}  // namespace lacuna
