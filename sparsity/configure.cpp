@@ -104,6 +104,7 @@ DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
   }
   options.drop_fraction = fraction.is_null() ? Schedule(entry.get<double>("drop_fraction", 0.3))
                                              : Schedule::from_config(fraction);
+  options.keep_alive = entry.get("keep_alive", false);
   return options;
 }
 
