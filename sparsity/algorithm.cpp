@@ -38,7 +38,8 @@ void count_dead(const Positions& positions, MaskUpdate& record) {
   std::vector<char> alive(static_cast<size_t>(positions.columns()));
   for (const uint32_t column : positions.column()) alive[column] = 1;
   record.dead_columns = std::ranges::count(alive, 0);
-  for (int64_t r = 0; r < positions.rows(); ++r) record.dead_rows += positions.row(r).empty() ? 1 : 0;
+  for (int64_t r = 0; r < positions.rows(); ++r)
+    record.dead_rows += positions.row(r).empty() ? 1 : 0;
 }
 
 // Eight bits to a byte, the lowest first.
@@ -101,7 +102,9 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
     }
     // A checkpoint's pattern stays in the layout that it was saved in.
     const bool stays = first == FirstMasks::Keep && !parameter->pattern()->is_dense();
-    if (!stays) set_positions(*parameter, first_positions(*parameter, first));
+    if (stays) continue;
+    const Positions positions = first_positions(*parameter, first);
+    set_positions(*parameter, positions);
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
@@ -216,11 +219,54 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
   set_positions(parameter, Positions::of(parameter.shape(), mask));
 }
 
+const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t nnz) const {
+  if (!options_.layout.is_auto()) return options_.layout.choose();
+  if (!parameter.is_linear_weight) return masked_layout();
+  auto found = csr_up_to->find(parameter.name());
+  if (found == csr_up_to->end()) {
+    const double limit = csr_density_limit(parameter.shape(), expected_batch);
+    found = csr_up_to->emplace(parameter.name(), limit).first;
+  }
+  const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
+  return static_cast<double>(nnz) <= found->second * numel ? csr_layout() : masked_layout();
+}
+
+void SparsityAlgorithm::restore_layouts() {
+  if (options_.layout.is_auto()) return;
+  for (const ParameterPtr& parameter : parameters_) {
+    const Pattern& pattern = *parameter->pattern();
+    const Layout& layout = layout_for(*parameter, pattern.nnz());
+    if (&layout == &pattern.layout()) continue;
+    parameter->set_pattern(Pattern::make(layout, parameter->shape(), pattern.positions()));
+  }
+}
+
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
+  const Pattern& old = *parameter.pattern();
+  if (old.is_dense()) {  // every position is there: nothing to compare
+    install(parameter, positions, {}, positions.count());
+  } else {
+    set_positions(parameter, positions, old.positions());
+  }
+}
+
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions,
+                                      const Positions& present) {
+  if (parameter.pattern()->is_flat()) {
+    install(parameter, positions, {}, count_common(present, positions));
+    return;
+  }
+  const std::vector<int32_t> places = places_in(present, positions);
+  install(parameter, positions, places,
+          std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
+}
+
+// `kept` of the positions there are stay.
+void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
+                                std::span<const int32_t> places, int64_t kept) {
   const size_t index = index_of(parameter);
   const Pattern& old = *parameter.pattern();
   const int64_t nnz = positions.count();
-  const int64_t kept = old.is_dense() ? nnz : count_common(old.positions(), positions);
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
   record.nnz = nnz;
@@ -235,7 +281,7 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
   count_dead(positions, record);
   const Layout& layout = layout_for(parameter, nnz);
   record.layout = layout.name();
-  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
+  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }
@@ -311,12 +357,14 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
     if (ever_active_[i]) {
       const int64_t numel = parameters_[i]->numel();
       const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
-      if (saved.shape != Shape{(numel + 7) / 8}) {
+      const bool is_packed = saved.shape == Shape{(numel + 7) / 8};
+      // Format 1 of checkpoints has a byte for each position.
+      if (!is_packed && saved.shape != parameters_[i]->shape()) {
         throw CheckpointError("the sparsity state of '" + parameters_[i]->name() + "' has shape " +
                               saved.shape.to_string() + ", expected a bit for each of " +
                               std::to_string(numel) + " positions");
       }
-      const BitMask bits = unpacked(saved, numel);
+      const BitMask bits = is_packed ? unpacked(saved, numel) : BitMask::from_bytes(saved.values);
       ever_active_[i] = {bits, bits.count()};
     }
     target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());

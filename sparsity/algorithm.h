@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/layouts/cost_model.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/filter.h"
@@ -49,9 +50,9 @@ struct MaskUpdate {
   double target_sparsity = 0.0;
   double actual_sparsity = 0.0;
   int64_t nnz = 0;
-  int64_t dropped = 0;       ///< positions that were in the old mask only
-  int64_t grown = 0;         ///< positions that are in the new mask only
-  double churn = 0.0;        ///< grown / nnz
+  int64_t dropped = 0;  ///< positions that were in the old mask only
+  int64_t grown = 0;    ///< positions that are in the new mask only
+  double churn = 0.0;   ///< grown / nnz
   /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
   /// more than 2^30 positions.
   std::optional<double> ever_active = {};
@@ -99,6 +100,10 @@ class SparsityAlgorithm {
   bool autoupdate = true;
   /// Examples in a training batch: what `layout: auto` reckons with. To be set before `apply`.
   int64_t expected_batch = 128;
+  /// Under `layout: auto`, the density up to which each parameter is stored as csr, and masked
+  /// above it: what an earlier run found, or an entry made by the cost model when it is first
+  /// needed. Shared with the algorithms of a group or of phases. To be set before `apply`.
+  std::shared_ptr<DensityLimits> csr_up_to = std::make_shared<DensityLimits>();
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
   /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
@@ -134,6 +139,10 @@ class SparsityAlgorithm {
   /// Called for every parameter with the sparsity it got.
   HookHandle register_computed_sparsity_hook(ComputedSparsityHook hook);
 
+  /// Moves parameters to the layouts that the options name; those under `auto` stay in theirs. For
+  /// a checkpoint that was saved in another layout. *Errors:* ShapeError.
+  virtual void restore_layouts();
+
   /// Everything but masks and values, which are in the model's state.
   virtual StateDict state_dict() const;
   /// *Errors:* CheckpointError.
@@ -168,6 +177,8 @@ class SparsityAlgorithm {
   /// Moves a parameter to a new mask in the layout chosen for it, notes what changed, and calls the
   /// hooks. *Cost:* O(nonzeros before and after).
   void set_positions(Parameter& parameter, const Positions& positions);
+  /// The same where the positions there are, `present`, are at hand.
+  void set_positions(Parameter& parameter, const Positions& positions, const Positions& present);
   /// The same. *Errors:* ShapeError when the sizes differ.
   void set_mask(Parameter& parameter, const BitMask& mask);
   /// Where the masks come from when an algorithm takes charge.
@@ -191,9 +202,9 @@ class SparsityAlgorithm {
   void forward_hooks_to(SparsityAlgorithm& outer);
   size_t index_of(const Parameter& parameter) const;
   /// The layout for a parameter with so many nonzeros.
-  const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
-    return options_.layout.choose(parameter, nnz, expected_batch);
-  }
+  const Layout& layout_for(const Parameter& parameter, int64_t nnz) const;
+  void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
+               int64_t kept);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 
@@ -205,8 +216,8 @@ class SparsityAlgorithm {
 
   SparsityOptions options_;
   std::vector<ParameterPtr> parameters_;
-  std::vector<int64_t> target_nnz_;      // aligned with parameters_
-  std::vector<double> target_sparsity_;  // aligned with parameters_
+  std::vector<int64_t> target_nnz_;                     // aligned with parameters_
+  std::vector<double> target_sparsity_;                 // aligned with parameters_
   std::vector<std::optional<EverActive>> ever_active_;  // aligned with parameters_
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> optimizer_hooks_;

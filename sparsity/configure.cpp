@@ -59,7 +59,8 @@ std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t see
 }
 
 std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
-  return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")));
+  return std::make_unique<Dense>(ParameterFilter::from_config(entry.get("param_filter")),
+                                 LayoutOption::from_config(entry));
 }
 
 std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {

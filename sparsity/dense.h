@@ -9,8 +9,9 @@ namespace lacuna {
 /// left; what comes back starts at zero.
 class Dense final : public SparsityAlgorithm {
  public:
-  explicit Dense(ParameterFilter filter = {})
-      : SparsityAlgorithm({.sparsity = 0.0, .param_filter = std::move(filter)}) {}
+  explicit Dense(ParameterFilter filter = {}, LayoutOption layout = {})
+      : SparsityAlgorithm(
+            {.sparsity = 0.0, .param_filter = std::move(filter), .layout = std::move(layout)}) {}
 
   std::string_view type() const override { return "dense"; }
   void update(Optimizer&) override { count_step(); }

@@ -48,6 +48,7 @@ void Group::apply(Module& module) {
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     parameters_.insert(parameters_.end(), chosen[i].begin(), chosen[i].end());
     algorithms_[i]->expected_batch = expected_batch;
+    algorithms_[i]->csr_up_to = csr_up_to;
     algorithms_[i]->adopt(module, std::move(chosen[i]));
   }
 }
@@ -97,6 +98,10 @@ std::vector<PlannedParameter> Group::plan(int64_t total_steps) const {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
+}
+
+void Group::restore_layouts() {
+  for (const auto& algorithm : algorithms_) algorithm->restore_layouts();
 }
 
 StateDict Group::state_dict() const {

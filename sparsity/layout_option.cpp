@@ -5,7 +5,6 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/layouts/cost_model.h"
 
 namespace lacuna {
 
@@ -21,8 +20,7 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
 }
 
 LayoutOption::LayoutOption(const Layout& layout)
-    : name_(layout.name()),
-      layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
+    : name_(layout.name()), layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
 
 LayoutOption LayoutOption::from_config(const Config& entry) {
   const auto name = entry.get<std::string>("layout", "auto");
@@ -38,12 +36,6 @@ void LayoutOption::require_fit(const Parameter& parameter) const {
   throw ConfigError("layout '" + name_ + "' holds weights of linear layers; parameter '" +
                     parameter.name() + "' of shape " + parameter.shape().to_string() +
                     " is none: leave it out of the param_filter, or give layout: auto or masked");
-}
-
-const Layout& LayoutOption::choose(const Parameter& parameter, int64_t nnz, int64_t batch) const {
-  if (layout_ != nullptr) return *layout_;
-  if (!parameter.is_linear_weight) return masked_layout();
-  return choose_layout(parameter.shape(), nnz, batch);
 }
 
 }  // namespace lacuna

@@ -12,8 +12,8 @@ namespace lacuna {
 /// A layout for every parameter, or the one that is fastest for each.
 class LayoutOption {
  public:
-  /// "auto" (the default): for each pattern what choose_layout says, and masked for parameters that
-  /// are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked.
+  /// "auto" (the default): for each pattern what the cost model finds, and masked for parameters
+  /// that are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked.
   /// *Errors:* ConfigError with the nearest name.
   LayoutOption(std::string name = "auto");  // NOLINT: a name is an option
   LayoutOption(const char* name) : LayoutOption(std::string(name)) {}
@@ -23,10 +23,11 @@ class LayoutOption {
 
   const std::string& name() const { return name_; }
   bool is_auto() const { return layout_ == nullptr; }
-  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is none.
+  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is
+  /// none.
   void require_fit(const Parameter& parameter) const;
-  /// The layout for a pattern of nnz nonzeros in a run at this batch size.
-  const Layout& choose(const Parameter& parameter, int64_t nnz, int64_t batch) const;
+  /// The layout that is asked for. *Requires* !is_auto().
+  const Layout& choose() const { return *layout_; }
 
  private:
   std::string name_;

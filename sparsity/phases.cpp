@@ -49,6 +49,7 @@ void Phases::apply(Module& module) {
     }
   }
   module_ = &module;
+  for (const Phase& phase : phases_) phase.algorithm->csr_up_to = csr_up_to;
   enter(0, FirstMasks::Make);
 }
 
@@ -155,6 +156,8 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
   }
   return all;
 }
+
+void Phases::restore_layouts() { algorithm().restore_layouts(); }
 
 StateDict Phases::state_dict() const {
   StateDict state;

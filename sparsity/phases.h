@@ -34,6 +34,7 @@ class Phases final : public SparsityAlgorithm {
   double target_sparsity(const Parameter& parameter) const override;
   std::vector<MaskUpdate> last_update() const override;
   std::vector<PlannedParameter> plan(int64_t total_steps) const override;
+  void restore_layouts() override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
 

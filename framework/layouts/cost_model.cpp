@@ -27,6 +27,8 @@ namespace fs = std::filesystem;
 
 // A weight is measured by one of at most this size and its cost scaled with the elements.
 constexpr int64_t kLargestSide = 1024, kLargestBatch = 256;
+// The class of the smallest densities, 2^(−kSparsest / 2) and below.
+constexpr int kSparsest = 16;
 
 struct WeightClass {
   int64_t out, in, batch;
@@ -44,11 +46,11 @@ struct WeightClass {
 WeightClass class_of(const Shape& shape, int64_t nnz, int64_t batch) {
   const double density = std::max(static_cast<double>(nnz), 1.0) /
                          static_cast<double>(std::max<int64_t>(shape.numel(), 1));
-  return {
-      .out = std::min(shape[0], kLargestSide),
-      .in = std::min(shape[1], kLargestSide),
-      .batch = std::min(batch, kLargestBatch),
-      .half_powers = std::clamp(static_cast<int>(std::lround(-2.0 * std::log2(density))), 0, 16)};
+  return {.out = std::min(shape[0], kLargestSide),
+          .in = std::min(shape[1], kLargestSide),
+          .batch = std::min(batch, kLargestBatch),
+          .half_powers =
+              std::clamp(static_cast<int>(std::lround(-2.0 * std::log2(density))), 0, kSparsest)};
 }
 
 Tensor random(const Shape& shape, std::string_view name, Order order = Order::RowMajor) {
@@ -225,6 +227,20 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch) {
                 csr ? "csr" : "masked", costs.csr_ms, costs.masked_ms,
                 measured_now ? "measured now" : "measured before");
   return {.layout = csr ? &csr_layout() : &masked_layout(), .costs = costs, .reason = reason};
+}
+
+double csr_density_limit(const Shape& shape, int64_t batch) {
+  const auto csr_is_faster = [&](int half_powers) {
+    const double nnz = static_cast<double>(shape.numel()) * std::exp2(-0.5 * half_powers);
+    return compare_layouts(shape, std::llround(nnz), batch).layout == &csr_layout();
+  };
+  int slower = -1, faster = kSparsest + 1;  // bisection over the classes of density
+  while (faster - slower > 1) {
+    const int middle = (slower + faster) / 2;
+    (csr_is_faster(middle) ? faster : slower) = middle;
+  }
+  if (faster > kSparsest) return 0.0;
+  return std::min(1.0, std::exp2(-0.5 * (faster - 0.5)));  // the upper edge of the class
 }
 
 const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch) {

@@ -1,6 +1,7 @@
 // The cost model behind `layout: auto`: which layout trains a weight fastest on this machine.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "lacuna/framework/layouts/layout.h"
@@ -27,6 +28,14 @@ struct LayoutChoice {
 /// the weight's size is allocated. *Cost:* tens of milliseconds for a class that is new.
 /// *Shapes:* shape [out, in] with rank 2; others are stored masked.
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch);
+
+/// The largest density up to which csr is the faster layout for a weight: 0 when it never is. From
+/// what compare_layouts finds at a few densities; csr's cost falls with the density and masked's
+/// does not depend on it. *Cost:* some 0.1 s for a shape that is new.
+double csr_density_limit(const Shape& shape, int64_t batch);
+
+/// csr_density_limit by a parameter's full name.
+using DensityLimits = std::map<std::string, double, std::less<>>;
 
 /// The layout that compare_layouts finds faster.
 const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch);

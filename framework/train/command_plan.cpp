@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/layouts/cost_model.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/config_changes.h"
 #include "lacuna/framework/train/experiment.h"
@@ -33,7 +34,9 @@ std::vector<PlannedParameter> all_parameters(const Experiment& experiment) {
                    .chosen_by = "",
                    .initial_nnz = parameter->numel(),
                    .final_nnz = parameter->numel(),
-                   .update_steps = {}});
+                   .update_steps = {},
+                   .layout = "dense",
+                   .final_layout = "dense"});
   }
   return all;
 }
@@ -61,6 +64,8 @@ Config to_config(const PlannedParameter& p) {
                       {"initial_nnz", p.initial_nnz},
                       {"final_nnz", p.final_nnz},
                       {"final_sparsity", sparsity_of(p.final_nnz, p.shape)},
+                      {"layout", p.layout},
+                      {"final_layout", p.final_layout},
                       {"update_steps", updates}});
 }
 
@@ -77,6 +82,23 @@ void print_table(const std::vector<PlannedParameter>& plan) {
         p.shape.to_string().c_str(), p.algorithm.c_str(), static_cast<long long>(p.initial_nnz),
         static_cast<long long>(p.final_nnz), sparsity_of(p.final_nnz, p.shape), is_chosen ? 36 : 0,
         describe_updates(p.update_steps).c_str(), is_chosen ? " " : "", p.chosen_by.c_str());
+  }
+}
+
+// How each sparse parameter will be stored in the end, and why.
+void print_layouts(const Experiment& experiment, const std::vector<PlannedParameter>& plan) {
+  for (const PlannedParameter& p : plan) {
+    if (p.chosen_by.empty()) continue;
+    std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
+    if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
+    const auto& limits = *experiment.sparsity->csr_up_to;
+    if (const auto limit = limits.find(p.parameter); limit != limits.end()) {
+      const LayoutChoice choice =
+          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size);
+      std::printf("; csr is faster up to a density of %.2g, in the end %s", limit->second,
+                  choice.reason.c_str());
+    }
+    std::printf("\n");
   }
 }
 
@@ -114,6 +136,7 @@ int run_plan(const PlanCommand& command) {
               static_cast<long long>(experiment->numel()),
               static_cast<long long>(final_total(plan)));
   print_table(plan);
+  print_layouts(*experiment, plan);
   return kDone;
 }
 

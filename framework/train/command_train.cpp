@@ -48,7 +48,11 @@ void describe(const Experiment& e, const Trainer& trainer) {
     std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
     if (!parameter->sparsified_by.empty()) {
       line += ", " + parameter->sparsified_by + ", " + std::to_string(parameter->pattern()->nnz()) +
-              " nonzeros";
+              " nonzeros, stored as " + std::string(parameter->pattern()->layout().name());
+      const auto limit = e.sparsity->csr_up_to->find(parameter->name());
+      if (limit != e.sparsity->csr_up_to->end()) {
+        line += " (csr is faster up to a density of " + Config(limit->second).text() + ")";
+      }
     }
     log_info(line);
   }
@@ -99,6 +103,7 @@ int train_new(const TrainCommand& command) {
   if (config.is_map()) config.set("run_dir", run_dir);
   const auto experiment = build_experiment(config);
   experiment->plan();  // refuses what can only be a mistake
+  if (experiment->sparsity != nullptr) experiment->write_layouts();
   const auto verification = make_verification(command, *experiment);
   const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
   start_logging(command, folder);

@@ -94,7 +94,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
       continue;
     }
     apply_override(config, assignment);
-    if (is_layout_path(path)) config.erase("layouts");
+    if (is_layout_path(path)) config.erase("csr_up_to");
     if (path == "train.steps") config.get("train").erase("epochs");
     if (path == "train.epochs") config.get("train").erase("steps");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -9,6 +10,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/layout_config.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
@@ -18,8 +20,8 @@ namespace lacuna {
 namespace {
 
 void require_known_sections(const Config& config) {
-  static const std::vector<std::string> sections = {"model",    "data",  "loss",   "optimizer",
-                                                    "sparsity", "train", "run_dir"};
+  static const std::vector<std::string> sections = {"model",    "data",      "loss",  "optimizer",
+                                                    "sparsity", "csr_up_to", "train", "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
     if (std::ranges::find(sections, key) == sections.end()) {
@@ -77,9 +79,10 @@ void require_validation(const Experiment& e) {
 }
 
 // What does not fit the model is a mistake in the configuration.
-void apply_sparsity(Experiment& e) {
+void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get("sparsity");
   e.sparsity->expected_batch = e.train.batch_size;
+  *e.sparsity->csr_up_to = std::move(csr_up_to);
   try {
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
@@ -88,6 +91,7 @@ void apply_sparsity(Experiment& e) {
     section.error(error.what());
   }
   e.optimizer->apply(*e.sparsity);
+  e.write_layouts();
 }
 
 }  // namespace
@@ -107,10 +111,15 @@ std::vector<PlannedParameter> Experiment::plan() const {
   }
 }
 
+void Experiment::write_layouts() { write_density_limits(config, *sparsity->csr_up_to); }
+
 void Experiment::load_state_dict(const StateDict& state) {
   model->load_state_dict(state.below("model"));
   optimizer->load_state_dict(state.below("optimizer"));
-  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
+  if (sparsity != nullptr) {
+    sparsity->load_state_dict(state.below("algorithm"));
+    sparsity->restore_layouts();
+  }
   loader->load_state(state.below("loader"));
 }
 
@@ -147,9 +156,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (model.is_map()) model.get("init_from");
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
+  DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
-  if (e->sparsity != nullptr) apply_sparsity(*e);
+  if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
   return e;
 }
 

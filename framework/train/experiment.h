@@ -35,6 +35,10 @@ struct Experiment {
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
 
+  /// Writes the densities that `layout: auto` goes by into the configuration, those included that
+  /// planning found for later phases. *Requires* sparsity.
+  void write_layouts();
+
   /// Restores model, optimizer, sparsity and loader from a run's checkpoint; each parameter in the
   /// layout it was saved in, unless the configuration names another. *Errors:* CheckpointError.
   void load_state_dict(const StateDict& state);

@@ -1,6 +1,10 @@
 #include "lacuna/framework/train/layout_config.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {
@@ -13,9 +17,35 @@ void set_in_entries(Config list, const Config& layout) {
 
 }  // namespace
 
+DensityLimits read_density_limits(const Config& config, const Module& model) {
+  DensityLimits limits;
+  const Config section = config.get("csr_up_to");
+  if (section.is_null()) return limits;
+  if (!section.is_map()) section.fail("a map from parameters to densities");
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
+  for (const auto& [name, value] : section.entries()) {
+    if (std::ranges::find(names, name) == names.end()) {
+      value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
+    }
+    limits[name] = value.as<double>();
+    if (!(limits[name] >= 0.0 && limits[name] <= 1.0)) value.fail("a density from 0 to 1");
+  }
+  return limits;
+}
+
+void write_density_limits(Config& config, const DensityLimits& limits) {
+  config.erase("csr_up_to");
+  if (limits.empty()) return;
+  Config section = Config::map();
+  for (const auto& [name, density] : limits) section.set(name, density);
+  section.mark_read();
+  config.set("csr_up_to", section);
+}
+
 void set_layout(Config& config, const Config& layout) {
   Config section = config.get("sparsity");
-  config.erase("layouts");
+  config.erase("csr_up_to");
   if (section.is_null()) return;
   if (section.is_list()) {
     set_in_entries(section, layout);

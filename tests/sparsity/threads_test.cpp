@@ -73,7 +73,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "{algorithm: acdc, sparsity: 0.9, update: {freq: 2}}",
                     "{algorithm: snfs, sparsity: 0.9, update: {freq: 2}}",
                     "{algorithm: snip, sparsity: 0.9}",
-                    "{algorithm: ste, sparsity: 0.9, update: {freq: 2}}"));
+                    "{algorithm: ste, sparsity: 0.9, update: {freq: 2}}",
+                    "{algorithm: set, sparsity: 0.9, update: {freq: 2}, layout: masked}",
+                    "{algorithm: rigl, sparsity: 0.9, update: {freq: 2}, layout: masked}",
+                    "{algorithm: rigl, sparsity: 0.3, update: {freq: 2}, layout: csr}",
+                    "{algorithm: static, sparsity: 0.9, layout: masked}"));
 
 }  // namespace
 }  // namespace lacuna

@@ -31,6 +31,12 @@ class Cache : public testing::Environment {
                           << "a torn li\n"
                           << "40x48/32/4" << suffix << "0.5 1.5\n"
                           << "1024x1024/256/7" << suffix << "8 2\n";
+    std::ofstream costs(file(), std::ios::app);
+    for (int h = 0; h <= 16; ++h) {
+      costs << "50x60/8/" << h << suffix << "1 " << (h < 3 ? 2.0 : 0.5) << "\n"
+            << "51x60/8/" << h << suffix << "1 2\n"
+            << "52x60/8/" << h << suffix << "1 0.5\n";
+    }
   }
   void TearDown() override { fs::remove_all(folder_); }
   static fs::path file() {
@@ -69,6 +75,13 @@ TEST(CostModel, MeasuresAndRemembersWhatIsNew) {
   std::ifstream file(Cache::file());
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(text.find("300x200/70/15/"), std::string::npos);
+}
+
+TEST(CostModel, FindsTheDensityUpToWhichCsrIsFaster) {
+  EXPECT_NEAR(csr_density_limit(Shape{50, 60}, 8), 0.42, 0.01);  // 2^(−5/4)
+  EXPECT_EQ(csr_density_limit(Shape{51, 60}, 8), 0.0);
+  EXPECT_EQ(csr_density_limit(Shape{52, 60}, 8), 1.0);
+  EXPECT_EQ(csr_density_limit(Shape{52}, 8), 0.0);
 }
 
 TEST(CostModel, WhatIsNoMatrixStaysMasked) {

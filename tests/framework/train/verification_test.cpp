@@ -1,0 +1,143 @@
+#include "lacuna/framework/train/verification.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "framework/train/runs.h"
+#include "lacuna/framework/train/training_step.h"
+#include "lacuna/layers/linear.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSparse = "sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}";
+
+Config sparse_config() {
+  Config config = parse_yaml(kTinyRun, "tiny");
+  apply_override(config, kSparse);
+  return config;
+}
+
+double step(Experiment& experiment) {
+  const double loss = run_batches(experiment).mean_loss();
+  experiment.optimizer->step();
+  experiment.optimizer->zero_grad();
+  return loss;
+}
+
+TEST(Verification, ARunInTheLayoutOfItsReferenceDoesNotDiffer) {
+  const auto run = build_experiment(sparse_config());
+  Verification verification(run->config, 3, std::nullopt);
+  for (int i = 0; i < 5; ++i) verification.compare_step(*run, step(*run));
+  const ModelDifferences& found = verification.differences();
+  EXPECT_EQ(found.loss, 0.0);
+  EXPECT_EQ(found.value, 0.0);
+  EXPECT_EQ(found.positions, 0);
+  EXPECT_GT(found.largest_loss, 1.0);
+  EXPECT_GT(found.largest_value, 0.01);
+}
+
+TEST(Verification, AnotherValueIsAnError) {
+  const auto run = build_experiment(sparse_config());
+  Verification verification(run->config, 2, std::nullopt);
+  verification.compare_step(*run, step(*run));
+  const double loss = step(*run);
+  run->model->parameter("fc2.bias")->mutable_values().mutable_data()[3] += 0.01f;
+  expect_throws<Error>([&] { verification.compare_step(*run, loss); },
+                       "verified 2 steps against layout masked: the loss differs by at most 0 of "
+                       "the largest, values by ");
+  EXPECT_EQ(verification.differences().parameter, "fc2.bias");
+}
+
+TEST(Verification, AnotherLossIsAnError) {
+  const auto run = build_experiment(sparse_config());
+  Verification verification(run->config, 1, std::nullopt);
+  const double loss = step(*run);
+  expect_throws<Error>([&] { verification.compare_step(*run, loss * 1.01); },
+                       "the loss differs by at most 0.01 of the largest, values by 0, masks in 0 "
+                       "positions");
+}
+
+TEST(Verification, NotANumberIsAnError) {
+  const auto run = build_experiment(sparse_config());
+  Verification verification(run->config, 1, std::nullopt);
+  const double loss = step(*run);
+  run->model->parameter("fc2.bias")->mutable_values().mutable_data()[0] = NAN;
+  expect_throws<Error>([&] { verification.compare_step(*run, loss); }, "more than rounding");
+}
+
+TEST(Verification, MasksMayDifferInTiesAlone) {
+  const auto make = [](const std::vector<int64_t>& kept) {
+    auto model = std::make_unique<Sequential>();
+    model->add<Linear>("fc", {.in_features = 100, .out_features = 100});
+    model->initialize(1);
+    model->parameter("fc.weight")
+        ->set_pattern(Pattern::make(masked_layout(), {100, 100}, Positions::of({100, 100}, kept)));
+    return model;
+  };
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < 4000; ++i) kept.push_back(2 * i);
+  const auto reference = make(kept);
+  for (const int64_t moved : {1, 2, 3}) {
+    std::vector<int64_t> other = kept;
+    for (int64_t i = 0; i < moved; ++i) other[static_cast<size_t>(i)] += 1;
+    ModelDifferences found;
+    compare_models(*make(other), *reference, found);
+    EXPECT_EQ(found.positions, 2 * moved);
+    EXPECT_EQ(found.positions_allowed, 4);
+    EXPECT_EQ(found.value, 0.0);
+    EXPECT_EQ(found.is_within_tolerance(), moved <= 2);
+  }
+}
+
+TEST(Verification, NeedsSparsity) {
+  const auto run = build_experiment(parse_yaml(kTinyRun, "tiny"));
+  expect_throws<ConfigError>([&] { Verification(run->config, 1, std::nullopt); },
+                             "--verify compares the layouts of sparse parameters, and the "
+                             "configuration has no `sparsity`");
+}
+
+class VerifyRun : public RunFixture {};
+
+TEST_F(VerifyRun, GoesOnAsIfItHadNotBeenVerified) {
+  const Ended ended = train({"--set", kSparse, "--verify", "4"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("verified 4 steps against layout masked: the loss differs "
+                                         "by at most "),
+                               HasSubstr("results are in ")));
+  ASSERT_EQ(train({"--set", kSparse}, "plain").code, 0);
+  EXPECT_TRUE(differences(read_checkpoint(checkpoint(18)).state,
+                          read_checkpoint(checkpoint(18, "plain")).state)
+                  .empty());
+}
+
+TEST_F(VerifyRun, ComparesWhatIsLeftOfAShorterRun) {
+  const Ended ended = train({"--set", kSparse, "--set", "train.steps=2", "--verify", "100"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("verified 2 steps against layout masked"));
+}
+
+TEST_F(VerifyRun, ComparesAResumedRunFromItsCheckpoint) {
+  ASSERT_EQ(train({"--set", kSparse}, "run", {.fault = "step.between:6"}).code, -9);
+  const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir(), "--verify", "3"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("verified 3 steps against layout masked"));
+}
+
+TEST_F(VerifyRun, RefusesWhatItCannotCompare) {
+  const Ended dense = train({"--verify", "2"});
+  EXPECT_EQ(dense.code, 2);
+  EXPECT_THAT(dense.err, HasSubstr("the configuration has no `sparsity`"));
+  EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("run")));
+  EXPECT_EQ(train({"--set", kSparse, "--verify", "0"}).code, 2);
+  EXPECT_EQ(train({"--set", kSparse, "--verify", "many"}).code, 2);
+}
+
+}  // namespace
+}  // namespace lacuna
