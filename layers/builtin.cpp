@@ -40,11 +40,13 @@ int64_t read_features(const Config& options, const char* key, const Shape& input
 
 LayerPtr make_linear(const Config& options, const Shape& input) {
   const auto out = options.required<int64_t>("out_features");
-  return std::make_unique<Linear>(
-      Linear::Options{.in_features = read_features(options, "in_features", input),
-                      .out_features = require_at_least(options, "out_features", out, 1),
-                      .bias = options.get("bias", true),
-                      .init = read_weight_init(options, "init")});
+  return std::make_unique<Linear>(Linear::Options{
+      .in_features = read_features(options, "in_features", input),
+      .out_features = require_at_least(options, "out_features", out, 1),
+      .bias = options.get("bias", true),
+      .init = read_weight_init(options, "init"),
+      .init_fan_in =
+          require_at_least(options, "init_fan_in", options.get<int64_t>("init_fan_in", 0), 0)});
 }
 
 LayerPtr make_gelu(const Config& options, const Shape&) {

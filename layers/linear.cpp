@@ -13,15 +13,20 @@ Linear::Linear(const Options& options) : options_(options) {
     throw ConfigError("linear: in_features and out_features must be at least 1, found " +
                       std::to_string(in) + " and " + std::to_string(out));
   }
+  if (options.init_fan_in < 0) {
+    throw ConfigError("linear: init_fan_in must be at least 1, or 0 for in_features; found " +
+                      std::to_string(options.init_fan_in));
+  }
+  const int64_t fan_in = options.init_fan_in > 0 ? options.init_fan_in : in;
   weight_ = register_parameter(
       "weight",
-      std::make_shared<Parameter>(Shape{out, in}, make_initializer(options.init, in, out)));
+      std::make_shared<Parameter>(Shape{out, in}, make_initializer(options.init, fan_in, out)));
   weight_->is_linear_weight = true;
   if (options.bias) {
     const bool is_zero = options.init == WeightInit::Zeros;
     bias_ = register_parameter(
         "bias", std::make_shared<Parameter>(
-                    Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(in)));
+                    Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(fan_in)));
   }
 }
 

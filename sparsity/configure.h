@@ -31,7 +31,8 @@ std::unique_ptr<SparsityAlgorithm> make_dynamic(const Config& entry, uint64_t se
   return std::make_unique<Algorithm>(DynamicOptions::from_config(entry, seed));
 }
 
-/// The options of an algorithm that drops a fraction: those of DynamicOptions, and `drop_fraction`.
+/// The options of an algorithm that drops a fraction: those of DynamicOptions, `drop_fraction` and
+/// `keep_alive`.
 DynamicOptions drop_grow_options(const Config& entry, uint64_t seed);
 
 /// For subclasses constructed from DynamicOptions that drop a fraction.

@@ -43,7 +43,8 @@ DynamicOptions DynamicOptions::from_config(const Config& entry, uint64_t seed) {
 DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions options)
     : SparsityAlgorithm(common_options(options)),
       update_schedule_(std::move(options.update)),
-      drop_fraction_(options.drop_fraction.value_or(Schedule(0.3))) {}
+      drop_fraction_(options.drop_fraction.value_or(Schedule(0.3))),
+      keep_alive_(options.keep_alive) {}
 
 DynamicSparsityAlgorithm::~DynamicSparsityAlgorithm() { DynamicSparsityAlgorithm::release(); }
 

@@ -27,8 +27,13 @@ struct DynamicOptions {
   /// Fraction of the nonzeros dropped at an update, in [0, 1]; 0.3 where an algorithm drops and it
   /// is absent.
   std::optional<Schedule> drop_fraction = {};
+  /// Whether an algorithm that drops and grows gives rows and columns that have lost all their
+  /// nonzeros new ones first, so that no neuron stays cut off. Off by default, as in the papers;
+  /// for layers with a few nonzeros a row.
+  bool keep_alive = false;
 
-  /// The keys of SparsityOptions, and `update`. `drop_fraction` is read by those that use it.
+  /// The keys of SparsityOptions, and `update`. `drop_fraction` and `keep_alive` are read by those
+  /// that use them.
   static DynamicOptions from_config(const Config& entry, uint64_t seed);
 };
 
@@ -81,6 +86,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// Fraction to drop at this step, in [0, 1].
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
   float drop_fraction_at(int64_t step, int64_t updates) const;
+  bool keeps_alive() const { return keep_alive_; }
 
   Positions initial_positions(const Parameter& parameter) override;
   /// *Errors:* StateError when a mask of the parameter would have more than 2^32 bits.
@@ -97,6 +103,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
 
   UpdateSchedule update_schedule_;
   Schedule drop_fraction_;
+  bool keep_alive_;
   HookHandle forward_hook_;
   std::map<const Parameter*, std::shared_ptr<DenseGradient>> gradients_;
 };

@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/sparsity/balanced_mask.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -16,6 +17,11 @@ Positions random_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
   return grow_random(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.nnz / r.groups.count,
                      Positions(shape), GroupIndex(r.groups, shape));
+}
+
+Positions balanced(const MaskInitRequest& r) {
+  return balanced_mask(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.parameter.shape(),
+                       r.nnz, r.groups);
 }
 
 // Rows of the parameter's values: of one that has not been drawn nothing whole is ever made.
@@ -59,6 +65,7 @@ using Method = Positions (*)(const MaskInitRequest&);
 
 const std::vector<std::pair<std::string, Method>>& methods() {
   static const std::vector<std::pair<std::string, Method>> all = {{"random", random_mask},
+                                                                  {"balanced", balanced},
                                                                   {"topk", topk_mask},
                                                                   {"from_zeros", from_zeros_mask},
                                                                   {"checkerboard", checkerboard}};

@@ -26,8 +26,8 @@ class InitMethod {
  public:
   using Function = std::function<BitMask(const MaskInitRequest&)>;
 
-  /// "random" (the default), "topk", "from_zeros", "checkerboard". *Errors:* ConfigError with the
-  /// nearest name.
+  /// "random" (the default), "balanced" (see balanced_mask), "topk", "from_zeros", "checkerboard".
+  /// *Errors:* ConfigError with the nearest name.
   InitMethod(std::string name = "random");  // NOLINT: a name is a method
   InitMethod(const char* name) : InitMethod(std::string(name)) {}
   InitMethod(Function function);  // NOLINT: a callable is a method

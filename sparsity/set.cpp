@@ -4,6 +4,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include "lacuna/sparsity/balanced_mask.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -12,8 +13,10 @@ Positions Set::update_positions(const Parameter& parameter, const Positions& pre
   const GroupIndex index = groups(parameter);
   const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
   const std::vector<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
-  return grow_positions(parameter, top_k(present, scores, kept, index),
-                        target_nnz(parameter) / index.count());
+  const int64_t wanted = target_nnz(parameter) / index.count();
+  Positions stay = top_k(present, scores, kept, index);
+  if (keeps_alive()) stay = revive_empty(rng(parameter, "/revive"), wanted, stay, index);
+  return grow_positions(parameter, stay, wanted);
 }
 
 int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
@@ -21,18 +24,18 @@ int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64
   return std::max(kept_after_drop(drop_fraction_at(step, updates), nnz, groups) * groups, target);
 }
 
-CounterRng Set::rng(const Parameter& parameter) const {
-  return CounterRng(options().seed, parameter.name() + "/grow", static_cast<uint64_t>(step()));
+CounterRng Set::rng(const Parameter& parameter, const char* purpose) const {
+  return CounterRng(options().seed, parameter.name() + purpose, static_cast<uint64_t>(step()));
 }
 
 BitMask Set::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
-  return grow_random(rng(parameter), per_group, mask, groups(parameter));
+  return grow_random(rng(parameter, "/grow"), per_group, mask, groups(parameter));
 }
 
 Positions Set::grow_positions(const Parameter& parameter, const Positions& kept,
                               int64_t per_group) {
   if (typeid(*this) == typeid(Set)) {  // nobody's `grow` to ask: no mask is needed
-    return grow_random(rng(parameter), per_group, kept, groups(parameter));
+    return grow_random(rng(parameter, "/grow"), per_group, kept, groups(parameter));
   }
   require_bits(parameter);
   return Positions::of(parameter.shape(), grow(parameter, kept.to_mask(), per_group));

@@ -7,7 +7,7 @@ namespace lacuna {
 
 /// Drops the smallest |w| among the active by `drop_fraction`, then grows back to the target: at
 /// random here; an algorithm that grows otherwise overrides `grow`, or, for parameters of any size,
-/// `grow_positions`.
+/// `grow_positions`. With `keep_alive` rows and columns left empty come first (revive_empty).
 /// *Source:* Mocanu et al., "Scalable training of artificial neural networks with adaptive sparse
 /// connectivity", 2018 (arXiv:1707.04780).
 class Set : public DynamicPatternAlgorithm {
@@ -31,7 +31,7 @@ class Set : public DynamicPatternAlgorithm {
                                    int64_t per_group);
 
  private:
-  CounterRng rng(const Parameter& parameter) const;
+  CounterRng rng(const Parameter& parameter, const char* purpose) const;
 };
 
 }  // namespace lacuna

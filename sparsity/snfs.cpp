@@ -19,6 +19,10 @@ Snfs::Snfs(Options given)
         "snfs: redistribution does not go with balanced groups; set redistribute: "
         "false");
   }
+  if (keeps_alive()) {
+    throw ConfigError(
+        "snfs: keep_alive is for set and rigl; snfs shares its growth out by momentum");
+  }
 }
 
 void Snfs::update(Optimizer& optimizer) {

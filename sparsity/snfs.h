@@ -22,7 +22,7 @@ class Snfs final : public Set {
     bool redistribute = true;  ///< whether layers exchange nonzeros
   };
 
-  /// *Errors:* ConfigError on a momentum out of range, or redistribution with groups.
+  /// *Errors:* ConfigError on a momentum out of range, redistribution with groups, or keep_alive.
   explicit Snfs(Options options);
 
   std::string_view type() const override { return "snfs"; }

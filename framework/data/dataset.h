@@ -1,5 +1,5 @@
-// Datasets: examples in memory that hand out normalized batches. Where the examples come from is
-// the business of mnist.h, csv.h, hdf5_dataset.h and glyphs.h; load_data.h chooses between them.
+// Datasets: examples that hand out normalized batches. Where the examples come from is the business
+// of mnist.h, csv.h, hdf5_dataset.h, glyphs.h and synthetic.h; load_data.h chooses between them.
 #pragma once
 
 #include <cstdint>

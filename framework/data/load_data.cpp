@@ -15,6 +15,7 @@
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/mnist.h"
 #include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/synthetic.h"
 
 namespace lacuna {
 namespace {
@@ -127,6 +128,8 @@ void register_datasets(DatasetRegistry& registry) {
   registry.add("csv", "tables of numbers with a label or target column", load_csv);
   registry.add("hdf5", "arrays in an HDF5 file, under names given in the config", load_hdf5);
   registry.add("glyphs", "drawn 28x28 digits, made on the spot: no files needed", load_glyphs);
+  registry.add("synthetic", "noisy class means of any width, computed when asked for",
+               load_synthetic);
 }
 
 TaskKeys read_task(const Config& data) {

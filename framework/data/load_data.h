@@ -23,7 +23,7 @@ struct DataSplits {
 using DatasetRegistry = Registry<DataSplits(const Config& data, uint64_t seed)>;
 DatasetRegistry& dataset_registry();
 
-/// Adds mnist, csv, hdf5 and glyphs. *Errors:* StateError when they are there already.
+/// Adds mnist, csv, hdf5, glyphs and synthetic. *Errors:* StateError when they are there already.
 void register_datasets(DatasetRegistry& registry);
 
 /// For factories: `task` (classification | regression, default classification), and, read for
@@ -39,7 +39,7 @@ TaskKeys read_task(const Config& data);
 inline constexpr int64_t kMaxClasses = 1 << 20;
 
 /// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, csv.h,
-/// hdf5_dataset.h, glyphs.h), and for all of them, applied in this order:
+/// hdf5_dataset.h, glyphs.h, synthetic.h), and for all of them, applied in this order:
 ///
 /// - `limit`: use only the first n training examples. Default: all.
 /// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen

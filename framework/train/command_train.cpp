@@ -11,6 +11,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/config_changes.h"
 #include "lacuna/framework/train/trainer.h"
@@ -58,6 +59,10 @@ void describe(const Experiment& e, const Trainer& trainer) {
   log_info(std::to_string(e.nnz()) + " of " + std::to_string(e.numel()) +
            " parameters are nonzeros; " + std::to_string(e.data.train->size()) +
            " training examples, " + std::to_string(trainer.total_steps()) + " steps");
+  if (const auto counts = count_neurons(*e.model)) {
+    log_info(std::to_string(counts->on_path) + " of " + std::to_string(counts->neurons) +
+             " neurons lie on a path from input to output");
+  }
 }
 
 // A quiet run's lines go to the log file alone.

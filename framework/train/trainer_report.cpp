@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/train/memory_report.h"
 #include "lacuna/framework/train/trainer.h"
 
@@ -169,6 +170,10 @@ void Trainer::write_summary(RunEnd end) {
   summary.set("parameter_bytes", bytes);
   summary.set("bytes_per_nonzero", bytes_per_nonzero(bytes, experiment_.nnz()));
   summary.set("parameters", memory_report(*experiment_.model));
+  if (const auto counts = count_neurons(*experiment_.model)) {
+    summary.set("neurons", counts->neurons);
+    summary.set("neurons_on_path", counts->on_path);
+  }
   summary.set("seed", static_cast<int64_t>(experiment_.train.seed));
   summary.set("threads", num_threads());
   summary.set("instruction_set", active_instruction_set());

@@ -52,6 +52,20 @@ TEST(LinearLayer, DrawsAsPyTorchDoes) {
   EXPECT_EQ(zero.bias()->values().to_vector(), std::vector<float>(2, 0.0f));
 }
 
+TEST(LinearLayer, DrawsForTheFanInItIsGiven) {
+  Linear fc({.in_features = 100,
+             .out_features = 300,
+             .init = WeightInit::KaimingUniform,
+             .init_fan_in = 6});
+  float largest = 0.0f;
+  for (const float v : fc.weight()->values().to_vector()) largest = std::max(largest, std::abs(v));
+  EXPECT_LE(largest, 1.0f);  // √2 · √(3/6)
+  EXPECT_GT(largest, 0.999f);
+  expect_throws<ConfigError>(
+      [] { Linear({.in_features = 2, .out_features = 2, .init_fan_in = -1}); },
+      "linear: init_fan_in must be at least 1, or 0 for in_features; found -1");
+}
+
 TEST(LinearLayer, KnowsItsOutputShape) {
   Sequential model;
   model.add<Linear>("fc1", {.in_features = 784, .out_features = 300});

@@ -186,6 +186,33 @@ TEST(SetTest, NnzIsConstantAndSurvivorsKeepTheirState) {
   EXPECT_EQ(updates, 5);
 }
 
+// The dead rows and columns of fc1, summed over ten updates that drop nearly everything.
+template <class Algorithm>
+int64_t dead_neurons(bool keep_alive) {
+  TestModel t;
+  Algorithm algorithm({.sparsity = SparsityTarget::fan_in(1),
+                       .init_method = "balanced",
+                       .param_filter = "fc1.weight",
+                       .update = UpdateSchedule::every(1),
+                       .drop_fraction = Schedule(0.9),
+                       .keep_alive = keep_alive});
+  t.apply(algorithm);
+  int64_t dead = 0;
+  for (int i = 0; i < 10; ++i) {
+    t.step();
+    EXPECT_EQ(t.weight().pattern()->nnz(), 16);
+    dead += algorithm.last_update().at(0).dead_rows + algorithm.last_update().at(0).dead_columns;
+  }
+  return dead;
+}
+
+TEST(SetTest, KeepAliveLeavesNoRowOrColumnEmpty) {
+  EXPECT_GT(dead_neurons<Set>(false), 0);
+  EXPECT_EQ(dead_neurons<Set>(true), 0);
+  EXPECT_GT(dead_neurons<RigL>(false), 0);
+  EXPECT_EQ(dead_neurons<RigL>(true), 0);
+}
+
 TEST(SetTest, UpdateRecordsAddUp) {
   TestModel t;
   Set algorithm(

@@ -116,8 +116,11 @@ TEST(ConfigureTest, ModelZooSectionsOfEveryKind) {
 }
 
 TEST(ConfigureTest, InitMethodsFromAConfigurationMakeTheirMasks) {
-  for (const auto& [name, nnz] : std::vector<std::pair<std::string, int64_t>>{
-           {"random", 48}, {"topk", 48}, {"checkerboard", 48}, {"from_zeros", 10}}) {
+  for (const auto& [name, nnz] : std::vector<std::pair<std::string, int64_t>>{{"random", 48},
+                                                                              {"balanced", 48},
+                                                                              {"topk", 48},
+                                                                              {"checkerboard", 48},
+                                                                              {"from_zeros", 10}}) {
     TestModel t;
     std::vector<float> values(192);
     for (size_t i = 0; i < 10; ++i) values[i * 7] = 1.0f;

@@ -148,6 +148,9 @@ TEST(SnfsTest, RefusesBadOptions) {
   expect_throws<ConfigError>(
       [] { Snfs({.common = {.sparsity = 0.5, .groups = ScoreGroups::rows(2)}}); },
       "redistribution does not go with balanced groups");
+  expect_throws<ConfigError>(
+      [] { Snfs({.common = {.sparsity = 0.5, .keep_alive = true}}); },
+      "snfs: keep_alive is for set and rigl; snfs shares its growth out by momentum");
   TestModel t;
   Snfs algorithm({.common = {.sparsity = 0.5}});
   t.apply(algorithm);

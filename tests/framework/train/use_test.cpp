@@ -287,7 +287,7 @@ TEST_F(Use, ListNamesTheBuiltIns) {
         "sequential"}},
       {"optimizers", {"sgd", "adam", "adamw"}},
       {"schedules", {"constant", "linear", "cosine", "polynomial", "multi_step"}},
-      {"datasets", {"mnist", "csv", "hdf5", "glyphs"}}};
+      {"datasets", {"mnist", "csv", "hdf5", "glyphs", "synthetic"}}};
   for (const auto& [kind, names] : kinds) {
     const Ended ended = run_lacuna({"list", kind});
     EXPECT_EQ(ended.code, 0);
