@@ -11,6 +11,8 @@ find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(dnnl QUIET)  # optional: without it dense products run on Eigen
 
+# One OpenMP runtime does all the work: the compiler's. Debian's oneDNN names libgomp; with clang its
+# calls bind to libomp, which has the same symbols and comes first because every room links this.
 add_library(lacuna_openmp INTERFACE)
 target_link_libraries(lacuna_openmp INTERFACE OpenMP::OpenMP_CXX Threads::Threads)
 

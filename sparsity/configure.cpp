@@ -162,8 +162,9 @@ std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed
   if (!config.is_list()) config.fail("a number, a map or a list of maps");
   auto group = std::make_unique<Group>();
   for (const Config& entry : config.items()) {
-    group->add(ParameterFilter::from_config(entry.get("param_filter")),
-               configure_entry(entry, seed));
+    // First, and not as an argument beside the filter: it says what is wrong with an entry.
+    auto algorithm = configure_entry(entry, seed);
+    group->add(ParameterFilter::from_config(entry.get("param_filter")), std::move(algorithm));
   }
   if (group->algorithms().empty()) config.fail("at least one entry");
   return group;
