@@ -1,0 +1,36 @@
+// A sparsity algorithm of one's own that overrides `update()` alone, called after every step:
+//   example_custom_update train configs/quickstart.yaml --run-dir runs/threshold
+//     --set 'sparsity={algorithm: threshold}'
+#include <cmath>
+#include <vector>
+
+#include "lacuna/lacuna.h"
+
+using namespace lacuna;
+
+// Starts dense, and prunes for good every weight that falls below a thousandth.
+class Threshold final : public SparsityAlgorithm {
+ public:
+  using SparsityAlgorithm::SparsityAlgorithm;
+  std::string_view type() const override { return "threshold"; }
+
+  void update(Optimizer&) override {
+    count_step();
+    for (const ParameterPtr& parameter : parameters()) {
+      const Positions present = parameter->pattern()->positions();
+      const Tensor values = parameter->compacted(parameter->values());  // one for each position
+      const float* value = values.data();
+      std::vector<int64_t> kept;
+      present.for_each([&](int64_t position) {
+        if (std::abs(*value++) >= 1e-3f) kept.push_back(position);
+      });
+      if (static_cast<int64_t>(kept.size()) < present.count()) {
+        set_positions(*parameter, Positions::of(parameter->shape(), kept));
+      }
+    }
+  }
+};
+const bool registered = algorithm_registry().add("threshold", "prunes weights below a thousandth",
+                                                 make_algorithm<Threshold>);
+
+int main(int argc, char** argv) { return run_program(argc, argv); }

@@ -69,8 +69,9 @@ class Module {
   /// Parameters under their dotted names as `save_parameter` writes them, and what modules keep
   /// besides ("<path>/<key>").
   StateDict state_dict() const;
-  /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is changed, that lists what is missing, unexpected
-  /// or of another shape, or says what is wrong with a parameter.
+  /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is
+  /// changed, that lists what is missing, unexpected or of another shape, or says what is wrong
+  /// with a parameter.
   void load_state_dict(const StateDict& state);
 
  protected:
