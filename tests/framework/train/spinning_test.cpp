@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "framework/io/temporary_folder.h"
+#include "temporary_folder.h"
 #include "framework/train/process.h"
 
 namespace lacuna {
