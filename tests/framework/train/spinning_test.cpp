@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "temporary_folder.h"
 #include "framework/train/process.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {
