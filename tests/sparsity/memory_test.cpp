@@ -51,7 +51,11 @@ int64_t largest_block(const std::string& sparsity) {
   model.add<Linear>("fc2", {.in_features = kOut, .out_features = 4});
   model.initialize(0);
   Adam optimizer(model.parameters(), AdamOptions{});
-  const auto algorithm = configure(parse_yaml(sparsity, "c.yaml"), 0);
+  Config config = parse_yaml(sparsity, "c.yaml");
+  for (Config& entry : config.is_list() ? config.items() : std::vector<Config>{config}) {
+    entry.set("layout", "csr");
+  }
+  const auto algorithm = configure(config, 0);
   Tensor x = Tensor::empty(Shape{16, kIn});
   const CounterRng rng(0, "x");
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -82,7 +86,7 @@ TEST_P(MemoryTest, NothingOfDenseSizeIsAllocated) {
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, MemoryTest,
     testing::Values(
-        "{algorithm: static, sparsity: 0.95, layout: csr, param_filter: fc1.weight}",
+        "{algorithm: static, sparsity: 0.95, param_filter: fc1.weight}",
         "{algorithm: static, sparsity: 0.95, init_method: topk, param_filter: fc1.weight}",
         "{algorithm: static, sparsity: 0.95, init_method: checkerboard, param_filter: fc1.weight}",
         "{algorithm: static, sparsity: 0.95, balance_out_groups: 8, param_filter: fc1.weight}",
