@@ -106,7 +106,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
     const Positions positions = first_positions(*parameter, first);
     move_to(*parameter, positions,
             first == FirstMasks::Make ? first_layout(*parameter, positions.count())
-                                      : layout_for(*parameter, positions.count()));
+                                      : next_layout(*parameter, positions.count()));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
@@ -222,7 +222,7 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
 }
 
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
-  move_to(parameter, positions, layout_for(parameter, positions.count()));
+  move_to(parameter, positions, next_layout(parameter, positions.count()));
 }
 
 const Layout& SparsityAlgorithm::first_layout(const Parameter& parameter, int64_t nnz) const {
@@ -231,6 +231,13 @@ const Layout& SparsityAlgorithm::first_layout(const Parameter& parameter, int64_
   const LayoutOption layout(*found->second);
   layout.require_fit(parameter);
   return layout.choose(parameter, nnz, expected_batch);
+}
+
+// As many nonzeros as before are no reason to choose again.
+const Layout& SparsityAlgorithm::next_layout(const Parameter& parameter, int64_t nnz) const {
+  const Pattern& present = *parameter.pattern();
+  const bool stays = options_.layout.is_auto() && !present.is_dense() && present.nnz() == nnz;
+  return stays ? present.layout() : layout_for(parameter, nnz);
 }
 
 LayoutChoices SparsityAlgorithm::chosen_layouts() const {

@@ -204,7 +204,9 @@ class SparsityAlgorithm {
   const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
     return options_.layout.choose(parameter, nnz, expected_batch);
   }
+  /// The layout for its first mask, and for the one after the present.
   const Layout& first_layout(const Parameter& parameter, int64_t nnz) const;
+  const Layout& next_layout(const Parameter& parameter, int64_t nnz) const;
   void move_to(Parameter& parameter, const Positions& positions, const Layout& layout);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
