@@ -102,11 +102,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
     }
     // A checkpoint's pattern stays in the layout that it was saved in.
     const bool stays = first == FirstMasks::Keep && !parameter->pattern()->is_dense();
-    if (stays) continue;
-    const Positions positions = first_positions(*parameter, first);
-    move_to(*parameter, positions,
-            first == FirstMasks::Make ? first_layout(*parameter, positions.count())
-                                      : next_layout(*parameter, positions.count()));
+    if (!stays) set_positions(*parameter, first_positions(*parameter, first));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
@@ -221,22 +217,16 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
   set_positions(parameter, Positions::of(parameter.shape(), mask));
 }
 
-void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
-  move_to(parameter, positions, next_layout(parameter, positions.count()));
-}
-
-const Layout& SparsityAlgorithm::first_layout(const Parameter& parameter, int64_t nnz) const {
-  const auto found = first_layouts.find(parameter.name());
-  if (!options_.layout.is_auto() || found == first_layouts.end()) return layout_for(parameter, nnz);
-  const LayoutOption layout(*found->second);
-  layout.require_fit(parameter);
-  return layout.choose(parameter, nnz, expected_batch);
-}
-
-// As many nonzeros as before are no reason to choose again.
-const Layout& SparsityAlgorithm::next_layout(const Parameter& parameter, int64_t nnz) const {
+const Layout& SparsityAlgorithm::next_layout(const Parameter& parameter, int64_t nnz) {
+  if (!options_.layout.is_auto()) return layout_for(parameter, nnz);
+  if (const auto first = first_layouts.extract(parameter.name())) {
+    const LayoutOption layout(*first.mapped());
+    layout.require_fit(parameter);
+    return layout.choose(parameter, nnz, expected_batch);
+  }
+  // As many nonzeros as before are no reason to choose again.
   const Pattern& present = *parameter.pattern();
-  const bool stays = options_.layout.is_auto() && !present.is_dense() && present.nnz() == nnz;
+  const bool stays = !present.is_dense() && present.nnz() == nnz;
   return stays ? present.layout() : layout_for(parameter, nnz);
 }
 
@@ -257,12 +247,32 @@ void SparsityAlgorithm::restore_layouts() {
   }
 }
 
-void SparsityAlgorithm::move_to(Parameter& parameter, const Positions& positions,
-                                const Layout& layout) {
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
+  const Pattern& old = *parameter.pattern();
+  if (old.is_dense()) {  // every position is there: nothing to compare
+    install(parameter, positions, {}, positions.count());
+  } else {
+    set_positions(parameter, positions, old.positions());
+  }
+}
+
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions,
+                                      const Positions& present) {
+  if (parameter.pattern()->is_flat()) {
+    install(parameter, positions, {}, count_common(present, positions));
+    return;
+  }
+  const std::vector<int32_t> places = places_in(present, positions);
+  install(parameter, positions, places,
+          std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
+}
+
+// `kept` of the positions there are stay.
+void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
+                                std::span<const int32_t> places, int64_t kept) {
   const size_t index = index_of(parameter);
   const Pattern& old = *parameter.pattern();
   const int64_t nnz = positions.count();
-  const int64_t kept = old.is_dense() ? nnz : count_common(old.positions(), positions);
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
   record.nnz = nnz;
@@ -275,8 +285,9 @@ void SparsityAlgorithm::move_to(Parameter& parameter, const Positions& positions
     record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
   }
   count_dead(positions, record);
+  const Layout& layout = next_layout(parameter, nnz);
   record.layout = layout.name();
-  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
+  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }

@@ -101,7 +101,7 @@ class SparsityAlgorithm {
   /// Examples in a training batch: what `layout: auto` reckons with. To be set before `apply`.
   int64_t expected_batch = 128;
   /// Under `layout: auto`, the layouts in which parameters begin, instead of a choice: those that
-  /// an earlier run chose. To be set before `apply`.
+  /// an earlier run chose. To be set before `apply`, which takes them.
   LayoutChoices first_layouts = {};
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
@@ -178,6 +178,8 @@ class SparsityAlgorithm {
   /// Moves a parameter to a new mask in the layout chosen for it, notes what changed, and calls the
   /// hooks. *Cost:* O(nonzeros before and after).
   void set_positions(Parameter& parameter, const Positions& positions);
+  /// The same where the positions there are, `present`, are at hand.
+  void set_positions(Parameter& parameter, const Positions& positions, const Positions& present);
   /// The same. *Errors:* ShapeError when the sizes differ.
   void set_mask(Parameter& parameter, const BitMask& mask);
   /// Where the masks come from when an algorithm takes charge.
@@ -204,10 +206,10 @@ class SparsityAlgorithm {
   const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
     return options_.layout.choose(parameter, nnz, expected_batch);
   }
-  /// The layout for its first mask, and for the one after the present.
-  const Layout& first_layout(const Parameter& parameter, int64_t nnz) const;
-  const Layout& next_layout(const Parameter& parameter, int64_t nnz) const;
-  void move_to(Parameter& parameter, const Positions& positions, const Layout& layout);
+  /// The layout for its next mask.
+  const Layout& next_layout(const Parameter& parameter, int64_t nnz);
+  void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
+               int64_t kept);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 

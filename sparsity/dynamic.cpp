@@ -70,8 +70,9 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   if (!update_schedule_.is_update(step())) return;
   refresh_targets();
   for (const ParameterPtr& parameter : parameters()) {
-    set_positions(*parameter, update_positions(*parameter, parameter->pattern()->positions(),
-                                               static_cast<float>(target_sparsity(*parameter))));
+    const Positions present = parameter->pattern()->positions();
+    const auto sparsity = static_cast<float>(target_sparsity(*parameter));
+    set_positions(*parameter, update_positions(*parameter, present, sparsity), present);
   }
   count_update();
   stop_observing();

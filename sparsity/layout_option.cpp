@@ -21,8 +21,7 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
 }
 
 LayoutOption::LayoutOption(const Layout& layout)
-    : name_(layout.name()),
-      layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
+    : name_(layout.name()), layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
 
 LayoutOption LayoutOption::from_config(const Config& entry) {
   const auto name = entry.get<std::string>("layout", "auto");

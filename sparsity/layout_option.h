@@ -23,7 +23,8 @@ class LayoutOption {
 
   const std::string& name() const { return name_; }
   bool is_auto() const { return layout_ == nullptr; }
-  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is none.
+  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is
+  /// none.
   void require_fit(const Parameter& parameter) const;
   /// The layout for a pattern of nnz nonzeros in a run at this batch size.
   const Layout& choose(const Parameter& parameter, int64_t nnz, int64_t batch) const;

@@ -58,11 +58,10 @@ Positions checkerboard(const MaskInitRequest& r) {
 using Method = Positions (*)(const MaskInitRequest&);
 
 const std::vector<std::pair<std::string, Method>>& methods() {
-  static const std::vector<std::pair<std::string, Method>> all = {
-      {"random", random_mask},
-      {"topk", topk_mask},
-      {"from_zeros", from_zeros_mask},
-      {"checkerboard", checkerboard}};
+  static const std::vector<std::pair<std::string, Method>> all = {{"random", random_mask},
+                                                                  {"topk", topk_mask},
+                                                                  {"from_zeros", from_zeros_mask},
+                                                                  {"checkerboard", checkerboard}};
   return all;
 }
 

@@ -56,7 +56,7 @@ void Phases::enter(size_t phase, FirstMasks first) {
   if (phase != current_) algorithm().release();
   current_ = phase;
   algorithm().expected_batch = expected_batch;
-  algorithm().first_layouts = first_layouts;
+  if (first == FirstMasks::Make) algorithm().first_layouts = first_layouts;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
                     first);
 }

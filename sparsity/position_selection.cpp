@@ -13,16 +13,15 @@
 namespace lacuna {
 namespace {
 
-Shape shape_of(const Positions& positions) {
-  return Shape{positions.rows(), positions.columns()};
-}
+Shape shape_of(const Positions& positions) { return Shape{positions.rows(), positions.columns()}; }
 
 // Calls `visit(place, group)` for each position.
 template <class Visit>
 void for_each_with_group(const Positions& positions, const GroupIndex& groups, Visit&& visit) {
   size_t place = 0;
   for (int64_t r = 0; r < positions.rows(); ++r) {
-    for (const uint32_t column : positions.row(r)) visit(place++, static_cast<size_t>(groups.of(r, column)));
+    for (const uint32_t column : positions.row(r))
+      visit(place++, static_cast<size_t>(groups.of(r, column)));
   }
 }
 
@@ -40,6 +39,13 @@ KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
   return kth_largest(keys, k);
 }
 
+// Whether a key stays. The comparison is added up, not branched on; ties are rare.
+bool stays(uint32_t key, KthLargest& smallest) {
+  if (key == smallest.key) [[unlikely]]
+    return smallest.ties-- > 0;
+  return key > smallest.key;
+}
+
 Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
                           int64_t per_group, const GroupIndex& groups) {
   // The keys of a group side by side.
@@ -54,15 +60,13 @@ Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> ke
   });
   std::vector<KthLargest> smallest;
   for (size_t g = 0; g + 1 < begin.size(); ++g) {
-    smallest.push_back(smallest_kept(
-        std::span(sorted).subspan(static_cast<size_t>(begin[g]),
-                                  static_cast<size_t>(begin[g + 1] - begin[g])),
-        per_group));
+    smallest.push_back(
+        smallest_kept(std::span(sorted).subspan(static_cast<size_t>(begin[g]),
+                                                static_cast<size_t>(begin[g + 1] - begin[g])),
+                      per_group));
   }
-  return present.filtered([&](size_t place) {
-    KthLargest& kept = smallest[group_of[place]];
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered(
+      [&](size_t place) { return stays(keys[place], smallest[group_of[place]]); });
 }
 
 }  // namespace
@@ -78,9 +82,7 @@ Positions top_k(const Positions& present, std::span<const float> scores, int64_t
   if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
   if (per_group >= present.count()) return present;
   KthLargest kept = smallest_kept(keys, per_group);
-  return present.filtered([&](size_t place) {
-    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
-  });
+  return present.filtered([&](size_t place) { return stays(keys[place], kept); });
 }
 
 ScoreRows rows_of(const Tensor& array) {
@@ -110,7 +112,8 @@ class Growth {
     std::vector<int64_t> grown;
     for (size_t g = 0; g < wanted_.size(); ++g) {
       std::vector<int64_t> part = collectors_[g].take();
-      if (static_cast<int64_t>(part.size()) < wanted_[g]) add_unscored(static_cast<int64_t>(g), part);
+      if (static_cast<int64_t>(part.size()) < wanted_[g])
+        add_unscored(static_cast<int64_t>(g), part);
       grown.insert(grown.end(), part.begin(), part.end());
     }
     collectors_.clear();
@@ -132,20 +135,23 @@ class Growth {
     return tile_;
   }
 
-  // A |score| that about twice as many exceed as are wanted, from a sample of rows; −1 for none.
+  // A |score| that about one and a half times as many exceed as are wanted, from a sample of rows;
+  // −1 for none.
   float guess() {
     constexpr int64_t kSampled = 16, kWorthIt = 256;
+    constexpr size_t kSample = 4096;
     if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < kSampled; ++i) {
       rows.push_back((2 * i + 1) * present_.rows() / (2 * kSampled));
     }
     std::vector<float> sample;
-    for (const float score : tile(rows)) {
-      if (!std::isnan(score)) sample.push_back(std::abs(score));
+    const std::span<const float> all = tile(rows);
+    for (size_t i = 0; i < all.size(); i += all.size() / kSample + 1) {
+      if (!std::isnan(all[i])) sample.push_back(std::abs(all[i]));
     }
     const double free = static_cast<double>(groups_.size() - present_.count());
-    const double share = 2.0 * static_cast<double>(wanted_[0]) / free;
+    const double share = 1.5 * static_cast<double>(wanted_[0]) / free;
     const auto rank = static_cast<size_t>(share * static_cast<double>(sample.size())) + 16;
     if (rank >= sample.size()) return -1.0f;
     const auto nth = sample.begin() + static_cast<int64_t>(rank);
@@ -188,8 +194,8 @@ class Growth {
   // is NaN: the first of them.
   void add_unscored(int64_t group, std::vector<int64_t>& chosen) const {
     const std::vector<int64_t> scored = chosen;
-    for (int64_t place = 0; static_cast<int64_t>(chosen.size()) < wanted_[static_cast<size_t>(group)];
-         ++place) {
+    for (int64_t place = 0;
+         static_cast<int64_t>(chosen.size()) < wanted_[static_cast<size_t>(group)]; ++place) {
       const int64_t flat = groups_.flat(group, place);
       if (present_.contains(flat) || std::ranges::binary_search(scored, flat)) continue;
       chosen.push_back(flat);
@@ -234,7 +240,8 @@ class DrawnSet {
   /// False when it was there.
   bool insert(int64_t value) {
     const size_t last = slots_.size() - 1;
-    size_t at = static_cast<size_t>(static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u >> 17) & last;
+    size_t at =
+        static_cast<size_t>(static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u >> 17) & last;
     for (; slots_[at] != -1; at = (at + 1) & last) {
       if (slots_[at] == value) return false;
     }
@@ -290,9 +297,8 @@ Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions&
   const int64_t count = std::max(present.count(), per_group * groups.count());
   const bool bits_are_cheap = numel <= kFewBits || numel / 64 <= count;  // 8 bytes a nonzero
   const bool bits = !ends_half_full(per_group, groups) || (numel <= kMostBits && bits_are_cheap);
-  return internal::grow_random(
-      rng, per_group, present, groups,
-      bits ? internal::Membership::Bits : internal::Membership::HashSet);
+  return internal::grow_random(rng, per_group, present, groups,
+                               bits ? internal::Membership::Bits : internal::Membership::HashSet);
 }
 
 }  // namespace lacuna

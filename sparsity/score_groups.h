@@ -45,9 +45,9 @@ class GroupIndex {
 
  private:
   int64_t count_, size_;
-  int64_t width_;   // contiguous positions of a group in one row
-  int64_t stride_;  // from one such run to the next
-  int64_t offset_;  // from one group to the next
+  int64_t width_;                         // contiguous positions of a group in one row
+  int64_t stride_;                        // from one such run to the next
+  int64_t offset_;                        // from one group to the next
   int64_t rows_of_one_, columns_of_one_;  // of the tensor where it is not divided
 };
 

@@ -11,8 +11,7 @@ namespace lacuna {
 Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
   const GroupIndex index = groups(parameter);
   const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
-  const std::vector<float> scores =
-      magnitudes(parameter.compacted(parameter.values()).storage());
+  const std::vector<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
   return grow_positions(parameter, top_k(present, scores, kept, index),
                         target_nnz(parameter) / index.count());
 }

@@ -31,7 +31,8 @@ int64_t SelectAbove(const float* scores, int64_t count, int32_t threshold, uint3
   auto offset = hn::Iota(du, 0);
   int64_t i = 0, found = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto bits = hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
+    const auto bits =
+        hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
     const auto chosen = hn::And(hn::Gt(bits, above), hn::Gt(nan, bits));
     const auto chosen_u = hn::RebindMask(du, chosen);
     hn::StoreU(hn::Compress(hn::BitCast(du, bits), chosen_u), du, keys + found);
@@ -111,7 +112,11 @@ void TopKCollector::offer(std::span<const float> scores, int64_t first) {
   if (k_ <= 0) return;
   uint32_t* keys = scratch_.data();
   uint32_t* offsets = keys + kChunk + 16;
-  const int64_t most = 3 * k_ + 2 * kChunk;
+  const int64_t most = 2 * k_ + 2 * kChunk;
+  if (indices_.capacity() == 0) {  // growing by doubling could take twice as much
+    keys_.reserve(static_cast<size_t>(most + kChunk));
+    indices_.reserve(keys_.capacity());
+  }
   for (int64_t begin = 0; begin < static_cast<int64_t>(scores.size()); begin += kChunk) {
     const int64_t count = std::min(kChunk, static_cast<int64_t>(scores.size()) - begin);
     const float* chunk = scores.data() + begin;

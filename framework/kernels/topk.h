@@ -26,7 +26,7 @@ struct KthLargest {
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
 
 /// Collects the k largest |score| of a stream, at equal |score| those that came first. NaN is never
-/// among them. *Memory:* 12 bytes for each of about 3k + 8192 entries.
+/// among them. *Memory:* 12 bytes for each of about 2k + 12288 entries.
 class TopKCollector {
  public:
   /// Scores whose |score| is at most `floor` are left out: a guess of the k-th largest saves the

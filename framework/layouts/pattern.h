@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/shape.h"
@@ -54,10 +56,18 @@ class Pattern {
   std::shared_ptr<const PatternIndex> index_;
 };
 
-/// Moves an array that is aligned to `from` to `to`'s alignment: positions in both keep what they
-/// have, others are zero. `places` is what places_in(from's positions, to's) gave.
-/// *Cost:* O(stored); two arrays of nnz floats while it runs.
-Tensor moved(const Pattern& from, const Tensor& array, const Pattern& to,
-             std::span<const int32_t> places);
+/// Moves arrays that are aligned to one pattern to another's alignment: positions in both keep what
+/// they have, others are zero. Worked out once for all arrays of a parameter.
+class PatternMove {
+ public:
+  /// `places` is what places_in(from's positions, to's) gives. *Cost:* O(stored); 4 bytes for each
+  /// element stored in `to`.
+  PatternMove(const Pattern& from, const Pattern& to, std::span<const int32_t> places);
+  Tensor operator()(const Tensor& array) const;
+
+ private:
+  Shape shape_;                   // of moved arrays
+  std::vector<uint32_t> source_;  // of each new element: 1 + where it is in the old array, or 0
+};
 
 }  // namespace lacuna

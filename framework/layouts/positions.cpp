@@ -59,21 +59,17 @@ Positions Positions::of(const Shape& shape, const BitMask& mask) {
                      std::to_string(shape.numel()) + " bits, found " + std::to_string(mask.size()));
   }
   Positions positions(shape);
-  positions.column_.reserve(static_cast<size_t>(mask.count()));
-  int64_t row = 0, row_start = 0;
+  positions.column_.resize(static_cast<size_t>(mask.count()));
+  int64_t row = 0, row_start = 0, place = 0;
   const int64_t columns = positions.columns_of_shape_;
-  mask.for_each([&](int64_t flat) {
+  mask.for_each([&, column = positions.column_.data()](int64_t flat) {
     while (flat - row_start >= columns) {
       row_start += columns;
-      positions.row_begin_[static_cast<size_t>(++row)] =
-          static_cast<int64_t>(positions.column_.size());
+      positions.row_begin_[static_cast<size_t>(++row)] = place;
     }
-    positions.column_.push_back(static_cast<uint32_t>(flat - row_start));
+    column[place++] = static_cast<uint32_t>(flat - row_start);
   });
-  while (row < positions.rows()) {
-    positions.row_begin_[static_cast<size_t>(++row)] =
-        static_cast<int64_t>(positions.column_.size());
-  }
+  while (row < positions.rows()) positions.row_begin_[static_cast<size_t>(++row)] = place;
   return positions;
 }
 
@@ -124,6 +120,10 @@ void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int
                  std::vector<uint32_t>& column) {
   for (const int64_t i : flat) ++row_begin[static_cast<size_t>(i / columns) + 1];
   for (size_t r = 1; r < row_begin.size(); ++r) row_begin[r] += row_begin[r - 1];
+  if (std::ranges::is_sorted(flat)) {
+    for (size_t i = 0; i < flat.size(); ++i) column[i] = static_cast<uint32_t>(flat[i] % columns);
+    return;
+  }
   std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
   for (const int64_t i : flat) {
     const int64_t row = i / columns;
@@ -134,6 +134,19 @@ void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int
     const auto begin = column.begin() + row_begin[r], end = column.begin() + row_begin[r + 1];
     if (!std::is_sorted(begin, end)) std::sort(begin, end);
   }
+}
+
+// Two ascending rows without a common column, without a branch on which comes first.
+void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32_t* into) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    const uint32_t u = a[i], v = b[j];
+    *into++ = std::min(u, v);
+    i += u < v ? 1 : 0;
+    j += u < v ? 0 : 1;
+  }
+  into = std::copy(a.begin() + static_cast<int64_t>(i), a.end(), into);
+  std::copy(b.begin() + static_cast<int64_t>(j), b.end(), into);
 }
 
 }  // namespace
@@ -155,11 +168,10 @@ Positions Positions::with(std::span<const int64_t> flat) const {
   size_t from = 0, into = 0;
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
     const auto end = static_cast<size_t>(all.row_begin_[r + 1]);
-    const auto mine = column_.begin() + row_begin_[r], mine_end = column_.begin() + row_begin_[r + 1];
-    std::merge(mine, mine_end, added.begin() + static_cast<int64_t>(from),
-               added.begin() + static_cast<int64_t>(end),
-               all.column_.begin() + static_cast<int64_t>(into));
-    into += static_cast<size_t>(mine_end - mine) + end - from;
+    const std::span<const uint32_t> mine = row(static_cast<int64_t>(r));
+    const auto others = std::span(added).subspan(from, end - from);
+    merge_rows(mine, others, all.column_.data() + into);
+    into += mine.size() + others.size();
     from = end;
     all.row_begin_[r] += row_begin_[r];
   }
@@ -181,17 +193,42 @@ int64_t count_common(const Positions& a, const Positions& b) {
   return common;
 }
 
+namespace {
+
+// Merging two ascending rows: the steps wait for each other's comparisons.
+void merge_places(std::span<const uint32_t> there, std::span<const uint32_t> wanted, int32_t first,
+                  int32_t* place) {
+  for (size_t i = 0, j = 0; i < there.size() && j < wanted.size();) {
+    const uint32_t u = there[i], v = wanted[j];
+    place[j] = u == v ? first + static_cast<int32_t>(i) : -1;
+    i += u <= v ? 1 : 0;
+    j += v <= u ? 1 : 0;
+  }
+}
+
+// By a table over the columns, all −1 before and after: three times as fast where it stays in the
+// cache.
+void look_up_places(std::span<const uint32_t> there, std::span<const uint32_t> wanted,
+                    int32_t first, int32_t* place, std::span<int32_t> table) {
+  for (size_t i = 0; i < there.size(); ++i) table[there[i]] = first + static_cast<int32_t>(i);
+  for (size_t j = 0; j < wanted.size(); ++j) place[j] = table[wanted[j]];
+  for (const uint32_t column : there) table[column] = -1;
+}
+
+}  // namespace
+
 std::vector<int32_t> places_in(const Positions& from, const Positions& to) {
+  constexpr int64_t kLargestTable = 1 << 14;
   std::vector<int32_t> places(static_cast<size_t>(to.count()), -1);
+  const int64_t columns = from.columns();
+  std::vector<int32_t> table(static_cast<size_t>(columns <= kLargestTable ? columns : 0), -1);
   for (int64_t r = 0; r < to.rows(); ++r) {
-    const std::span<const uint32_t> wanted = to.row(r), there = from.row(r);
-    const int64_t first = from.row_begin()[static_cast<size_t>(r)];
+    const auto first = static_cast<int32_t>(from.row_begin()[static_cast<size_t>(r)]);
     int32_t* place = places.data() + to.row_begin()[static_cast<size_t>(r)];
-    for (size_t i = 0, j = 0; i < there.size() && j < wanted.size();) {  // nothing to mispredict
-      const uint32_t u = there[i], v = wanted[j];
-      place[j] = u == v ? static_cast<int32_t>(first + static_cast<int64_t>(i)) : -1;
-      i += u <= v ? 1 : 0;
-      j += v <= u ? 1 : 0;
+    if (table.empty()) {
+      merge_places(from.row(r), to.row(r), first, place);
+    } else {
+      look_up_places(from.row(r), to.row(r), first, place, table);
     }
   }
   return places;

@@ -1,6 +1,7 @@
 #include "lacuna/framework/param/parameter.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,15 @@ void Parameter::assign_elements(const Tensor& elements) {
 }
 
 void Parameter::set_pattern(PatternPtr pattern) {
+  const bool compressed = !pattern_->is_flat() && !pattern->is_flat();
+  if (compressed && pattern->shape() == shape()) {
+    set_pattern(std::move(pattern), places_in(pattern_->positions(), pattern->positions()));
+  } else {
+    set_pattern(std::move(pattern), {});
+  }
+}
+
+void Parameter::set_pattern(PatternPtr pattern, std::span<const int32_t> places) {
   if (pattern->shape() != shape()) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
                      ", a pattern of shape " + pattern->shape().to_string() + " was given");
@@ -95,13 +105,11 @@ void Parameter::set_pattern(PatternPtr pattern) {
   *derived_ = {};
   ++version_;
   const PatternPtr old = std::exchange(pattern_, std::move(pattern));
-  std::vector<int32_t> places;
-  if (!old->is_flat() && !pattern_->is_flat() && (drawn || has_gradient_ || !slots_.empty())) {
-    places = places_in(old->positions(), pattern_->positions());
-  }
+  std::optional<PatternMove> between_compressed;
+  if (!old->is_flat() && !pattern_->is_flat()) between_compressed.emplace(*old, *pattern_, places);
   const auto move = [&](Tensor& array) {
-    if (!old->is_flat() && !pattern_->is_flat()) {
-      array = moved(*old, array, *pattern_, places);
+    if (between_compressed) {
+      array = (*between_compressed)(array);
       return;
     }
     const Tensor dense = old->is_flat() ? std::exchange(array, Tensor())

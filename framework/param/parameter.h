@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lacuna/framework/core/state_dict.h"
@@ -82,6 +83,9 @@ class Parameter final : public GradientSink {
   /// what it has; one that is only in the new pattern starts at zero. *Errors:* ShapeError.
   /// *Cost:* O(stored) for each array.
   void set_pattern(PatternPtr pattern);
+  /// The same where places_in(the positions there are, the new ones) is known already. It is needed
+  /// between compressed patterns only.
+  void set_pattern(PatternPtr pattern, std::span<const int32_t> places);
   /// Between an array aligned to the pattern and the pattern's elements alone, ascending by flat
   /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
   Tensor compacted(const Tensor& stored) const;

@@ -48,10 +48,10 @@ void expect_drop_grow(const Case& c) {
 }
 
 void expect_checkerboard(const Case& c) {
-  const BitMask mask =
+  const Positions mask =
       checkerboard_mask(c.file.attribute_integer(c.path, "rows"),
                         c.file.attribute_integer(c.path, "cols"), c.number("sparsity"));
-  EXPECT_TRUE(mask == c.mask("mask")) << c.path;
+  EXPECT_TRUE(mask.to_mask() == c.mask("mask")) << c.path;
 }
 
 TEST(GoldenMasks, AgreeExactly) {

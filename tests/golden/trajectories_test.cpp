@@ -34,16 +34,18 @@ void expect_near_scale(const Tensor& found, const Tensor& expected, const std::s
 /// One trajectory: the network of the files, trained as the group's attributes say.
 class Trajectory {
  public:
-  Trajectory(const Hdf5File& file, const std::string& group) : file_(file), group_(group) {
+  Trajectory(const Hdf5File& file, const std::string& group, const std::string& layout)
+      : file_(file), group_(group) {
     model_.add<Linear>("fc1", {.in_features = 20, .out_features = 24});
     model_.add<ReLU>("relu");
     model_.add<Linear>("fc2", {.in_features = 24, .out_features = 8});
     for (const ParameterPtr& parameter : model_.parameters()) {
       parameter->assign(file.read_floats(group + "/initial/" + parameter->name()));
     }
-    const Config sparsity = parse_yaml(file.attribute_text(group, "sparsity_config"), group);
+    Config sparsity = parse_yaml(file.attribute_text(group, "sparsity_config"), group);
     const Config optimizer = parse_yaml(file.attribute_text(group, "optimizer_config"), group);
     optimizer_ = make_optimizer(optimizer, model_.parameters());
+    set_layout(sparsity, layout);
     sparsity_ = configure(sparsity, 0);
     sparsity.require_all_read();
     optimizer.require_all_read();
@@ -71,6 +73,14 @@ class Trajectory {
   }
 
  private:
+  static void set_layout(Config& sparsity, const std::string& layout) {
+    if (sparsity.is_list()) {
+      for (Config& entry : sparsity.items()) entry.set("layout", layout);
+    } else {
+      sparsity.set("layout", layout);
+    }
+  }
+
   void expect_masks(const std::string& where) {
     int masks = 0;
     for (const std::string& name : file_.children(where)) {
@@ -111,7 +121,10 @@ class Trajectory {
         const std::string path = where + "/" + name + "/" + slot;
         const Parameter& parameter = *model_.parameter(name);
         ASSERT_TRUE(parameter.slots().contains(slot)) << path;
-        expect_near_scale(parameter.slots().at(slot).values, file_.read_floats(path), path);
+        const Tensor& stored = parameter.slots().at(slot).values;
+        const Pattern& pattern = *parameter.pattern();
+        expect_near_scale(pattern.layout().to_dense(pattern, stored.storage()),
+                          file_.read_floats(path), path);
       }
     }
   }
@@ -129,7 +142,7 @@ class Trajectory {
   bool values_compared_ = false;
 };
 
-TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) {
+void check_all(const std::string& layout) {
   register_builtins();
   const Hdf5File file = golden::open("trajectories.h5");
   int cases = 0;
@@ -137,16 +150,20 @@ TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) {
   for (const std::string& algorithm : file.children("/")) {
     kinds.insert(algorithm.substr(0, algorithm.find('_')));
     for (const std::string& optimizer : golden::cases(file, algorithm)) {
-      Trajectory trajectory(file, algorithm + "/" + optimizer);
+      Trajectory trajectory(file, algorithm + "/" + optimizer, layout);
       trajectory.check();
       EXPECT_TRUE(trajectory.values_compared_) << algorithm << "/" << optimizer;
-      if (HasFatalFailure()) return;
+      if (testing::Test::HasFatalFailure()) return;
       ++cases;
     }
   }
   golden::report("trajectories.h5", cases);
   EXPECT_EQ(kinds, (std::set<std::string>{"gmp", "group", "rigl", "static"}));
 }
+
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) { check_all("masked"); }
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInCsr) { check_all("csr"); }
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInAuto) { check_all("auto"); }
 
 }  // namespace
 }  // namespace lacuna

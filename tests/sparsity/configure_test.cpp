@@ -178,7 +178,8 @@ sparsity:
   }
   for (const char* name : {"fc1.weight", "fc2.weight"}) {
     EXPECT_EQ(whole.weight(name).mask(), second.weight(name).mask());
-    EXPECT_EQ(whole.weight(name).values().to_vector(), second.weight(name).values().to_vector());
+    EXPECT_EQ(whole.weight(name).to_dense().to_vector(),
+              second.weight(name).to_dense().to_vector());
   }
 }
 

@@ -70,10 +70,10 @@ TEST(SaliencyTest, KeepsTheLargestProductsOfWeightAndGradient) {
   Saliency algorithm({.sparsity = polynomial(0.5, 1), .update = UpdateSchedule::at_steps({1})});
   t.apply(algorithm);
   t.forward_backward();
-  const std::vector<float> gradient = t.weight().gradient().to_vector();
+  const std::vector<float> gradient = whole(t.weight(), t.weight().gradient());
   algorithm.autoupdate = false;
   t.optimizer->step();
-  const std::vector<float> scores = products(t.weight().values().storage(), gradient);
+  const std::vector<float> scores = products(whole(t.weight()), gradient);
   algorithm.update(*t.optimizer);
   EXPECT_TRUE(t.weight().pattern()->mask() == top_k(scores, 96));
 }
@@ -108,7 +108,7 @@ TEST(SnfsTest, MomentumFollowsTheEquationAndGrowthFollowsMomentum) {
       t.optimizer->step();
       const GroupIndex flat(ScoreGroups::flat(), Shape{192});
       const BitMask mask = t.weight().pattern()->mask();
-      const BitMask dropped = drop_minimum(magnitudes(t.weight().values().storage()),
+      const BitMask dropped = drop_minimum(magnitudes(whole(t.weight())),
                                            kept_after_drop(0.5f, mask.count()), mask, flat);
       algorithm.update(*t.optimizer);
       EXPECT_TRUE(t.weight().pattern()->mask() ==
@@ -163,6 +163,7 @@ TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
   StraightThrough algorithm({.sparsity = 0.75,
                              .init_method = "topk",
                              .param_filter = "fc1.weight",
+                             .layout = "masked",
                              .update = UpdateSchedule::every(2)});
   t.apply(algorithm);
   // By hand: the shadow follows Adam with the dense gradient taken at its pruned copy.
@@ -181,29 +182,30 @@ TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
     if (i % 2 == 0) mask = top_k(magnitudes(shadow), 48);
     t.step();
     ASSERT_TRUE(t.weight().pattern()->mask() == mask) << i;
+    const std::vector<float> sparse_now = whole(t.weight());
     for (int64_t j = 0; j < 192; ++j) {
       const auto k = static_cast<size_t>(j);
-      ASSERT_EQ(t.weight().values().storage()[k], mask.test(j) ? shadow[k] : 0.0f) << i;
+      ASSERT_EQ(sparse_now[k], mask.test(j) ? shadow[k] : 0.0f) << i;
     }
   }
 }
 
 TEST(StraightThroughTest, StateResumes) {
   const DynamicOptions options{.sparsity = 0.75, .update = UpdateSchedule::every(3)};
-  TestModel whole, second;
+  TestModel uncut, second;
   StraightThrough straight(options), resumed(options);
-  whole.apply(straight);
+  uncut.apply(straight);
   second.apply(resumed);
-  for (int i = 0; i < 4; ++i) whole.step();
-  second.model.load_state_dict(whole.model.state_dict());
-  second.optimizer->load_state_dict(whole.optimizer->state_dict());
+  for (int i = 0; i < 4; ++i) uncut.step();
+  second.model.load_state_dict(uncut.model.state_dict());
+  second.optimizer->load_state_dict(uncut.optimizer->state_dict());
   resumed.load_state_dict(straight.state_dict());
   for (int i = 0; i < 5; ++i) {
-    whole.step();
+    uncut.step();
     second.step();
   }
-  EXPECT_EQ(whole.weight().values().to_vector(), second.weight().values().to_vector());
-  EXPECT_EQ(whole.weight().mask(), second.weight().mask());
+  EXPECT_EQ(uncut.weight().to_dense().to_vector(), second.weight().to_dense().to_vector());
+  EXPECT_EQ(uncut.weight().mask(), second.weight().mask());
 }
 
 // What an update by hand brings back has its shadow's value, as within the optimizer's step.

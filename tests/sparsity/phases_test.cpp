@@ -46,7 +46,7 @@ TEST(PhasesTest, MovesOnWithTheMasksThatTheOneBeforeLeft) {
   const auto& moment = t.weight("fc2.weight").slots().at("exp_avg").values;
   for (size_t i = 0; i < kept.values.size(); ++i) {
     if (kept.values[i] == 0) {
-      ASSERT_EQ(t.weight("fc2.weight").values().storage()[i], 0.0f);
+      ASSERT_EQ(t.weight("fc2.weight").to_dense().storage()[i], 0.0f);
       ASSERT_EQ(moment.storage()[i], 0.0f);
     }
   }
@@ -81,7 +81,8 @@ TEST(PhasesTest, ResumesInAnyPhase) {
     }
     for (const char* name : {"fc1.weight", "fc2.weight"}) {
       EXPECT_EQ(whole.weight(name).mask(), second.weight(name).mask()) << before;
-      EXPECT_EQ(whole.weight(name).values().to_vector(), second.weight(name).values().to_vector())
+      EXPECT_EQ(whole.weight(name).to_dense().to_vector(),
+                second.weight(name).to_dense().to_vector())
           << before;
     }
   }

@@ -48,7 +48,7 @@ struct Training {
     for (const MaskUpdate& u : algorithm->last_update()) {
       lines.push_back(u.parameter + ": " + Config(u.target_sparsity).text() + " " +
                       std::to_string(u.nnz) + " -" + std::to_string(u.dropped) + " +" +
-                      std::to_string(u.grown) + " " + Config(u.ever_active).text());
+                      std::to_string(u.grown) + " " + Config(u.ever_active.value()).text());
     }
     return lines;
   }

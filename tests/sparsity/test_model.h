@@ -14,6 +14,14 @@
 
 namespace lacuna {
 
+/// An array aligned to a parameter's pattern, in the logical shape.
+inline std::vector<float> whole(const Parameter& parameter, const Tensor& stored) {
+  return parameter.pattern()->layout().to_dense(*parameter.pattern(), stored.storage()).to_vector();
+}
+inline std::vector<float> whole(const Parameter& parameter) {
+  return parameter.to_dense().to_vector();
+}
+
 /// fc1 [16, 12], ReLU, fc2 [4, 16], trained on random data with Adam.
 struct TestModel {
   explicit TestModel(uint64_t seed = 0) {
