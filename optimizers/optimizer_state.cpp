@@ -19,6 +19,9 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
   return found == state.values().end() ? nullptr : std::get_if<int64_t>(&found->second);
 }
 
+// Marks a state that is kept for every position because a sparsity algorithm wants it so.
+constexpr const char* kDenseMark = "_is_dense";
+
 // A state as it is saved: of compressed parameters the pattern's elements, else the whole array.
 Tensor to_saved(const Parameter& parameter, const Slot& slot) {
   const bool whole = slot.requires_dense || parameter.pattern()->is_flat();
@@ -56,7 +59,11 @@ StateDict Optimizer::state_dict() const {
     for (const StateSlot& slot : slots) {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
-      state.set(parameter.name() + "/" + slot.name, to_saved(parameter, found->second));
+      const std::string name = parameter.name() + "/" + slot.name;
+      state.set(name, to_saved(parameter, found->second));
+      if (found->second.requires_dense && !slot.requires_dense) {
+        state.set(name + kDenseMark, int64_t{1});
+      }
     }
   }
   return state;
@@ -79,16 +86,18 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
     for (const StateSlot& slot : state_slots()) {
       const std::string name = prefix + slot.name;
       expected.insert(name);
+      expected.insert(name + kDenseMark);
+      const bool is_dense = slot.requires_dense || state.contains(name + kDenseMark);
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
       const Tensor* saved = find_array(state, name);
-      const std::vector<Shape> shapes = shapes_of_saved(*parameter, slot.requires_dense);
+      const std::vector<Shape> shapes = shapes_of_saved(*parameter, is_dense);
       if (saved == nullptr) {
         lines.push_back("'" + name + "' is missing or no array of floats");
       } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
         lines.push_back("'" + name + "' has shape " + saved->shape().to_string() + ", expected " +
                         shapes.front().to_string() +
-                        (parameter->pattern()->is_dense() || slot.requires_dense
+                        (parameter->pattern()->is_dense() || is_dense
                              ? ""
                              : ", or " + shapes.back().to_string() + " for its nonzeros"));
       }
@@ -115,12 +124,13 @@ void Optimizer::load_state_dict(const StateDict& state) {
     Parameter& parameter = *parameters_[i];
     steps_of_[i] = state.get<int64_t>(parameter.name() + "/step");
     for (const StateSlot& slot : state_slots()) {
-      const Tensor* saved = find_array(state, parameter.name() + "/" + slot.name);
+      const std::string name = parameter.name() + "/" + slot.name;
+      const Tensor* saved = find_array(state, name);
+      const bool is_dense = slot.requires_dense || state.contains(name + kDenseMark);
       if (saved == nullptr) {
         parameter.slots().erase(slot.name);
       } else {
-        parameter.slots()[slot.name] = {from_saved(parameter, *saved, slot.requires_dense),
-                                        slot.requires_dense};
+        parameter.slots()[slot.name] = {from_saved(parameter, *saved, is_dense), is_dense};
       }
     }
   }

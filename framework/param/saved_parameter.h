@@ -26,6 +26,7 @@ class SavedParameter {
   /// parameter, what was expected and what was found, when it is missing or what is saved of it
   /// does not fit together, or is in a layout that is not known.
   SavedParameter(const StateDict& state, std::string name);
+  SavedParameter(StateDict&& state, std::string name) = delete;
 
   const Shape& shape() const { return shape_; }
   /// The layout it was saved in.

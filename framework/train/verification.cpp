@@ -19,8 +19,8 @@ double relative(double difference, double largest) {
 void note_value(double value, double reference, const std::string& name, ModelDifferences& d) {
   const double difference = std::abs(value - reference);
   d.largest_value = std::max(d.largest_value, std::abs(reference));
-  // Not >: a difference that is NaN is to be seen.
-  if (difference <= d.value) return;
+  // A difference that is NaN is the largest, and stays.
+  if (difference <= d.value || std::isnan(d.value)) return;
   d.value = difference;
   d.parameter = name;
 }
@@ -93,7 +93,10 @@ void Verification::compare_step(const Experiment& run, double loss) {
   reference_->optimizer->zero_grad();
   differences_.largest_loss = std::max(differences_.largest_loss, std::abs(expected));
   const double difference = std::abs(loss - expected);
-  if (!(difference <= differences_.loss)) differences_.loss = difference;
+  // As above, with NaN.
+  if (!(difference <= differences_.loss) && !std::isnan(differences_.loss)) {
+    differences_.loss = difference;
+  }
   compare_models(*run.model, *reference_->model, differences_);
   if (++done_ == steps_) finish();
 }

@@ -159,6 +159,23 @@ TEST_P(OptimizerState, ContinuesInAnotherLayoutWithTheSameNumbers) {
   }
 }
 
+TEST(OptimizerStateDict, AStateThatAnAlgorithmWantsDenseStaysSo) {
+  const std::vector<ParameterPtr> parameters = make_sparse(csr_layout());
+  Adam optimizer(parameters);
+  train(optimizer, 0);
+  Parameter& parameter = *parameters[0];
+  Slot& slot = parameter.slots().at("exp_avg");
+  slot.requires_dense = true;
+  slot.values = Tensor::full(parameter.shape(), 2.0f);
+  const std::vector<ParameterPtr> restored = make_sparse(csr_layout());
+  Adam other(restored);
+  other.load_state_dict(optimizer.state_dict());
+  const Slot& back = restored[0]->slots().at("exp_avg");
+  EXPECT_TRUE(back.requires_dense);
+  EXPECT_EQ(back.values.shape(), parameter.shape());
+  EXPECT_FALSE(restored[0]->slots().at("exp_avg_sq").requires_dense);
+}
+
 TEST(OptimizerStateDict, AStateOfAnotherNumberOfNonzerosDoesNotFit) {
   const std::vector<ParameterPtr> parameters = make_sparse(csr_layout());
   Adam optimizer(parameters);

@@ -188,7 +188,8 @@ TEST(SavedParameter, SaysWhatIsWrongWithACompressedOne) {
       "positions of shape [2, 6]: the rows' beginnings do not fit 5 positions");
   refuses([](StateDict& s) { s.set("w/layout", std::string("cs")); },
           "its layout 'cs' is not known here; did you mean 'csr'?");
-  expect_throws<CheckpointError>([] { SavedParameter(StateDict(), "w"); },
+  const StateDict empty;
+  expect_throws<CheckpointError>([&] { SavedParameter(empty, "w"); },
                                  "the parameter 'w' in the checkpoint: expected an array of "
                                  "float32 or a compressed group, found neither");
 }

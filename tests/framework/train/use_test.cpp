@@ -249,7 +249,9 @@ TEST_F(Use, PredictWritesAllOrNothing) {
 }
 
 TEST_F(Use, InspectShowsEveryParameter) {
-  ASSERT_EQ(train({"--set", "sparsity={sparsity: 0.75, param_filter: fc1.weight}"}).code, 0);
+  ASSERT_EQ(
+      train({"--set", "sparsity={sparsity: 0.75, param_filter: fc1.weight, layout: masked}"}).code,
+      0);
   const Ended ended = run_lacuna({"inspect", run_dir(), "--json"});
   EXPECT_EQ(ended.code, 0);
   const Config report = parse_yaml(ended.out, "out");
@@ -269,6 +271,12 @@ TEST_F(Use, InspectShowsEveryParameter) {
   EXPECT_EQ(fc1.required<int>("nnz"), nnz);
   EXPECT_EQ(fc1.required<double>("density"), 0.25);
   EXPECT_EQ(fc1.required<int>("bytes"), 784 * 12 * 4 + 784 * 12 / 8);
+  EXPECT_EQ(fc1.required<int>("value_bytes"), 784 * 12 * 4);
+  EXPECT_EQ(fc1.required<int>("index_bytes"), 784 * 12 / 8);
+  EXPECT_EQ(fc1.required<int>("state_bytes"), 784 * 12 * 8);
+  EXPECT_EQ(fc1.required<int>("total_bytes"), 784 * 12 * 12 + 784 * 12 / 8);
+  EXPECT_EQ(fc1.required<double>("bytes_per_nonzero"), 48.5);
+  EXPECT_EQ(report.required<int>("total_bytes"), 9550 * 12 + 784 * 12 / 8);
   EXPECT_EQ(parameters[0].at("layout").text(), "dense");
   EXPECT_EQ(report.at("optimizer_states").items().size(), 8u);
   EXPECT_EQ(report.at("optimizer_states").items()[2].at("name").text(), "fc1.weight/exp_avg");
@@ -278,6 +286,39 @@ TEST_F(Use, InspectShowsEveryParameter) {
                                          " at step 18; 9550 parameters, 2494 of them nonzeros"),
                                HasSubstr("fc1.weight            [12, 784]        masked"),
                                HasSubstr("fc2.bias/exp_avg_sq")));
+}
+
+TEST_F(Use, BytesOfACompressedParameterFollowItsNonzeros) {
+  const Ended ended =
+      train({"--set", "sparsity={sparsity: 0.75, param_filter: fc1.weight, layout: csr}"});
+  ASSERT_EQ(ended.code, 0);
+  const int nnz = 784 * 12 / 4;
+  const Config report = parse_yaml(run_lacuna({"inspect", run_dir(), "--json"}).out, "out");
+  const Config saved = report.at("parameters").items()[1];
+  EXPECT_EQ(saved.at("layout").text(), "csr");
+  EXPECT_EQ(saved.required<int>("nnz"), nnz);
+  EXPECT_EQ(saved.required<int>("value_bytes"), nnz * 4);
+  EXPECT_EQ(saved.required<int>("index_bytes"), nnz * 4 + 13 * 8);
+  EXPECT_EQ(saved.required<int>("state_bytes"), nnz * 8);
+
+  const Config end = summary(run_dir());
+  const Config fc1 = end.at("parameters").items()[0], bytes = fc1.at("bytes");
+  EXPECT_EQ(fc1.at("name").text(), "fc1.weight");
+  EXPECT_EQ(fc1.at("layout").text(), "csr");
+  EXPECT_EQ(fc1.required<int>("nnz"), nnz);
+  EXPECT_EQ(bytes.required<int>("values"), nnz * 4);
+  EXPECT_EQ(bytes.required<int>("gradient"), nnz * 4);
+  EXPECT_EQ(bytes.required<int>("states"), nnz * 8);
+  EXPECT_GT(bytes.required<int>("index"), nnz * 2);
+  int total = 0;
+  for (const char* part : {"values", "derived", "gradient", "states", "index"}) {
+    total += bytes.required<int>(part);
+  }
+  EXPECT_EQ(bytes.required<int>("total"), total);
+  EXPECT_NEAR(fc1.required<double>("bytes_per_nonzero"), static_cast<double>(total) / nnz, 1e-9);
+  EXPECT_GT(end.required<int>("parameter_bytes"), total);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("fc1.weight csr, 2352 nonzeros, "),
+                               HasSubstr("parameters, gradients and optimizer states take ")));
 }
 
 TEST_F(Use, ListNamesTheBuiltIns) {
