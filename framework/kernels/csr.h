@@ -50,7 +50,8 @@ struct CsrStream {
 };
 
 /// Builds the stream of the matrix whose row r has nonzeros in columns[row_begin[r]] …
-/// columns[row_begin[r+1] − 1], ascending. *Cost:* O(nnz + rows · tiles). *Requires* rows < 2³².
+/// columns[row_begin[r+1] − 1], ascending. *Cost:* O(nnz + rows + blocks · tiles). *Requires*
+/// rows < 2³².
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of);
 
@@ -93,6 +94,19 @@ void csr_product_rows(const CsrStream& stream, const float* values, const float*
                       const float* bias, float* y);
 void csr_gradient_rows(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
                        bool accumulate, float* gradient);
+
+/// The same for 2 to kMostInterleaved examples with the examples side by side, as [features,
+/// batch]: where the features are far too many for the caches, each nonzero then fetches one cache
+/// line and not one for every example.
+inline constexpr int64_t kMostInterleaved = 8;
+void csr_product_interleaved(const CsrStream& stream, const float* values, const float* x,
+                             int64_t batch, const float* bias, float* y);
+void csr_gradient_interleaved(const CsrStream& stream, const float* dy, const float* x,
+                              int64_t batch, bool accumulate, float* gradient);
+/// to[column, row] = from[row, column]. *Requires* few rows.
+void interleave(const float* from, int64_t rows, int64_t columns, float* to);
+/// to[row, column] = from[column, row].
+void separate(const float* from, int64_t rows, int64_t columns, float* to);
 
 /// into[i] = from[place[i]]. *Cost:* one pass; bound by the reads' locality.
 void gather(std::span<const float> from, std::span<const uint32_t> place, std::span<float> into);

@@ -76,4 +76,32 @@ inline void csr_gradient_block_rows(const CsrStream& s, const CsrBlock& block, c
   });
 }
 
+// The same for a few examples side by side, [features, batch].
+inline void csr_product_block_interleaved(const CsrStream& s, const CsrBlock& block,
+                                          const float* values, const float* x, int64_t batch,
+                                          const float* bias, float* y) {
+  for (int64_t row = block.first_row; row < block.end_row; ++row) {
+    for (int64_t example = 0; example < batch; ++example) {
+      y[row * batch + example] = bias == nullptr ? 0.0f : bias[row];
+    }
+  }
+  csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
+    for (int64_t example = 0; example < batch; ++example) {
+      y[row * batch + example] += values[value] * x[column * batch + example];
+    }
+  });
+}
+
+inline void csr_gradient_block_interleaved(const CsrStream& s, const CsrBlock& block,
+                                           const float* dy, const float* x, int64_t batch,
+                                           bool accumulate, float* gradient) {
+  csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
+    float sum = accumulate ? gradient[value] : 0.0f;
+    for (int64_t example = 0; example < batch; ++example) {
+      sum += dy[row * batch + example] * x[column * batch + example];
+    }
+    gradient[value] = sum;
+  });
+}
+
 }  // namespace lacuna::reference

@@ -127,18 +127,70 @@ TEST_P(CsrProducts, RowByRow) {
   p.expect_gradient(g, 10.0);
 }
 
+TEST_P(CsrProducts, SideBySide) {
+  const Problem p = problem();
+  if (p.batch < 2 || p.batch > kMostInterleaved) return;
+  const auto few = [](const Tensor& t) {
+    std::vector<float> side_by_side(static_cast<size_t>(t.numel()));
+    interleave(t.data(), t.shape()[0], t.shape()[1], side_by_side.data());
+    return side_by_side;
+  };
+  const std::vector<float> x = few(p.x), dy = few(p.dy);
+  std::vector<float> y(static_cast<size_t>(p.batch * p.rows), NAN);
+  for (const float* bias : {p.bias.data(), static_cast<const float*>(nullptr)}) {
+    csr_product_interleaved(p.stream, p.values.data(), x.data(), p.batch, bias, y.data());
+    Tensor rows = Tensor::empty(Shape{p.batch, p.rows});
+    separate(y.data(), p.batch, p.rows, rows.mutable_data());
+    p.expect_product(rows, bias != nullptr);
+  }
+  for (const float start : {0.0f, 10.0f}) {
+    std::vector<float> g(p.places.size(), start == 0.0f ? NAN : start);
+    csr_gradient_interleaved(p.stream, dy.data(), x.data(), p.batch, start != 0.0f, g.data());
+    p.expect_gradient(g, double{start});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Edges, CsrProducts,
                          testing::Values(Sizes{1, 1, 1.0, 1}, Sizes{5, 7, 0.5, 3},
                                          Sizes{7, 5, 0.0, 9}, Sizes{3, 2, 1.0, 64},
                                          Sizes{1, 300, 0.3, 65}, Sizes{300, 1, 0.9, 17},
                                          Sizes{0, 4, 0.5, 2}, Sizes{4, 0, 0.5, 70}));
 // Batches whose last slab has every number of vectors; tiles, long tiles and several blocks.
-INSTANTIATE_TEST_SUITE_P(Batches, CsrProducts,
-                         testing::Combine(testing::Values(67), testing::Values(401),
-                                          testing::Values(0.02, 0.4, 1.0),
-                                          testing::Values(1, 4, 12, 31, 47, 64, 97, 128)));
+INSTANTIATE_TEST_SUITE_P(
+    Batches, CsrProducts,
+    testing::Combine(testing::Values(67), testing::Values(401), testing::Values(0.02, 0.4, 1.0),
+                     testing::Values(1, 2, 3, 4, 6, 7, 8, 12, 31, 47, 64, 97, 128)));
 INSTANTIATE_TEST_SUITE_P(Blocks, CsrProducts,
                          testing::Values(Sizes{1301, 331, 0.2, 5}, Sizes{1301, 331, 0.01, 20}));
+
+// Of a matrix far wider than its rows' nonzeros the tiles are long, and those with nothing in them
+// are not kept.
+TEST(CsrStreamTest, WideMatricesHaveLongTiles) {
+  constexpr int64_t kRows = 1100, kColumns = 5'000'000;
+  std::vector<int64_t> row_begin{0};
+  std::vector<uint32_t> column;
+  const CounterRng rng(1, "wide");
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (uint64_t k = 0; k < static_cast<uint64_t>(r % 4); ++k) {
+      const auto third = static_cast<uint64_t>(kColumns / 3);
+      column.push_back(
+          static_cast<uint32_t>(k * third + rng.below(4 * static_cast<uint64_t>(r) + k, third)));
+    }
+    row_begin.push_back(static_cast<int64_t>(column.size()));
+  }
+  const CsrStream stream = csr_stream(kRows, kColumns, row_begin, column);
+  EXPECT_EQ(stream.tile_columns, 65536);
+  EXPECT_LE(stream.tiles.size(), 77u);
+  std::vector<uint32_t> found(column.size());
+  std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
+  csr_for_each_segment(stream, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
+    for (int64_t k = 0; k < length; ++k) {
+      found[static_cast<size_t>(next[static_cast<size_t>(row)]++)] =
+          static_cast<uint32_t>(first + stream.offsets[static_cast<size_t>(value + k)]);
+    }
+  });
+  EXPECT_EQ(found, column);
+}
 
 TEST(CsrStreamTest, CutsLargeMatricesIntoBlocksAndTiles) {
   const Problem p(1301, 331, 0.2, 1);

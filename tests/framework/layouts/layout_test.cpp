@@ -104,6 +104,40 @@ TEST_P(ProductsTest, WeightGradientIsZeroOutsideThePatternAndAccumulates) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ProductsTest, testing::Values("dense", "masked", "csr"));
 
+// Wide layers run a few examples side by side: as each alone.
+TEST(CsrLayout, AFewExamplesOfAWideLayerAreComputedAsEachAlone) {
+  constexpr int64_t kOut = (int64_t{1} << 20) + 3, kIn = 5, kBatch = 3;
+  const Shape shape{kOut, kIn};
+  std::vector<int64_t> flat;
+  for (int64_t i = 0; i < shape.numel(); i += 1 + i % 7 * 97) flat.push_back(i);
+  const PatternPtr pattern = Pattern::make(csr_layout(), shape, Positions::of(shape, flat));
+  const Tensor values = random_tensor(Shape{pattern->nnz()}, "values"),
+               bias = random_tensor(Shape{kOut}, "bias");
+  const Tensor x = random_tensor(Shape{kBatch, kIn}, "x"),
+               dy = random_tensor(Shape{kBatch, kOut}, "dy");
+  const WeightView weight{.pattern = *pattern, .values = values.storage()};
+  const Layout& csr = csr_layout();
+  ASSERT_EQ(csr.order(kBatch, kOut), Order::RowMajor);
+  const Tensor y = csr.forward(weight, x, bias), dx = csr.input_gradient(weight, dy);
+  Tensor together = Tensor::empty(values.shape()), alone = Tensor::zeros(values.shape());
+  csr.weight_gradient(*pattern, dy, x, Accumulate::No, together.mutable_storage());
+  for (int64_t e = 0; e < kBatch; ++e) {
+    const auto row = [e](const Tensor& t) {
+      const int64_t width = t.shape().features();
+      return Tensor::from(Shape{1, width}, t.storage().subspan(static_cast<size_t>(e * width),
+                                                               static_cast<size_t>(width)));
+    };
+    const Tensor y1 = csr.forward(weight, row(x), bias), dx1 = csr.input_gradient(weight, row(dy));
+    csr.weight_gradient(*pattern, row(dy), row(x), Accumulate::Yes, alone.mutable_storage());
+    for (int64_t i = 0; i < kOut; ++i) ASSERT_NEAR(y.data()[e * kOut + i], y1.data()[i], 1e-6);
+    // Sums of some ten thousand products, in other orders.
+    for (int64_t i = 0; i < kIn; ++i) ASSERT_NEAR(dx.data()[e * kIn + i], dx1.data()[i], 1e-3);
+  }
+  for (int64_t i = 0; i < pattern->nnz(); ++i) {
+    ASSERT_NEAR(together.data()[i], alone.data()[i], 1e-6);
+  }
+}
+
 TEST(MaskedLayout, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
   const PatternPtr pattern = checkered(Shape{1, 2});  // position 1 is pruned
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Trains very wide sparse networks on synthetic data, and writes docs/large.md.
+# usage: scripts/large.sh      (about an hour; the largest needs a machine with 24 GiB to itself)
+# Runs that are finished are not made again: they stay in runs/large, or where LACUNA_RESULTS_DIR says.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${LACUNA_BUILD_DIR:-build/release}
+results=${LACUNA_RESULTS_DIR:-runs/large}
+program=$build/lacuna
+if [ ! -x "$program" ]; then
+  scripts/install_dependencies.sh
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
+  cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
+fi
+mkdir -p "$results"
+
+train() { # NAME ARGUMENTS...
+  local folder="$results/$1"
+  shift
+  [ -e "$folder/summary.json" ] && return
+  rm -rf "$folder"
+  "$program" train "$@" --run-dir "$folder"
+}
+train wide configs/wide_sparse.yaml
+train widest configs/widest_sparse.yaml
+
+number() { # NAME KEY
+  sed -n "s/^  \"$2\": \([0-9.e+-]*\),*\$/\1/p" "$results/$1/summary.json"
+}
+losses() { # NAME: mean loss of the first ten steps, and of the last ten
+  sed -n 's/.*"split": "train", "loss": \([0-9.e+-]*\),.*/\1/p' "$results/$1/metrics.jsonl" |
+    awk '{ loss[NR] = $1 } END { for (i = 1; i <= 10; ++i) { first += loss[i]; last += loss[NR - 10 + i] }
+           printf "%.3f | %.3f", first / 10, last / 10 }'
+}
+row() { # NAME CONFIG
+  awk -v neurons="$(number "$1" neurons)" -v path="$(number "$1" neurons_on_path)" \
+    -v nnz="$(number "$1" nnz)" -v steps="$(number "$1" steps)" \
+    -v seconds="$(number "$1" train_seconds)" -v rss="$(number "$1" peak_rss_bytes)" \
+    -v losses="$(losses "$1")" -v config="$2" \
+    'BEGIN { printf "| %s | %d | %d | %d | %d | %s | %.2f | %.2f |\n", config, neurons, path, nnz, steps,
+             losses, seconds / steps, rss / 1073741824 }'
+}
+
+{
+  cat <<TEXT
+# Large networks
+
+MLPs on synthetic data (10 classes), trained by SET on $(number wide threads) threads of a machine with 24 GiB;
+written by
+
+    scripts/large.sh
+
+Neurons are the inputs and outputs of the linear layers; those on a path are reached from an input
+and reach an output over nonzeros. Losses are means over the first and the last ten steps; seconds
+are of a training step, updates of the topology included; memory is the largest resident set.
+
+| configuration | neurons | on a path | nonzeros | steps | first loss | last loss | s per step | GiB |
+|---|---|---|---|---|---|---|---|---|
+$(row wide "[wide_sparse](../configs/wide_sparse.yaml)")
+$(row widest "[widest_sparse](../configs/widest_sparse.yaml)")
+TEXT
+} >docs/large.md
+echo "written: docs/large.md"
