@@ -16,6 +16,7 @@ Linear::Linear(const Options& options) : options_(options) {
   weight_ = register_parameter(
       "weight",
       std::make_shared<Parameter>(Shape{out, in}, make_initializer(options.init, in, out)));
+  weight_->is_linear_weight = true;
   if (options.bias) {
     const bool is_zero = options.init == WeightInit::Zeros;
     bias_ = register_parameter(

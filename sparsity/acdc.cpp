@@ -7,18 +7,18 @@
 
 namespace lacuna {
 
-AcDc::AcDc(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
+AcDc::AcDc(DynamicOptions given) : DynamicPatternAlgorithm(given) {
   if (given.drop_fraction) throw ConfigError("acdc: takes no drop_fraction");
   if (!options().sparsity.is_constant()) {
     throw ConfigError("acdc: the sparsity of the compressed phases must be a constant");
   }
 }
 
-BitMask AcDc::update_mask(const Parameter& parameter, const BitMask& mask, float) {
-  if (mask.count() < parameter.numel()) return BitMask::ones(parameter.numel());
+Positions AcDc::update_positions(const Parameter& parameter, const Positions& present, float) {
+  if (present.count() < parameter.numel()) return Positions::all(parameter.shape());
   const GroupIndex index = groups(parameter);
-  return top_k(magnitudes(parameter.values().storage()), target_nnz(parameter) / index.count(),
-               mask, index);
+  return top_k(present, magnitudes(parameter.compacted(parameter.values()).storage()),
+               target_nnz(parameter) / index.count(), index);
 }
 
 void AcDc::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {

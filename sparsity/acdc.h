@@ -10,7 +10,7 @@ namespace lacuna {
 /// compressed: the plan refuses one that does not.
 /// *Source:* Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural
 /// networks", 2021 (arXiv:2106.12379), algorithm 1.
-class AcDc final : public DynamicSparsityAlgorithm {
+class AcDc final : public DynamicPatternAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is no constant, or a drop fraction is given.
   explicit AcDc(DynamicOptions options);
@@ -19,10 +19,11 @@ class AcDc final : public DynamicSparsityAlgorithm {
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
 
  protected:
-  BitMask initial_mask(const Parameter& parameter) override {
-    return BitMask::ones(parameter.numel());
+  Positions initial_positions(const Parameter& parameter) override {
+    return Positions::all(parameter.shape());
   }
-  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) override;
+  Positions update_positions(const Parameter& parameter, const Positions& present,
+                             float sparsity) override;
 };
 
 }  // namespace lacuna

@@ -13,6 +13,7 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed)
                           .param_filter = ParameterFilter::from_config(entry.get("param_filter")),
                           .groups = {},
                           .distribution = Distribution::from_config(entry.get("distribution")),
+                          .layout = LayoutOption::from_config(entry),
                           .seed = seed};
   const auto in = entry.optional<int64_t>("balance_in_groups");
   const auto out = entry.optional<int64_t>("balance_out_groups");
@@ -29,31 +30,33 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed)
 
 namespace {
 
-// Rows and columns (dimension 0, and all others together) that hold no set bit.
-void count_dead(const Shape& shape, const BitMask& mask, MaskUpdate& record) {
-  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  const int64_t columns = rows == 0 ? 0 : shape.numel() / rows;
-  std::vector<bool> row_alive(static_cast<size_t>(rows));
-  std::vector<bool> column_alive(static_cast<size_t>(columns));
-  mask.for_each([&](int64_t i) {
-    row_alive[static_cast<size_t>(i / columns)] = true;
-    column_alive[static_cast<size_t>(i % columns)] = true;
-  });
-  record.dead_rows = std::ranges::count(row_alive, false);
-  record.dead_columns = std::ranges::count(column_alive, false);
+// Above so many positions a bit for each is too much to remember which were ever active.
+constexpr int64_t kMostTracked = int64_t{1} << 30;
+
+// Rows and columns (dimension 0, and all others together) that hold no position.
+void count_dead(const Positions& positions, MaskUpdate& record) {
+  std::vector<char> alive(static_cast<size_t>(positions.columns()));
+  for (const uint32_t column : positions.column()) alive[column] = 1;
+  record.dead_columns = std::ranges::count(alive, 0);
+  for (int64_t r = 0; r < positions.rows(); ++r) record.dead_rows += positions.row(r).empty() ? 1 : 0;
 }
 
-int64_t count_missing(const BitMask& mask, const BitMask& other) {
-  int64_t missing = 0;
-  for (size_t w = 0; w < mask.words().size(); ++w) {
-    missing += std::popcount(mask.words()[w] & ~other.words()[w]);
+// Eight bits to a byte, the lowest first.
+ByteArray packed(const BitMask& mask) {
+  ByteArray bytes{Shape{(mask.size() + 7) / 8}, {}};
+  bytes.values.resize(static_cast<size_t>(bytes.shape[0]));
+  for (size_t i = 0; i < bytes.values.size(); ++i) {
+    bytes.values[i] = static_cast<uint8_t>(mask.words()[i / 8] >> (i % 8 * 8));
   }
-  return missing;
+  return bytes;
 }
 
-BitMask current_mask(const Parameter& parameter) {
-  return parameter.pattern()->is_dense() ? BitMask::ones(parameter.numel())
-                                         : parameter.pattern()->mask();
+BitMask unpacked(const ByteArray& bytes, int64_t size) {
+  BitMask mask = BitMask::zeros(size);
+  for (int64_t i = 0; i < size; ++i) {
+    if ((bytes.values[static_cast<size_t>(i / 8)] >> (i % 8) & 1) != 0) mask.set(i);
+  }
+  return mask;
 }
 
 }  // namespace
@@ -80,6 +83,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
                               FirstMasks first) {
   for (const ParameterPtr& parameter : parameters) {
     options_.groups.require_fit(parameter->name(), parameter->shape());
+    options_.layout.require_fit(*parameter);
     if (!parameter->sparsified_by.empty()) {
       throw StateError("parameter '" + parameter->name() + "' is made sparse by '" +
                        parameter->sparsified_by + "' already; '" + std::string(type()) +
@@ -91,21 +95,24 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
   refresh_targets();
   on_apply(module);
   for (const ParameterPtr& parameter : parameters_) {
-    ever_active_.push_back(BitMask::zeros(parameter->numel()));
-    // Moving to the mask that is there would prune states that a later load makes dense.
-    if (first == FirstMasks::Keep && !parameter->pattern()->is_dense()) continue;
-    set_mask(*parameter, first_mask(*parameter, first));
+    ever_active_.emplace_back();
+    if (parameter->numel() <= kMostTracked) {
+      ever_active_.back() = {BitMask::zeros(parameter->numel()), 0};
+    }
+    // A checkpoint's pattern stays in the layout that it was saved in.
+    const bool stays = first == FirstMasks::Keep && !parameter->pattern()->is_dense();
+    if (!stays) set_positions(*parameter, first_positions(*parameter, first));
   }
   if (first != FirstMasks::Inherit) last_update_.clear();
 }
 
-BitMask SparsityAlgorithm::first_mask(const Parameter& parameter, FirstMasks first) {
-  if (first == FirstMasks::Make) return initial_mask(parameter);
-  BitMask mask = current_mask(parameter);
-  if (first == FirstMasks::Keep || target_nnz(parameter) >= mask.count()) return mask;
+Positions SparsityAlgorithm::first_positions(const Parameter& parameter, FirstMasks first) {
+  if (first == FirstMasks::Make) return initial_positions(parameter);
+  Positions present = parameter.pattern()->positions();
+  if (first == FirstMasks::Keep || target_nnz(parameter) >= present.count()) return present;
   const GroupIndex index = groups(parameter);
-  return top_k(magnitudes(parameter.to_dense().storage()), target_nnz(parameter) / index.count(),
-               mask, index);
+  return top_k(present, magnitudes(parameter.compacted(parameter.values()).storage()),
+               target_nnz(parameter) / index.count(), index);
 }
 
 std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const {
@@ -118,13 +125,24 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const
                        .chosen_by = options_.param_filter.description(),
                        .initial_nnz = nnz,
                        .final_nnz = nnz,
-                       .update_steps = {}});
+                       .update_steps = {},
+                       .layout = std::string(parameter->pattern()->layout().name()),
+                       .final_layout = {}});
   }
   foresee(planned, total_steps);
+  name_final_layouts(planned);
   return planned;
 }
 
-BitMask SparsityAlgorithm::initial_mask(const Parameter& parameter) {
+void SparsityAlgorithm::name_final_layouts(std::vector<PlannedParameter>& planned) const {
+  for (PlannedParameter& entry : planned) {
+    const auto is_it = [&](const ParameterPtr& p) { return p->name() == entry.parameter; };
+    const auto found = std::ranges::find_if(parameters_, is_it);
+    entry.final_layout = layout_for(**found, entry.final_nnz).name();
+  }
+}
+
+Positions SparsityAlgorithm::initial_positions(const Parameter& parameter) {
   return options_.init_method.make({.parameter = parameter,
                                     .sparsity = static_cast<float>(target_sparsity(parameter)),
                                     .nnz = target_nnz(parameter),
@@ -194,23 +212,41 @@ void SparsityAlgorithm::after_step(Optimizer& optimizer) {
   if (autoupdate) update(optimizer);
 }
 
-void SparsityAlgorithm::set_mask(Parameter& parameter, BitMask mask) {
-  const BitMask old = current_mask(parameter);
+void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
+  set_positions(parameter, Positions::of(parameter.shape(), mask));
+}
+
+void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
   const size_t index = index_of(parameter);
-  mask.for_each([&](int64_t i) { ever_active_[index].set(i); });
-  MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
-  record.nnz = mask.count();
-  record.dropped = count_missing(old, mask);
-  record.grown = count_missing(mask, old);
+  const Pattern& old = *parameter.pattern();
+  const int64_t nnz = positions.count();
+  const int64_t kept = old.is_dense() ? nnz : count_common(old.positions(), positions);
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
-  record.actual_sparsity = 1.0 - static_cast<double>(record.nnz) / numel;
-  record.churn =
-      static_cast<double>(record.grown) / static_cast<double>(std::max<int64_t>(record.nnz, 1));
-  record.ever_active = static_cast<double>(ever_active_[index].count()) / numel;
-  count_dead(parameter.shape(), mask, record);
-  parameter.set_pattern(Pattern::masked(parameter.shape(), std::move(mask)));
+  MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
+  record.nnz = nnz;
+  record.dropped = old.nnz() - kept;
+  record.grown = nnz - kept;
+  record.actual_sparsity = 1.0 - static_cast<double>(nnz) / numel;
+  record.churn = static_cast<double>(record.grown) / static_cast<double>(std::max<int64_t>(nnz, 1));
+  note_active(index, positions);
+  if (ever_active_[index]) {
+    record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
+  }
+  count_dead(positions, record);
+  const Layout& layout = layout_for(parameter, nnz);
+  record.layout = layout.name();
+  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions));
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
+}
+
+void SparsityAlgorithm::note_active(size_t index, const Positions& positions) {
+  if (!ever_active_[index]) return;
+  auto& [bits, count] = *ever_active_[index];
+  positions.for_each([&, &mask = bits, &active = count](int64_t flat) {
+    active += mask.test(flat) ? 0 : 1;
+    mask.set(flat);
+  });
 }
 
 HookHandle SparsityAlgorithm::register_target_sparsity_hook(TargetSparsityHook hook) {
@@ -237,8 +273,9 @@ StateDict SparsityAlgorithm::state_dict() const {
   state.set("step", step_);
   state.set("updates", updates_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    state.set("ever_active/" + parameters_[i]->name(),
-              ByteArray{parameters_[i]->shape(), ever_active_[i].to_bytes()});
+    if (ever_active_[i]) {
+      state.set("ever_active/" + parameters_[i]->name(), packed(ever_active_[i]->bits));
+    }
     state.set("target_nnz/" + parameters_[i]->name(), target_nnz_[i]);
     state.set("target_sparsity/" + parameters_[i]->name(), target_sparsity_[i]);
   }
@@ -271,9 +308,17 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
   step_ = state.get<int64_t>("step");
   updates_ = state.get<int64_t>("updates");
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
-    require_shape(saved.shape, *parameters_[i]);
-    ever_active_[i] = BitMask::from_bytes(saved.values);
+    if (ever_active_[i]) {
+      const int64_t numel = parameters_[i]->numel();
+      const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
+      if (saved.shape != Shape{(numel + 7) / 8}) {
+        throw CheckpointError("the sparsity state of '" + parameters_[i]->name() + "' has shape " +
+                              saved.shape.to_string() + ", expected a bit for each of " +
+                              std::to_string(numel) + " positions");
+      }
+      const BitMask bits = unpacked(saved, numel);
+      ever_active_[i] = {bits, bits.count()};
+    }
     target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());
     target_sparsity_[i] = state.get<double>("target_sparsity/" + parameters_[i]->name());
   }

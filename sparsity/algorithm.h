@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/filter.h"
+#include "lacuna/sparsity/layout_option.h"
 #include "lacuna/sparsity/mask_init.h"
 #include "lacuna/sparsity/target.h"
 
@@ -31,11 +33,13 @@ struct SparsityOptions {
   ScoreGroups groups = {};
   /// How the sparsity is shared out among the parameters; each the same by default.
   Distribution distribution = {};
+  /// How the parameters are stored; the fastest way for each by default.
+  LayoutOption layout = {};
   /// Of random masks and random growth.
   uint64_t seed = 0;
 
   /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
-  /// balance_in_groups, balance_out_groups, distribution. *Errors:* ConfigError.
+  /// balance_in_groups, balance_out_groups, distribution, layout. *Errors:* ConfigError.
   static SparsityOptions from_config(const Config& entry, uint64_t seed);
 };
 
@@ -48,9 +52,12 @@ struct MaskUpdate {
   int64_t dropped = 0;       ///< positions that were in the old mask only
   int64_t grown = 0;         ///< positions that are in the new mask only
   double churn = 0.0;        ///< grown / nnz
-  double ever_active = 0.0;  ///< fraction of positions that have ever been in the mask (ITOP rate)
+  /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
+  /// more than 2^30 positions.
+  std::optional<double> ever_active = {};
   int64_t dead_rows = 0;     ///< rows without a nonzero
   int64_t dead_columns = 0;  ///< columns without a nonzero
+  std::string layout = {};   ///< how it is stored from now on
 };
 
 /// What will happen to one parameter, as far as it can be counted before any training.
@@ -62,6 +69,8 @@ struct PlannedParameter {
   int64_t initial_nnz = 0;
   int64_t final_nnz = 0;
   std::vector<int64_t> update_steps;  ///< steps after which its mask changes
+  std::string layout = {};            ///< how it is stored with its initial nonzeros
+  std::string final_layout = {};      ///< and with its final ones
 };
 
 using TargetSparsityHook =
@@ -74,7 +83,8 @@ using ComputedSparsityHook =
 /// then, with `autoupdate`, calls `update`. The algorithm must outlive neither model nor optimizer:
 /// when it goes, its hooks go.
 ///
-/// A subclass overrides `update`, and `initial_mask` where the first mask is not the init method's.
+/// A subclass overrides `update`, and `initial_positions` where the first mask is not the init
+/// method's.
 class SparsityAlgorithm {
  public:
   explicit SparsityAlgorithm(SparsityOptions options) : options_(std::move(options)) {}
@@ -87,6 +97,8 @@ class SparsityAlgorithm {
 
   /// Whether each optimizer step ends with `update`. When off, call `update` by hand.
   bool autoupdate = true;
+  /// Examples in a training batch: what `layout: auto` reckons with. To be set before `apply`.
+  int64_t expected_batch = 128;
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
   /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
@@ -129,7 +141,7 @@ class SparsityAlgorithm {
 
  protected:
   /// The first mask of a parameter that was chosen; by default the init method's.
-  virtual BitMask initial_mask(const Parameter& parameter);
+  virtual Positions initial_positions(const Parameter& parameter);
   /// Called once the parameters are chosen, before the first masks are made.
   virtual void on_apply(Module& /*module*/) {}
   /// Called within `optimizer.step()` after backward and before the values change.
@@ -153,8 +165,11 @@ class SparsityAlgorithm {
   /// *Errors:* CheckpointError when it is absent or has another shape.
   static Tensor saved_array(const StateDict& state, const std::string& prefix,
                             const Parameter& parameter);
-  /// Moves a parameter to a new mask, notes what changed, and calls the hooks.
-  void set_mask(Parameter& parameter, BitMask mask);
+  /// Moves a parameter to a new mask in the layout chosen for it, notes what changed, and calls the
+  /// hooks. *Cost:* O(nonzeros before and after).
+  void set_positions(Parameter& parameter, const Positions& positions);
+  /// The same. *Errors:* ShapeError when the sizes differ.
+  void set_mask(Parameter& parameter, const BitMask& mask);
   /// Where the masks come from when an algorithm takes charge.
   enum class FirstMasks {
     Make,     ///< `initial_mask`
@@ -167,7 +182,7 @@ class SparsityAlgorithm {
   /// Lets the parameters go; their masks stay. Destructors call their own class's.
   virtual void release();
   /// The mask that `adopt` gives a parameter.
-  virtual BitMask first_mask(const Parameter& parameter, FirstMasks first);
+  virtual Positions first_positions(const Parameter& parameter, FirstMasks first);
 
  private:
   friend class Group;
@@ -175,12 +190,24 @@ class SparsityAlgorithm {
   /// What this one announces is announced by `outer`, which holds it, too.
   void forward_hooks_to(SparsityAlgorithm& outer);
   size_t index_of(const Parameter& parameter) const;
+  /// The layout for a parameter with so many nonzeros.
+  const Layout& layout_for(const Parameter& parameter, int64_t nnz) const {
+    return options_.layout.choose(parameter, nnz, expected_batch);
+  }
+  void note_active(size_t index, const Positions& positions);
+  void name_final_layouts(std::vector<PlannedParameter>& planned) const;
+
+  /// The positions that have ever been in a mask.
+  struct EverActive {
+    BitMask bits;
+    int64_t count = 0;
+  };
 
   SparsityOptions options_;
   std::vector<ParameterPtr> parameters_;
   std::vector<int64_t> target_nnz_;      // aligned with parameters_
   std::vector<double> target_sparsity_;  // aligned with parameters_
-  std::vector<BitMask> ever_active_;     // aligned with parameters_
+  std::vector<std::optional<EverActive>> ever_active_;  // aligned with parameters_
   std::vector<MaskUpdate> last_update_;
   std::vector<HookHandle> optimizer_hooks_;
   HookList<SparsityAlgorithm&, const std::string&, double> target_hooks_;

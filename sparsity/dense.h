@@ -16,12 +16,12 @@ class Dense final : public SparsityAlgorithm {
   void update(Optimizer&) override { count_step(); }
 
  protected:
-  BitMask initial_mask(const Parameter& parameter) override {
-    return BitMask::ones(parameter.numel());
+  Positions initial_positions(const Parameter& parameter) override {
+    return Positions::all(parameter.shape());
   }
-  BitMask first_mask(const Parameter& parameter, FirstMasks first) override {
-    return first == FirstMasks::Keep ? SparsityAlgorithm::first_mask(parameter, first)
-                                     : initial_mask(parameter);
+  Positions first_positions(const Parameter& parameter, FirstMasks first) override {
+    return first == FirstMasks::Keep ? SparsityAlgorithm::first_positions(parameter, first)
+                                     : initial_positions(parameter);
   }
 };
 

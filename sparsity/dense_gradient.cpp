@@ -1,8 +1,40 @@
 #include "lacuna/sparsity/dense_gradient.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "lacuna/framework/kernels/elementwise.h"
 #include "lacuna/framework/kernels/gemm.h"
+#include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
+namespace {
+
+// The features `rows` of dy, each over the whole batch: [rows, batch].
+Tensor transposed_rows(const Tensor& dy, std::span<const int64_t> rows) {
+  const int64_t batch = dy.shape().batch(), features = dy.shape().features();
+  const auto count = static_cast<int64_t>(rows.size());
+  Tensor part = Tensor::empty(Shape{count, batch});
+  float* into = part.mutable_data();
+  const float* from = dy.storage().data();
+  if (dy.order() == Order::BatchSlabs) {
+    for (int64_t b = 0; b < batch; b += kSlabWidth) {
+      for (int64_t i = 0; i < count; ++i) {
+        std::copy_n(from + b * features + rows[static_cast<size_t>(i)] * kSlabWidth,
+                    std::min(kSlabWidth, batch - b), into + i * batch + b);
+      }
+    }
+    return part;
+  }
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < count; ++i) {
+      into[i * batch + b] = from[b * features + rows[static_cast<size_t>(i)]];
+    }
+  }
+  return part;
+}
+
+}  // namespace
 
 void DenseGradient::observe(const Tensor& gradient) {
   if (!sum_.defined()) {
@@ -10,22 +42,52 @@ void DenseGradient::observe(const Tensor& gradient) {
     return;
   }
   if (!sum_.unique()) sum_ = sum_.clone();
-  const std::span<float> into = sum_.mutable_storage();
-  const std::span<const float> from = gradient.storage();
-  for (size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  accumulate(gradient.storage(), sum_.mutable_storage());
 }
 
 void DenseGradient::observe_product(const Tensor& dy, const Tensor& x) {
-  const Tensor dy_rows = dy.to(Order::RowMajor), x_rows = x.to(Order::RowMajor);
-  Tensor product = Tensor::empty(Shape{dy.shape().features(), x.shape().features()});
-  gemm({.m = dy.shape().features(),
-        .n = x.shape().features(),
-        .k = x.shape().batch(),
-        .transpose_a = Transpose::Yes,
-        .a = dy_rows.data(),
-        .b = x_rows.data(),
-        .c = product.mutable_data()});
-  observe(product);
+  products_.push_back({dy, reordered(x, Order::RowMajor)});
+}
+
+void DenseGradient::reset() {
+  sum_ = Tensor();
+  products_.clear();
+}
+
+void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) const {
+  float beta = 0.0f;
+  if (sum_.defined()) {
+    const int64_t columns = static_cast<int64_t>(into.size() / std::max<size_t>(rows.size(), 1));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(sum_.data() + rows[i] * columns, columns,
+                  into.begin() + static_cast<int64_t>(i) * columns);
+    }
+    beta = 1.0f;
+  }
+  for (const Product& product : products_) {
+    const Tensor a = transposed_rows(product.dy, rows);
+    gemm({.m = static_cast<int64_t>(rows.size()),
+          .n = product.x.shape().features(),
+          .k = product.x.shape().batch(),
+          .a = a.data(),
+          .b = product.x.data(),
+          .c = into.data(),
+          .beta = beta});
+    beta = 1.0f;
+  }
+}
+
+const Tensor& DenseGradient::sum() {
+  if (!products_.empty()) {
+    const int64_t out = products_[0].dy.shape().features(), in = products_[0].x.shape().features();
+    Tensor whole = Tensor::empty(Shape{out, in});
+    std::vector<int64_t> all(static_cast<size_t>(out));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    rows(all, whole.mutable_storage());
+    products_.clear();
+    sum_ = whole;
+  }
+  return sum_;
 }
 
 }  // namespace lacuna

@@ -16,6 +16,7 @@ SparsityOptions common_options(DynamicOptions& o) {
           .param_filter = std::move(o.param_filter),
           .groups = o.groups,
           .distribution = o.distribution,
+          .layout = std::move(o.layout),
           .seed = o.seed};
 }
 
@@ -33,6 +34,7 @@ DynamicOptions DynamicOptions::from_config(const Config& entry, uint64_t seed) {
           .param_filter = std::move(common.param_filter),
           .groups = common.groups,
           .distribution = common.distribution,
+          .layout = std::move(common.layout),
           .seed = seed,
           .update = UpdateSchedule::from_config(entry.get("update")),
           .drop_fraction = std::nullopt};
@@ -58,9 +60,9 @@ void DynamicSparsityAlgorithm::on_apply(Module& module) {
   });
 }
 
-BitMask DynamicSparsityAlgorithm::initial_mask(const Parameter& parameter) {
-  if (!update_schedule_.is_update(0)) return BitMask::ones(parameter.numel());
-  return SparsityAlgorithm::initial_mask(parameter);
+Positions DynamicSparsityAlgorithm::initial_positions(const Parameter& parameter) {
+  if (!update_schedule_.is_update(0)) return Positions::all(parameter.shape());
+  return SparsityAlgorithm::initial_positions(parameter);
 }
 
 void DynamicSparsityAlgorithm::update(Optimizer&) {
@@ -68,11 +70,31 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   if (!update_schedule_.is_update(step())) return;
   refresh_targets();
   for (const ParameterPtr& parameter : parameters()) {
-    set_mask(*parameter, update_mask(*parameter, parameter->pattern()->mask(),
-                                     static_cast<float>(target_sparsity(*parameter))));
+    set_positions(*parameter, update_positions(*parameter, parameter->pattern()->positions(),
+                                               static_cast<float>(target_sparsity(*parameter))));
   }
   count_update();
   stop_observing();
+}
+
+void DynamicSparsityAlgorithm::require_bits(const Parameter& parameter) const {
+  constexpr int64_t kMost = int64_t{1} << 32;
+  if (parameter.numel() <= kMost) return;
+  throw StateError("sparsity algorithm '" + std::string(type()) + "' works on masks, and '" +
+                   parameter.name() + "' has " + std::to_string(parameter.numel()) +
+                   " positions; above 2^32 override the pattern-level hook: update_positions of "
+                   "DynamicPatternAlgorithm, or grow_positions of Set");
+}
+
+Positions DynamicSparsityAlgorithm::update_positions(const Parameter& parameter,
+                                                     const Positions& present, float sparsity) {
+  require_bits(parameter);
+  return Positions::of(parameter.shape(), update_mask(parameter, present.to_mask(), sparsity));
+}
+
+BitMask DynamicPatternAlgorithm::update_mask(const Parameter& parameter, const BitMask& mask,
+                                             float sparsity) {
+  return update_positions(parameter, Positions::of(parameter.shape(), mask), sparsity).to_mask();
 }
 
 void DynamicSparsityAlgorithm::observe_gradients() {
@@ -91,9 +113,9 @@ void DynamicSparsityAlgorithm::stop_observing() {
   gradients_.clear();
 }
 
-const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& parameter) const {
+DenseGradient& DynamicSparsityAlgorithm::collected(const Parameter& parameter) const {
   const auto found = gradients_.find(&parameter);
-  if (found == gradients_.end() || !found->second->sum().defined()) {
+  if (found == gradients_.end() || !found->second->is_known()) {
     throw StateError("sparsity algorithm '" + std::string(type()) +
                      "' needs the dense gradient of '" + parameter.name() + "' at step " +
                      std::to_string(step()) +
@@ -101,7 +123,25 @@ const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& paramete
                      "through the module it was applied to, with wants_dense_gradient true for "
                      "this step");
   }
-  return found->second->sum();
+  return *found->second;
+}
+
+const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& parameter) const {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  DenseGradient& gradient = collected(parameter);
+  if (parameter.numel() > kMost) {
+    throw StateError("sparsity algorithm '" + std::string(type()) +
+                     "' asks for the dense gradient of '" + parameter.name() + "', which has " +
+                     std::to_string(parameter.numel()) +
+                     " elements; above 2^31 read it by rows, with gradient_rows");
+  }
+  return gradient.sum();
+}
+
+ScoreRows DynamicSparsityAlgorithm::gradient_rows(const Parameter& parameter) const {
+  return [&gradient = collected(parameter)](std::span<const int64_t> rows, std::span<float> into) {
+    gradient.rows(rows, into);
+  };
 }
 
 float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) const {

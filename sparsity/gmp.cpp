@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-Gmp::Gmp(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
+Gmp::Gmp(DynamicOptions given) : DynamicPatternAlgorithm(given) {
   if (given.drop_fraction) {
     throw ConfigError("gmp: takes no drop_fraction; the sparsity schedule says what is dropped");
   }
@@ -19,13 +19,13 @@ Gmp::Gmp(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
   }
 }
 
-BitMask Gmp::update_mask(const Parameter& parameter, const BitMask& mask, float) {
+Positions Gmp::update_positions(const Parameter& parameter, const Positions& present, float) {
   const GroupIndex index = groups(parameter);
-  return top_k(scores(parameter), target_nnz(parameter) / index.count(), mask, index);
+  return top_k(present, scores(parameter), target_nnz(parameter) / index.count(), index);
 }
 
 std::vector<float> Gmp::scores(const Parameter& parameter) const {
-  return magnitudes(parameter.to_dense().storage());
+  return magnitudes(parameter.compacted(parameter.values()).storage());
 }
 
 int64_t Gmp::nnz_after_update(int64_t nnz, int64_t target, int64_t, int64_t, int64_t) const {

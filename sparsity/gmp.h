@@ -9,7 +9,7 @@ namespace lacuna {
 
 /// On update steps keeps the largest |w| to the target of that step; what is pruned stays pruned.
 /// *Source:* Zhu & Gupta, "To prune, or not to prune", 2017 (arXiv:1710.01878).
-class Gmp : public DynamicSparsityAlgorithm {
+class Gmp : public DynamicPatternAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is a constant (that is `static`), or a drop fraction
   /// is given.
@@ -18,10 +18,12 @@ class Gmp : public DynamicSparsityAlgorithm {
   std::string_view type() const override { return "gmp"; }
 
  protected:
-  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) final;
+  Positions update_positions(const Parameter& parameter, const Positions& present,
+                             float sparsity) final;
   int64_t nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
                            int64_t updates) const override;
-  /// What pruning keeps the largest of, one per position: |w| here.
+  /// What pruning keeps the largest of, one per present position, ascending by flat index: |w|
+  /// here.
   virtual std::vector<float> scores(const Parameter& parameter) const;
 };
 

@@ -47,6 +47,7 @@ void Group::apply(Module& module) {
   }
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     parameters_.insert(parameters_.end(), chosen[i].begin(), chosen[i].end());
+    algorithms_[i]->expected_batch = expected_batch;
     algorithms_[i]->adopt(module, std::move(chosen[i]));
   }
 }

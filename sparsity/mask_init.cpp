@@ -1,5 +1,6 @@
 #include "lacuna/sparsity/mask_init.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -11,35 +12,53 @@
 namespace lacuna {
 namespace {
 
-BitMask random_mask(const MaskInitRequest& r) {
+Positions random_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
   return grow_random(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.nnz / r.groups.count,
-                     BitMask::zeros(shape.numel()), GroupIndex(r.groups, shape));
+                     Positions(shape), GroupIndex(r.groups, shape));
 }
 
-BitMask topk_mask(const MaskInitRequest& r) {
-  const Tensor values = r.parameter.to_dense();
-  return top_k(magnitudes(values.storage()), r.nnz / r.groups.count, BitMask::ones(values.numel()),
-               GroupIndex(r.groups, values.shape()));
-}
-
-BitMask from_zeros_mask(const MaskInitRequest& r) {
-  const Tensor values = r.parameter.to_dense();
-  BitMask mask = BitMask::zeros(values.numel());
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    if (values.data()[i] != 0.0f) mask.set(i);
+// Rows of the parameter's values: of one that has not been drawn nothing whole is ever made.
+ScoreRows rows_of(const Parameter& parameter) {
+  if (parameter.pattern()->is_flat()) {
+    return [&parameter](std::span<const int64_t> rows, std::span<float> into) {
+      parameter.read_rows(rows, into);
+    };
   }
-  return mask;
+  return rows_of(parameter.to_dense());
 }
 
-BitMask checkerboard(const MaskInitRequest& r) {
+Positions topk_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
-  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return checkerboard_mask(rows, rows == 0 ? 0 : shape.numel() / rows, r.sparsity);
+  return grow_maximum(rows_of(r.parameter), r.nnz / r.groups.count, Positions(shape),
+                      GroupIndex(r.groups, shape));
 }
 
-const std::vector<std::pair<std::string, InitMethod::Function>>& methods() {
-  static const std::vector<std::pair<std::string, InitMethod::Function>> all = {
+Positions from_zeros_mask(const MaskInitRequest& r) {
+  const ScoreRows values = rows_of(r.parameter);
+  const int64_t columns = matrix_columns(r.parameter.shape());
+  std::vector<float> row(static_cast<size_t>(columns));
+  std::vector<int64_t> begin{0};
+  std::vector<uint32_t> nonzero;
+  for (int64_t i = 0; i < matrix_rows(r.parameter.shape()); ++i) {
+    values(std::span(&i, 1), row);
+    for (int64_t c = 0; c < columns; ++c) {
+      if (row[static_cast<size_t>(c)] != 0.0f) nonzero.push_back(static_cast<uint32_t>(c));
+    }
+    begin.push_back(static_cast<int64_t>(nonzero.size()));
+  }
+  return Positions(r.parameter.shape(), std::move(begin), std::move(nonzero));
+}
+
+Positions checkerboard(const MaskInitRequest& r) {
+  const Shape& shape = r.parameter.shape();
+  return checkerboard_mask(matrix_rows(shape), matrix_columns(shape), r.sparsity);
+}
+
+using Method = Positions (*)(const MaskInitRequest&);
+
+const std::vector<std::pair<std::string, Method>>& methods() {
+  static const std::vector<std::pair<std::string, Method>> all = {
       {"random", random_mask},
       {"topk", topk_mask},
       {"from_zeros", from_zeros_mask},
@@ -60,7 +79,17 @@ InitMethod::InitMethod(std::string name) : name_(std::move(name)) {
   }
 }
 
-InitMethod::InitMethod(Function function) : name_("custom"), function_(std::move(function)) {}
+InitMethod::InitMethod(Function function)
+    : name_("custom"), function_([make = std::move(function)](const MaskInitRequest& request) {
+        const BitMask mask = make(request);
+        const Parameter& parameter = request.parameter;
+        if (mask.size() != parameter.numel()) {
+          throw ShapeError("init_method 'custom' made a mask of " + std::to_string(mask.size()) +
+                           " positions for parameter '" + parameter.name() + "' of shape " +
+                           parameter.shape().to_string());
+        }
+        return Positions::of(parameter.shape(), mask);
+      }) {}
 
 InitMethod InitMethod::from_config(const Config& config) {
   if (config.is_null()) return {};
@@ -72,20 +101,12 @@ InitMethod InitMethod::from_config(const Config& config) {
   }
 }
 
-BitMask InitMethod::make(const MaskInitRequest& request) const {
-  BitMask mask = function_(request);
-  if (mask.size() != request.parameter.numel()) {
-    throw ShapeError("init_method '" + name_ + "' made a mask of " + std::to_string(mask.size()) +
-                     " positions for parameter '" + request.parameter.name() + "' of shape " +
-                     request.parameter.shape().to_string());
-  }
-  return mask;
-}
+Positions InitMethod::make(const MaskInitRequest& request) const { return function_(request); }
 
-BitMask checkerboard_mask(int64_t rows, int64_t columns, float sparsity) {
-  BitMask mask = BitMask::zeros(rows * columns);
+Positions checkerboard_mask(int64_t rows, int64_t columns, float sparsity) {
+  const Shape shape{rows, columns};
   const float density = 1.0f - sparsity;
-  if (columns == 0 || density <= 0.0f) return mask;
+  if (columns == 0 || density <= 0.0f) return Positions(shape);
   const auto step = [&](int64_t i) {
     return std::floor(static_cast<double>(static_cast<float>(i) * density) + 1e-5);
   };
@@ -93,13 +114,28 @@ BitMask checkerboard_mask(int64_t rows, int64_t columns, float sparsity) {
   const auto period = static_cast<int64_t>(std::ceil(static_cast<double>(columns) / d + 1e-5));
   const int64_t length = columns + period - 1;
   const auto shift = static_cast<int64_t>(std::floor(1.0 / d - 1e-5));
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < columns; ++j) {
-      const int64_t i = (j + r * shift) % length;  // (j − r·o) with o = −shift
-      if (step(i + 1) != step(i)) mask.set(r * columns + j);
-    }
+  std::vector<int64_t> ones;  // of the base row
+  double before = step(0);
+  for (int64_t i = 0; i < length; ++i) {
+    const double now = step(i + 1);
+    if (now != before) ones.push_back(i);
+    before = now;
   }
-  return mask;
+  std::vector<int64_t> begin{0};
+  std::vector<uint32_t> column;
+  for (int64_t r = 0; r < rows; ++r) {
+    // Element j is the base row's element (j − r·o) mod length, with o = −shift: a window of it
+    // that may run past its end.
+    const int64_t first = r * shift % length;
+    for (const int64_t offset : {-first, length - first}) {
+      auto one = std::ranges::lower_bound(ones, -offset);
+      for (; one != ones.end() && *one + offset < columns; ++one) {
+        column.push_back(static_cast<uint32_t>(*one + offset));
+      }
+    }
+    begin.push_back(static_cast<int64_t>(column.size()));
+  }
+  return Positions(shape, std::move(begin), std::move(column));
 }
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/layouts/positions.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/sparsity/score_groups.h"
 
@@ -34,17 +35,17 @@ class InitMethod {
 
   const std::string& name() const { return name_; }
   /// *Errors:* ShapeError when the mask made has another size than the parameter.
-  BitMask make(const MaskInitRequest& request) const;
+  Positions make(const MaskInitRequest& request) const;
 
  private:
   std::string name_;
-  Function function_;
+  std::function<Positions(const MaskInitRequest&)> function_;
 };
 
 /// An evenly spread mask of shape [rows, columns]; its count is what comes out. With d = 1 − s,
 /// t(i) = floor(i·d + 1e-5) and P = ceil(columns/d + 1e-5), the base row is b(i) = [t(i+1) ≠ t(i)]
 /// for i = 0 … columns + P − 2; row r is the base row rotated by −r·floor(1/d − 1e-5).
 /// s, d and the products i·d in float32, the rest in double.
-BitMask checkerboard_mask(int64_t rows, int64_t columns, float sparsity);
+Positions checkerboard_mask(int64_t rows, int64_t columns, float sparsity);
 
 }  // namespace lacuna

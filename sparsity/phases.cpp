@@ -55,6 +55,7 @@ void Phases::apply(Module& module) {
 void Phases::enter(size_t phase, FirstMasks first) {
   if (phase != current_) algorithm().release();
   current_ = phase;
+  algorithm().expected_batch = expected_batch;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
                     first);
 }
@@ -117,6 +118,7 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
     }
     std::vector<PlannedParameter> planned;
     std::vector<Shape> shapes;
+    std::vector<const Parameter*> chosen;
     for (const ParameterPtr& parameter : parameters_) {
       if (!algorithm.options().param_filter.matches(*parameter)) continue;
       planned.push_back({.parameter = parameter->name(),
@@ -125,8 +127,11 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
                          .chosen_by = algorithm.options().param_filter.description(),
                          .initial_nnz = nnz[parameter->name()],
                          .final_nnz = 0,
-                         .update_steps = {}});
+                         .update_steps = {},
+                         .layout = {},
+                         .final_layout = {}});
       shapes.push_back(parameter->shape());
+      chosen.push_back(parameter.get());
     }
     const SparsityOptions& options = algorithm.options();
     const std::vector<int64_t> targets =
@@ -138,7 +143,10 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
       p.final_nnz = p.initial_nnz;
     }
     algorithm.foresee(planned, std::min(end, total_steps) - begin);
-    for (PlannedParameter& p : planned) {
+    for (size_t j = 0; j < planned.size(); ++j) {
+      PlannedParameter& p = planned[j];
+      p.layout = algorithm.layout_for(*chosen[j], p.initial_nnz).name();
+      p.final_layout = algorithm.layout_for(*chosen[j], p.final_nnz).name();
       nnz[p.parameter] = p.final_nnz;
       for (int64_t& step : p.update_steps) step += begin;
       all.push_back(std::move(p));

@@ -6,9 +6,9 @@ namespace lacuna {
 
 bool RigL::wants_dense_gradient(int64_t step) const { return update_schedule().is_update(step); }
 
-BitMask RigL::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
-  return grow_maximum(magnitudes(dense_gradient(parameter).storage()), per_group, mask,
-                      groups(parameter));
+Positions RigL::grow_positions(const Parameter& parameter, const Positions& kept,
+                               int64_t per_group) {
+  return grow_maximum(gradient_rows(parameter), per_group, kept, groups(parameter));
 }
 
 }  // namespace lacuna

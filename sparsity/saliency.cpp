@@ -5,8 +5,8 @@
 namespace lacuna {
 
 std::vector<float> Saliency::scores(const Parameter& parameter) const {
-  const Tensor values = parameter.to_dense();
-  return products(values.storage(), parameter.gradient().storage());
+  const Tensor gradient = parameter.compacted(parameter.gradient());
+  return products(parameter.compacted(parameter.values()).storage(), gradient.storage());
 }
 
 }  // namespace lacuna

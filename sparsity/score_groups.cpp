@@ -26,13 +26,17 @@ void ScoreGroups::require_fit(const std::string& parameter, const Shape& shape) 
 }
 
 GroupIndex::GroupIndex(const ScoreGroups& groups, const Shape& shape)
-    : count_(groups.count), size_(shape.numel() / groups.count) {
+    : count_(groups.count),
+      size_(shape.numel() / groups.count),
+      rows_of_one_(std::max<int64_t>(rows_of(shape), 1)),
+      columns_of_one_(std::max<int64_t>(columns_of(shape), 1)) {
   if (groups.along == ScoreGroups::Along::Columns) {
     stride_ = columns_of(shape);
-    width_ = offset_ = std::max<int64_t>(stride_ / count_, 1);
+    width_ = offset_ = columns_of_one_ = std::max<int64_t>(stride_ / count_, 1);
   } else {
     width_ = stride_ = std::max<int64_t>(size_, 1);
     offset_ = size_;
+    rows_of_one_ = std::max<int64_t>(rows_of_one_ / count_, 1);
   }
 }
 

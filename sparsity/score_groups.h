@@ -36,12 +36,19 @@ class GroupIndex {
   int64_t flat(int64_t group, int64_t place) const {
     return place / width_ * stride_ + group * offset_ + place % width_;
   }
+  /// The group of a position.
+  int64_t of(int64_t row, int64_t column) const {
+    return row / rows_of_one_ + column / columns_of_one_;
+  }
+  /// The columns that follow each other in one group.
+  int64_t columns_of_one() const { return columns_of_one_; }
 
  private:
   int64_t count_, size_;
   int64_t width_;   // contiguous positions of a group in one row
   int64_t stride_;  // from one such run to the next
   int64_t offset_;  // from one group to the next
+  int64_t rows_of_one_, columns_of_one_;  // of the tensor where it is not divided
 };
 
 }  // namespace lacuna

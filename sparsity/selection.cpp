@@ -6,15 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include "lacuna/framework/kernels/topk.h"
+
 namespace lacuna {
 namespace {
-
-// Orders floats as unsigned integers: NaN lowest, then −inf … +inf, with −0 equal to +0.
-uint32_t order_key(float score) {
-  if (std::isnan(score)) return 0;
-  const uint32_t bits = std::bit_cast<uint32_t>(score + 0.0f);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
 
 // The k-th largest key among those `visit` offers, and how many positions with exactly that key
 // belong to the k largest. Two histograms of 16 bits each. *Requires* 1 ≤ k ≤ number offered.
@@ -60,6 +55,7 @@ void select_group(std::span<const float> scores, int64_t k, const BitMask& mask,
 }
 
 int64_t count_in_group(const BitMask& mask, const GroupIndex& groups, int64_t group) {
+  if (groups.count() == 1) return mask.count();
   int64_t count = 0;
   for (int64_t place = 0; place < groups.size(); ++place) {
     count += mask.test(groups.flat(group, place)) ? 1 : 0;

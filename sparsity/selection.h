@@ -1,13 +1,16 @@
-// Selections: exact top-k, drop, grow and random sampling over masks. Pure functions; ties go to
-// the lower flat index; never a position that the mask excludes.
+// Selections: exact top-k, drop, grow and random sampling, over masks and over positions. Pure
+// functions; ties go to the lower flat index; never a position that the mask excludes.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/positions.h"
 #include "lacuna/sparsity/score_groups.h"
 
 namespace lacuna {
@@ -41,5 +44,35 @@ BitMask grow_maximum(std::span<const float> scores, int64_t per_group, const Bit
 /// mask is sparse, O(numel) bits otherwise.
 BitMask grow_random(const CounterRng& rng, int64_t per_group, const BitMask& mask,
                     const GroupIndex& groups);
+
+// The same over positions, in time and memory that follow their number.
+
+/// The `per_group` present positions with the largest scores in each group. `scores` has one entry
+/// per present position, ascending by flat index, as Parameter::compacted gives them.
+/// *Errors:* ShapeError when their number differs. *Cost:* O(count).
+Positions top_k(const Positions& present, std::span<const float> scores, int64_t per_group,
+                const GroupIndex& groups);
+
+/// Gives the scores of some rows of a matrix, one row after the other.
+using ScoreRows = std::function<void(std::span<const int64_t> rows, std::span<float> into)>;
+/// Those of an array. Dimension 0 is the rows.
+ScoreRows rows_of(const Tensor& array);
+
+/// `present` and the positions outside it with the largest |score|, until each group has
+/// `per_group`. Each row's scores are asked for once or twice, by tiles of rows.
+/// *Cost:* O(matrix) time, O(present + chosen + tile) memory; a tile is 2^18 scores or a row.
+Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positions& present,
+                       const GroupIndex& groups);
+
+/// As with masks, and with the same draws. *Memory:* a bit a position for matrices up to 2^30
+/// positions that are not too sparse for it, else 16 to 32 bytes a drawn position.
+Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,
+                      const GroupIndex& groups);
+
+namespace internal {
+enum class Membership { Bits, HashSet };  // what a random growth remembers its draws by
+Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,
+                      const GroupIndex& groups, Membership membership);
+}  // namespace internal
 
 }  // namespace lacuna

@@ -1,17 +1,20 @@
 #include "lacuna/sparsity/set.h"
 
 #include <algorithm>
+#include <typeinfo>
+#include <vector>
 
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
 
-BitMask Set::update_mask(const Parameter& parameter, const BitMask& mask, float) {
+Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
   const GroupIndex index = groups(parameter);
-  const int64_t kept = kept_after_drop(drop_fraction(), mask.count(), index.count());
-  const BitMask dropped =
-      drop_minimum(magnitudes(parameter.to_dense().storage()), kept, mask, index);
-  return grow(parameter, dropped, target_nnz(parameter) / index.count());
+  const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
+  const std::vector<float> scores =
+      magnitudes(parameter.compacted(parameter.values()).storage());
+  return grow_positions(parameter, top_k(present, scores, kept, index),
+                        target_nnz(parameter) / index.count());
 }
 
 int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
@@ -19,9 +22,21 @@ int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64
   return std::max(kept_after_drop(drop_fraction_at(step, updates), nnz, groups) * groups, target);
 }
 
+CounterRng Set::rng(const Parameter& parameter) const {
+  return CounterRng(options().seed, parameter.name() + "/grow", static_cast<uint64_t>(step()));
+}
+
 BitMask Set::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
-  const CounterRng rng(options().seed, parameter.name() + "/grow", static_cast<uint64_t>(step()));
-  return grow_random(rng, per_group, mask, groups(parameter));
+  return grow_random(rng(parameter), per_group, mask, groups(parameter));
+}
+
+Positions Set::grow_positions(const Parameter& parameter, const Positions& kept,
+                              int64_t per_group) {
+  if (typeid(*this) == typeid(Set)) {  // nobody's `grow` to ask: no mask is needed
+    return grow_random(rng(parameter), per_group, kept, groups(parameter));
+  }
+  require_bits(parameter);
+  return Positions::of(parameter.shape(), grow(parameter, kept.to_mask(), per_group));
 }
 
 }  // namespace lacuna

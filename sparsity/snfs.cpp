@@ -48,11 +48,11 @@ void Snfs::share_out() {
   int64_t budget = 0;
   double total = 0.0;
   for (const ParameterPtr& parameter : parameters()) {
-    const BitMask mask = parameter->pattern()->mask();
+    const Positions present = parameter->pattern()->positions();
     const std::span<const float> m = moments_.at(parameter->name()).storage();
     double sum = 0.0;
-    mask.for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });
-    const int64_t nnz = mask.count();
+    present.for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });
+    const int64_t nnz = present.count();
     shares.push_back(nnz == 0 ? 0.0 : sum / static_cast<double>(nnz));
     total += shares.back();
     kept.push_back(kept_after_drop(drop_fraction_at(step() + 1, updates()), nnz));
@@ -69,10 +69,11 @@ void Snfs::share_out() {
   }
 }
 
-BitMask Snfs::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
+Positions Snfs::grow_positions(const Parameter& parameter, const Positions& kept,
+                               int64_t per_group) {
   const auto shared = counts_.find(parameter.name());
-  return grow_maximum(magnitudes(moments_.at(parameter.name()).storage()),
-                      shared != counts_.end() ? shared->second : per_group, mask,
+  return grow_maximum(rows_of(moments_.at(parameter.name())),
+                      shared != counts_.end() ? shared->second : per_group, kept,
                       groups(parameter));
 }
 

@@ -32,7 +32,8 @@ class Snfs final : public Set {
 
  protected:
   bool wants_dense_gradient(int64_t) const override { return true; }
-  BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) override;
+  Positions grow_positions(const Parameter& parameter, const Positions& kept,
+                           int64_t per_group) override;
 
  private:
   void update_momentum();

@@ -25,14 +25,16 @@ void Snip::before_step(Optimizer&) {
   if (step() > 0) return;
   std::vector<std::vector<float>> scores;
   for (const ParameterPtr& parameter : parameters()) {
-    scores.push_back(products(parameter->values().storage(), parameter->gradient().storage()));
+    const Tensor gradient = parameter->compacted(parameter->gradient());
+    scores.push_back(
+        products(parameter->compacted(parameter->values()).storage(), gradient.storage()));
   }
   const std::vector<int64_t> counts = choose_counts(scores);
   for (size_t i = 0; i < scores.size(); ++i) {
     Parameter& parameter = *parameters()[i];
     const GroupIndex index = groups(parameter);
-    set_mask(parameter,
-             top_k(scores[i], counts[i] / index.count(), parameter.pattern()->mask(), index));
+    set_positions(parameter, top_k(parameter.pattern()->positions(), scores[i],
+                                   counts[i] / index.count(), index));
   }
 }
 

@@ -29,8 +29,8 @@ class Snip final : public SparsityAlgorithm {
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
 
  protected:
-  BitMask initial_mask(const Parameter& parameter) override {
-    return BitMask::ones(parameter.numel());
+  Positions initial_positions(const Parameter& parameter) override {
+    return Positions::all(parameter.shape());
   }
   void before_step(Optimizer& optimizer) override;
   double target_sparsity(const Parameter& parameter) const override;

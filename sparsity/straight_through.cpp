@@ -57,11 +57,11 @@ void StraightThrough::load_state_dict(const StateDict& state) {
 }
 
 void StraightThrough::before_step(Optimizer&) {
-  masks_.clear();
+  patterns_.clear();
   for (const ParameterPtr& parameter : parameters()) {
     const Tensor gradient = dense_gradient(*parameter);
     const Slot& shadow = parameter->dense_slot(kShadow);
-    masks_.push_back(parameter->pattern()->mask());
+    patterns_.push_back(parameter->pattern());
     parameter->set_gradient_observer(nullptr);  // what follows is no gradient to observe
     parameter->set_pattern(Pattern::dense(parameter->shape()));
     parameter->assign(shadow.values);
@@ -76,9 +76,9 @@ void StraightThrough::after_step(Optimizer& optimizer) {
     std::ranges::copy(parameter.values().storage(),
                       parameter.dense_slot(kShadow).values.mutable_storage().begin());
     for (auto& [name, slot] : parameter.slots()) slot.requires_dense = true;
-    parameter.set_pattern(Pattern::masked(parameter.shape(), std::move(masks_[i])));
+    parameter.set_pattern(patterns_[i]);
   }
-  masks_.clear();
+  patterns_.clear();
   stop_observing();
   DynamicSparsityAlgorithm::after_step(optimizer);
 }

@@ -37,7 +37,7 @@ class StraightThrough final : public DynamicSparsityAlgorithm {
   void release() override;
 
  private:
-  std::vector<BitMask> masks_;  // of the parameters, while the optimizer works on the shadows
+  std::vector<PatternPtr> patterns_;  // of the parameters, while the optimizer works on the shadows
 };
 
 }  // namespace lacuna

@@ -39,6 +39,8 @@ struct Run {
   // The next tile's activations, of which each pair of rows asks for some lines ahead.
   const char* ahead = nullptr;
   int64_t ahead_lines = 0;
+  // Bytes from a row of y to the same row of the next slab, which is asked for too; 0: it is not.
+  int64_t next_slab = 0;
 };
 
 constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
@@ -53,12 +55,12 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR
 void product_block(const CsrStream& s, const CsrBlock& block, const float* values, const float* x,
-                   int64_t width, const float* bias, float* y) {
-  reference::csr_product_block(s, block, values, x, width, bias, y);
+                   int64_t width, const float* bias, float* y, bool) {
+  reference::csr_product_block(s, block, values, x, width, bias, y, false);
 }
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient) {
-  reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient);
+                    int64_t width, bool accumulate, float* gradient, bool) {
+  reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient, false);
 }
 #else
 
@@ -130,6 +132,9 @@ HWY_INLINE void product_rows(const Run& run, int64_t i) {
     values[r] = run.values + (i + r) * length;
     const char* ahead = run.y + run.rows[i + r + 2 * kRows] * kRowBytes;
     for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v, 1);
+    if (run.next_slab != 0) {
+      for (int v = 0; v < kRowBytes; v += 64) __builtin_prefetch(y[r] + run.next_slab + v, 1, 2);
+    }
     if constexpr (kFirst) {
       const Vector start = hn::Set(Floats(), run.bias == nullptr ? 0.0f : run.bias[row]);
       for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
@@ -212,16 +217,29 @@ HWY_INLINE hn::Vec<Quad> add_blocks(Vector x) {
 #endif
 }
 
-// [Σa, Σb, Σc, Σd].
-HWY_INLINE hn::Vec<Quad> sums_of(Vector a, Vector b, Vector c, Vector d) {
+// In each block of four lanes, its part of [Σa, Σb, Σc, Σd].
+HWY_INLINE Vector block_sums_of(Vector a, Vector b, Vector c, Vector d) {
   const Floats f;
   const hn::Repartition<uint64_t, Floats> u;
   const Vector ab = hn::Add(hn::InterleaveLower(f, a, b), hn::InterleaveUpper(f, a, b));
   const Vector cd = hn::Add(hn::InterleaveLower(f, c, d), hn::InterleaveUpper(f, c, d));
   const auto ab2 = hn::BitCast(u, ab), cd2 = hn::BitCast(u, cd);
-  return add_blocks(hn::Add(hn::BitCast(f, hn::InterleaveLower(u, ab2, cd2)),
-                            hn::BitCast(f, hn::InterleaveUpper(u, ab2, cd2))));
+  return hn::Add(hn::BitCast(f, hn::InterleaveLower(u, ab2, cd2)),
+                 hn::BitCast(f, hn::InterleaveUpper(u, ab2, cd2)));
 }
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+// Eight sums at once share the last steps: [Σa … Σd, Σe … Σh] from the four-lane sums of each four.
+HWY_INLINE hn::Vec<hn::Half<Floats> > add_blocks_of_two(Vector abcd, Vector efgh) {
+  const hn::Half<Floats> half;
+  const Floats f;
+  const Vector low = hn::ConcatLowerLower(f, efgh, abcd),
+               high = hn::ConcatUpperUpper(f, efgh, abcd);
+  const Vector sum = hn::Add(low, high);  // two blocks of abcd, two of efgh
+  const auto a = hn::LowerHalf(half, sum), e = hn::UpperHalf(half, sum);
+  return hn::Add(hn::ConcatLowerLower(half, e, a), hn::ConcatUpperUpper(half, e, a));
+}
+#endif
 
 template <int kCount, bool kAdd>
 HWY_INLINE void put(hn::Vec<Quad> sums, float* gradient) {
@@ -236,16 +254,37 @@ HWY_INLINE void put(hn::Vec<Quad> sums, float* gradient) {
   }
 }
 
-template <int kVectors, int kCount, bool kAdd>
-HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
-                            float* gradient) {
+template <int kVectors, int kCount>
+HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets) {
   const uint64_t word = packed(offsets);
   const Vector zero = hn::Zero(Floats());
   const Vector a = dot(dy, x + row_offset<0>(word));
   const Vector b = kCount > 1 ? dot(dy, x + row_offset<1>(word)) : zero;
   const Vector c = kCount > 2 ? dot(dy, x + row_offset<2>(word)) : zero;
   const Vector d = kCount > 3 ? dot(dy, x + row_offset<3>(word)) : zero;
-  put<kCount, kAdd>(sums_of(a, b, c, d), gradient);
+  return block_sums_of(a, b, c, d);
+}
+
+template <int kVectors, int kCount, bool kAdd>
+HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
+                            float* gradient) {
+  put<kCount, kAdd>(add_blocks(block_sums<kVectors, kCount>(dy, x, offsets)), gradient);
+}
+
+// Eight nonzeros.
+template <int kVectors, bool kAdd>
+HWY_INLINE void gradient_of_eight(const Vector (&dy)[kVectors], const char* x,
+                                  const uint16_t* offsets, float* gradient) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  const hn::Half<Floats> half;
+  auto sums = add_blocks_of_two(block_sums<kVectors, 4>(dy, x, offsets),
+                                block_sums<kVectors, 4>(dy, x, offsets + 4));
+  if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(half, gradient));
+  hn::StoreU(sums, half, gradient);
+#else
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets, gradient);
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets + 4, gradient + 4);
+#endif
 }
 
 template <int kVectors, int kLength, bool kAdd>
@@ -262,20 +301,25 @@ HWY_NOINLINE void gradient_group(const Run& run) {
     const char* at = run.y + run.rows[i] * kRowBytes;
     const char* ahead = run.y + run.rows[i + 2] * kRowBytes;
     for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v);
+    if (run.next_slab != 0) {
+      for (int v = 0; v < kRowBytes; v += 64) __builtin_prefetch(at + run.next_slab + v, 0, 2);
+    }
     Vector dy[kVectors];
     for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
     const uint16_t* offsets = run.offsets + i * length;
     float* gradient = run.gradient + i * length;
+    int64_t k = 0;
     if constexpr (kLength >= 0) {
-      HWY_UNROLL(8)
-      for (int64_t k = 0; k < kLength / 4 * 4; k += 4) {
-        gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
+      HWY_UNROLL(4)
+      for (; k + 8 <= kLength; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     } else {
-      for (int64_t k = 0; k < whole; k += 4) {
-        gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
+      for (; k + 8 <= length; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
       }
     }
+    if (k + 4 <= length) gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
     if constexpr (kRest > 0) {
       gradient_of<kVectors, kRest, kAdd>(dy, run.x, offsets + whole, gradient + whole);
     }
@@ -349,13 +393,19 @@ HWY_INLINE void for_each_group(const CsrStream& s, const CsrBlock& block, Run ru
   const char* x = run.x;
   const float* values = run.values;
   float* gradient = run.gradient;
+  const int64_t next_slab = run.next_slab;
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
     const CsrTile& tile = s.tiles[static_cast<size_t>(t)];
     run.x = x + tile.first_column * kRowBytes;
-    const char* ahead = run.x + s.tile_columns * kRowBytes;
-    const int64_t pairs = (block.end_row - block.first_row) / 2 + 1;
+    // What follows in memory is the block's next tile, or the next slab's first one, which all
+    // blocks share.
+    const bool is_last = t + 1 == block.end_tile;
+    const int64_t pairs = (is_last ? s.rows : block.end_row - block.first_row) / 2 + 1;
+    run.next_slab = is_last ? next_slab : 0;
     run.ahead_lines =
-        s.tile_columns == s.columns ? 0 : (s.tile_columns * kRowBytes / 64 + pairs - 1) / pairs;
+        is_last && next_slab == 0 ? 0 : (s.tile_columns * kRowBytes / 64 + pairs - 1) / pairs;
+    const char* ahead = run.x + s.tile_columns * kRowBytes +
+                        (is_last ? block.first_row / 2 * run.ahead_lines * 64 : 0);
     for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
       const CsrGroup& at = s.groups[static_cast<size_t>(g)];
       run.rows = s.rows_in_order.data() + at.first_row;
@@ -372,13 +422,15 @@ HWY_INLINE void for_each_group(const CsrStream& s, const CsrBlock& block, Run ru
 }
 
 void product_block(const CsrStream& s, const CsrBlock& block, const float* values, const float* x,
-                   int64_t width, const float* bias, float* y) {
+                   int64_t width, const float* bias, float* y, bool prefetch_next) {
+  const int64_t next_slab = prefetch_next ? s.rows * kRowBytes : 0;
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       const Run run{.x = reinterpret_cast<const char*>(x + c),
                     .y = reinterpret_cast<char*>(y + c),
                     .bias = bias,
-                    .values = values};
+                    .values = values,
+                    .next_slab = next_slab};
       for_each_group(s, block, run, [](const Run& r, bool is_first) HWY_ATTR {
         (is_first ? choose<Product, n, true>(r.length) : choose<Product, n, false>(r.length))(r);
       });
@@ -387,12 +439,14 @@ void product_block(const CsrStream& s, const CsrBlock& block, const float* value
 }
 
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient) {
+                    int64_t width, bool accumulate, float* gradient, bool prefetch_next) {
+  const int64_t next_slab = prefetch_next ? s.rows * kRowBytes : 0;
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       const Run run{.x = reinterpret_cast<const char*>(x + c),
                     .y = const_cast<char*>(reinterpret_cast<const char*>(dy + c)),
-                    .gradient = gradient};
+                    .gradient = gradient,
+                    .next_slab = next_slab};
       const bool add = accumulate || c > 0;
       for_each_group(s, block, run, [add](const Run& r, bool) HWY_ATTR {
         if (r.length == 0) return;
@@ -415,6 +469,12 @@ namespace {
 HWY_EXPORT(product_block);
 HWY_EXPORT(gradient_block);
 
+// Whether the activations do not stay in a second-level cache, so that a slab should be asked for
+// while the one before it is worked on.
+bool exceeds_cache(const CsrStream& s, int64_t slabs) {
+  return slabs * (s.rows + s.columns) * kRowBytes > (int64_t{3} << 19);
+}
+
 }  // namespace
 
 void csr_product(const CsrStream& s, const float* values, const float* x, int64_t batch,
@@ -422,11 +482,13 @@ void csr_product(const CsrStream& s, const float* values, const float* x, int64_
   const auto run =
       use_reference_kernels() ? reference::csr_product_block : HWY_DYNAMIC_DISPATCH(product_block);
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
+  const bool is_large = exceeds_cache(s, slabs);
   const auto blocks = static_cast<int64_t>(s.blocks.size());
   parallel_blocks(slabs * blocks, [&](int64_t unit) {
     const int64_t slab = unit / blocks;
     run(s, s.blocks[static_cast<size_t>(unit % blocks)], values, x + slab * s.columns * kSlabWidth,
-        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * s.rows * kSlabWidth);
+        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * s.rows * kSlabWidth,
+        is_large && slab + 1 < slabs);
   });
 }
 
@@ -436,11 +498,12 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   const auto run = use_reference_kernels() ? reference::csr_gradient_block
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
+  const bool is_large = exceeds_cache(s, slabs);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
     for (int64_t slab = 0; slab < slabs; ++slab) {
       run(s, s.blocks[static_cast<size_t>(block)], dy + slab * s.rows * kSlabWidth,
           x + slab * s.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-          accumulate || slab > 0, gradient);
+          accumulate || slab > 0, gradient, is_large && slab + 1 < slabs);
     }
   });
 }

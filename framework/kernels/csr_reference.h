@@ -25,7 +25,8 @@ void csr_for_each_nonzero(const CsrStream& s, const CsrBlock& block, const Visit
 }
 
 inline void csr_product_block(const CsrStream& s, const CsrBlock& block, const float* values,
-                              const float* x, int64_t width, const float* bias, float* y) {
+                              const float* x, int64_t width, const float* bias, float* y,
+                              bool /*prefetch_next*/) {
   for (int64_t example = 0; example < width; ++example) {
     for (int64_t row = block.first_row; row < block.end_row; ++row) {
       y[row * kSlabWidth + example] = bias == nullptr ? 0.0f : bias[row];
@@ -37,7 +38,8 @@ inline void csr_product_block(const CsrStream& s, const CsrBlock& block, const f
 }
 
 inline void csr_gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy,
-                               const float* x, int64_t width, bool accumulate, float* gradient) {
+                               const float* x, int64_t width, bool accumulate, float* gradient,
+                               bool /*prefetch_next*/) {
   csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
     float sum = accumulate ? gradient[value] : 0.0f;
     for (int64_t example = 0; example < width; ++example) {

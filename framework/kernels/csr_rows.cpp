@@ -17,26 +17,15 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Keeps the compiler from making separate loads of the parts of a packed word.
-HWY_INLINE uint64_t packed(const uint16_t* offsets) {
-  uint64_t word;
-  std::memcpy(&word, offsets, sizeof word);
-#if defined(__GNUC__)
-  asm("" : "+r"(word));
-#endif
-  return word;
-}
-
 // Four sums side by side hide the latency of an addition.
 HWY_INLINE float dot(const float* values, const uint16_t* offsets, int64_t length, const float* x) {
   float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
   int64_t k = 0;
   for (; k + 4 <= length; k += 4) {
-    const uint64_t word = packed(offsets + k);
-    a += values[k] * x[word & 0xffff];
-    b += values[k + 1] * x[word >> 16 & 0xffff];
-    c += values[k + 2] * x[word >> 32 & 0xffff];
-    d += values[k + 3] * x[word >> 48];
+    a += values[k] * x[offsets[k]];
+    b += values[k + 1] * x[offsets[k + 1]];
+    c += values[k + 2] * x[offsets[k + 2]];
+    d += values[k + 3] * x[offsets[k + 3]];
   }
   for (; k < length; ++k) a += values[k] * x[offsets[k]];
   return (a + b) + (c + d);

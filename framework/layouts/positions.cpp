@@ -1,5 +1,6 @@
 #include "lacuna/framework/layouts/positions.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -110,19 +111,87 @@ BitMask Positions::to_mask() const {
   return mask;
 }
 
+bool Positions::contains(int64_t flat) const {
+  if (columns_of_shape_ == 0) return false;
+  const std::span<const uint32_t> there = row(flat / columns_of_shape_);
+  return std::ranges::binary_search(there, static_cast<uint32_t>(flat % columns_of_shape_));
+}
+
+namespace {
+
+// The columns of flat indices, row by row, ascending: a counting sort by row, then each row's few.
+void sort_by_row(std::span<const int64_t> flat, int64_t columns, std::vector<int64_t>& row_begin,
+                 std::vector<uint32_t>& column) {
+  for (const int64_t i : flat) ++row_begin[static_cast<size_t>(i / columns) + 1];
+  for (size_t r = 1; r < row_begin.size(); ++r) row_begin[r] += row_begin[r - 1];
+  std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
+  for (const int64_t i : flat) {
+    const int64_t row = i / columns;
+    column[static_cast<size_t>(next[static_cast<size_t>(row)]++)] =
+        static_cast<uint32_t>(i - row * columns);
+  }
+  for (size_t r = 0; r + 1 < row_begin.size(); ++r) {
+    const auto begin = column.begin() + row_begin[r], end = column.begin() + row_begin[r + 1];
+    if (!std::is_sorted(begin, end)) std::sort(begin, end);
+  }
+}
+
+}  // namespace
+
+Positions Positions::with(std::span<const int64_t> flat) const {
+  for (const int64_t i : flat) {
+    if (i < 0 || i >= rows() * columns_of_shape_) {
+      throw ShapeError("position " + std::to_string(i) + " is outside " + std::to_string(rows()) +
+                       " rows of " + std::to_string(columns_of_shape_));
+    }
+  }
+  std::vector<int64_t> begin(row_begin_.size());
+  std::vector<uint32_t> added(flat.size());
+  sort_by_row(flat, columns_of_shape_, begin, added);
+  Positions all;
+  all.columns_of_shape_ = columns_of_shape_;
+  all.row_begin_ = std::move(begin);
+  all.column_.resize(column_.size() + added.size());
+  size_t from = 0, into = 0;
+  for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
+    const auto end = static_cast<size_t>(all.row_begin_[r + 1]);
+    const auto mine = column_.begin() + row_begin_[r], mine_end = column_.begin() + row_begin_[r + 1];
+    std::merge(mine, mine_end, added.begin() + static_cast<int64_t>(from),
+               added.begin() + static_cast<int64_t>(end),
+               all.column_.begin() + static_cast<int64_t>(into));
+    into += static_cast<size_t>(mine_end - mine) + end - from;
+    from = end;
+    all.row_begin_[r] += row_begin_[r];
+  }
+  all.row_begin_.back() += row_begin_.back();
+  return all;
+}
+
+int64_t count_common(const Positions& a, const Positions& b) {
+  int64_t common = 0;
+  for (int64_t r = 0; r < a.rows(); ++r) {
+    const std::span<const uint32_t> x = a.row(r), y = b.row(r);
+    for (size_t i = 0, j = 0; i < x.size() && j < y.size();) {  // no branch to mispredict
+      const uint32_t u = x[i], v = y[j];
+      common += u == v ? 1 : 0;
+      i += u <= v ? 1 : 0;
+      j += v <= u ? 1 : 0;
+    }
+  }
+  return common;
+}
+
 std::vector<int32_t> places_in(const Positions& from, const Positions& to) {
   std::vector<int32_t> places(static_cast<size_t>(to.count()), -1);
   for (int64_t r = 0; r < to.rows(); ++r) {
     const std::span<const uint32_t> wanted = to.row(r), there = from.row(r);
     const int64_t first = from.row_begin()[static_cast<size_t>(r)];
-    size_t i = 0;
-    auto place = static_cast<size_t>(to.row_begin()[static_cast<size_t>(r)]);
-    for (const uint32_t column : wanted) {
-      while (i < there.size() && there[i] < column) ++i;
-      if (i < there.size() && there[i] == column) {
-        places[place] = static_cast<int32_t>(first + static_cast<int64_t>(i));
-      }
-      ++place;
+    int32_t* place = places.data() + to.row_begin()[static_cast<size_t>(r)];
+    for (size_t i = 0, j = 0; i < there.size() && j < wanted.size();) {  // nothing to mispredict
+      const uint32_t u = there[i], v = wanted[j];
+      place[j] = u == v ? static_cast<int32_t>(first + static_cast<int64_t>(i)) : -1;
+      i += u <= v ? 1 : 0;
+      j += v <= u ? 1 : 0;
     }
   }
   return places;

@@ -48,6 +48,14 @@ class Positions {
       for (const uint32_t c : row(r)) visit(r * columns_of_shape_ + c);
     }
   }
+  /// Whether a position is one of them. *Cost:* O(log of the row's count).
+  bool contains(int64_t flat) const;
+  /// Those that `keep(place)` accepts; places count from 0, ascending by flat index.
+  template <class Keep>
+  Positions filtered(Keep&& keep) const;
+  /// These and others, given by flat index in any order, none twice and none that is here already.
+  /// *Errors:* ShapeError when one is outside the shape. *Cost:* O(both counts + rows).
+  Positions with(std::span<const int64_t> flat) const;
   friend bool operator==(const Positions&, const Positions&) = default;
 
  private:
@@ -55,6 +63,27 @@ class Positions {
   std::vector<int64_t> row_begin_;
   std::vector<uint32_t> column_;
 };
+
+template <class Keep>
+Positions Positions::filtered(Keep&& keep) const {
+  Positions kept;
+  kept.columns_of_shape_ = columns_of_shape_;
+  kept.row_begin_.resize(row_begin_.size());
+  kept.column_.resize(column_.size() + 1);  // every column is written, and stays if it is kept
+  size_t count = 0, place = 0;
+  for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
+    for (const auto end = static_cast<size_t>(row_begin_[r + 1]); place < end; ++place) {
+      kept.column_[count] = column_[place];
+      count += keep(place) ? 1 : 0;
+    }
+    kept.row_begin_[r + 1] = static_cast<int64_t>(count);
+  }
+  kept.column_.resize(count);
+  return kept;
+}
+
+/// Positions that two sets have in common. *Cost:* O(both counts).
+int64_t count_common(const Positions& a, const Positions& b);
 
 /// Rows and columns of a shape as Positions counts them. *Errors:* ShapeError when there are 2³²
 /// columns or more.

@@ -37,6 +37,23 @@ void Parameter::materialize() const {
   pattern_->layout().expand(*pattern_, elements.storage(), values_.mutable_storage());
 }
 
+void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) const {
+  if (!pattern_->is_flat()) {
+    throw StateError("parameter '" + name_ + "' is stored in layout '" +
+                     std::string(pattern_->layout().name()) + "', which has no rows to read");
+  }
+  const int64_t columns = matrix_columns(shape());
+  const CounterRng rng(seed_, name_);
+  const bool drawn = values_.defined() || !pattern_->is_dense();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    float* row = into.data() + static_cast<int64_t>(r) * columns;
+    const int64_t first = rows[r] * columns;
+    for (int64_t c = 0; c < columns; ++c) {
+      row[c] = drawn ? values().data()[first + c] : initializer_.value(rng, first + c);
+    }
+  }
+}
+
 const Tensor& Parameter::values() const {
   materialize();
   return values_;
@@ -74,17 +91,18 @@ void Parameter::set_pattern(PatternPtr pattern) {
   ++version_;
   const PatternPtr old = std::exchange(pattern_, std::move(pattern));
   std::vector<int32_t> places;
-  const bool flat = old->is_flat() && pattern_->is_flat();
-  if (!flat) places = places_in(old->positions(), pattern_->positions());
+  if (!old->is_flat() && !pattern_->is_flat() && (drawn || has_gradient_ || !slots_.empty())) {
+    places = places_in(old->positions(), pattern_->positions());
+  }
   const auto move = [&](Tensor& array) {
-    if (!flat) {
+    if (!old->is_flat() && !pattern_->is_flat()) {
       array = moved(*old, array, *pattern_, places);
-    } else if (pattern_->is_dense()) {
-      array = array.clone();
-    } else {
-      const Tensor dense = std::exchange(array, Tensor::empty(shape()));
-      pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
+      return;
     }
+    const Tensor dense = old->is_flat() ? std::exchange(array, Tensor())
+                                        : old->layout().to_dense(*old, array.storage());
+    array = Tensor::empty(stored_shape());
+    pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
   };
   if (drawn) move(values_);
   if (has_gradient_) {

@@ -35,6 +35,9 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms pass it over.
   bool requires_dense = false;
+  /// Whether the parameter is used by linear() alone, which runs on every layout: the layer that
+  /// owns it says so. Others keep a layout that stores every position.
+  bool is_linear_weight = false;
   /// Type of the sparsity algorithm in charge of it; empty when there is none.
   std::string sparsified_by;
 
@@ -46,6 +49,10 @@ class Parameter final : public GradientSink {
 
   /// Forgets the values: they are drawn anew with this seed when next needed.
   void initialize(uint64_t seed);
+
+  /// Values of rows of the logical shape, one row after the other. Values that have not been drawn
+  /// yet are computed, and not kept. *Requires* a flat pattern. *Cost:* O(elements).
+  void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
   /// it anew for each.

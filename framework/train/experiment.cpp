@@ -79,6 +79,7 @@ void require_validation(const Experiment& e) {
 // What does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e) {
   const Config section = e.config.get("sparsity");
+  e.sparsity->expected_batch = e.train.batch_size;
   try {
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {

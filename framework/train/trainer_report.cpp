@@ -76,19 +76,21 @@ void Trainer::log_training() {
 void Trainer::log_mask_updates() {
   if (experiment_.sparsity == nullptr) return;
   for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
-    metrics_->write(Config::map({{"step", step_},
-                                 {"epoch", epochs_done()},
-                                 {"split", "update"},
-                                 {"parameter", update.parameter},
-                                 {"target", update.target_sparsity},
-                                 {"actual", update.actual_sparsity},
-                                 {"nnz", update.nnz},
-                                 {"dropped", update.dropped},
-                                 {"grown", update.grown},
-                                 {"churn", update.churn},
-                                 {"ever_active", update.ever_active},
-                                 {"dead_rows", update.dead_rows},
-                                 {"dead_columns", update.dead_columns}}));
+    Config line = Config::map({{"step", step_},
+                               {"epoch", epochs_done()},
+                               {"split", "update"},
+                               {"parameter", update.parameter},
+                               {"target", update.target_sparsity},
+                               {"actual", update.actual_sparsity},
+                               {"nnz", update.nnz},
+                               {"dropped", update.dropped},
+                               {"grown", update.grown},
+                               {"churn", update.churn},
+                               {"dead_rows", update.dead_rows},
+                               {"dead_columns", update.dead_columns},
+                               {"layout", update.layout}});
+    if (update.ever_active) line.set("ever_active", *update.ever_active);
+    metrics_->write(line);
   }
 }
 

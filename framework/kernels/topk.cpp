@@ -1,0 +1,156 @@
+// The stream is read in chunks of 4096 scores, which fit the first-level cache with their
+// survivors. |score| as bits orders like the float, so one integer comparison per vector decides,
+// and the survivors' bits and offsets are packed by Compress: no branch depends on the scores.
+#include "lacuna/framework/kernels/topk.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/topk.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Writes the bits of the |scores| above the threshold, and their offsets; returns their number.
+// Both outputs have room for `count` entries and a vector.
+int64_t SelectAbove(const float* scores, int64_t count, int32_t threshold, uint32_t* keys,
+                    uint32_t* offsets) {
+  const hn::CappedTag<int32_t, 16> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto above = hn::Set(d, threshold), nan = hn::Set(d, 0x7f800001);
+  const auto magnitude = hn::Set(d, 0x7fffffff);
+  const auto step = hn::Set(du, static_cast<uint32_t>(lanes));
+  auto offset = hn::Iota(du, 0);
+  int64_t i = 0, found = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto bits = hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
+    const auto chosen = hn::And(hn::Gt(bits, above), hn::Gt(nan, bits));
+    const auto chosen_u = hn::RebindMask(du, chosen);
+    hn::StoreU(hn::Compress(hn::BitCast(du, bits), chosen_u), du, keys + found);
+    hn::StoreU(hn::Compress(offset, chosen_u), du, offsets + found);
+    found += static_cast<int64_t>(hn::CountTrue(d, chosen));
+    offset = hn::Add(offset, step);
+  }
+  for (; i < count; ++i) {
+    const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(scores[i]) & 0x7fffffffu);
+    keys[found] = static_cast<uint32_t>(bits);
+    offsets[found] = static_cast<uint32_t>(i);
+    found += bits > threshold && bits <= 0x7f800000 ? 1 : 0;
+  }
+  return found;
+}
+
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+
+HWY_EXPORT(SelectAbove);
+
+namespace {
+
+constexpr int64_t kChunk = 4096;
+
+int64_t select_above_reference(const float* scores, int64_t count, int32_t threshold,
+                               uint32_t* keys, uint32_t* offsets) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(scores[i]) & 0x7fffffffu;
+    if (static_cast<int32_t>(bits) <= threshold || bits > 0x7f800000u) continue;
+    keys[found] = bits;
+    offsets[found++] = static_cast<uint32_t>(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k) {
+  constexpr int kShift = 20;
+  // Four histograms: neighbours are often in the same bin, and would wait for each other.
+  std::array<std::array<uint32_t, 1 << (32 - kShift)>, 4> histogram{};
+  const size_t fours = keys.size() / 4 * 4;
+  for (size_t i = 0; i < fours; i += 4) {
+    for (size_t j = 0; j < 4; ++j) ++histogram[j][keys[i + j] >> kShift];
+  }
+  for (size_t i = fours; i < keys.size(); ++i) ++histogram[0][keys[i] >> kShift];
+  const auto in_bin = [&](size_t bin) {
+    return int64_t{histogram[0][bin]} + histogram[1][bin] + histogram[2][bin] + histogram[3][bin];
+  };
+  size_t bin = histogram[0].size() - 1;
+  for (; in_bin(bin) < k; --bin) k -= in_bin(bin);
+  std::vector<uint32_t> candidates(static_cast<size_t>(in_bin(bin)) + 1);
+  size_t count = 0;
+  for (const uint32_t key : keys) {
+    candidates[count] = key;
+    count += key >> kShift == bin ? 1 : 0;
+  }
+  const auto nth = candidates.begin() + (k - 1);
+  std::nth_element(candidates.begin(), nth, candidates.begin() + static_cast<int64_t>(count),
+                   std::greater<>());
+  const uint32_t key = *nth;
+  const auto above = std::count_if(candidates.begin(), nth, [&](uint32_t c) { return c > key; });
+  return {key, k - above};
+}
+
+TopKCollector::TopKCollector(int64_t k, float floor)
+    : k_(k),
+      threshold_(floor >= 0.0f ? std::bit_cast<int32_t>(floor + 0.0f) : -1),
+      scratch_(static_cast<size_t>(2 * (kChunk + 16))) {}
+
+void TopKCollector::offer(std::span<const float> scores, int64_t first) {
+  if (k_ <= 0) return;
+  uint32_t* keys = scratch_.data();
+  uint32_t* offsets = keys + kChunk + 16;
+  const int64_t most = 3 * k_ + 2 * kChunk;
+  for (int64_t begin = 0; begin < static_cast<int64_t>(scores.size()); begin += kChunk) {
+    const int64_t count = std::min(kChunk, static_cast<int64_t>(scores.size()) - begin);
+    const float* chunk = scores.data() + begin;
+    const int64_t found =
+        use_reference_kernels()
+            ? select_above_reference(chunk, count, threshold_, keys, offsets)
+            : HWY_DYNAMIC_DISPATCH(SelectAbove)(chunk, count, threshold_, keys, offsets);
+    keys_.insert(keys_.end(), keys, keys + found);
+    const size_t old = indices_.size();
+    indices_.resize(old + static_cast<size_t>(found));
+    for (int64_t i = 0; i < found; ++i) {
+      indices_[old + static_cast<size_t>(i)] = first + begin + offsets[i];
+    }
+    if (size() >= most) shrink();
+  }
+}
+
+// Keeps the k largest in their order. What comes later must be above the smallest of them: at
+// equality it would come after it.
+void TopKCollector::shrink() {
+  if (size() <= k_) return;
+  const KthLargest smallest = kth_largest(keys_, k_);
+  int64_t ties = smallest.ties;
+  size_t kept = 0;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const bool keep = keys_[i] > smallest.key || (keys_[i] == smallest.key && ties-- > 0);
+    keys_[kept] = keys_[i];
+    indices_[kept] = indices_[i];
+    kept += keep ? 1 : 0;
+  }
+  keys_.resize(kept);
+  indices_.resize(kept);
+  threshold_ = static_cast<int32_t>(smallest.key);
+}
+
+std::vector<int64_t> TopKCollector::take() {
+  shrink();
+  return std::move(indices_);
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

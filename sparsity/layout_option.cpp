@@ -1,0 +1,49 @@
+#include "lacuna/sparsity/layout_option.h"
+
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/layouts/cost_model.h"
+
+namespace lacuna {
+
+LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
+  const std::vector<std::string> names = {"auto", "masked", "csr", "dense"};
+  if (name_ == "csr") {
+    layout_ = &csr_layout();
+  } else if (name_ == "masked" || name_ == "dense") {
+    layout_ = &masked_layout();
+  } else if (name_ != "auto") {
+    throw ConfigError("unknown layout '" + name_ + "'; " + suggest_name(name_, names));
+  }
+}
+
+LayoutOption::LayoutOption(const Layout& layout)
+    : name_(layout.name()),
+      layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
+
+LayoutOption LayoutOption::from_config(const Config& entry) {
+  const auto name = entry.get<std::string>("layout", "auto");
+  try {
+    return LayoutOption(name);
+  } catch (const ConfigError& error) {
+    entry.get("layout").error(error.what());
+  }
+}
+
+void LayoutOption::require_fit(const Parameter& parameter) const {
+  if (layout_ == nullptr || layout_ == &masked_layout() || parameter.is_linear_weight) return;
+  throw ConfigError("layout '" + name_ + "' holds weights of linear layers; parameter '" +
+                    parameter.name() + "' of shape " + parameter.shape().to_string() +
+                    " is none: leave it out of the param_filter, or give layout: auto or masked");
+}
+
+const Layout& LayoutOption::choose(const Parameter& parameter, int64_t nnz, int64_t batch) const {
+  if (layout_ != nullptr) return *layout_;
+  if (!parameter.is_linear_weight) return masked_layout();
+  return choose_layout(parameter.shape(), nnz, batch);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,298 @@
+// Selections over positions: see selection.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/topk.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+namespace {
+
+Shape shape_of(const Positions& positions) {
+  return Shape{positions.rows(), positions.columns()};
+}
+
+// Calls `visit(place, group)` for each position.
+template <class Visit>
+void for_each_with_group(const Positions& positions, const GroupIndex& groups, Visit&& visit) {
+  size_t place = 0;
+  for (int64_t r = 0; r < positions.rows(); ++r) {
+    for (const uint32_t column : positions.row(r)) visit(place++, static_cast<size_t>(groups.of(r, column)));
+  }
+}
+
+std::vector<int64_t> counts_by_group(const Positions& positions, const GroupIndex& groups) {
+  if (groups.count() == 1) return {positions.count()};
+  std::vector<int64_t> counts(static_cast<size_t>(groups.count()));
+  for_each_with_group(positions, groups, [&](size_t, size_t group) { ++counts[group]; });
+  return counts;
+}
+
+// The smallest key that stays in a group, and how many of those equal to it.
+KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
+  if (k <= 0) return {std::numeric_limits<uint32_t>::max(), 0};  // above the key of any float
+  if (k >= static_cast<int64_t>(keys.size())) return {0, static_cast<int64_t>(keys.size())};
+  return kth_largest(keys, k);
+}
+
+Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
+                          int64_t per_group, const GroupIndex& groups) {
+  // The keys of a group side by side.
+  std::vector<int64_t> begin(static_cast<size_t>(groups.count()) + 1);
+  for_each_with_group(present, groups, [&](size_t, size_t group) { ++begin[group + 1]; });
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<uint32_t> sorted(keys.size()), group_of(keys.size());
+  std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+  for_each_with_group(present, groups, [&](size_t place, size_t group) {
+    sorted[static_cast<size_t>(next[group]++)] = keys[place];
+    group_of[place] = static_cast<uint32_t>(group);
+  });
+  std::vector<KthLargest> smallest;
+  for (size_t g = 0; g + 1 < begin.size(); ++g) {
+    smallest.push_back(smallest_kept(
+        std::span(sorted).subspan(static_cast<size_t>(begin[g]),
+                                  static_cast<size_t>(begin[g + 1] - begin[g])),
+        per_group));
+  }
+  return present.filtered([&](size_t place) {
+    KthLargest& kept = smallest[group_of[place]];
+    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
+  });
+}
+
+}  // namespace
+
+Positions top_k(const Positions& present, std::span<const float> scores, int64_t per_group,
+                const GroupIndex& groups) {
+  if (static_cast<int64_t>(scores.size()) != present.count()) {
+    throw ShapeError("a selection among " + std::to_string(present.count()) +
+                     " positions needs as many scores, found " + std::to_string(scores.size()));
+  }
+  std::vector<uint32_t> keys(scores.size());
+  std::ranges::transform(scores, keys.begin(), order_key);
+  if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
+  if (per_group >= present.count()) return present;
+  KthLargest kept = smallest_kept(keys, per_group);
+  return present.filtered([&](size_t place) {
+    return keys[place] > kept.key || (keys[place] == kept.key && kept.ties-- > 0);
+  });
+}
+
+ScoreRows rows_of(const Tensor& array) {
+  return [rows_major = array.to(Order::RowMajor)](std::span<const int64_t> rows,
+                                                  std::span<float> into) {
+    const int64_t columns = matrix_columns(rows_major.shape());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(rows_major.data() + rows[i] * columns, columns,
+                  into.begin() + static_cast<int64_t>(i) * columns);
+    }
+  };
+}
+
+namespace {
+
+/// Streams rows of scores through one collector per group.
+class Growth {
+ public:
+  Growth(const ScoreRows& scores, const Positions& present, const GroupIndex& groups,
+         std::vector<int64_t> wanted)
+      : scores_(scores), present_(present), groups_(groups), wanted_(std::move(wanted)) {}
+
+  Positions grow() {
+    const float floor = guess();
+    collect(floor);
+    if (floor >= 0.0f && collectors_[0].size() < wanted_[0]) collect(-1.0f);  // guessed too high
+    std::vector<int64_t> grown;
+    for (size_t g = 0; g < wanted_.size(); ++g) {
+      std::vector<int64_t> part = collectors_[g].take();
+      if (static_cast<int64_t>(part.size()) < wanted_[g]) add_unscored(static_cast<int64_t>(g), part);
+      grown.insert(grown.end(), part.begin(), part.end());
+    }
+    collectors_.clear();
+    return present_.with(grown);
+  }
+
+ private:
+  // Scores of some rows, NaN where there is a position already: NaN is never collected.
+  std::span<const float> tile(std::span<const int64_t> rows) {
+    const int64_t columns = present_.columns();
+    tile_.resize(static_cast<size_t>(columns) * rows.size());
+    scores_(rows, tile_);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      float* row = tile_.data() + static_cast<int64_t>(i) * columns;
+      for (const uint32_t column : present_.row(rows[i])) {
+        row[column] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+    return tile_;
+  }
+
+  // A |score| that about twice as many exceed as are wanted, from a sample of rows; −1 for none.
+  float guess() {
+    constexpr int64_t kSampled = 16, kWorthIt = 256;
+    if (groups_.count() > 1 || present_.rows() < kWorthIt) return -1.0f;
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < kSampled; ++i) {
+      rows.push_back((2 * i + 1) * present_.rows() / (2 * kSampled));
+    }
+    std::vector<float> sample;
+    for (const float score : tile(rows)) {
+      if (!std::isnan(score)) sample.push_back(std::abs(score));
+    }
+    const double free = static_cast<double>(groups_.size() - present_.count());
+    const double share = 2.0 * static_cast<double>(wanted_[0]) / free;
+    const auto rank = static_cast<size_t>(share * static_cast<double>(sample.size())) + 16;
+    if (rank >= sample.size()) return -1.0f;
+    const auto nth = sample.begin() + static_cast<int64_t>(rank);
+    std::nth_element(sample.begin(), nth, sample.end(), std::greater<>());
+    return *nth;
+  }
+
+  void collect(float floor) {
+    constexpr int64_t kTile = int64_t{1} << 18, kMostRows = 256;
+    collectors_.clear();
+    for (const int64_t k : wanted_) collectors_.emplace_back(k, floor);
+    const int64_t columns = std::max<int64_t>(present_.columns(), 1);
+    // An eighth of a small matrix at most: nothing of its size is made.
+    const int64_t most = std::min({kTile / columns, kMostRows, present_.rows() / 8});
+    const int64_t step = std::max<int64_t>(most, 1);
+    std::vector<int64_t> rows;
+    for (int64_t begin = 0; begin < present_.rows(); begin += step) {
+      rows.resize(static_cast<size_t>(std::min(step, present_.rows() - begin)));
+      std::iota(rows.begin(), rows.end(), begin);
+      offer(begin, tile(rows));
+    }
+  }
+
+  // Runs of one group after the other.
+  void offer(int64_t first_row, std::span<const float> tile) {
+    const int64_t columns = present_.columns();
+    if (groups_.count() == 1) {
+      collectors_[0].offer(tile, first_row * columns);
+      return;
+    }
+    const auto run = static_cast<size_t>(groups_.columns_of_one());
+    for (size_t begin = 0; begin < tile.size(); begin += run) {
+      const int64_t flat = first_row * columns + static_cast<int64_t>(begin);
+      const int64_t group = groups_.of(flat / columns, flat % columns);
+      collectors_[static_cast<size_t>(group)].offer(tile.subspan(begin, run), flat);
+    }
+  }
+
+  // Where fewer positions have a score than are wanted, all that have one are chosen; the others'
+  // is NaN: the first of them.
+  void add_unscored(int64_t group, std::vector<int64_t>& chosen) const {
+    const std::vector<int64_t> scored = chosen;
+    for (int64_t place = 0; static_cast<int64_t>(chosen.size()) < wanted_[static_cast<size_t>(group)];
+         ++place) {
+      const int64_t flat = groups_.flat(group, place);
+      if (present_.contains(flat) || std::ranges::binary_search(scored, flat)) continue;
+      chosen.push_back(flat);
+    }
+  }
+
+  const ScoreRows& scores_;
+  const Positions& present_;
+  const GroupIndex& groups_;
+  std::vector<int64_t> wanted_;  // by group
+  std::vector<TopKCollector> collectors_;
+  std::vector<float> tile_;
+};
+
+// What each group lacks of `per_group`.
+std::vector<int64_t> missing(int64_t per_group, const Positions& present,
+                             const GroupIndex& groups) {
+  std::vector<int64_t> wanted = counts_by_group(present, groups);
+  for (int64_t& count : wanted) {
+    count = std::max<int64_t>(std::min(per_group, groups.size()) - count, 0);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positions& present,
+                       const GroupIndex& groups) {
+  std::vector<int64_t> wanted = missing(per_group, present, groups);
+  if (std::ranges::all_of(wanted, [](int64_t n) { return n == 0; })) return present;
+  return Growth(scores, present, groups, std::move(wanted)).grow();
+}
+
+namespace {
+
+/// A set of flat indices by open addressing, for draws from matrices too large for a bit each.
+class DrawnSet {
+ public:
+  explicit DrawnSet(int64_t expected)
+      : slots_(std::bit_ceil(static_cast<size_t>(2 * expected + 1)), int64_t{-1}) {}
+
+  /// False when it was there.
+  bool insert(int64_t value) {
+    const size_t last = slots_.size() - 1;
+    size_t at = static_cast<size_t>(static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u >> 17) & last;
+    for (; slots_[at] != -1; at = (at + 1) & last) {
+      if (slots_[at] == value) return false;
+    }
+    slots_[at] = value;
+    return true;
+  }
+
+ private:
+  std::vector<int64_t> slots_;
+};
+
+// The draws of grow_random over masks (selection.cpp), where no group ends more than half full.
+Positions draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wanted,
+                        const Positions& present, const GroupIndex& groups) {
+  const int64_t total = std::accumulate(wanted.begin(), wanted.end(), int64_t{0});
+  DrawnSet drawn(total);
+  std::vector<int64_t> grown;
+  grown.reserve(static_cast<size_t>(total));
+  uint64_t index = 0;
+  for (size_t g = 0; g < wanted.size(); ++g) {
+    for (int64_t left = wanted[g]; left > 0;) {
+      const auto place =
+          static_cast<int64_t>(rng.below(index++, static_cast<uint64_t>(groups.size())));
+      const int64_t flat = groups.flat(static_cast<int64_t>(g), place);
+      if (present.contains(flat) || !drawn.insert(flat)) continue;
+      grown.push_back(flat);
+      --left;
+    }
+  }
+  return present.with(grown);
+}
+
+// Whether blind draws serve every group: they mostly hit where it ends half full at most.
+bool ends_half_full(int64_t per_group, const GroupIndex& groups) {
+  return std::min(per_group, groups.size()) <= groups.size() / 2;
+}
+
+}  // namespace
+
+Positions internal::grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,
+                                const GroupIndex& groups, Membership membership) {
+  if (membership == Membership::Bits) {
+    return Positions::of(shape_of(present),
+                         lacuna::grow_random(rng, per_group, present.to_mask(), groups));
+  }
+  return draw_into_set(rng, missing(per_group, present, groups), present, groups);
+}
+
+Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,
+                      const GroupIndex& groups) {
+  constexpr int64_t kMostBits = int64_t{1} << 30, kFewBits = int64_t{1} << 23;
+  const int64_t numel = present.rows() * present.columns();
+  const int64_t count = std::max(present.count(), per_group * groups.count());
+  const bool bits_are_cheap = numel <= kFewBits || numel / 64 <= count;  // 8 bytes a nonzero
+  const bool bits = !ends_half_full(per_group, groups) || (numel <= kMostBits && bits_are_cheap);
+  return internal::grow_random(
+      rng, per_group, present, groups,
+      bits ? internal::Membership::Bits : internal::Membership::HashSet);
+}
+
+}  // namespace lacuna
