@@ -138,6 +138,9 @@ std::unique_ptr<SparsityAlgorithm> configure_phases(const Config& config, uint64
   std::vector<Phase> phases;
   for (const Config& entry : config.at("phases").items()) {
     if (!entry.is_map()) entry.fail("a map with `algorithm` and its keys");
+    if (config.has("layout")) {  // the plan's is its phases' default
+      entry.get<std::string>("layout", config.required<std::string>("layout"));
+    }
     const auto until = entry.optional<int64_t>("until");
     // Each phase draws from a stream of its own: its steps count from its beginning.
     const uint64_t own = CounterRng(seed, "phase", phases.size()).block(0)[0];

@@ -47,18 +47,6 @@ TEST(DensityLimits, AreMeasuredWhereTheyAreMissingAndSharedByAGroup) {
   EXPECT_THAT(*group.csr_up_to, ElementsAre(Pair("fc1.weight", AllOf(Ge(0.0), Le(1.0)))));
 }
 
-TEST(NextLayout, IsThePresentOneWhileTheNonzerosStayAsMany) {
-  for (const Layout* layout : {&masked_layout(), &csr_layout()}) {
-    TestModel m;
-    Set set({.sparsity = 0.75, .param_filter = "fc1.weight", .layout = "auto"});
-    set.first_layouts = {{"fc1.weight", layout}};
-    m.apply(set);
-    for (int i = 0; i < 3; ++i) m.step();
-    EXPECT_GT(set.last_update().front().grown, 0);
-    EXPECT_EQ(&layout_of(m, "fc1.weight"), layout);
-  }
-}
-
 TEST(RestoreLayouts, MovesValuesAndStatesToTheLayoutThatIsAskedFor) {
   for (const Layout* saved : {&masked_layout(), &csr_layout()}) {
     TestModel m, plain;

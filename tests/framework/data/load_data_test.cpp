@@ -77,7 +77,7 @@ TEST_F(LoadData, DispatchesOnTheType) {
   EXPECT_EQ(load_data(csv_, 0).train->num_outputs(), 1);
   EXPECT_EQ(load_data(glyphs_, 0).train->num_classes(), 10);
   EXPECT_THAT(dataset_registry().names(),
-              ElementsAre("constant", "csv", "glyphs", "hdf5", "mnist"));
+              ElementsAre("constant", "csv", "glyphs", "hdf5", "mnist", "synthetic"));
 }
 
 TEST_F(LoadData, RefusesAnUnknownType) {

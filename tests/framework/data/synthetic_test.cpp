@@ -117,7 +117,12 @@ TEST(Synthetic, RefusesOptionsAndIndicesOutOfRange) {
             "example 5 was asked for of a dataset of 5 examples");
 }
 
+void know_datasets() {
+  if (!dataset_registry().contains("synthetic")) register_datasets(dataset_registry());
+}
+
 TEST(LoadSynthetic, ReadsItsKeys) {
+  know_datasets();
   const Config data = Config::map({{"type", "synthetic"},
                                    {"features", 12},
                                    {"classes", 3},
@@ -133,6 +138,7 @@ TEST(LoadSynthetic, ReadsItsKeys) {
 }
 
 TEST(LoadSynthetic, RefusesValuesOutOfRange) {
+  know_datasets();
   const auto refused = [](const char* key, const Config& value) {
     Config data = Config::map({{"type", "synthetic"}});
     data.set(key, value);

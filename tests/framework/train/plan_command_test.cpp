@@ -11,9 +11,11 @@
 namespace lacuna {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
+using testing::StartsWith;
 
 /// The tiny run: 18 steps, 6 in an epoch; fc1 [12, 784], fc2 [10, 12].
 class PlanCommand : public RunFixture {
@@ -70,7 +72,9 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "fc1.bias [12] none 12 12 0.0000 -",
           "fc2.weight [10, 12] rigl 12 12 0.9000 step 4, 8, 12 the default filter (weights of rank "
           "2 or more)",
-          "fc2.bias [10] none 10 10 0.0000 -"));
+          "fc2.bias [10] none 10 10 0.0000 -", StartsWith("fc1.weight is stored as "),
+          AllOf(StartsWith("fc2.weight is stored as "), HasSubstr("csr is faster up to a density "),
+                HasSubstr(" ms a step"))));
 }
 
 TEST_F(PlanCommand, CountsManyUpdatesAndNamesTheFilterThatChose) {
@@ -102,8 +106,9 @@ TEST_F(PlanCommand, WritesJson) {
   ASSERT_EQ(parameters.size(), 4u);
   std::vector<std::string> keys;
   for (const auto& [key, value] : parameters[0].entries()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("parameter", "shape", "algorithm", "chosen_by", "initial_nnz",
-                                "final_nnz", "final_sparsity", "update_steps"));
+  EXPECT_THAT(
+      keys, ElementsAre("parameter", "shape", "algorithm", "chosen_by", "initial_nnz", "final_nnz",
+                        "final_sparsity", "layout", "final_layout", "update_steps"));
   EXPECT_EQ(parameters[0].required<std::string>("parameter"), "fc1.weight");
   EXPECT_THAT(parameters[0].required<std::vector<int64_t>>("shape"), ElementsAre(12, 784));
   EXPECT_EQ(parameters[0].required<std::string>("algorithm"), "set");

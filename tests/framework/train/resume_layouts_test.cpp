@@ -154,14 +154,15 @@ TEST_F(ResumeLayouts, RefusesWhatIsNoLayout) {
   const Ended ended = resume({"--set", "sparsity.layout=cs"});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("unknown layout 'cs'; did you mean 'csr'?"));
-  const auto refuses = [&](const std::string& layouts, const std::string& message) {
-    const Ended refused = train({"--set", "layouts=" + layouts, "--set", "sparsity=0.5"}, "new");
+  const auto refuses = [&](const std::string& limits, const std::string& message) {
+    const Ended refused = train({"--set", "csr_up_to=" + limits, "--set", "sparsity=0.5"}, "new");
     EXPECT_EQ(refused.code, 2);
     EXPECT_THAT(refused.err, HasSubstr(message));
   };
-  refuses("{fc1.wait: csr}", "the model has no parameter 'fc1.wait'; did you mean 'fc1.weight'?");
-  refuses("{fc1.weight: scr}", "unknown layout 'scr'; valid are: csr, dense, masked");
-  refuses("csr", "expected a map from parameters to layouts");
+  refuses("{fc1.wait: 0.5}", "the model has no parameter 'fc1.wait'; did you mean 'fc1.weight'?");
+  refuses("{fc1.weight: 1.5}", "a density from 0 to 1");
+  refuses("{fc1.weight: csr}", "csr_up_to.fc1.weight");
+  refuses("0.5", "expected a map from parameters to densities");
 }
 
 TEST_F(ResumeLayouts, ACheckpointIsAsLargeAsItsNonzeros) {
