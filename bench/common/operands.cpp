@@ -26,11 +26,10 @@ std::vector<float> weights(int64_t count, std::string_view name, Degrees degrees
 
 Tensor random_tensor(const Shape& shape, std::string_view name, Order order) {
   const CounterRng rng(1, name);
-  Tensor tensor = Tensor::empty(shape, order);
+  Tensor tensor = Tensor::empty(shape);
   uint64_t i = 0;
   for (float& value : tensor.mutable_storage()) value = 2.0f * rng.uniform(i++) - 1.0f;
-  tensor.clear_padding();
-  return tensor;
+  return tensor.to(order);  // the same elements in either order
 }
 
 // Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006: the positions with

@@ -115,11 +115,11 @@ void Experiment::write_layouts() { write_density_limits(config, *sparsity->csr_u
 
 void Experiment::load_state_dict(const StateDict& state) {
   model->load_state_dict(state.below("model"));
+  // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
+  // ones.
+  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
   optimizer->load_state_dict(state.below("optimizer"));
-  if (sparsity != nullptr) {
-    sparsity->load_state_dict(state.below("algorithm"));
-    sparsity->restore_layouts();
-  }
+  if (sparsity != nullptr) sparsity->restore_layouts();
   loader->load_state(state.below("loader"));
 }
 

@@ -39,8 +39,8 @@ struct Training {
   }
   void load(const StateDict& all) {
     t.model.load_state_dict(all.below("model"));
-    t.optimizer->load_state_dict(all.below("optimizer"));
     algorithm->load_state_dict(all.below("algorithm"));
+    t.optimizer->load_state_dict(all.below("optimizer"));
   }
   /// What the step did to the masks, as the metrics tell it.
   std::vector<std::string> last_update() const {

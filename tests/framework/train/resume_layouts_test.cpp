@@ -108,17 +108,17 @@ TEST_F(ResumeLayouts, WhatWasChosenStandsInTheConfigurationAndIsTakenFromThere) 
     ASSERT_EQ(
         run_lacuna({"train", run_dir() + "/config.yaml", "--run-dir", run_dir(layout), "--set",
                     std::string("csr_up_to={fc1.weight: ") + limit + ", fc2.weight: 0}", "--set",
-                    "train.steps=2"})
+                    "train.steps=4"})
             .code,
         0);
-    EXPECT_EQ(layout_at(2, layout), layout);
+    EXPECT_EQ(layout_at(4, layout), layout);
   }
   // A layout that is asked for is no choice.
   ASSERT_EQ(run_lacuna({"train", run_dir() + "/config.yaml", "--run-dir", run_dir("asked"), "--set",
-                        "sparsity.layout=csr", "--set", "train.steps=2"})
+                        "sparsity.layout=csr", "--set", "train.steps=4"})
                 .code,
             0);
-  EXPECT_EQ(layout_at(2, "asked"), "csr");
+  EXPECT_EQ(layout_at(4, "asked"), "csr");
   EXPECT_FALSE(load_yaml(run_dir("asked") + "/config.yaml").has("csr_up_to"));
 }
 
