@@ -33,7 +33,14 @@ void StraightThrough::on_apply(Module& module) {
 void StraightThrough::release() {
   for (const ParameterPtr& parameter : parameters()) {
     parameter->slots().erase(kShadow);
-    for (auto& [name, slot] : parameter->slots()) slot.requires_dense = false;
+    const Pattern& pattern = *parameter->pattern();
+    for (auto& [name, slot] : parameter->slots()) {
+      if (std::exchange(slot.requires_dense, false) && !pattern.is_flat()) {
+        const Tensor whole =
+            std::exchange(slot.values, Tensor::empty(Shape{pattern.stored_size()}));
+        pattern.layout().from_dense(pattern, whole.storage(), slot.values.mutable_storage());
+      }
+    }
     parameter->prune();
   }
   DynamicSparsityAlgorithm::release();
