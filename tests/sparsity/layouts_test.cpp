@@ -129,6 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
             "{algorithm: acdc, sparsity: 0.8, update: {freq: 4}}",
             "[{algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}, "
             "{algorithm: static, sparsity: 0.6, param_filter: '*.weight'}]",
+            "{phases: [{until: 5, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
+            "{algorithm: snfs, sparsity: 0.8, update: {freq: 3}}]}",
             "{phases: [{until: 6, algorithm: set, sparsity: 0.6, update: {freq: 2}}, {until: 11, "
             "algorithm: dense}, {algorithm: rigl, sparsity: 0.8, update: {freq: 3}}]}"),
         testing::Values("{type: sgd, lr: 0.1, momentum: 0.9}", "{type: adam, lr: 0.01}",

@@ -38,7 +38,7 @@ std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
 struct Snapshot {
   explicit Snapshot(const Parameter& p) : mask(p.pattern()->mask()) {
     arrays["values"] = p.to_dense().to_vector();
-    for (const auto& [name, slot] : p.slots()) arrays[name] = slot.values.to_vector();
+    for (const auto& [name, slot] : p.slots()) arrays[name] = whole(p, slot.values);
   }
   BitMask mask;
   std::map<std::string, std::vector<float>> arrays;
@@ -216,7 +216,7 @@ TEST(RigLGrowth, TakesTheLargestDenseGradients) {
     t.optimizer->step();
     const BitMask before = t.weight().pattern()->mask();
     const GroupIndex flat(ScoreGroups::flat(), Shape{192});
-    const BitMask dropped = drop_minimum(magnitudes(t.weight().values().storage()),
+    const BitMask dropped = drop_minimum(magnitudes(whole(t.weight())),
                                          kept_after_drop(0.5f, before.count()), before, flat);
     const BitMask expected =
         grow_maximum(magnitudes(twin.weight().gradient().storage()), before.count(), dropped, flat);
