@@ -65,6 +65,7 @@ PatternMove::PatternMove(const Pattern& from, const Pattern& to, std::span<const
   std::vector<float>().swap(elements);
   std::vector<float> sources(source_.size());
   to.layout().expand(to, kept, sources);
+  if (sources.empty()) return;  // memcpy wants no null pointers
   std::memcpy(source_.data(), sources.data(), source_.size() * sizeof(float));
 }
 
