@@ -16,9 +16,9 @@ AcDc::AcDc(DynamicOptions given) : DynamicPatternAlgorithm(given) {
 
 Positions AcDc::update_positions(const Parameter& parameter, const Positions& present, float) {
   if (present.count() < parameter.numel()) return Positions::all(parameter.shape());
-  const GroupIndex index = groups(parameter);
-  return top_k(present, magnitudes(parameter.compacted(parameter.values()).storage()),
-               target_nnz(parameter) / index.count(), index);
+  return competition(parameter).thin(present,
+                                     magnitudes(parameter.compacted(parameter.values()).storage()),
+                                     target_nnz(parameter));
 }
 
 void AcDc::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {

@@ -1,20 +1,43 @@
 #include "lacuna/sparsity/algorithm.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
 
+namespace {
+
+// `layout: nm` and `layout: block` are the pattern's own.
+LayoutOption layout_from_config(const Config& entry, const Structure& structure) {
+  const std::string name = entry.get("layout").is_null() ? "" : entry.get("layout").text();
+  if (name != "nm" && name != "block") return LayoutOption::from_config(entry);
+  entry.get<std::string>("layout", "auto");
+  if ((name == "nm") != structure.is_nm() || !structure.exists()) {
+    entry.get("layout").error(
+        "layout " + name + " needs a pattern of its type, as in pattern: {" +
+        (name == "nm" ? "type: nm, n: 2, m: 4}" : "type: block, rows: 16, cols: 16}"));
+  }
+  return LayoutOption(structure.layout());
+}
+
+// Sparsities of N:M patterns that are written as decimals.
+constexpr double kSparsityTolerance = 1e-4;
+
+}  // namespace
+
 SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed) {
   SparsityOptions options{.sparsity = SparsityTarget::from_config(entry),
                           .init_method = InitMethod::from_config(entry.get("init_method")),
                           .param_filter = ParameterFilter::from_config(entry.get("param_filter")),
                           .groups = {},
+                          .structure = Structure::from_config(entry.get("pattern")),
                           .distribution = Distribution::from_config(entry.get("distribution")),
-                          .layout = LayoutOption::from_config(entry),
+                          .layout = {},
                           .seed = seed};
+  options.layout = layout_from_config(entry, options.structure);
   const auto in = entry.optional<int64_t>("balance_in_groups");
   const auto out = entry.optional<int64_t>("balance_out_groups");
   if (in && out) {
@@ -26,6 +49,35 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed)
   if (out)
     options.groups = ScoreGroups::rows(require_at_least(entry, "balance_out_groups", *out, 1));
   return options;
+}
+
+SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options) : options_(std::move(options)) {
+  const Structure& structure = options_.structure;
+  if (!structure.exists()) return;
+  const auto refuse = [&](const std::string& why) {
+    throw ConfigError("pattern " + structure.description() + " " + why);
+  };
+  if (options_.groups.count > 1) {
+    refuse("does not go with balance_in_groups or balance_out_groups");
+  }
+  for (const char* method : {"balanced", "checkerboard"}) {
+    if (options_.init_method.name() == method) {
+      refuse("does not go with init_method '" + std::string(method) + "'; give random or topk");
+    }
+  }
+  if (options_.sparsity.has_fan_in()) refuse("does not go with fan_in; give sparsity or density");
+  if (!structure.is_nm()) return;
+  if (options_.distribution.kind != Distribution::Kind::Uniform) {
+    refuse("gives every parameter the same sparsity; leave distribution out");
+  }
+  if (!options_.sparsity.is_constant()) return;
+  const double implied = 1.0 - structure.full_density();
+  const double given = options_.sparsity.sparsity_at(0, 0, Shape{});
+  if (given != 0.0 && std::abs(given - implied) > kSparsityTolerance) {
+    refuse("has a sparsity of " + Config(implied).text() + ": leave `sparsity` out, found " +
+           Config(given).text());
+  }
+  options_.sparsity = SparsityTarget::density(structure.full_density());
 }
 
 namespace {
@@ -84,6 +136,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
                               FirstMasks first) {
   for (const ParameterPtr& parameter : parameters) {
     options_.groups.require_fit(parameter->name(), parameter->shape());
+    options_.structure.require_fit(parameter->name(), parameter->shape());
     options_.layout.require_fit(*parameter);
     if (!parameter->sparsified_by.empty()) {
       throw StateError("parameter '" + parameter->name() + "' is made sparse by '" +
@@ -112,10 +165,16 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
 Positions SparsityAlgorithm::first_positions(const Parameter& parameter, FirstMasks first) {
   if (first == FirstMasks::Make) return initial_positions(parameter);
   Positions present = parameter.pattern()->positions();
-  if (first == FirstMasks::Keep || target_nnz(parameter) >= present.count()) return present;
-  const GroupIndex index = groups(parameter);
-  return top_k(present, magnitudes(parameter.compacted(parameter.values()).storage()),
-               target_nnz(parameter) / index.count(), index);
+  if (first == FirstMasks::Keep) return present;
+  const Competition selection = competition(parameter);
+  const int64_t target = target_nnz(parameter);
+  if (selection.fit(present) == Competition::Fit::None) {  // of another structure
+    return selection.grow_maximum(rows_of(parameter.to_dense()), target,
+                                  Positions(parameter.shape()));
+  }
+  if (target >= present.count()) return present;
+  return selection.thin(present, magnitudes(parameter.compacted(parameter.values()).storage()),
+                        target);
 }
 
 std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const {
@@ -141,23 +200,64 @@ void SparsityAlgorithm::name_final_layouts(std::vector<PlannedParameter>& planne
   for (PlannedParameter& entry : planned) {
     const auto is_it = [&](const ParameterPtr& p) { return p->name() == entry.parameter; };
     const auto found = std::ranges::find_if(parameters_, is_it);
-    entry.final_layout = layout_for(**found, entry.final_nnz).name();
+    entry.final_layout = foreseen_layout(**found, entry.final_nnz).name();
   }
 }
 
+const Layout& SparsityAlgorithm::foreseen_layout(const Parameter& parameter, int64_t nnz) const {
+  const double most = options_.structure.full_density() * static_cast<double>(parameter.numel());
+  return layout_for(parameter, nnz, static_cast<double>(nnz) <= most);
+}
+
 Positions SparsityAlgorithm::initial_positions(const Parameter& parameter) {
-  return options_.init_method.make({.parameter = parameter,
-                                    .sparsity = static_cast<float>(target_sparsity(parameter)),
-                                    .nnz = target_nnz(parameter),
-                                    .groups = options_.groups,
-                                    .seed = options_.seed});
+  Positions made =
+      options_.init_method.make({.parameter = parameter,
+                                 .sparsity = static_cast<float>(target_sparsity(parameter)),
+                                 .nnz = target_nnz(parameter),
+                                 .groups = options_.groups,
+                                 .structure = options_.structure,
+                                 .seed = options_.seed});
+  const Competition selection = competition(parameter);
+  if (selection.fit(made) != Competition::Fit::Whole) selection.refuse(parameter.name(), made);
+  return made;
+}
+
+std::vector<int64_t> SparsityAlgorithm::targets_at(int64_t step, int64_t updates,
+                                                   const std::vector<Shape>& shapes) const {
+  const Structure& structure = options_.structure;
+  if (!structure.exists()) {
+    return options_.sparsity.nnz_at(step, updates, shapes, options_.distribution, options_.groups);
+  }
+  std::vector<Shape> units;
+  for (const Shape& shape : shapes) units.push_back(structure.units(shape));
+  std::vector<int64_t> counts =
+      options_.sparsity.nnz_at(step, updates, units, options_.distribution, options_.groups);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (structure.is_nm()) counts[i] = nm_target(counts[i], units[i].numel());
+    counts[i] *= structure.unit_size();
+  }
+  return counts;
+}
+
+// Units that whole cells make of a target: a cell is full or has its quota.
+int64_t SparsityAlgorithm::nm_target(int64_t wanted, int64_t units) const {
+  const Structure& s = options_.structure;
+  const int64_t cells = units / s.m, least = cells * s.n;
+  const auto slack = static_cast<int64_t>(kSparsityTolerance * static_cast<double>(units)) + 1;
+  if (wanted + slack < least) {
+    throw ConfigError(
+        "pattern " + s.description() + " has a sparsity of " +
+        Config(1.0 - s.full_density()).text() + " at most, the schedule asks for " +
+        Config(1.0 - static_cast<double>(wanted) / static_cast<double>(units)).text());
+  }
+  const int64_t pruned = std::min((units - wanted + s.m - s.n - 1) / (s.m - s.n), cells);
+  return units - pruned * (s.m - s.n);
 }
 
 void SparsityAlgorithm::refresh_targets() {
   std::vector<Shape> shapes;
   for (const ParameterPtr& parameter : parameters_) shapes.push_back(parameter->shape());
-  target_nnz_ =
-      options_.sparsity.nnz_at(step_, updates_, shapes, options_.distribution, options_.groups);
+  target_nnz_ = targets_at(step_, updates_, shapes);
   target_sparsity_.clear();
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto numel = static_cast<double>(std::max<int64_t>(shapes[i].numel(), 1));
@@ -219,26 +319,45 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
   set_positions(parameter, Positions::of(parameter.shape(), mask));
 }
 
-const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t nnz) const {
+const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t nnz,
+                                            bool compressible) const {
+  if (!compressible) return masked_layout();
   if (!options_.layout.is_auto()) return options_.layout.choose();
   if (!parameter.is_linear_weight) return masked_layout();
+  const Layout& compressed =
+      options_.structure.exists() ? options_.structure.layout() : csr_layout();
   auto found = csr_up_to->find(parameter.name());
   if (found == csr_up_to->end()) {
-    const double limit = csr_density_limit(parameter.shape(), expected_batch);
+    const double limit = density_limit(parameter.shape(), expected_batch, compressed);
     found = csr_up_to->emplace(parameter.name(), limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
-  return static_cast<double>(nnz) <= found->second * numel ? csr_layout() : masked_layout();
+  return static_cast<double>(nnz) <= found->second * numel ? compressed : masked_layout();
 }
 
 void SparsityAlgorithm::restore_layouts() {
   if (options_.layout.is_auto()) return;
   for (const ParameterPtr& parameter : parameters_) {
     const Pattern& pattern = *parameter->pattern();
-    const Layout& layout = layout_for(*parameter, pattern.nnz());
+    const Positions positions = pattern.positions();
+    const Layout& layout =
+        layout_for(*parameter, pattern.nnz(), can_compress(*parameter, positions));
     if (&layout == &pattern.layout()) continue;
-    parameter->set_pattern(Pattern::make(layout, parameter->shape(), pattern.positions()));
+    parameter->set_pattern(Pattern::make(layout, parameter->shape(), positions));
   }
+}
+
+bool SparsityAlgorithm::can_compress(const Parameter& parameter, const Positions& positions) const {
+  switch (competition(parameter).fit(positions)) {
+    case Competition::Fit::Whole:
+      return true;
+    case Competition::Fit::Partial:
+      // Gradual pruning is on its way; csr holds any positions.
+      return !options_.layout.is_auto() && &options_.layout.choose() == &csr_layout();
+    case Competition::Fit::None:
+      break;
+  }
+  competition(parameter).refuse(parameter.name(), positions);
 }
 
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
@@ -279,7 +398,7 @@ void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions
     record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
   }
   count_dead(positions, record);
-  const Layout& layout = layout_for(parameter, nnz);
+  const Layout& layout = layout_for(parameter, nnz, can_compress(parameter, positions));
   record.layout = layout.name();
   parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
   last_update_.push_back(record);

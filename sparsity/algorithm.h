@@ -13,9 +13,11 @@
 #include "lacuna/framework/layouts/cost_model.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
+#include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/filter.h"
 #include "lacuna/sparsity/layout_option.h"
 #include "lacuna/sparsity/mask_init.h"
+#include "lacuna/sparsity/structure.h"
 #include "lacuna/sparsity/target.h"
 
 namespace lacuna {
@@ -32,6 +34,9 @@ struct SparsityOptions {
   ParameterFilter param_filter = {};
   /// Separate competitions within a tensor; none by default.
   ScoreGroups groups = {};
+  /// The shape that masks have: N:M, blocks; none by default. With N:M the sparsity is left out, or
+  /// equals 1 − N/M, or is a schedule that ends there.
+  Structure structure = {};
   /// How the sparsity is shared out among the parameters; each the same by default.
   Distribution distribution = {};
   /// How the parameters are stored; the fastest way for each by default.
@@ -40,7 +45,7 @@ struct SparsityOptions {
   uint64_t seed = 0;
 
   /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
-  /// balance_in_groups, balance_out_groups, distribution, layout. *Errors:* ConfigError.
+  /// balance_in_groups, balance_out_groups, pattern, distribution, layout. *Errors:* ConfigError.
   static SparsityOptions from_config(const Config& entry, uint64_t seed);
 };
 
@@ -88,7 +93,8 @@ using ComputedSparsityHook =
 /// method's.
 class SparsityAlgorithm {
  public:
-  explicit SparsityAlgorithm(SparsityOptions options) : options_(std::move(options)) {}
+  /// *Errors:* ConfigError when the structure does not go with other options.
+  explicit SparsityAlgorithm(SparsityOptions options);
   virtual ~SparsityAlgorithm();
   SparsityAlgorithm(const SparsityAlgorithm&) = delete;
   SparsityAlgorithm& operator=(const SparsityAlgorithm&) = delete;
@@ -100,9 +106,10 @@ class SparsityAlgorithm {
   bool autoupdate = true;
   /// Examples in a training batch: what `layout: auto` reckons with. To be set before `apply`.
   int64_t expected_batch = 128;
-  /// Under `layout: auto`, the density up to which each parameter is stored as csr, and masked
-  /// above it: what an earlier run found, or an entry made by the cost model when it is first
-  /// needed. Shared with the algorithms of a group or of phases. To be set before `apply`.
+  /// Under `layout: auto`, the density up to which each parameter is stored as csr, or in the
+  /// layout of its structure, and masked above it: what an earlier run found, or an entry made by
+  /// the cost model when it is first needed. Shared with the algorithms of a group or of phases. To
+  /// be set before `apply`.
   std::shared_ptr<DensityLimits> csr_up_to = std::make_shared<DensityLimits>();
 
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
@@ -170,6 +177,14 @@ class SparsityAlgorithm {
   GroupIndex groups(const Parameter& parameter) const {
     return GroupIndex(options_.groups, parameter.shape());
   }
+  /// How positions of a parameter are kept and grown, as groups and structure allow.
+  Competition competition(const Parameter& parameter) const {
+    return Competition(options_.groups, options_.structure, parameter.shape());
+  }
+  /// Nonzeros aimed at for parameters of these shapes, in whole units and whole groups.
+  /// *Errors:* ConfigError when the structure cannot be as sparse.
+  std::vector<int64_t> targets_at(int64_t step, int64_t updates,
+                                  const std::vector<Shape>& shapes) const;
   /// The array that a saved state holds for a parameter, below `prefix` + "/".
   /// *Errors:* CheckpointError when it is absent or has another shape.
   static Tensor saved_array(const StateDict& state, const std::string& prefix,
@@ -201,8 +216,15 @@ class SparsityAlgorithm {
   /// What this one announces is announced by `outer`, which holds it, too.
   void forward_hooks_to(SparsityAlgorithm& outer);
   size_t index_of(const Parameter& parameter) const;
-  /// The layout for a parameter with so many nonzeros.
-  const Layout& layout_for(const Parameter& parameter, int64_t nnz) const;
+  /// The layout for a parameter with so many nonzeros; `compressible` when the pattern's own layout
+  /// can hold them.
+  const Layout& layout_for(const Parameter& parameter, int64_t nnz, bool compressible) const;
+  /// The layout that so many nonzeros will have.
+  const Layout& foreseen_layout(const Parameter& parameter, int64_t nnz) const;
+  /// Whether the layout asked for can hold the positions; masked, which always can, is taken where
+  /// it cannot. *Errors:* ConfigError when they do not have the structure.
+  bool can_compress(const Parameter& parameter, const Positions& positions) const;
+  int64_t nm_target(int64_t wanted, int64_t units) const;
   void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
                int64_t kept);
   void note_active(size_t index, const Positions& positions);

@@ -13,6 +13,7 @@
 #include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/saliency.h"
+#include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/set.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"
@@ -39,6 +40,7 @@ void require_target(const Config& entry, std::string_view type) {
   for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
     if (entry.has(key)) return;
   }
+  if (Structure::from_config(entry.get("pattern")).is_nm()) return;  // N:M says how sparse
   entry.require_all_read();
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
 }
@@ -65,12 +67,14 @@ std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
 
 std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {
   Snip::Options options{.common = SparsityOptions::from_config(entry, seed)};
-  const bool per_layer = entry.has("distribution") || options.common.groups.count > 1;
+  const bool per_layer = entry.has("distribution") || options.common.groups.count > 1 ||
+                         options.common.structure.exists();
   const auto scope = entry.get<std::string>("scope", per_layer ? "layer" : "global");
   if (scope != "global" && scope != "layer") entry.get("scope").fail("'global' or 'layer'");
   options.global = scope == "global";
   if (options.global && per_layer) {
-    entry.get("scope").error("a global competition does not go with distribution or groups");
+    entry.get("scope").error(
+        "a global competition does not go with distribution, groups or a pattern");
   }
   return std::make_unique<Snip>(std::move(options));
 }
@@ -79,8 +83,16 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
   Snfs::Options options{.common = drop_grow_options(entry, seed)};
   options.momentum =
       require_range(entry, "momentum", entry.get<double>("momentum", 0.9), 0.0, 0.999999);
-  options.redistribute = entry.get<bool>("redistribute", options.common.groups.count == 1);
+  options.redistribute = entry.get<bool>(
+      "redistribute", options.common.groups.count == 1 && !options.common.structure.exists());
   return std::make_unique<Snfs>(std::move(options));
+}
+
+std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_t seed) {
+  const SemiSparseOptions options = SemiSparseOptions::from_config(entry, seed);
+  if (!options.structure.is_nm() && options.structure.exists())
+    require_target(entry, "semi_sparse");
+  return std::make_unique<SemiSparse>(options);
 }
 
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
@@ -122,6 +134,8 @@ void register_algorithms(AlgorithmRegistry& r) {
   r.add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>);
   r.add("ste", "straight-through: gradual pruning of a dense shadow weight",
         aiming(make_dynamic<StraightThrough>));
+  r.add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen every step",
+        make_semi_sparse);
   r.add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>));
   r.add("set", "drops the smallest |w|, regrows at random", aiming(make_drop_grow<Set>));
   r.add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",

@@ -15,6 +15,7 @@ SparsityOptions common_options(DynamicOptions& o) {
           .init_method = std::move(o.init_method),
           .param_filter = std::move(o.param_filter),
           .groups = o.groups,
+          .structure = o.structure,
           .distribution = o.distribution,
           .layout = std::move(o.layout),
           .seed = o.seed};
@@ -33,6 +34,7 @@ DynamicOptions DynamicOptions::from_config(const Config& entry, uint64_t seed) {
           .init_method = std::move(common.init_method),
           .param_filter = std::move(common.param_filter),
           .groups = common.groups,
+          .structure = common.structure,
           .distribution = common.distribution,
           .layout = std::move(common.layout),
           .seed = seed,
@@ -44,7 +46,12 @@ DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions options)
     : SparsityAlgorithm(common_options(options)),
       update_schedule_(std::move(options.update)),
       drop_fraction_(options.drop_fraction.value_or(Schedule(0.3))),
-      keep_alive_(options.keep_alive) {}
+      keep_alive_(options.keep_alive) {
+  if (keep_alive_ && this->options().structure.exists()) {
+    throw ConfigError("keep_alive does not go with a pattern (" +
+                      this->options().structure.description() + ")");
+  }
+}
 
 DynamicSparsityAlgorithm::~DynamicSparsityAlgorithm() { DynamicSparsityAlgorithm::release(); }
 
@@ -166,8 +173,7 @@ void DynamicSparsityAlgorithm::foresee(std::vector<PlannedParameter>& planned,
   for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
   int64_t made = update_schedule_.is_update(0) ? 1 : 0;
   for (const int64_t step : update_steps) {
-    const std::vector<int64_t> targets =
-        options().sparsity.nnz_at(step, made, shapes, options().distribution, options().groups);
+    const std::vector<int64_t> targets = targets_at(step, made, shapes);
     for (size_t i = 0; i < planned.size(); ++i) {
       planned[i].final_nnz =
           nnz_after_update(planned[i].final_nnz, targets[i], options().groups.count, step, made);

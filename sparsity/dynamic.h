@@ -19,6 +19,7 @@ struct DynamicOptions {
   InitMethod init_method = {};
   ParameterFilter param_filter = {};
   ScoreGroups groups = {};
+  Structure structure = {};
   Distribution distribution = {};
   LayoutOption layout = {};
   uint64_t seed = 0;

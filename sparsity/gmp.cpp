@@ -20,8 +20,7 @@ Gmp::Gmp(DynamicOptions given) : DynamicPatternAlgorithm(given) {
 }
 
 Positions Gmp::update_positions(const Parameter& parameter, const Positions& present, float) {
-  const GroupIndex index = groups(parameter);
-  return top_k(present, scores(parameter), target_nnz(parameter) / index.count(), index);
+  return competition(parameter).thin(present, scores(parameter), target_nnz(parameter));
 }
 
 std::vector<float> Gmp::scores(const Parameter& parameter) const {

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/balanced_mask.h"
+#include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -15,8 +16,8 @@ namespace {
 
 Positions random_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
-  return grow_random(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.nnz / r.groups.count,
-                     Positions(shape), GroupIndex(r.groups, shape));
+  return Competition(r.groups, r.structure, shape)
+      .grow_random(CounterRng(r.seed, r.parameter.name() + "/init_mask"), r.nnz, Positions(shape));
 }
 
 Positions balanced(const MaskInitRequest& r) {
@@ -36,8 +37,8 @@ ScoreRows rows_of(const Parameter& parameter) {
 
 Positions topk_mask(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
-  return grow_maximum(rows_of(r.parameter), r.nnz / r.groups.count, Positions(shape),
-                      GroupIndex(r.groups, shape));
+  return Competition(r.groups, r.structure, shape)
+      .grow_maximum(rows_of(r.parameter), r.nnz, Positions(shape));
 }
 
 Positions from_zeros_mask(const MaskInitRequest& r) {

@@ -9,6 +9,7 @@
 #include "lacuna/framework/layouts/positions.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/sparsity/score_groups.h"
+#include "lacuna/sparsity/structure.h"
 
 namespace lacuna {
 
@@ -18,6 +19,7 @@ struct MaskInitRequest {
   float sparsity = 0.0f;  ///< in [0, 1], rounded to float32
   int64_t nnz = 0;        ///< positions to keep, by the counting rule or a distribution's budget
   ScoreGroups groups;
+  Structure structure = {};
   uint64_t seed = 0;
 };
 

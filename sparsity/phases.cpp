@@ -134,9 +134,7 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
       shapes.push_back(parameter->shape());
       chosen.push_back(parameter.get());
     }
-    const SparsityOptions& options = algorithm.options();
-    const std::vector<int64_t> targets =
-        options.sparsity.nnz_at(0, 0, shapes, options.distribution, options.groups);
+    const std::vector<int64_t> targets = algorithm.targets_at(0, 0, shapes);
     const bool fills = dynamic_cast<const Dense*>(&algorithm) != nullptr;
     for (size_t j = 0; j < planned.size(); ++j) {
       PlannedParameter& p = planned[j];
@@ -146,8 +144,8 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
     algorithm.foresee(planned, std::min(end, total_steps) - begin);
     for (size_t j = 0; j < planned.size(); ++j) {
       PlannedParameter& p = planned[j];
-      p.layout = algorithm.layout_for(*chosen[j], p.initial_nnz).name();
-      p.final_layout = algorithm.layout_for(*chosen[j], p.final_nnz).name();
+      p.layout = algorithm.foreseen_layout(*chosen[j], p.initial_nnz).name();
+      p.final_layout = algorithm.foreseen_layout(*chosen[j], p.final_nnz).name();
       nnz[p.parameter] = p.final_nnz;
       for (int64_t& step : p.update_steps) step += begin;
       all.push_back(std::move(p));

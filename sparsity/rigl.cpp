@@ -8,7 +8,9 @@ bool RigL::wants_dense_gradient(int64_t step) const { return update_schedule().i
 
 Positions RigL::grow_positions(const Parameter& parameter, const Positions& kept,
                                int64_t per_group) {
-  return grow_maximum(gradient_rows(parameter), per_group, kept, groups(parameter));
+  const Competition selection = competition(parameter);
+  return selection.grow_maximum(gradient_rows(parameter), per_group * selection.groups().count(),
+                                kept);
 }
 
 }  // namespace lacuna

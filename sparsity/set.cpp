@@ -10,18 +10,22 @@
 namespace lacuna {
 
 Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
-  const GroupIndex index = groups(parameter);
-  const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
+  const Competition selection = competition(parameter);
+  const GroupIndex& index = selection.groups();
   const std::vector<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
   const int64_t wanted = target_nnz(parameter) / index.count();
-  Positions stay = top_k(present, scores, kept, index);
+  Positions stay =
+      selection.keep(present, scores, selection.kept_after_drop(drop_fraction(), present.count()));
   if (keeps_alive()) stay = revive_empty(rng(parameter, "/revive"), wanted, stay, index);
   return grow_positions(parameter, stay, wanted);
 }
 
 int64_t Set::nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
                               int64_t updates) const {
-  return std::max(kept_after_drop(drop_fraction_at(step, updates), nnz, groups) * groups, target);
+  if (options().structure.is_nm()) return target;  // cells are pruned and filled
+  const int64_t unit = options().structure.unit_size();
+  const int64_t kept = kept_after_drop(drop_fraction_at(step, updates), nnz / unit, groups);
+  return std::max(kept * groups * unit, target);
 }
 
 CounterRng Set::rng(const Parameter& parameter, const char* purpose) const {
@@ -29,13 +33,20 @@ CounterRng Set::rng(const Parameter& parameter, const char* purpose) const {
 }
 
 BitMask Set::grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) {
+  if (options().structure.exists()) {
+    return competition(parameter)
+        .grow_random(rng(parameter, "/grow"), per_group, Positions::of(parameter.shape(), mask))
+        .to_mask();
+  }
   return grow_random(rng(parameter, "/grow"), per_group, mask, groups(parameter));
 }
 
 Positions Set::grow_positions(const Parameter& parameter, const Positions& kept,
                               int64_t per_group) {
   if (typeid(*this) == typeid(Set)) {  // nobody's `grow` to ask: no mask is needed
-    return grow_random(rng(parameter, "/grow"), per_group, kept, groups(parameter));
+    const Competition selection = competition(parameter);
+    return selection.grow_random(rng(parameter, "/grow"), per_group * selection.groups().count(),
+                                 kept);
   }
   require_bits(parameter);
   return Positions::of(parameter.shape(), grow(parameter, kept.to_mask(), per_group));

@@ -19,6 +19,9 @@ Snfs::Snfs(Options given)
         "snfs: redistribution does not go with balanced groups; set redistribute: "
         "false");
   }
+  if (redistribute_ && options().structure.exists()) {
+    throw ConfigError("snfs: redistribution does not go with a pattern; set redistribute: false");
+  }
   if (keeps_alive()) {
     throw ConfigError(
         "snfs: keep_alive is for set and rigl; snfs shares its growth out by momentum");
@@ -76,9 +79,10 @@ void Snfs::share_out() {
 Positions Snfs::grow_positions(const Parameter& parameter, const Positions& kept,
                                int64_t per_group) {
   const auto shared = counts_.find(parameter.name());
-  return grow_maximum(rows_of(moments_.at(parameter.name())),
-                      shared != counts_.end() ? shared->second : per_group, kept,
-                      groups(parameter));
+  const Competition selection = competition(parameter);
+  const int64_t wanted = shared != counts_.end() ? shared->second : per_group;
+  return selection.grow_maximum(rows_of(moments_.at(parameter.name())),
+                                wanted * selection.groups().count(), kept);
 }
 
 StateDict Snfs::state_dict() const {

@@ -14,6 +14,9 @@ Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(
       !(target.schedule().at(0) >= 0.0f && target.schedule().at(0) < 1.0f)) {
     throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");
   }
+  if (global_ && options().structure.exists()) {
+    throw ConfigError("snip: a global competition does not go with a pattern; set scope: layer");
+  }
 }
 
 double Snip::target_sparsity(const Parameter& parameter) const {
@@ -32,9 +35,8 @@ void Snip::before_step(Optimizer&) {
   const std::vector<int64_t> counts = choose_counts(scores);
   for (size_t i = 0; i < scores.size(); ++i) {
     Parameter& parameter = *parameters()[i];
-    const GroupIndex index = groups(parameter);
-    set_positions(parameter, top_k(parameter.pattern()->positions(), scores[i],
-                                   counts[i] / index.count(), index));
+    set_positions(parameter, competition(parameter).keep(parameter.pattern()->positions(),
+                                                         scores[i], counts[i]));
   }
 }
 

@@ -63,10 +63,14 @@ void StraightThrough::load_state_dict(const StateDict& state) {
   }
 }
 
+const Tensor& StraightThrough::master(const Parameter& parameter) {
+  return parameter.slots().at(kShadow).values;
+}
+
 void StraightThrough::before_step(Optimizer&) {
   patterns_.clear();
   for (const ParameterPtr& parameter : parameters()) {
-    const Tensor gradient = dense_gradient(*parameter);
+    const Tensor gradient = adjusted_gradient(*parameter, dense_gradient(*parameter));
     const Slot& shadow = parameter->dense_slot(kShadow);
     patterns_.push_back(parameter->pattern());
     parameter->set_gradient_observer(nullptr);  // what follows is no gradient to observe
@@ -99,7 +103,13 @@ void StraightThrough::update(Optimizer& optimizer) {
 
 BitMask StraightThrough::update_mask(const Parameter& parameter, const BitMask&, float) {
   const GroupIndex index = groups(parameter);
-  const Tensor& shadow = parameter.slots().at(kShadow).values;
+  const Tensor& shadow = master(parameter);
+  if (options().structure.exists()) {
+    return competition(parameter)
+        .thin(Positions::all(parameter.shape()), magnitudes(shadow.storage()),
+              target_nnz(parameter))
+        .to_mask();
+  }
   return top_k(magnitudes(shadow.storage()), target_nnz(parameter) / index.count(),
                BitMask::ones(parameter.numel()), index);
 }

@@ -13,7 +13,7 @@ namespace lacuna {
 /// *Sources:* Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013
 /// (arXiv:1308.3432); Lin et al., "Dynamic model pruning with feedback", 2020 (arXiv:2006.07253),
 /// equation 2, with the mask of gradual magnitude pruning. *Cost:* dense gradient and states.
-class StraightThrough final : public DynamicSparsityAlgorithm {
+class StraightThrough : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when a drop fraction is given.
   explicit StraightThrough(DynamicOptions options);
@@ -34,6 +34,12 @@ class StraightThrough final : public DynamicSparsityAlgorithm {
   void after_step(Optimizer& optimizer) override;
   BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) override;
   void on_apply(Module& module) override;
+  /// The dense shadow weight.
+  static const Tensor& master(const Parameter& parameter);
+  /// What the optimizer sees of the dense gradient.
+  virtual Tensor adjusted_gradient(const Parameter& /*parameter*/, const Tensor& gradient) const {
+    return gradient;
+  }
   void release() override;
 
  private:

@@ -28,6 +28,7 @@ class SparsityTarget {
 
   /// Whether it is the same at every step.
   bool is_constant() const { return density_ || fan_in_ || sparsity_.is_constant(); }
+  bool has_fan_in() const { return fan_in_.has_value(); }
   const Schedule& schedule() const { return sparsity_; }
 
   /// The sparsity wanted at a step, clamped to [0, 1]; for a fan-in that of `shape`.

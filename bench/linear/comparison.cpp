@@ -88,7 +88,7 @@ LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity
                            .dense_ms = dense.median_ms});
     if (pass != kStep) return;
     if (c.name == "masked") result.rows.back().predicted_ms = result.choice.costs.masked_ms;
-    if (c.name == "csr") result.rows.back().predicted_ms = result.choice.costs.csr_ms;
+    if (c.name == "csr") result.rows.back().predicted_ms = result.choice.costs.compressed_ms;
   };
   const std::string step = std::string("/") + kStep;
   for (const Contender& c : all) {

@@ -31,6 +31,7 @@ constexpr int64_t kLargestSide = 1024, kLargestBatch = 256;
 constexpr int kSparsest = 16;
 
 struct WeightClass {
+  const Layout* compressed;
   int64_t out, in, batch;
   int half_powers;  // density = 2^(−half_powers / 2)
 
@@ -39,15 +40,26 @@ struct WeightClass {
     std::ostringstream text;
     text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
          << active_instruction_set();
-    return text.str();
+    if (compressed != &csr_layout()) text << "/" << compressed->name();
+    std::string key = text.str();
+    std::ranges::replace(key, ' ', '_');
+    return key;
   }
 };
 
-WeightClass class_of(const Shape& shape, int64_t nnz, int64_t batch) {
+// A side of the sample: as large as the weight's up to a limit, in the layout's granularity.
+int64_t sampled_side(int64_t side, int64_t granularity) {
+  const int64_t most = std::max(kLargestSide / granularity * granularity, granularity);
+  return std::min(side, most);
+}
+
+WeightClass class_of(const Layout& compressed, const Shape& shape, int64_t nnz, int64_t batch) {
   const double density = std::max(static_cast<double>(nnz), 1.0) /
                          static_cast<double>(std::max<int64_t>(shape.numel(), 1));
-  return {.out = std::min(shape[0], kLargestSide),
-          .in = std::min(shape[1], kLargestSide),
+  const Shape unit = compressed.granularity();
+  return {.compressed = &compressed,
+          .out = sampled_side(shape[0], unit[0]),
+          .in = sampled_side(shape[1], unit[1]),
           .batch = std::min(batch, kLargestBatch),
           .half_powers =
               std::clamp(static_cast<int>(std::lround(-2.0 * std::log2(density))), 0, kSparsest)};
@@ -121,22 +133,18 @@ double median(std::vector<double>& times) {
 LayoutCosts measure(const WeightClass& c) {
   const FlushDenormals flush;
   const Shape shape{c.out, c.in};
-  const CounterRng rng(0, "layout costs");
-  BitMask mask = BitMask::zeros(shape.numel());
-  for (int64_t i = 0; i < shape.numel(); ++i) {
-    if (rng.uniform(static_cast<uint64_t>(i)) < c.density()) mask.set(i);
-  }
-  Step masked(c, Pattern::masked(shape, mask));
-  Step csr(c, Pattern::make(csr_layout(), shape, Positions::of(shape, mask)));
-  std::vector<double> masked_ms, csr_ms;
+  const Positions positions = c.compressed->sample(shape, c.density());
+  Step masked(c, Pattern::make(masked_layout(), shape, positions));
+  Step compressed(c, Pattern::make(*c.compressed, shape, positions));
+  std::vector<double> masked_ms, compressed_ms;
   milliseconds(masked);
-  milliseconds(csr);
+  milliseconds(compressed);
   for (double total = 0.0; masked_ms.size() < 3 || (total < 20.0 && masked_ms.size() < 15);) {
     masked_ms.push_back(milliseconds(masked));
-    csr_ms.push_back(milliseconds(csr));
-    total += masked_ms.back() + csr_ms.back();
+    compressed_ms.push_back(milliseconds(compressed));
+    total += masked_ms.back() + compressed_ms.back();
   }
-  return {.masked_ms = median(masked_ms), .csr_ms = median(csr_ms)};
+  return {.masked_ms = median(masked_ms), .compressed_ms = median(compressed_ms)};
 }
 
 fs::path cache_file() {
@@ -154,7 +162,7 @@ fs::path cache_file() {
   return folder.empty() ? folder : folder / ("layout-costs-" + std::string(kVersion) + ".txt");
 }
 
-// What has been measured, by class key; each line of the file is "key masked_ms csr_ms".
+// What has been measured, by class key; each line of the file is "key masked_ms compressed_ms".
 class CostTable {
  public:
   LayoutCosts find(const WeightClass& c, bool& measured_now) {
@@ -178,8 +186,8 @@ class CostTable {
       std::istringstream fields(line);
       std::string key;
       LayoutCosts costs;
-      if (fields >> key >> costs.masked_ms >> costs.csr_ms && costs.masked_ms > 0.0 &&
-          costs.csr_ms > 0.0) {
+      if (fields >> key >> costs.masked_ms >> costs.compressed_ms && costs.masked_ms > 0.0 &&
+          costs.compressed_ms > 0.0) {
         costs_.emplace(key, costs);  // the first of two that ran at once
       }
     }
@@ -193,7 +201,7 @@ class CostTable {
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
     std::ostringstream line;
-    line << key << " " << costs.masked_ms << " " << costs.csr_ms << "\n";
+    line << key << " " << costs.masked_ms << " " << costs.compressed_ms << "\n";
     std::ofstream(path, std::ios::app) << line.str() << std::flush;
   }
 
@@ -209,35 +217,39 @@ CostTable& table() {
 
 }  // namespace
 
-LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch) {
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+                             const Layout& compressed) {
   if (shape.rank() != 2 || shape.numel() == 0) {
     return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
   }
-  const WeightClass c = class_of(shape, nnz, std::max<int64_t>(batch, 1));
+  const WeightClass c = class_of(compressed, shape, nnz, std::max<int64_t>(batch, 1));
   bool measured_now = false;
   LayoutCosts costs = table().find(c, measured_now);
   const double scale = static_cast<double>(shape.numel()) / static_cast<double>(c.out * c.in) *
                        static_cast<double>(std::max<int64_t>(batch, 1)) /
                        static_cast<double>(c.batch);
   costs.masked_ms *= scale;
-  costs.csr_ms *= scale;
-  const bool csr = costs.csr_ms < costs.masked_ms;
-  char reason[160];
-  std::snprintf(reason, sizeof reason, "%s: csr %.3g ms a step, masked %.3g ms (%s)",
-                csr ? "csr" : "masked", costs.csr_ms, costs.masked_ms,
+  costs.compressed_ms *= scale;
+  const bool faster = costs.compressed_ms < costs.masked_ms;
+  const std::string name(compressed.name());
+  char numbers[120];
+  std::snprintf(numbers, sizeof numbers, "%s %.3g ms a step, masked %.3g ms (%s)", name.c_str(),
+                costs.compressed_ms, costs.masked_ms,
                 measured_now ? "measured now" : "measured before");
-  return {.layout = csr ? &csr_layout() : &masked_layout(), .costs = costs, .reason = reason};
+  return {.layout = faster ? &compressed : &masked_layout(),
+          .costs = costs,
+          .reason = (faster ? name : "masked") + ": " + numbers};
 }
 
-double csr_density_limit(const Shape& shape, int64_t batch) {
-  const auto csr_is_faster = [&](int half_powers) {
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed) {
+  const auto is_faster = [&](int half_powers) {
     const double nnz = static_cast<double>(shape.numel()) * std::exp2(-0.5 * half_powers);
-    return compare_layouts(shape, std::llround(nnz), batch).layout == &csr_layout();
+    return compare_layouts(shape, std::llround(nnz), batch, compressed).layout == &compressed;
   };
   int slower = -1, faster = kSparsest + 1;  // bisection over the classes of density
   while (faster - slower > 1) {
     const int middle = (slower + faster) / 2;
-    (csr_is_faster(middle) ? faster : slower) = middle;
+    (is_faster(middle) ? faster : slower) = middle;
   }
   if (faster > kSparsest) return 0.0;
   return std::min(1.0, std::exp2(-0.5 * (faster - 0.5)));  // the upper edge of the class

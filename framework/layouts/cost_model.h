@@ -12,7 +12,7 @@ namespace lacuna {
 /// masking, Adam's update), in milliseconds.
 struct LayoutCosts {
   double masked_ms = 0.0;
-  double csr_ms = 0.0;
+  double compressed_ms = 0.0;
 };
 
 struct LayoutChoice {
@@ -21,20 +21,21 @@ struct LayoutChoice {
   std::string reason;  ///< "csr: 0.71 ms a step, masked 3.9 ms (measured here)"
 };
 
-/// Measures both layouts for the weight's class once, and keeps what it measured in memory and in a
-/// file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna; nowhere when it
-/// cannot be written). A class is the shape and batch, large ones scaled down to a sample, the
-/// density to the nearest power of √2, the instruction set and the number of threads. Nothing of
-/// the weight's size is allocated. *Cost:* tens of milliseconds for a class that is new.
+/// Measures masked and a compressed layout for the weight's class once, and keeps what it measured
+/// in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna;
+/// nowhere when it cannot be written). A class is the shape and batch, large ones scaled down to a
+/// sample, the density to the nearest power of √2, the instruction set and the number of threads.
+/// Nothing of the weight's size is allocated. *Cost:* tens of milliseconds for a class that is new.
 /// *Shapes:* shape [out, in] with rank 2; others are stored masked.
-LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch);
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+                             const Layout& compressed = csr_layout());
 
-/// The largest density up to which csr is the faster layout for a weight: 0 when it never is. From
-/// what compare_layouts finds at a few densities; csr's cost falls with the density and masked's
-/// does not depend on it. *Cost:* some 0.1 s for a shape that is new.
-double csr_density_limit(const Shape& shape, int64_t batch);
+/// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
+/// never is. From what compare_layouts finds at a few densities; its cost falls with the density
+/// and masked's does not depend on it. *Cost:* some 0.1 s for a shape that is new.
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout());
 
-/// csr_density_limit by a parameter's full name.
+/// density_limit by a parameter's full name.
 using DensityLimits = std::map<std::string, double, std::less<>>;
 
 /// The layout that compare_layouts finds faster.

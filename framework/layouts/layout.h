@@ -56,6 +56,12 @@ class Layout {
   /// Length of the arrays (values, gradient, optimizer states) aligned to the pattern.
   virtual int64_t stored_size(const Pattern& pattern) const = 0;
 
+  /// What rows and columns must be divisible by.
+  virtual Shape granularity() const { return Shape{1, 1}; }
+  /// Random positions that this layout can hold, about as dense as asked where it has the choice:
+  /// for measuring it. *Requires* a shape that fits.
+  virtual Positions sample(const Shape& shape, double density) const;
+
   /// The storage order in which the products of `batch` examples run, `features` being the larger
   /// side of the weight. They take either; who has several products to run on a tensor converts it
   /// once.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/flat.h"
 
 namespace lacuna {
@@ -81,6 +82,23 @@ Tensor PatternMove::operator()(const Tensor& array) const {
     into[i] = std::bit_cast<float>(bits & (0u - is_old));
   }
   return moved;
+}
+
+Positions Layout::sample(const Shape& shape, double density) const {
+  const CounterRng rng(0, "layout sample");
+  const int64_t columns = matrix_columns(shape);
+  std::vector<int64_t> begin{0};
+  std::vector<uint32_t> chosen;
+  for (int64_t r = 0; r < matrix_rows(shape); ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const auto index = static_cast<uint64_t>(r * columns + c);
+      if (static_cast<double>(rng.uniform(index)) < density) {
+        chosen.push_back(static_cast<uint32_t>(c));
+      }
+    }
+    begin.push_back(static_cast<int64_t>(chosen.size()));
+  }
+  return Positions(shape, std::move(begin), std::move(chosen));
 }
 
 Tensor Layout::to_dense(const Pattern& pattern, std::span<const float> values) const {

@@ -86,7 +86,7 @@ TEST(BalancedMask, IsAnInitMethod) {
   parameter.set_name("fc1.weight");
   const Positions mask =
       InitMethod("balanced")
-          .make({.parameter = parameter, .sparsity = 0.9f, .nnz = 120, .groups = {}, .seed = 3});
+          .make({.parameter = parameter, .sparsity = 0.9f, .nnz = 120, .groups = {}, .structure = {}, .seed = 3});
   EXPECT_EQ(row_counts(mask), std::vector<int64_t>(30, 4));
   EXPECT_EQ(column_counts(mask), std::vector<int64_t>(40, 3));
 }

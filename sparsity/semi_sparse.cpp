@@ -1,0 +1,130 @@
+#include "lacuna/sparsity/semi_sparse.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/group.h"
+
+namespace lacuna {
+namespace {
+
+DynamicOptions dynamic_options(const SemiSparseOptions& o) {
+  if (!o.structure.exists()) {
+    throw ConfigError("semi_sparse needs a pattern, such as {type: nm, n: 2, m: 4}");
+  }
+  if (o.every < 1) {
+    throw ConfigError("semi_sparse: every must be at least 1, found " + std::to_string(o.every));
+  }
+  if (!(o.decay >= 0.0) || !std::isfinite(o.decay)) {
+    throw ConfigError("semi_sparse: decay must be 0 or more, found " + Config(o.decay).text());
+  }
+  if (!o.sparsity.is_constant()) {
+    throw ConfigError("semi_sparse: the sparsity must be a constant");
+  }
+  DynamicOptions options;
+  options.sparsity = o.sparsity;
+  options.init_method = "topk";
+  options.param_filter = o.param_filter;
+  options.structure = o.structure;
+  options.layout = o.layout;
+  options.update = UpdateSchedule::every(o.every);
+  return options;
+}
+
+}  // namespace
+
+SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t seed) {
+  const SparsityOptions common = SparsityOptions::from_config(entry, seed);
+  return {.structure = common.structure,
+          .sparsity = common.sparsity,
+          .param_filter = common.param_filter,
+          .layout = common.layout,
+          .every = require_at_least(entry, "every", entry.get<int64_t>("every", 1), 1),
+          .decay = require_range(entry, "decay", entry.get<double>("decay", 0.0), 0.0, 1e6)};
+}
+
+SemiSparse::SemiSparse(const SemiSparseOptions& options)
+    : StraightThrough(dynamic_options(options)), decay_(static_cast<float>(options.decay)) {}
+
+SemiSparse::~SemiSparse() { SemiSparse::release(); }
+
+// The part of the master that is used.
+Positions SemiSparse::select(const Parameter& parameter) const {
+  return competition(parameter).grow_maximum(rows_of(master(parameter)), target_nnz(parameter),
+                                             Positions(parameter.shape()));
+}
+
+Positions SemiSparse::initial_positions(const Parameter& parameter) { return select(parameter); }
+
+Positions SemiSparse::first_positions(const Parameter& parameter, FirstMasks first) {
+  return first == FirstMasks::Keep ? StraightThrough::first_positions(parameter, first)
+                                   : select(parameter);
+}
+
+Positions SemiSparse::update_positions(const Parameter& parameter, const Positions&, float) {
+  return select(parameter);
+}
+
+Tensor SemiSparse::adjusted_gradient(const Parameter& parameter, const Tensor& gradient) const {
+  if (decay_ == 0.0f) return gradient;
+  Tensor adjusted = gradient.clone();
+  const std::span<float> g = adjusted.mutable_storage();
+  const std::span<const float> w = master(parameter).storage();
+  const BitMask used = parameter.pattern()->mask();
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (!used.test(static_cast<int64_t>(i))) g[i] += decay_ * w[i];
+  }
+  return adjusted;
+}
+
+// Masks change at every update, their number of positions never does.
+void SemiSparse::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
+  std::vector<Shape> shapes;
+  for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
+  const std::vector<int64_t> targets = targets_at(0, 0, shapes);
+  for (size_t i = 0; i < planned.size(); ++i) planned[i].initial_nnz = targets[i];
+  StraightThrough::foresee(planned, steps);
+  for (PlannedParameter& parameter : planned) parameter.final_nnz = parameter.initial_nnz;
+}
+
+void SemiSparse::release() {
+  restore_masters();
+  StraightThrough::release();
+}
+
+void SemiSparse::restore_masters() {
+  for (const ParameterPtr& parameter : parameters()) {
+    const Tensor whole = master(*parameter).clone();
+    parameter->set_pattern(Pattern::dense(parameter->shape()));
+    parameter->assign(whole);
+  }
+}
+
+std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
+    Module& model, const std::map<std::string, SemiSparseOptions>& layers) {
+  auto group = std::make_unique<Group>();
+  for (const auto& [glob, given] : layers) {
+    SemiSparseOptions options = given;
+    const ParameterFilter weights({glob, glob + ".weight"});
+    options.param_filter = ParameterFilter([weights](const std::string&, const Parameter& p) {
+      return p.is_linear_weight && weights.matches(p);
+    });
+    bool found = false;
+    for (const ParameterPtr& p : model.parameters()) {
+      found = found || (p->is_linear_weight && weights.matches(*p));
+    }
+    if (!found) {
+      throw ConfigError("swap_linear_with_semi_sparse: '" + glob +
+                        "' matches no linear layer's weight");
+    }
+    group->add(options.param_filter, std::make_unique<SemiSparse>(options));
+  }
+  model.apply(*group);
+  return group;
+}
+
+void swap_semi_sparse_with_linear(std::unique_ptr<SparsityAlgorithm> swapped) { swapped.reset(); }
+
+}  // namespace lacuna

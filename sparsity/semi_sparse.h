@@ -1,0 +1,72 @@
+// SemiSparse: the weight that is used follows a dense master weight, whole pattern by whole
+// pattern.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "lacuna/sparsity/straight_through.h"
+
+namespace lacuna {
+
+struct SemiSparseOptions {
+  /// What the weight that is used looks like. Required.
+  Structure structure = {};
+  /// Of block patterns; N:M says how sparse.
+  SparsityTarget sparsity = {};
+  ParameterFilter param_filter = {};
+  LayoutOption layout = {};
+  /// Steps for which a mask is kept.
+  int64_t every = 1;
+  /// λ of SR-STE: λ · w is added to the gradient where the mask excludes the weight; 0 is plain
+  /// straight-through.
+  double decay = 0.0;
+
+  /// The keys pattern, sparsity, param_filter, layout, every, decay. *Errors:* ConfigError.
+  static SemiSparseOptions from_config(const Config& entry, uint64_t seed);
+};
+
+/// A dense master weight is trained; the forward uses its largest part in an N:M or block pattern,
+/// chosen anew every step (or every k), and the gradient with respect to that part goes straight
+/// through to all of the master. When it lets a parameter go, the master is what remains: a later
+/// phase begins from the dense weight.
+/// *Sources:* Mishra et al., "Accelerating sparse deep neural networks", 2021 (arXiv:2104.08378);
+/// Zhou et al., "Learning N:M fine-grained structured sparse neural networks from scratch", ICLR
+/// 2021 (arXiv:2102.04010): SR-STE. *Cost:* dense weight gradient and states; the selection.
+class SemiSparse final : public StraightThrough {
+ public:
+  /// *Errors:* ConfigError without a pattern, or when `every` is below 1 or `decay` negative.
+  explicit SemiSparse(const SemiSparseOptions& options);
+  ~SemiSparse() override;
+
+  std::string_view type() const override { return "semi_sparse"; }
+
+ protected:
+  Positions initial_positions(const Parameter& parameter) override;
+  Positions first_positions(const Parameter& parameter, FirstMasks first) override;
+  Positions update_positions(const Parameter& parameter, const Positions& present,
+                             float sparsity) override;
+  Tensor adjusted_gradient(const Parameter& parameter, const Tensor& gradient) const override;
+  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+  void release() override;
+
+ private:
+  Positions select(const Parameter& parameter) const;
+  void restore_masters();
+
+  float decay_;
+};
+
+/// Lets linear layers' weights of a model be used in semi-structured form, by globs on their full
+/// names ("blocks.*.fc1.weight", or "blocks.*.fc1"): {{"*.fc1", {.structure = Structure::nm(2,
+/// 4)}}}. The model trains on as before; `optimizer.apply(*result)` makes the optimizer train the
+/// dense masters. *Errors:* ConfigError when a glob matches no linear layer's weight.
+std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
+    Module& model, const std::map<std::string, SemiSparseOptions>& layers);
+/// And back: the dense masters are the weights again, with their optimizer states. The algorithm is
+/// gone afterwards.
+void swap_semi_sparse_with_linear(std::unique_ptr<SparsityAlgorithm> swapped);
+
+}  // namespace lacuna

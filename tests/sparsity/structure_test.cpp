@@ -1,0 +1,283 @@
+// Structured patterns: cells and units, and every algorithm within them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/sparsity/cell_rule.h"
+#include "lacuna/sparsity/competition.h"
+#include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/units.h"
+#include "test_model.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<float> random_scores(size_t count, const char* name) {
+  const CounterRng rng(1, name);
+  std::vector<float> scores(count);
+  for (size_t i = 0; i < count; ++i) scores[i] = rng.uniform(i);
+  return scores;
+}
+
+TEST(CellRule, ThereAreNinetyTransposableTiles) {
+  EXPECT_EQ(transposable_tiles().size(), 90u);
+  EXPECT_TRUE(std::ranges::is_sorted(transposable_tiles()));
+}
+
+TEST(CellRule, KeepsTheLargestAndTheLowerOfEquals) {
+  const CellRule rule(Structure::nm(2, 4));
+  EXPECT_EQ(rule.best(0, 0b1111, std::vector{0.1f, 0.4f, 0.3f, 0.2f}), 0b0110);
+  EXPECT_EQ(rule.best(0, 0b1111, std::vector{0.5f, 0.5f, 0.5f, 0.5f}), 0b0011);
+  EXPECT_EQ(rule.best(0b1000, 0b1111, std::vector{0.1f, 0.4f, 0.3f, 0.0f}), 0b1010);
+  const float nan = std::nanf("");
+  EXPECT_EQ(rule.best(0, 0b1111, std::vector{nan, 0.0f, nan, 0.1f}), 0b1010);
+}
+
+TEST(CellRule, TheExactTileIsTheBestOfAllAndNoWorseThanTheGreedyOne) {
+  const CellRule exact(Structure::transposable_2_4());
+  const CellRule greedy(Structure::transposable_2_4(Structure::Search::Greedy));
+  const auto sum = [](CellBits bits, const std::vector<float>& scores) {
+    double total = 0.0;
+    for (size_t i = 0; i < 16; ++i) total += (bits >> i & 1) != 0 ? double{scores[i]} : 0.0;
+    return total;
+  };
+  int worse = 0;
+  for (uint64_t trial = 0; trial < 200; ++trial) {
+    const auto scores = random_scores(16, ("tile " + std::to_string(trial)).c_str());
+    double best = 0.0;     // of all tiles with two in each row and column
+    double largest = 0.0;  // of those that cannot become full, too
+    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+      const auto tile = static_cast<CellBits>(bits);
+      if (!exact.allows(tile)) continue;
+      largest = std::max(largest, sum(tile, scores));
+      if (std::popcount(tile) == 8) best = std::max(best, sum(tile, scores));
+    }
+    const CellBits chosen = exact.best(0, exact.all(), scores);
+    const CellBits by_greed = greedy.best(0, greedy.all(), scores);
+    EXPECT_TRUE(exact.allows(chosen) && exact.allows(by_greed));
+    EXPECT_NEAR(sum(chosen, scores), best, 1e-6);
+    EXPECT_LE(sum(by_greed, scores), largest + 1e-6);
+    worse += sum(by_greed, scores) < best - 1e-6 ? 1 : 0;
+  }
+  EXPECT_GT(worse, 0);
+}
+
+TEST(CellRule, RandomCellsAreFullHoldWhatIsKeptAndComeAboutEquallyOften) {
+  const CellRule rule(Structure::nm(2, 4));
+  const CounterRng rng(0, "random cells");
+  std::vector<int> seen(16);
+  for (uint64_t i = 0; i < 6000; ++i) {
+    const CellBits drawn = rule.random(0, rng, i * CellRule::kWords);
+    ASSERT_EQ(std::popcount(drawn), 2);
+    ++seen[drawn];
+    const CellBits grown = rule.random(0b0100, rng, i * CellRule::kWords);
+    ASSERT_EQ(std::popcount(grown), 2);
+    ASSERT_NE(grown & 0b0100, 0);
+  }
+  for (const int pair : {0b0011, 0b0101, 0b0110, 0b1001, 0b1010, 0b1100}) {
+    EXPECT_NEAR(seen[static_cast<size_t>(pair)], 1000, 150);
+  }
+}
+
+TEST(Units, GoThereAndBackAndRefuseParts) {
+  const Structure blocks = Structure::block(2, 3);
+  const Positions units(Shape{2, 2}, {0, 1, 3}, {1, 0, 1});
+  const Positions elements = to_elements(units, blocks);
+  EXPECT_EQ(elements.count(), 18);
+  EXPECT_TRUE(elements.contains(3) && !elements.contains(2));
+  EXPECT_EQ(to_units(elements, blocks), units);
+  EXPECT_EQ(unit_scores(units, std::vector<float>(18, -2.0f), blocks),
+            (std::vector<float>{12.0f, 12.0f, 12.0f}));
+  const auto root =
+      unit_scores(units, std::vector<float>(18, 2.0f), Structure::block(2, 3, Structure::Norm::L2));
+  EXPECT_FLOAT_EQ(root[0], std::sqrt(24.0f));
+  for (size_t missing = 0; missing < 18; ++missing) {
+    const Positions part = elements.filtered([&](size_t place) { return place != missing; });
+    EXPECT_THROW(to_units(part, blocks), ShapeError) << missing;
+  }
+}
+
+// Positions kept of each cell, each block.
+void expect_structure(const Structure& s, const Positions& positions) {
+  EXPECT_EQ(Competition({}, s, Shape{positions.rows(), positions.columns()}).fit(positions),
+            Competition::Fit::Whole)
+      << s.description();
+}
+
+const std::vector<Structure>& all_structures() {
+  static const std::vector<Structure> all = {
+      Structure::nm(2, 4),    Structure::nm(1, 4),
+      Structure::nm(3, 8),    Structure::nm(2, 4, 8),
+      Structure::nm(1, 4, 2), Structure::transposable_2_4(),
+      Structure::block(4, 4), Structure::block(1, 8),
+      Structure::block(8, 2), Structure::transposable_2_4(Structure::Search::Greedy)};
+  return all;
+}
+
+TEST(Competition, SelectsWithinEveryStructure) {
+  const Shape shape{16, 24};
+  const auto numel = static_cast<size_t>(shape.numel());
+  for (const Structure& s : all_structures()) {
+    const Competition c({}, s, shape);
+    const auto full = static_cast<int64_t>(s.full_density() * static_cast<double>(numel));
+    const bool greedy = s.search == Structure::Search::Greedy;  // its tiles may stay short of one
+    const int64_t target = s.is_nm() ? full : 8 * s.unit_size();
+    Tensor scores = Tensor::empty(shape);
+    std::ranges::copy(random_scores(numel, "scores"), scores.mutable_data());
+    const Positions drawn = c.grow_random(CounterRng(0, "draw"), target, Positions(shape));
+    const Positions largest = c.grow_maximum(rows_of(scores), target, Positions(shape));
+    const Positions thinned = c.thin(Positions::all(shape), scores.storage(), target);
+    for (const Positions* p : {&drawn, &largest, &thinned}) {
+      EXPECT_LE(p->count(), target) << s.description();
+      if (!greedy) {
+        EXPECT_EQ(p->count(), target) << s.description();
+      }
+      expect_structure(s, *p);
+    }
+    EXPECT_EQ(largest, thinned) << s.description();
+    EXPECT_NE(drawn, largest);
+    // Drop a third and grow back: what stayed stays.
+    const int64_t kept = c.kept_after_drop(0.34f, target);
+    EXPECT_EQ(kept % s.unit_size(), 0);
+    const Positions stay =
+        c.keep(drawn, random_scores(static_cast<size_t>(drawn.count()), "w"), kept);
+    EXPECT_EQ(stay.count(), kept);
+    const Positions grown = c.grow_maximum(rows_of(scores), target, stay);
+    if (!greedy) {
+      EXPECT_EQ(grown.count(), target);
+    }
+    EXPECT_EQ(count_common(stay, grown), kept);
+    expect_structure(s, grown);
+  }
+}
+
+TEST(Competition, GradualPruningConvertsTheCellsThatLoseLeast) {
+  const Structure s = Structure::nm(2, 4);
+  const Competition c({}, s, Shape{1, 12});
+  const std::vector<float> scores = {9, 9, 5, 5, 1, 2, 3, 4, 8, 8, 0, 1};
+  const Positions one = c.thin(Positions::all(Shape{1, 12}), scores, 10);
+  EXPECT_FALSE(one.contains(10));
+  EXPECT_FALSE(one.contains(11));
+  EXPECT_EQ(one.count(), 10);
+  EXPECT_EQ(c.fit(one), Competition::Fit::Partial);
+  const Positions two = c.thin(Positions::all(Shape{1, 12}), scores, 9);
+  EXPECT_EQ(two.count(), 8);
+  EXPECT_FALSE(two.contains(4) || two.contains(5));
+}
+
+struct PatternCase {
+  std::string pattern;
+  Structure structure;
+  double density;
+};
+
+class StructuredAlgorithms : public testing::TestWithParam<std::string> {};
+
+TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
+  register_builtins();
+  const std::vector<PatternCase> cases = {
+      {"{type: nm, n: 2, m: 4}", Structure::nm(2, 4), 0.5},
+      {"{type: nm, n: 1, m: 4, group: 4}", Structure::nm(1, 4, 4), 0.25},
+      {"{type: nm, n: 2, m: 4, transposable: true}", Structure::transposable_2_4(), 0.5},
+      {"{type: block, rows: 4, cols: 2}", Structure::block(4, 2), 0.25},
+  };
+  for (const PatternCase& chosen : cases) {
+    for (const char* layout : {"masked", "csr"}) {
+      TestModel model;
+      const bool nm = chosen.structure.is_nm();
+      std::string entry = GetParam();
+      const std::string sparsity = std::to_string(1.0 - chosen.density);
+      if (const size_t at = entry.find("SPARSITY"); at != std::string::npos) {
+        entry.replace(at, 8, nm ? "" : "sparsity: " + sparsity + ",");
+      }
+      if (const size_t at = entry.find("FINAL"); at != std::string::npos) {
+        entry.replace(at, 5, sparsity);
+      }
+      const Config config = parse_yaml(
+          "{" + entry + " pattern: " + chosen.pattern + ", layout: " + layout + "}", "c.yaml");
+      const auto algorithm = configure(config, 0);
+      config.require_all_read();
+      model.apply(*algorithm);
+      for (int step = 0; step < 7; ++step) model.step();
+      for (const ParameterPtr& p : algorithm->parameters()) {
+        expect_structure(chosen.structure, p->pattern()->positions());
+        EXPECT_EQ(p->pattern()->nnz(),
+                  static_cast<int64_t>(chosen.density * static_cast<double>(p->numel())))
+            << entry << " " << chosen.pattern << " " << layout;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StructuredAlgorithms,
+    testing::Values(
+        "algorithm: static, SPARSITY", "algorithm: static, init_method: topk, SPARSITY",
+        "algorithm: gmp, update: {freq: 2}, sparsity: {type: polynomial, init: 0, final: FINAL, "
+        "start: 0, end: 6},",
+        "algorithm: saliency, update: {freq: 2}, sparsity: {type: polynomial, init: 0, final: "
+        "FINAL, start: 0, end: 6},",
+        "algorithm: set, update: {freq: 2}, SPARSITY",
+        "algorithm: set, drop_fraction: 0.6, update: {freq: 2, start: 2}, SPARSITY",
+        "algorithm: rigl, update: {freq: 2}, SPARSITY",
+        "algorithm: snfs, update: {freq: 2}, SPARSITY", "algorithm: snip, scope: layer, SPARSITY",
+        "algorithm: semi_sparse, SPARSITY",
+        "algorithm: semi_sparse, every: 3, decay: 0.001, SPARSITY",
+        "algorithm: ste, update: {freq: 2}, SPARSITY",
+        "algorithm: acdc, update: {freq: 3, start: 1}, SPARSITY"));
+
+TEST(StructuredConfig, MistakesAreNamed) {
+  register_builtins();
+  const auto refused = [](const std::string& entry, const std::string& says) {
+    const auto make = [&] {
+      const auto algorithm = configure(parse_yaml(entry, "c.yaml"), 0);
+      TestModel model;
+      model.apply(*algorithm);
+      for (int i = 0; i < 3; ++i) model.step();
+    };
+    EXPECT_THAT(make, ThrowsMessage<Error>(testing::HasSubstr(says))) << entry;
+  };
+  refused("{algorithm: static, pattern: {type: nm, n: 2, m: 5}}",
+          "input dimension 12 is not divisible by 5");
+  refused("{algorithm: static, pattern: {type: nm, n: 2, m: 5}}", "'fc1.weight' of shape [16, 12]");
+  refused("{algorithm: static, pattern: {type: nm, n: 2, m: 4, group: 3}}",
+          "output dimension 16 is not divisible by 3");
+  refused("{algorithm: static, sparsity: 0.5, pattern: {type: block, rows: 32, cols: 4}}",
+          "output dimension 16 is not divisible by 32");
+  refused("{algorithm: static, sparsity: 0.9, pattern: {type: nm, n: 2, m: 4}}",
+          "has a sparsity of 0.5");
+  refused("{algorithm: static, pattern: {type: nm, n: 4, m: 4}}", "n must be below m = 4");
+  refused("{algorithm: static, pattern: {type: nm, n: 4, m: 32}}", "m is at most 16");
+  refused("{algorithm: static, pattern: {type: n:m}}", "unknown pattern 'n:m'");
+  refused("{algorithm: static, pattern: {type: nm, n: 1, m: 4, transposable: true}}",
+          "only 2:4 without groups can be transposable");
+  refused("{algorithm: static, pattern: {type: block, rows: 4, cols: 4}}", "needs `sparsity`");
+  refused(
+      "{algorithm: static, sparsity: 0.5, layout: nm, pattern: {type: block, rows: 4, cols: 4}}",
+      "layout nm needs a pattern of its type");
+  refused("{algorithm: static, balance_in_groups: 2, pattern: {type: nm, n: 2, m: 4}}",
+          "does not go with balance_in_groups");
+  refused("{algorithm: static, init_method: balanced, pattern: {type: nm, n: 2, m: 4}}",
+          "does not go with init_method 'balanced'");
+  refused("{algorithm: static, init_method: from_zeros, pattern: {type: nm, n: 2, m: 4}}",
+          "too much is kept");
+  refused("{algorithm: set, keep_alive: true, pattern: {type: nm, n: 2, m: 4}}",
+          "keep_alive does not go with a pattern");
+  refused(
+      "{algorithm: gmp, pattern: {type: nm, n: 2, m: 4}, sparsity: {type: linear, init: 0.4, "
+      "slope: 0.2}}",
+      "has a sparsity of 0.5 at most");
+}
+
+}  // namespace
+}  // namespace lacuna
