@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/layouts/layout_registry.h"
 
 namespace lacuna {
 
@@ -15,6 +16,8 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
   } else if (name_ == "masked" || name_ == "dense") {
     layout_ = &masked_layout();
   } else if (name_ != "auto") {
+    layout_ = find_layout(name_);  // a user's
+    if (layout_ != nullptr) return;
     throw ConfigError("unknown layout '" + name_ + "'; " + suggest_name(name_, names));
   }
 }

@@ -13,8 +13,8 @@ namespace lacuna {
 class LayoutOption {
  public:
   /// "auto" (the default): for each pattern what the cost model finds, and masked for parameters
-  /// that are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked.
-  /// *Errors:* ConfigError with the nearest name.
+  /// that are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked;
+  /// one that was added by its name. *Errors:* ConfigError with the nearest name.
   LayoutOption(std::string name = "auto");  // NOLINT: a name is an option
   LayoutOption(const char* name) : LayoutOption(std::string(name)) {}
   /// A layout of the user's own, or a built-in one.

@@ -10,7 +10,11 @@ namespace lacuna {
 
 Variable Module::operator()(const Variable& input) {
   forward_pre_hooks_.call(*this);
-  return forward(input);
+  Variable x = input;
+  for (const Transform& transform : input_transforms_) x = transform(x);
+  x = forward(x);
+  for (const Transform& transform : output_transforms_) x = transform(x);
+  return x;
 }
 
 std::vector<ParameterPtr> Module::parameters() const {

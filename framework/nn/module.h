@@ -1,6 +1,7 @@
 // Module: a part of a model, with named children and parameters.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// Runs the forward-pre hooks, then `forward`. *Shapes:* dimension 0 is the batch.
+  /// Runs the forward-pre hooks, then `forward` between the transforms. *Shapes:* dimension 0 is
+  /// the batch.
   Variable operator()(const Variable& input);
 
   /// The layer's type in a configuration, as in "linear".
@@ -66,6 +68,16 @@ class Module {
     return forward_pre_hooks_.add(std::move(hook));
   }
 
+  /// Applied to what every later forward of this module is given, and to what it gives, in the
+  /// order they were registered.
+  using Transform = std::function<Variable(const Variable&)>;
+  void register_input_transform(Transform transform) {
+    input_transforms_.push_back(std::move(transform));
+  }
+  void register_output_transform(Transform transform) {
+    output_transforms_.push_back(std::move(transform));
+  }
+
   /// Parameters under their dotted names as `save_parameter` writes them, and what modules keep
   /// besides ("<path>/<key>").
   StateDict state_dict() const;
@@ -94,6 +106,7 @@ class Module {
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   HookList<Module&> forward_pre_hooks_;
+  std::vector<Transform> input_transforms_, output_transforms_;
   bool training_ = true;
 };
 

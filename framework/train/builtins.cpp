@@ -4,6 +4,7 @@
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/layers/builtin.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/sparsifier.h"
 
 namespace lacuna {
 
@@ -12,6 +13,7 @@ void register_builtins() {
   static const bool registered = [] {
     register_layers(layer_registry());
     register_algorithms(algorithm_registry());
+    register_sparsifiers(sparsifier_registry());
     register_datasets(dataset_registry());
     return true;
   }();

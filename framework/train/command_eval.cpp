@@ -26,7 +26,8 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
                         "; only data, loss and train may be changed");
     }
   }
-  for (const char* section : {"model", "optimizer", "sparsity", "csr_up_to", "run_dir"}) {
+  for (const char* section :
+       {"model", "optimizer", "sparsity", "sparsify", "csr_up_to", "run_dir"}) {
     config.get(section).mark_read();
   }
 }

@@ -12,6 +12,7 @@
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/commands.h"
@@ -19,6 +20,7 @@
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/sparsifier.h"
 
 namespace lacuna {
 namespace {
@@ -160,6 +162,10 @@ int run_inspect(const InspectCommand& command) {
 int run_list(const std::string& what) {
   if (what == "algorithms") {
     print_entries(algorithm_registry().entries());
+  } else if (what == "sparsifiers") {
+    print_entries(sparsifier_registry().entries());
+  } else if (what == "layouts") {
+    for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
   } else if (what == "layers") {
     print_entries(layer_registry().entries());
     std::printf("%-14s %s\n", "sequential", "layers: a chain of its own, for dotted names");

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/layout_config.h"
@@ -15,13 +16,15 @@
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {
 namespace {
 
 void require_known_sections(const Config& config) {
-  static const std::vector<std::string> sections = {"model",    "data",      "loss",  "optimizer",
-                                                    "sparsity", "csr_up_to", "train", "run_dir"};
+  static const std::vector<std::string> sections = {"model",     "data",     "loss",
+                                                    "optimizer", "sparsity", "sparsify",
+                                                    "csr_up_to", "train",    "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
     if (std::ranges::find(sections, key) == sections.end()) {
@@ -78,9 +81,27 @@ void require_validation(const Experiment& e) {
       "fraction such as 0.1, or a number of examples)");
 }
 
+// Activations are sparsified by the model itself; weights by an algorithm of their own.
+void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
+                    std::unique_ptr<SparsityAlgorithm>* weights) {
+  const std::vector<SparsifyEntry> entries = sparsify_from_config(section, seed);
+  try {
+    sparsify_activations(model, entries);
+  } catch (const ConfigError& error) {
+    section.error(error.what());
+  }
+  if (weights == nullptr) return;
+  auto algorithm = sparsify_weights(entries);
+  if (algorithm == nullptr) return;
+  if (*weights != nullptr) {
+    section.error("weights are sparsified here and by `sparsity`; give them in one of both");
+  }
+  *weights = std::move(algorithm);
+}
+
 // What does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
-  const Config section = e.config.get("sparsity");
+  const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
   e.sparsity->expected_batch = e.train.batch_size;
   *e.sparsity->csr_up_to = std::move(csr_up_to);
   try {
@@ -107,7 +128,7 @@ std::vector<PlannedParameter> Experiment::plan() const {
   try {
     return sparsity->plan(total_steps());
   } catch (const ConfigError& error) {
-    config.get("sparsity").error(error.what());
+    config.get(config.has("sparsity") ? "sparsity" : "sparsify").error(error.what());
   }
 }
 
@@ -144,6 +165,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   if (e->train.threads > 0) set_num_threads(e->train.threads);
+  set_fallback_policy(e->train.layout_fallback);
+  set_fallback_notice([](const std::string& text) { log_warning(text); });
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   const Config layers = model_layers(model);
   e->data = load_data(config.at("data"), e->train.seed);
@@ -156,6 +179,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (model.is_map()) model.get("init_from");
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
+  apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
@@ -177,6 +201,8 @@ std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& st
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
   model->load_state_dict(state.below("model"));
+  const auto seed = config.get("train").is_map() ? config.get("train").get<int64_t>("seed", 0) : 0;
+  apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
   model->eval();
   return model;
 }

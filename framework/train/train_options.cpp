@@ -90,6 +90,11 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   o.eval_batch_size = in_range(train, "eval_batch_size", o.eval_batch_size, 1, kMaxBatch);
   o.eval_every = Period::from_config(train, "eval_every", o.eval_every);
   o.log_every = Period::from_config(train, "log_every", o.log_every);
+  const auto fallback = train.get<std::string>("layout_fallback", "dense");
+  if (fallback != "dense" && fallback != "error") {
+    train.get("layout_fallback").fail("'dense' or 'error'");
+  }
+  o.layout_fallback = fallback == "error" ? FallbackPolicy::Error : FallbackPolicy::Dense;
   o.trace_autograd = train.get<bool>("trace_autograd", o.trace_autograd);
   if (!train.has("checkpoint")) Config(train).set("checkpoint", Config::map());
   o.checkpoint = read_checkpoint(train.get("checkpoint"));

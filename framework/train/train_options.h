@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/core/config.h"
 
 namespace lacuna {
@@ -51,6 +52,8 @@ struct TrainOptions {
   int64_t eval_batch_size = 1000;
   Period eval_every = Period::epochs(1);
   Period log_every = Period::steps(100);
+  /// Where a layout lacks a product: make the weight dense for it, or stop with an error.
+  FallbackPolicy layout_fallback = FallbackPolicy::Dense;
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;

@@ -1,0 +1,65 @@
+#include "lacuna/framework/autograd/ops/keep.h"
+
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/mask.h"
+#include "lacuna/framework/kernels/reorder.h"
+
+namespace lacuna {
+namespace {
+
+BitMask chosen_of(const KeepFunction& choose, const Tensor& rows) {
+  BitMask mask = choose(rows);
+  if (mask.size() != rows.numel()) {
+    throw ShapeError("a tensor of shape " + rows.shape().to_string() + " was to be thinned by " +
+                     std::to_string(mask.size()) + " mask bits");
+  }
+  return mask;
+}
+
+Tensor kept_of(const BitMask& mask, const Tensor& rows) {
+  Tensor kept = rows.clone();
+  select_by_mask(mask, kept.mutable_storage());
+  return kept;
+}
+
+struct KeepNode final : Node {
+  explicit KeepNode(BitMask mask_) : mask(std::move(mask_)) {}
+  std::string_view name() const override { return "keep"; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {kept_of(mask, reordered(dy, Order::RowMajor))};  // dx = dy at the mask   [...]
+  }
+
+  BitMask mask;
+};
+
+struct KeepGradientNode final : Node {
+  explicit KeepGradientNode(KeepFunction choose_) : choose(std::move(choose_)) {}
+  std::string_view name() const override { return "keep_gradient"; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    const Tensor rows = reordered(dy, Order::RowMajor);
+    return {kept_of(chosen_of(choose, rows), rows)};  // dx = dy at its own mask   [...]
+  }
+
+  KeepFunction choose;
+};
+
+}  // namespace
+
+Variable keep(const Variable& x, const KeepFunction& choose) {
+  const Tensor rows = reordered(x.value(), Order::RowMajor);
+  BitMask mask = chosen_of(choose, rows);
+  Tensor y = kept_of(mask, rows);
+  return record<KeepNode>(std::move(y), {x}, std::move(mask));
+}
+
+Variable keep_gradient(const Variable& x, const KeepFunction& choose) {
+  return record<KeepGradientNode>(x.value(), {x}, choose);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,37 @@
+// DenseFallbackLayout: a base for layouts that do not have all three products.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// What happens where a layout lacks a product.
+enum class FallbackPolicy {
+  Dense,  ///< the weight is made dense for it, with one notice for each layout and product
+  Error,  ///< StateError
+};
+
+/// For the whole program; Dense at first.
+void set_fallback_policy(FallbackPolicy policy);
+FallbackPolicy fallback_policy();
+/// Who is told; the standard error output at first.
+void set_fallback_notice(std::function<void(const std::string&)> notice);
+
+/// Computes every product with a dense copy of the weight: O(numel) time and memory each. A layout
+/// derives from it and overrides those that it has.
+class DenseFallbackLayout : public Layout {
+ public:
+  /// *Errors:* StateError under FallbackPolicy::Error.
+  Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override;
+  Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override;
+  void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
+                       Accumulate accumulate, std::span<float> gradient) const override;
+
+ private:
+  void announce(const char* product) const;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,169 @@
+#include "lacuna/sparsity/sparsifier.h"
+
+#include <bit>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/sparsity/competition.h"
+#include "lacuna/sparsity/selection.h"
+
+namespace lacuna {
+namespace {
+
+// The rows of a tensor as a matrix [batch, features].
+Shape as_matrix(const Tensor& rows) { return Shape{rows.shape().batch(), rows.shape().features()}; }
+
+struct KeepAll final : Sparsifier {
+  std::string_view type() const override { return "keep_all"; }
+  Scope scope() const override { return Scope::Streaming; }
+  BitMask keep(const Tensor& rows, const std::string&) const override {
+    return BitMask::ones(rows.numel());
+  }
+};
+
+// A stream for each content, so that no counter of draws is needed.
+uint64_t content_stream(const Tensor& rows) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const float value : rows.storage()) {
+    hash = (hash ^ std::bit_cast<uint32_t>(value)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+class RandomFraction final : public Sparsifier {
+ public:
+  RandomFraction(double fraction, uint64_t seed) : fraction_(fraction), seed_(seed) {}
+  std::string_view type() const override { return "random_fraction"; }
+  Scope scope() const override { return Scope::Streaming; }
+  BitMask keep(const Tensor& rows, const std::string& name) const override {
+    const CounterRng rng(seed_, name + "/random_fraction", content_stream(rows));
+    BitMask mask = BitMask::zeros(rows.numel());
+    for (int64_t i = 0; i < rows.numel(); ++i) {
+      if (static_cast<double>(rng.uniform(static_cast<uint64_t>(i))) >= fraction_) mask.set(i);
+    }
+    return mask;
+  }
+
+ private:
+  double fraction_;
+  uint64_t seed_;
+};
+
+class ScalarThreshold final : public Sparsifier {
+ public:
+  explicit ScalarThreshold(double threshold) : threshold_(static_cast<float>(threshold)) {}
+  std::string_view type() const override { return "scalar_threshold"; }
+  Scope scope() const override { return Scope::Streaming; }
+  BitMask keep(const Tensor& rows, const std::string&) const override {
+    BitMask mask = BitMask::zeros(rows.numel());
+    const std::span<const float> values = rows.storage();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::abs(values[i]) >= threshold_) mask.set(static_cast<int64_t>(i));
+    }
+    return mask;
+  }
+
+ private:
+  float threshold_;
+};
+
+class ScalarFraction final : public Sparsifier {
+ public:
+  explicit ScalarFraction(double fraction) : fraction_(static_cast<float>(fraction)) {}
+  std::string_view type() const override { return "scalar_fraction"; }
+  Scope scope() const override { return Scope::Materializing; }
+  BitMask keep(const Tensor& rows, const std::string&) const override {
+    return top_k(magnitudes(rows.storage()), target_nnz(fraction_, rows.numel()));
+  }
+
+ private:
+  float fraction_;
+};
+
+/// N:M along the features, or a fraction of blocks.
+class Structured final : public Sparsifier {
+ public:
+  Structured(const Structure& structure, double fraction)
+      : structure_(structure), fraction_(static_cast<float>(fraction)) {}
+  std::string_view type() const override { return structure_.is_nm() ? "nm" : "block_fraction"; }
+  Scope scope() const override {
+    return structure_.is_nm() ? Scope::Blocking : Scope::Materializing;
+  }
+  BitMask keep(const Tensor& rows, const std::string& name) const override {
+    const Shape matrix = as_matrix(rows);
+    structure_.require_fit(name, matrix);
+    const int64_t units = structure_.units(matrix).numel();
+    const int64_t count = target_nnz(fraction_, units) * structure_.unit_size();
+    return Competition({}, structure_, matrix)
+        .grow_maximum(rows_of(rows.reshape(matrix)), count, Positions(matrix))
+        .to_mask();
+  }
+
+ private:
+  Structure structure_;
+  float fraction_;
+};
+
+double fraction_of(const Config& options) {
+  return require_range(options, "fraction", options.required<double>("fraction"), 0.0, 1.0);
+}
+
+SparsifierPtr make_nm(const Config& options, uint64_t) {
+  const Structure s = Structure::from_config(options);  // its type is "nm" too
+  return std::make_shared<Structured>(s, 1.0 - s.full_density());
+}
+
+SparsifierPtr make_block_fraction(const Config& options, uint64_t) {
+  const auto rows = require_at_least(options, "rows", options.required<int64_t>("rows"), 1);
+  const auto columns = require_at_least(options, "cols", options.required<int64_t>("cols"), 1);
+  const auto norm = options.get<std::string>("norm", "l1");
+  if (norm != "l1" && norm != "l2") options.get("norm").fail("'l1' or 'l2'");
+  return std::make_shared<Structured>(
+      Structure::block(rows, columns, norm == "l2" ? Structure::Norm::L2 : Structure::Norm::L1),
+      fraction_of(options));
+}
+
+}  // namespace
+
+SparsifierRegistry& sparsifier_registry() {
+  static SparsifierRegistry registry("sparsifier");
+  return registry;
+}
+
+void register_sparsifiers(SparsifierRegistry& r) {
+  r.add("keep_all", "keeps every element",
+        [](const Config&, uint64_t) { return std::make_shared<KeepAll>(); });
+  r.add("random_fraction", "drops each element with probability `fraction`",
+        [](const Config& options, uint64_t seed) {
+          return std::make_shared<RandomFraction>(fraction_of(options), seed);
+        });
+  r.add("scalar_threshold", "keeps |x| of at least `threshold`",
+        [](const Config& options, uint64_t) {
+          const auto threshold = options.required<double>("threshold");
+          return std::make_shared<ScalarThreshold>(
+              require_range(options, "threshold", threshold, 0.0, 1e38));
+        });
+  r.add("nm", "keeps the `n` largest |x| of every `m` along the features", make_nm);
+  r.add("scalar_fraction", "drops the smallest |x|, a `fraction` of the tensor",
+        [](const Config& options, uint64_t) {
+          return std::make_shared<ScalarFraction>(fraction_of(options));
+        });
+  r.add("block_fraction", "drops the smallest blocks of `rows` x `cols`, a `fraction` of them",
+        make_block_fraction);
+}
+
+SparsifierPtr make_sparsifier(const Config& config, uint64_t seed) {
+  if (config.is_scalar()) {
+    Config options = Config::map();
+    options.set_position(config.position());
+    return sparsifier_registry().find(config.as<std::string>(), config).make(options, seed);
+  }
+  if (!config.is_map()) config.fail("a sparsifier: its name, or a map with `type`");
+  const auto type = config.required<std::string>("type");
+  return sparsifier_registry().find(type, config.at("type")).make(config, seed);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,48 @@
+// Sparsifier: which elements of a tensor stay; of weights, activations or gradients.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// Chooses a tensor's elements. Registered under a name it is usable from YAML, as
+/// `{type: <name>, …}`. The idea of a sparsifier, a layout and operators as separate things to add
+/// is that of *STen: Productive and efficient sparsity in PyTorch*, Ivanov et al., 2023
+/// (arXiv:2304.07613).
+class Sparsifier {
+ public:
+  /// What a sparsifier has to see before it can decide on one element.
+  enum class Scope {
+    Streaming,      ///< the element alone
+    Blocking,       ///< a group of neighbours
+    Materializing,  ///< the whole tensor
+  };
+
+  virtual ~Sparsifier() = default;
+  /// Its name in a configuration, as in "nm".
+  virtual std::string_view type() const = 0;
+  virtual Scope scope() const = 0;
+  /// The elements of a row-major tensor that stay. `name` says whose they are, for messages and as
+  /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
+  /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
+  virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
+};
+
+using SparsifierPtr = std::shared_ptr<const Sparsifier>;
+using SparsifierRegistry = Registry<SparsifierPtr(const Config& options, uint64_t seed)>;
+
+/// The one registry of this program.
+SparsifierRegistry& sparsifier_registry();
+/// Adds keep_all, random_fraction, scalar_threshold, nm, scalar_fraction, block_fraction.
+void register_sparsifiers(SparsifierRegistry& registry);
+/// From `{type: scalar_fraction, fraction: 0.9}`, or a name alone. *Errors:* ConfigError.
+SparsifierPtr make_sparsifier(const Config& config, uint64_t seed);
+
+}  // namespace lacuna

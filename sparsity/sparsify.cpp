@@ -1,0 +1,116 @@
+#include "lacuna/sparsity/sparsify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/autograd/ops/keep.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/sparsified_weight.h"
+
+namespace lacuna {
+namespace {
+
+enum class Part { Input, Output, InputGradient, OutputGradient, Weight };
+
+/// "fc1.output.grad" as the layers' glob "fc1" and its part.
+struct Tensors {
+  std::string layers;
+  Part part;
+};
+
+Tensors parse(const std::string& tensor) {
+  static const std::vector<std::pair<std::string, Part>> parts = {
+      {".input.grad", Part::InputGradient},
+      {".output.grad", Part::OutputGradient},
+      {".input", Part::Input},
+      {".output", Part::Output},
+      {".weight", Part::Weight}};
+  for (const auto& [ending, part] : parts) {
+    if (tensor.size() > ending.size() && tensor.ends_with(ending)) {
+      return {tensor.substr(0, tensor.size() - ending.size()), part};
+    }
+  }
+  throw ConfigError("'" + tensor +
+                    "' names no tensor; expected a layer, or a glob, followed by .input, .output, "
+                    ".input.grad, .output.grad or .weight");
+}
+
+void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const std::string& name) {
+  const KeepFunction choose = [sparsifier, name](const Tensor& rows) {
+    return sparsifier->keep(rows, name);
+  };
+  const bool gradient = part == Part::InputGradient || part == Part::OutputGradient;
+  const bool input = part == Part::Input || part == Part::InputGradient;
+  auto transform = [choose, gradient](const Variable& x) {
+    return gradient ? keep_gradient(x, choose) : keep(x, choose);
+  };
+  input ? module.register_input_transform(std::move(transform))
+        : module.register_output_transform(std::move(transform));
+}
+
+}  // namespace
+
+bool SparsifyEntry::is_weight() const { return parse(tensor).part == Part::Weight; }
+
+std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t seed) {
+  std::vector<SparsifyEntry> entries;
+  if (list.is_null()) return entries;
+  if (!list.is_list()) list.fail("a list of maps with `tensor` and `sparsifier`");
+  for (const Config& item : list.items()) {
+    if (!item.is_map()) item.fail("a map with `tensor` and `sparsifier`");
+    SparsifyEntry entry{.tensor = item.required<std::string>("tensor"),
+                        .sparsifier = make_sparsifier(item.at("sparsifier"), seed)};
+    try {
+      if (entry.is_weight()) {
+        entry.layout = LayoutOption::from_config(item);
+        entry.every = require_at_least(item, "every", item.get<int64_t>("every", 1), 1);
+      }
+    } catch (const ConfigError& error) {
+      if (std::string(error.what()).starts_with(item.position().file + ":")) throw;
+      item.at("tensor").error(error.what());
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+void sparsify_activations(Module& model, const std::vector<SparsifyEntry>& entries) {
+  std::vector<std::string> paths;
+  for (const Module* module : model.modules()) {
+    if (!module->path().empty()) paths.push_back(module->path());
+  }
+  for (const SparsifyEntry& entry : entries) {
+    const Tensors tensors = parse(entry.tensor);
+    if (tensors.part == Part::Weight) continue;
+    bool found = false;
+    for (Module* module : model.modules()) {
+      if (module->path().empty() || !glob_match(tensors.layers, module->path())) continue;
+      found = true;
+      const std::string part = entry.tensor.substr(tensors.layers.size());
+      attach(*module, tensors.part, entry.sparsifier, module->path() + part);
+    }
+    if (!found) {
+      throw ConfigError("sparsify: '" + entry.tensor + "' matches no layer; " +
+                        suggest_name(tensors.layers, paths));
+    }
+  }
+}
+
+std::unique_ptr<SparsityAlgorithm> sparsify_weights(const std::vector<SparsifyEntry>& entries) {
+  auto group = std::make_unique<Group>();
+  for (const SparsifyEntry& entry : entries) {
+    if (!entry.is_weight()) continue;
+    const ParameterFilter filter({entry.tensor});
+    group->add(filter, std::make_unique<SparsifiedWeight>(
+                           SparsifiedWeightOptions{.sparsifier = entry.sparsifier,
+                                                   .param_filter = filter,
+                                                   .layout = entry.layout,
+                                                   .every = entry.every}));
+  }
+  if (group->algorithms().empty()) return nullptr;
+  return group;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,283 @@
+// SemiSparse and sparsifiers: masks of a dense master weight, of activations and of gradients.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/autograd/ops/keep.h"
+#include "lacuna/framework/autograd/ops/reduce.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/semi_sparse.h"
+#include "lacuna/sparsity/sparsified_weight.h"
+#include "lacuna/sparsity/sparsify.h"
+#include "test_model.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+// The two largest |w| of every four, by hand.
+std::vector<float> two_of_four(std::vector<float> w) {
+  for (size_t i = 0; i < w.size(); i += 4) {
+    for (int drop = 0; drop < 2; ++drop) {
+      size_t smallest = i;
+      float least = INFINITY;
+      for (size_t j = i; j < i + 4; ++j) {
+        if (w[j] != 0.0f && std::abs(w[j]) < least) {
+          least = std::abs(w[j]);
+          smallest = j;
+        }
+      }
+      w[smallest] = 0.0f;
+    }
+  }
+  return w;
+}
+
+SemiSparse semi_sparse(int64_t every = 1, double decay = 0.0) {
+  return SemiSparse({.structure = Structure::nm(2, 4),
+                     .param_filter = "fc1.weight",
+                     .every = every,
+                     .decay = decay});
+}
+
+TEST(SemiSparse, TrainsAMasterByTheGradientOfItsLargestPart) {
+  // By hand, with SGD: u = 2:4 part of w; w ← w − lr ∂L/∂u, everywhere.
+  TestModel by_hand, model;
+  SemiSparse algorithm = semi_sparse();
+  model.apply(algorithm);
+  std::vector<float> master = by_hand.weight().to_dense().to_vector();
+  for (int step = 0; step < 4; ++step) {
+    EXPECT_EQ(whole(model.weight()), two_of_four(master)) << step;
+    by_hand.weight().assign(Tensor::from(by_hand.weight().shape(), two_of_four(master)));
+    by_hand.forward_backward();
+    // What Adam does to the used weight is what it does to the master: it sees the gradient alone.
+    by_hand.weight().assign(Tensor::from(by_hand.weight().shape(), master));
+    by_hand.optimizer->step();
+    by_hand.optimizer->zero_grad();
+    master = by_hand.weight().to_dense().to_vector();
+    model.step();
+  }
+}
+
+TEST(SemiSparse, KeepsAMaskForKStepsAndFollowsTheMasterWithin) {
+  TestModel model;
+  SemiSparse algorithm = semi_sparse(3);
+  model.apply(algorithm);
+  const Positions first = model.weight().pattern()->positions();
+  const std::vector<float> before = whole(model.weight());
+  model.step();
+  EXPECT_EQ(model.weight().pattern()->positions(), first);
+  EXPECT_NE(whole(model.weight()), before);
+  for (int step = 0; step < 30; ++step) model.step();
+  EXPECT_NE(model.weight().pattern()->positions(), first);
+}
+
+TEST(SemiSparse, SrSteDecaysWhatTheMaskExcludes) {
+  TestModel plain, decayed;
+  SemiSparse one = semi_sparse(100), other = semi_sparse(100, 0.5);
+  plain.optimizer = std::make_unique<Adam>(plain.model.parameters(), AdamOptions{.lr = 0.0});
+  decayed.optimizer = std::make_unique<Adam>(decayed.model.parameters(), AdamOptions{.lr = 0.0});
+  plain.apply(one);
+  decayed.apply(other);
+  plain.step();
+  decayed.step();
+  // Adam's first moment is a tenth of the gradient.
+  const auto moment = [](TestModel& m) {
+    for (auto& [name, slot] : m.weight().slots()) {
+      if (name.find("sq") == std::string::npos && name != "shadow") return slot.values.to_vector();
+    }
+    return std::vector<float>();
+  };
+  const std::vector<float> a = moment(plain), b = moment(decayed);
+  const std::vector<float> w = plain.weight().slots().at("shadow").values.to_vector();
+  const std::vector<float> used = whole(plain.weight());
+  ASSERT_EQ(a.size(), w.size());
+  for (size_t i = 0; i < w.size(); ++i) {
+    EXPECT_NEAR(b[i] - a[i], used[i] == 0.0f ? 0.1f * 0.5f * w[i] : 0.0f, 1e-6f) << i;
+  }
+}
+
+TEST(SemiSparse, SwapsLinearLayersAndGivesTheDenseMastersBack) {
+  TestModel model;
+  const std::vector<float> dense = whole(model.weight());
+  auto swapped = swap_linear_with_semi_sparse(
+      model.model, {{"fc1", {.structure = Structure::nm(2, 4)}},
+                    {"fc2.*", {.structure = Structure::transposable_2_4()}}});
+  EXPECT_EQ(whole(model.weight()), two_of_four(dense));
+  EXPECT_EQ(model.weight("fc2.weight").pattern()->nnz(), 32);
+  model.optimizer->apply(*swapped);
+  for (int i = 0; i < 3; ++i) model.step();
+  const std::vector<float> master = model.weight().slots().at("shadow").values.to_vector();
+  swap_semi_sparse_with_linear(std::move(swapped));
+  EXPECT_TRUE(model.weight().pattern()->is_dense());
+  EXPECT_EQ(whole(model.weight()), master);
+  EXPECT_FALSE(model.weight().slots().contains("shadow"));
+  model.step();  // trains on, dense
+  EXPECT_NE(whole(model.weight()), master);
+  EXPECT_THAT(
+      [&] {
+        swap_linear_with_semi_sparse(model.model, {{"fc9", {}}});
+      },
+      ThrowsMessage<ConfigError>(testing::HasSubstr("'fc9' matches no linear layer")));
+}
+
+TEST(SemiSparse, PhasesSwapItOut) {
+  register_builtins();
+  TestModel model;
+  const auto algorithm = configure(
+      parse_yaml("{phases: [{until: 3, algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}}, "
+                 "{algorithm: dense}]}",
+                 "c.yaml"),
+      0);
+  model.apply(*algorithm);
+  for (int i = 0; i < 2; ++i) model.step();
+  EXPECT_EQ(model.weight().pattern()->nnz(), 96);
+  model.step();
+  EXPECT_EQ(model.weight().pattern()->nnz(), 192);
+  int zeros = 0;
+  for (const float w : whole(model.weight())) zeros += w == 0.0f ? 1 : 0;
+  EXPECT_EQ(zeros, 0);  // the master, not its sparse part
+  model.step();
+}
+
+TEST(SemiSparse, ResumesBitForBit) {
+  const auto run = [](TestModel& m, SemiSparse& a, int steps) {
+    for (int i = 0; i < steps; ++i) m.step();
+    (void)a;
+  };
+  TestModel through, first, second;
+  SemiSparse a = semi_sparse(4, 1e-3), b = semi_sparse(4, 1e-3), c = semi_sparse(4, 1e-3);
+  through.apply(a);
+  run(through, a, 11);
+  first.apply(b);
+  run(first, b, 6);
+  second.apply(c);
+  second.model.load_state_dict(first.model.state_dict());
+  c.load_state_dict(b.state_dict());
+  second.optimizer->load_state_dict(first.optimizer->state_dict());
+  run(second, c, 5);
+  EXPECT_EQ(whole(second.weight()), whole(through.weight()));
+  EXPECT_EQ(second.weight().slots().at("shadow").values.to_vector(),
+            through.weight().slots().at("shadow").values.to_vector());
+}
+
+TEST(Keep, PassesValuesAndGradientsAtTheSameElements) {
+  Variable x = Variable::leaf(Tensor::from(Shape{2, 2}, std::vector{1.0f, -3.0f, 2.0f, 0.5f}));
+  const KeepFunction large = [](const Tensor& t) {
+    BitMask mask = BitMask::zeros(t.numel());
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      if (std::abs(t.data()[i]) > 1.5f) mask.set(i);
+    }
+    return mask;
+  };
+  const Variable y = keep(x, large);
+  EXPECT_EQ(y.value().to_vector(), (std::vector{0.0f, -3.0f, 2.0f, 0.0f}));
+  backward(sum(y));
+  EXPECT_EQ(x.gradient().to_vector(), (std::vector{0.0f, 1.0f, 1.0f, 0.0f}));
+  x.zero_gradient();
+  backward(sum(keep_gradient(x, large)));  // a gradient of ones: none is large
+  EXPECT_EQ(x.gradient().to_vector(), std::vector<float>(4));
+}
+
+struct SparsifierCase {
+  const char* config;
+  int64_t kept;  // of 8x8 different values
+};
+
+class Sparsifiers : public testing::TestWithParam<SparsifierCase> {};
+
+TEST_P(Sparsifiers, KeepWhatTheySay) {
+  register_builtins();
+  const SparsifierPtr s = make_sparsifier(parse_yaml(GetParam().config, "c.yaml"), 3);
+  Tensor x = Tensor::empty(Shape{2, 4, 8});
+  for (int64_t i = 0; i < 64; ++i) {
+    x.mutable_data()[i] = static_cast<float>((i * 37 + 11) % 64) - 31.5f;
+  }
+  const BitMask mask = s->keep(x, "x");
+  EXPECT_EQ(mask.size(), 64);
+  EXPECT_EQ(mask.count(), GetParam().kept);
+  EXPECT_EQ(mask, s->keep(x, "x"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Sparsifiers,
+    testing::Values(SparsifierCase{"keep_all", 64},
+                    SparsifierCase{"{type: scalar_threshold, threshold: 30.5}", 4},
+                    SparsifierCase{"{type: scalar_fraction, fraction: 0.75}", 16},
+                    SparsifierCase{"{type: nm, n: 2, m: 4}", 32},
+                    SparsifierCase{"{type: nm, n: 1, m: 8}", 8},
+                    SparsifierCase{"{type: block_fraction, fraction: 0.5, rows: 4, cols: 2}", 32},
+                    SparsifierCase{"{type: random_fraction, fraction: 1.0}", 0}));
+
+TEST(Sparsify, ReachesTheTensorsOfLayersByGlob) {
+  register_builtins();
+  TestModel model;
+  sparsify_activations(
+      model.model,
+      sparsify_from_config(parse_yaml("[{tensor: 'relu*.output', sparsifier: {type: nm, n: 2, m: "
+                                      "4}}, {tensor: fc1.output.grad, sparsifier: {type: "
+                                      "scalar_fraction, fraction: 1.0}}]",
+                                      "c.yaml"),
+                           0));
+  const Variable y = model.model(Variable(model.x));
+  backward(cross_entropy(y, model.labels));
+  // Nothing of the gradient comes through to fc1; fc2 saw 2 of 4 activations at most.
+  for (const float g : model.weight().gradient().to_vector()) EXPECT_EQ(g, 0.0f);
+  float largest = 0.0f;
+  for (const float g : model.weight("fc2.weight").gradient().to_vector()) {
+    largest = std::max(largest, std::abs(g));
+  }
+  EXPECT_GT(largest, 0.0f);
+}
+
+TEST(Sparsify, WeightsFollowTheSparsifier) {
+  register_builtins();
+  TestModel model;
+  const auto entries = sparsify_from_config(
+      parse_yaml("[{tensor: 'fc*.weight', sparsifier: {type: nm, n: 2, m: 4}, layout: csr}]",
+                 "c.yaml"),
+      0);
+  const auto algorithm = sparsify_weights(entries);
+  ASSERT_NE(algorithm, nullptr);
+  TestModel other;
+  SemiSparse semi({.structure = Structure::nm(2, 4), .layout = "csr"});
+  model.apply(*algorithm);
+  other.apply(semi);
+  for (int i = 0; i < 5; ++i) {
+    model.step();
+    other.step();
+  }
+  EXPECT_EQ(model.weight().pattern()->layout().name(), "csr");
+  EXPECT_EQ(whole(model.weight()), whole(other.weight()));
+}
+
+TEST(Sparsify, MistakesAreNamed) {
+  register_builtins();
+  const auto refused = [](const std::string& list, const std::string& says) {
+    const auto make = [&] {
+      const auto entries = sparsify_from_config(parse_yaml(list, "c.yaml"), 0);
+      TestModel model;
+      sparsify_activations(model.model, entries);
+      model.model(Variable(model.x));
+    };
+    EXPECT_THAT(make, ThrowsMessage<Error>(testing::HasSubstr(says))) << list;
+  };
+  refused("[{tensor: fc1, sparsifier: keep_all}]", "'fc1' names no tensor");
+  refused("[{tensor: fc7.input, sparsifier: keep_all}]", "did you mean 'fc");
+  refused("[{tensor: fc1.input, sparsifier: keep_al}]", "did you mean 'keep_all'");
+  refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction}}]", "fraction");
+  refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction, fraction: 2}}]", "fraction");
+  refused("[{tensor: fc1.input, sparsifier: {type: nm, n: 2, m: 5}}]",
+          "'fc1.input' of shape [20, 12]");
+  refused("{tensor: fc1.input}", "a list of maps");
+}
+
+}  // namespace
+}  // namespace lacuna
