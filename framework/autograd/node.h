@@ -60,7 +60,9 @@ Variable record(Tensor value, std::vector<Variable> inputs, Saved&&... saved) {
   if (!needed || !grad_enabled()) return Variable(std::move(value));
   auto node = std::make_shared<Op>(std::forward<Saved>(saved)...);
   static_cast<Node&>(*node).output_shape_ = value.shape();
-  static_cast<Node&>(*node).inputs_ = std::move(inputs);
+  for (Variable& input : inputs) {  // what is needed of their values is saved by the node itself
+    static_cast<Node&>(*node).inputs_.push_back(input.without_value());
+  }
   return Variable::output(std::move(value), std::move(node));
 }
 

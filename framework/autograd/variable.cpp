@@ -9,6 +9,7 @@ namespace lacuna {
 
 struct Variable::State {
   Tensor value;
+  Shape shape;
   std::shared_ptr<Node> creator;
   std::shared_ptr<GradientSink> sink;
   bool is_leaf = false;
@@ -27,6 +28,7 @@ NoGrad::~NoGrad() { recording = saved_; }
 
 Variable::Variable(Tensor value) : state_(std::make_shared<State>()) {
   state_->value = std::move(value);
+  state_->shape = state_->value.shape();
 }
 
 Variable Variable::leaf(Tensor value) {
@@ -55,6 +57,20 @@ Variable Variable::output(Tensor value, std::shared_ptr<Node> creator) {
 const Tensor& Variable::value() const {
   if (!defined()) throw StateError("the value of an undefined variable was asked for");
   return state_->value;
+}
+
+const Shape& Variable::shape() const {
+  if (!defined()) throw StateError("the shape of an undefined variable was asked for");
+  return state_->shape;
+}
+
+Variable Variable::without_value() const {
+  if (!defined() || is_leaf()) return *this;
+  Variable variable;
+  variable.state_ = std::make_shared<State>();
+  variable.state_->shape = state_->shape;
+  variable.state_->creator = state_->creator;
+  return variable;
 }
 
 bool Variable::is_leaf() const { return defined() && state_->is_leaf; }

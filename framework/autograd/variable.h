@@ -27,7 +27,7 @@ class Variable {
 
   bool defined() const { return state_ != nullptr; }
   const Tensor& value() const;
-  const Shape& shape() const { return value().shape(); }
+  const Shape& shape() const;
   bool requires_grad() const { return defined() && (creator() || is_leaf()); }
   /// A leaf that collects a gradient.
   bool is_leaf() const;
@@ -37,6 +37,10 @@ class Variable {
   void zero_gradient();
   /// Adds to what the leaf (or its parameter) has collected. Called by the engine.
   void accumulate_gradient(const Tensor& gradient) const;
+
+  /// The same in the graph, without the value: what a node remembers of its inputs. A leaf stays as
+  /// it is.
+  Variable without_value() const;
 
   /// The node that made it; null for constants and leaves.
   const std::shared_ptr<Node>& creator() const;

@@ -3,6 +3,8 @@
 // faults of getting it again (4 % of a dense MNIST step).
 #include "lacuna/framework/core/buffer.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -79,6 +81,17 @@ BlockCache& cache() {
   return *cache;
 }
 
+// Large blocks lie in large pages where the system has them: activations of millions of features
+// are read all over, and each small page costs a walk of its own.
+void* allocate(size_t bytes) {
+  constexpr size_t kLargePage = size_t{2} << 20, kLarge = size_t{32} << 20;
+  if (bytes < kLarge) return std::aligned_alloc(Buffer::kAlignment, bytes);
+  const size_t whole = (bytes + kLargePage - 1) / kLargePage * kLargePage;
+  void* block = std::aligned_alloc(kLargePage, whole);
+  if (block != nullptr) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: not granted is no error
+  return block;
+}
+
 }  // namespace
 
 MemoryStats memory_stats() { return {current_bytes, peak_bytes, largest_bytes}; }
@@ -93,7 +106,7 @@ Buffer::Buffer(size_t bytes) {
   bytes_ = (bytes + kReadable + kAlignment - 1) / kAlignment * kAlignment;
   if (bytes_ < bytes) throw std::bad_alloc();
   data_ = cache().take(bytes_);
-  if (data_ == nullptr) data_ = std::aligned_alloc(kAlignment, bytes_);
+  if (data_ == nullptr) data_ = allocate(bytes_);
   if (data_ == nullptr) throw std::bad_alloc();
   const auto size = static_cast<int64_t>(bytes_);
   raise_to(largest_bytes, size);
