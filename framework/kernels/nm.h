@@ -46,19 +46,10 @@ struct NmForm {
   /// Rows that one thread takes at a time: a multiple of four.
   int64_t rows_of_block() const;
 
-  /// Column of a slot within its tile, from its code.
-  int64_t column_of(const uint8_t* row_codes, int64_t slot) const {
-    const int64_t code = code_bits() == 2 ? row_codes[slot / 4] >> (2 * (slot % 4)) & 3
-                                          : row_codes[slot / 2] >> (4 * (slot % 2)) & 15;
-    return slot / slots() * m + code;
-  }
-  /// Writes a code; its bits must be zero before.
-  void set_code(uint8_t* row_codes, int64_t slot, int64_t code) const {
-    if (code_bits() == 2) {
-      row_codes[slot / 4] |= static_cast<uint8_t>(code << (2 * (slot % 4)));
-    } else {
-      row_codes[slot / 2] |= static_cast<uint8_t>(code << (4 * (slot % 2)));
-    }
+  /// A slot's code, among those of its row in its tile.
+  int64_t code(const uint8_t* row_codes, int64_t slot) const {
+    const int64_t bit = slot * code_bits();
+    return row_codes[bit / 8] >> (bit % 8) & ((1 << code_bits()) - 1);
   }
 };
 
@@ -85,16 +76,20 @@ template <class Visit>
 void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
   const NmForm& form = matrix.form;
   auto unused = matrix.unused.begin();
+  const int64_t slots = form.slots();
   for (int64_t t = 0; t < form.tiles(); ++t) {
     const NmTile tile = form.tile(t);
     int64_t slot = tile.first_slot;
     for (int64_t row = 0; row < form.rows; ++row) {
       const uint8_t* codes = matrix.codes.data() + tile.first_code + row * tile.code_bytes;
-      for (int64_t k = 0; k < tile.slots; ++k, ++slot) {
-        if (unused != matrix.unused.end() && *unused == slot) {
-          ++unused;
-        } else {
-          visit(slot, row, tile.first_column + form.column_of(codes, k));
+      int64_t first = tile.first_column;
+      for (int64_t k = 0; k < tile.slots; first += form.m) {
+        for (const int64_t end = k + slots; k < end; ++k, ++slot) {
+          if (unused != matrix.unused.end() && *unused == slot) {
+            ++unused;
+          } else {
+            visit(slot, row, first + form.code(codes, k));
+          }
         }
       }
     }

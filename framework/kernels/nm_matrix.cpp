@@ -9,6 +9,30 @@ namespace {
 // Rows of a slab that stay in a first-level cache of 32 KiB.
 constexpr int64_t kMostTileColumns = 128;
 
+// Puts codes together to bytes.
+class CodeWriter {
+ public:
+  CodeWriter(uint8_t* at, int bits) : at_(at), bits_(bits) {}
+
+  void put(uint32_t code) {
+    word_ |= code << filled_;
+    filled_ += bits_;
+    if (filled_ == 8) flush();
+  }
+  void flush() {
+    if (filled_ == 0) return;
+    *at_++ = static_cast<uint8_t>(word_);
+    word_ = 0;
+    filled_ = 0;
+  }
+
+ private:
+  uint8_t* at_;
+  int bits_;
+  uint32_t word_ = 0;
+  int filled_ = 0;
+};
+
 }  // namespace
 
 // Columns are shared out evenly, in units that hold a multiple of four slots.
@@ -61,7 +85,8 @@ NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
   for (int64_t t = 0; t < form.tiles(); ++t) {
     const NmTile tile = form.tile(t);
     for (int64_t row = 0; row < form.rows; ++row) {
-      uint8_t* codes = matrix.codes.data() + tile.first_code + row * tile.code_bytes;
+      CodeWriter codes(matrix.codes.data() + tile.first_code + row * tile.code_bytes,
+                       form.code_bits());
       const int64_t first_slot = tile.first_slot + row * tile.slots;
       int64_t& place = next[static_cast<size_t>(row)];
       const int64_t row_end = row_begin[static_cast<size_t>(row) + 1];
@@ -71,12 +96,14 @@ NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
         for (; place < row_end; ++place, ++slot) {
           const int64_t code = columns[static_cast<size_t>(place)] - first;
           if (code >= form.m) break;
-          form.set_code(codes, slot, code);
+          codes.put(static_cast<uint32_t>(code));
         }
         for (; slot < slot_end; ++slot) {
+          codes.put(0);
           matrix.unused.push_back(static_cast<uint32_t>(first_slot + slot));
         }
       }
+      codes.flush();
     }
   }
   matrix.unused.shrink_to_fit();

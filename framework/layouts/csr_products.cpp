@@ -98,24 +98,14 @@ TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_be
   return transposed;
 }
 
-std::span<const float> gathered_values(const WeightView& weight, std::span<const uint32_t> source,
-                                       DerivedValues& own) {
-  DerivedValues& copy = weight.derived == nullptr ? own : *weight.derived;
-  if (!copy.array.defined() || copy.version != weight.version) {
-    if (!copy.array.defined()) {
-      copy.array = Tensor::empty(Shape{static_cast<int64_t>(source.size())});
-    }
-    gather(weight.values, source, copy.array.mutable_storage());
-    copy.version = weight.version;
-  }
-  return copy.array.storage();
-}
-
 Tensor csr_input_gradient(const WeightView& weight, const TransposedCsr& transposed,
                           const Tensor& dy) {
+  const auto nnz = static_cast<int64_t>(transposed.source.size());
   DerivedValues own;
-  return csr_forward(transposed.stream, gathered_values(weight, transposed.source, own), dy,
-                     Tensor());
+  const auto values = refreshed(weight, nnz, own, [&](float* into) {
+    gather(weight.values, transposed.source, {into, transposed.source.size()});
+  });
+  return csr_forward(transposed.stream, values, dy, Tensor());
 }
 
 }  // namespace lacuna

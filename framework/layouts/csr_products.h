@@ -43,10 +43,19 @@ struct TransposedCsr {
 TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
                              std::vector<uint32_t> column_of, std::vector<uint32_t> value_of);
 
-/// The weight's values in the order of `source`: its derived values, refreshed where they are of
-/// another version, or `own` where it keeps none.
-std::span<const float> gathered_values(const WeightView& weight, std::span<const uint32_t> source,
-                                       DerivedValues& own);
+/// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
+/// keeps, filled anew where they are of another version, or `own` where it keeps none.
+template <class Fill>
+std::span<const float> refreshed(const WeightView& weight, int64_t size, DerivedValues& own,
+                                 Fill&& fill) {
+  DerivedValues& copy = weight.derived == nullptr ? own : *weight.derived;
+  if (!copy.array.defined() || copy.version != weight.version) {
+    if (!copy.array.defined()) copy.array = Tensor::empty(Shape{size});
+    fill(copy.array.mutable_data());
+    copy.version = weight.version;
+  }
+  return copy.array.storage();
+}
 
 /// dX = dY W by the transposed matrix. *Shapes:* dy [..., rows] → [..., columns].
 Tensor csr_input_gradient(const WeightView& weight, const TransposedCsr& transposed,

@@ -15,6 +15,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm.h"
+#include "lacuna/framework/kernels/nm_transpose.h"
 #include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/csr_products.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -54,44 +55,6 @@ struct Elements {
   std::vector<uint32_t> column, slot;
 };
 
-// The transpose of a transposable matrix, and of each of its slots the slot that is copied.
-struct TransposedNm {
-  NmMatrix matrix = {};
-  std::vector<uint32_t> source = {};
-
-  int64_t bytes() const {
-    return matrix.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));
-  }
-};
-
-TransposedNm transposed_nm(const NmForm& form, const std::vector<uint32_t>& unused,
-                           const Elements& elements) {
-  const auto columns = static_cast<size_t>(form.columns);
-  std::vector<int64_t> begin(columns + 1);
-  for (const uint32_t c : elements.column) ++begin[size_t{c} + 1];
-  for (size_t c = 1; c < begin.size(); ++c) begin[c] += begin[c - 1];
-  std::vector<uint32_t> row_of(elements.slot.size()), slot_of(elements.slot.size());
-  std::vector<int64_t> next(begin.begin(), begin.end() - 1);
-  for (size_t row = 0; row + 1 < elements.row_begin.size(); ++row) {
-    for (auto i = elements.row_begin[row]; i < elements.row_begin[row + 1]; ++i) {
-      const auto place = static_cast<size_t>(next[elements.column[static_cast<size_t>(i)]]++);
-      row_of[place] = static_cast<uint32_t>(row);
-      slot_of[place] = elements.slot[static_cast<size_t>(i)];
-    }
-  }
-  TransposedNm transposed;
-  transposed.matrix = nm_matrix(
-      {.rows = form.columns, .columns = form.rows, .n = form.n, .m = form.m}, begin, row_of);
-  // Both matrices have as many slots, so that if one has unused ones, the other has: they are zero.
-  transposed.source.assign(static_cast<size_t>(form.stored()), unused.empty() ? 0 : unused[0]);
-  next.assign(begin.begin(), begin.end() - 1);
-  nm_for_each(transposed.matrix, [&](int64_t slot, int64_t row, int64_t) {
-    const auto place = static_cast<size_t>(next[static_cast<size_t>(row)]++);
-    transposed.source[static_cast<size_t>(slot)] = slot_of[place];
-  });
-  return transposed;
-}
-
 class NmIndex final : public PatternIndex {
  public:
   NmIndex(const Shape& shape, const NmFormat& format, const Positions& positions)
@@ -114,9 +77,8 @@ class NmIndex final : public PatternIndex {
   }
 
   // Built when first needed: a pattern whose layer comes first in a model never needs it.
-  const TransposedNm& transposed_nm() const {
-    std::call_once(
-        once_, [&] { nm_ = ::lacuna::transposed_nm(forward.form, forward.unused, elements()); });
+  const NmTranspose& transposed_nm() const {
+    std::call_once(once_, [&] { nm_ = nm_transpose(forward); });
     return nm_;
   }
   const TransposedCsr& transposed_csr() const {
@@ -133,7 +95,7 @@ class NmIndex final : public PatternIndex {
   const NmFormat format_;
   const int64_t nnz_;
   mutable std::once_flag once_;
-  mutable TransposedNm nm_;    // where the format is transposable
+  mutable NmTranspose nm_;     // where the format is transposable
   mutable TransposedCsr csr_;  // where it is not
 
  public:
@@ -188,10 +150,12 @@ class NmLayout final : public Layout {
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
     const NmIndex& index = index_of(weight.pattern);
     if (!format_.transposable) return csr_input_gradient(weight, index.transposed_csr(), dy);
-    const TransposedNm& transposed = index.transposed_nm();
+    const NmTranspose& transposed = index.transposed_nm();
     DerivedValues own;
-    return forward_product(transposed.matrix, gathered_values(weight, transposed.source, own), dy,
-                           Tensor(), order(dy.shape().batch(), 0));
+    const auto values = refreshed(weight, index.forward.form.stored(), own, [&](float* into) {
+      nm_transpose_values(index.forward, transposed, weight.values.data(), into);
+    });
+    return forward_product(transposed.matrix, values, dy, Tensor(), order(dy.shape().batch(), 0));
   }
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
@@ -247,18 +211,18 @@ class NmLayout final : public Layout {
   }
 
   void require_groups(const Shape& shape, const Positions& positions) const {
-    const auto n = static_cast<size_t>(format_.n), m = static_cast<size_t>(format_.m);
+    const int64_t m = format_.m;
     for (int64_t r = 0; r < positions.rows(); ++r) {
       const std::span<const uint32_t> row = positions.row(r);
-      for (size_t i = n; i < row.size(); ++i) {  // of n + 1 in one group, the last one's column
-        const size_t first = row[i] / m * m;
-        if (row[i - n] < first) continue;
-        size_t count = n + 1;
-        while (i + count - n < row.size() && row[i + count - n] < first + m) ++count;
-        refuse(shape, "row " + std::to_string(r) + " has " + std::to_string(count) +
+      auto next = row.begin();
+      for (int64_t first = 0; first < positions.columns(); first += m) {
+        const auto begin = next;
+        while (next != row.end() && *next < first + m) ++next;
+        if (next - begin <= format_.n) continue;
+        refuse(shape, "row " + std::to_string(r) + " has " + std::to_string(next - begin) +
                           " nonzeros in group " + std::to_string(first / m) + " (columns " +
                           std::to_string(first) + " to " + std::to_string(first + m - 1) +
-                          "), there may be " + std::to_string(n));
+                          "), there may be " + std::to_string(format_.n));
       }
     }
   }
