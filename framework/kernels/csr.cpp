@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/csr_reference.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/slab.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/simd_loop.inc"
+#include "lacuna/framework/kernels/slab.inc"
 
 #ifndef LACUNA_CSR_RUN
 #define LACUNA_CSR_RUN
@@ -43,8 +43,6 @@ struct Run {
   int64_t next_slab = 0;
 };
 
-constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
-
 }  // namespace
 }  // namespace lacuna
 #endif
@@ -64,14 +62,6 @@ void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, 
 }
 #else
 
-using Quad = hn::FixedTag<float, 4>;
-
-constexpr int kLanes = hn::MaxLanes(Floats());
-constexpr int kSlabVectors = static_cast<int>(kSlabWidth) / kLanes;
-// Vectors of a slab row taken at once: with fewer lanes the registers hold half a row.
-constexpr int kPass = kSlabVectors < 8 ? kSlabVectors : 8;
-constexpr int kVectorBytes = kLanes * static_cast<int>(sizeof(float));
-
 // Keeps the compiler from making separate loads of the parts of a packed word.
 HWY_INLINE uint64_t packed(const uint16_t* offsets) {
   uint64_t word;
@@ -85,19 +75,12 @@ HWY_INLINE uint64_t packed(const uint16_t* offsets) {
 // Byte offset of the row that entry `i` of the packed word names: 256 · entry.
 template <int i>
 HWY_INLINE uint64_t row_offset(uint64_t word) {
-  static_assert(kRowBytes == 256);
+  static_assert(kSlabRowBytes == 256);
   if constexpr (i == 0) {
     return (word << 8) & 0xffff00;
   } else {
     return (word >> (16 * i - 8)) & 0xffff00;
   }
-}
-
-HWY_INLINE Vector load(const char* at, int vector) {
-  return hn::Load(Floats(), reinterpret_cast<const float*>(at + vector * kVectorBytes));
-}
-HWY_INLINE void store(Vector value, char* at, int vector) {
-  hn::Store(value, Floats(), reinterpret_cast<float*>(at + vector * kVectorBytes));
 }
 
 // acc[r] += value · x for entry `i` of four in each of the rows.
@@ -127,13 +110,14 @@ HWY_INLINE void product_rows(const Run& run, int64_t i) {
   const float* values[kRows];
   for (int r = 0; r < kRows; ++r) {
     const uint32_t row = run.rows[i + r];
-    y[r] = run.y + row * kRowBytes;
+    y[r] = run.y + row * kSlabRowBytes;
     offsets[r] = run.offsets + (i + r) * length;
     values[r] = run.values + (i + r) * length;
-    const char* ahead = run.y + run.rows[i + r + 2 * kRows] * kRowBytes;
+    const char* ahead = run.y + run.rows[i + r + 2 * kRows] * kSlabRowBytes;
     for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v, 1);
     if (run.next_slab != 0) {
-      for (int v = 0; v < kRowBytes; v += 64) __builtin_prefetch(y[r] + run.next_slab + v, 1, 2);
+      for (int v = 0; v < kSlabRowBytes; v += 64)
+        __builtin_prefetch(y[r] + run.next_slab + v, 1, 2);
     }
     if constexpr (kFirst) {
       const Vector start = hn::Set(Floats(), run.bias == nullptr ? 0.0f : run.bias[row]);
@@ -195,65 +179,6 @@ HWY_NOINLINE void product_group(const Run& run) {
   }
 }
 
-// The dot product of a row of x with the output gradient's vectors, four partial sums a lane group.
-template <int kVectors>
-HWY_INLINE Vector dot(const Vector (&dy)[kVectors], const char* x) {
-  Vector sum = hn::Mul(dy[0], load(x, 0));
-  for (int v = 1; v < kVectors; ++v) sum = hn::MulAdd(dy[v], load(x, v), sum);
-  return sum;
-}
-
-HWY_INLINE hn::Vec<Quad> add_blocks(Vector x) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  const hn::Half<Floats> half;
-  const hn::Half<decltype(half)> quarter;
-  const auto y = hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x));
-  return hn::Add(hn::LowerHalf(quarter, y), hn::UpperHalf(quarter, y));
-#elif HWY_TARGET == HWY_AVX2
-  const hn::Half<Floats> half;
-  return hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x));
-#else
-  return x;
-#endif
-}
-
-// In each block of four lanes, its part of [Σa, Σb, Σc, Σd].
-HWY_INLINE Vector block_sums_of(Vector a, Vector b, Vector c, Vector d) {
-  const Floats f;
-  const hn::Repartition<uint64_t, Floats> u;
-  const Vector ab = hn::Add(hn::InterleaveLower(f, a, b), hn::InterleaveUpper(f, a, b));
-  const Vector cd = hn::Add(hn::InterleaveLower(f, c, d), hn::InterleaveUpper(f, c, d));
-  const auto ab2 = hn::BitCast(u, ab), cd2 = hn::BitCast(u, cd);
-  return hn::Add(hn::BitCast(f, hn::InterleaveLower(u, ab2, cd2)),
-                 hn::BitCast(f, hn::InterleaveUpper(u, ab2, cd2)));
-}
-
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-// Eight sums at once share the last steps: [Σa … Σd, Σe … Σh] from the four-lane sums of each four.
-HWY_INLINE hn::Vec<hn::Half<Floats> > add_blocks_of_two(Vector abcd, Vector efgh) {
-  const hn::Half<Floats> half;
-  const Floats f;
-  const Vector low = hn::ConcatLowerLower(f, efgh, abcd),
-               high = hn::ConcatUpperUpper(f, efgh, abcd);
-  const Vector sum = hn::Add(low, high);  // two blocks of abcd, two of efgh
-  const auto a = hn::LowerHalf(half, sum), e = hn::UpperHalf(half, sum);
-  return hn::Add(hn::ConcatLowerLower(half, e, a), hn::ConcatUpperUpper(half, e, a));
-}
-#endif
-
-template <int kCount, bool kAdd>
-HWY_INLINE void put(hn::Vec<Quad> sums, float* gradient) {
-  const Quad q;
-  if constexpr (kCount == 4) {
-    if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(q, gradient));
-    hn::StoreU(sums, q, gradient);
-  } else {
-    HWY_ALIGN float lanes[4];
-    hn::Store(sums, q, lanes);
-    for (int i = 0; i < kCount; ++i) gradient[i] = kAdd ? gradient[i] + lanes[i] : lanes[i];
-  }
-}
-
 template <int kVectors, int kCount>
 HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets) {
   const uint64_t word = packed(offsets);
@@ -298,11 +223,11 @@ HWY_NOINLINE void gradient_group(const Run& run) {
         __builtin_prefetch(ahead_x, 0, 2);
       }
     }
-    const char* at = run.y + run.rows[i] * kRowBytes;
-    const char* ahead = run.y + run.rows[i + 2] * kRowBytes;
+    const char* at = run.y + run.rows[i] * kSlabRowBytes;
+    const char* ahead = run.y + run.rows[i + 2] * kSlabRowBytes;
     for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v);
     if (run.next_slab != 0) {
-      for (int v = 0; v < kRowBytes; v += 64) __builtin_prefetch(at + run.next_slab + v, 0, 2);
+      for (int v = 0; v < kSlabRowBytes; v += 64) __builtin_prefetch(at + run.next_slab + v, 0, 2);
     }
     Vector dy[kVectors];
     for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
@@ -366,25 +291,6 @@ struct Gradient {
   static void run(const Run& r) { gradient_group<kVectors, kLength, kAdd>(r); }
 };
 
-// Calls `body(Vectors<n>)` with as many vectors, in quarters of a pass, as cover `columns`.
-template <int n>
-struct Vectors {};
-template <class Body>
-HWY_INLINE void with_vectors(int64_t columns, const Body& body) {
-  constexpr int kQuarter = kPass / 4;
-  const int64_t quarters = (columns + kQuarter * kLanes - 1) / (kQuarter * kLanes);
-  switch (quarters) {
-    case 1:
-      return body(Vectors<kQuarter>());
-    case 2:
-      return body(Vectors<2 * kQuarter>());
-    case 3:
-      return body(Vectors<3 * kQuarter>());
-    default:
-      return body(Vectors<kPass>());
-  }
-}
-
 // Runs the groups of a block over one slab of `width` examples, a pass of columns at a time:
 // `group(run, is_first_tile)`.
 template <class Group>
@@ -396,15 +302,15 @@ HWY_INLINE void for_each_group(const CsrStream& s, const CsrBlock& block, Run ru
   const int64_t next_slab = run.next_slab;
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
     const CsrTile& tile = s.tiles[static_cast<size_t>(t)];
-    run.x = x + tile.first_column * kRowBytes;
+    run.x = x + tile.first_column * kSlabRowBytes;
     // What follows in memory is the block's next tile, or the next slab's first one, which all
     // blocks share.
     const bool is_last = t + 1 == block.end_tile;
     const int64_t pairs = (is_last ? s.rows : block.end_row - block.first_row) / 2 + 1;
     run.next_slab = is_last ? next_slab : 0;
     run.ahead_lines =
-        is_last && next_slab == 0 ? 0 : (s.tile_columns * kRowBytes / 64 + pairs - 1) / pairs;
-    const char* ahead = run.x + s.tile_columns * kRowBytes +
+        is_last && next_slab == 0 ? 0 : (s.tile_columns * kSlabRowBytes / 64 + pairs - 1) / pairs;
+    const char* ahead = run.x + s.tile_columns * kSlabRowBytes +
                         (is_last ? block.first_row / 2 * run.ahead_lines * 64 : 0);
     for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
       const CsrGroup& at = s.groups[static_cast<size_t>(g)];
@@ -423,7 +329,7 @@ HWY_INLINE void for_each_group(const CsrStream& s, const CsrBlock& block, Run ru
 
 void product_block(const CsrStream& s, const CsrBlock& block, const float* values, const float* x,
                    int64_t width, const float* bias, float* y, bool prefetch_next) {
-  const int64_t next_slab = prefetch_next ? s.rows * kRowBytes : 0;
+  const int64_t next_slab = prefetch_next ? s.rows * kSlabRowBytes : 0;
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       const Run run{.x = reinterpret_cast<const char*>(x + c),
@@ -440,7 +346,7 @@ void product_block(const CsrStream& s, const CsrBlock& block, const float* value
 
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
                     int64_t width, bool accumulate, float* gradient, bool prefetch_next) {
-  const int64_t next_slab = prefetch_next ? s.rows * kRowBytes : 0;
+  const int64_t next_slab = prefetch_next ? s.rows * kSlabRowBytes : 0;
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       const Run run{.x = reinterpret_cast<const char*>(x + c),
@@ -469,20 +375,14 @@ namespace {
 HWY_EXPORT(product_block);
 HWY_EXPORT(gradient_block);
 
-// Whether the activations do not stay in a second-level cache, so that a slab should be asked for
-// while the one before it is worked on.
-bool exceeds_cache(const CsrStream& s, int64_t slabs) {
-  return slabs * (s.rows + s.columns) * kRowBytes > (int64_t{3} << 19);
-}
-
 }  // namespace
 
 void csr_product(const CsrStream& s, const float* values, const float* x, int64_t batch,
                  const float* bias, float* y) {
   const auto run =
       use_reference_kernels() ? reference::csr_product_block : HWY_DYNAMIC_DISPATCH(product_block);
-  const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
-  const bool is_large = exceeds_cache(s, slabs);
+  const int64_t slabs = slab_count(batch);
+  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
   const auto blocks = static_cast<int64_t>(s.blocks.size());
   parallel_blocks(slabs * blocks, [&](int64_t unit) {
     const int64_t slab = unit / blocks;
@@ -497,8 +397,8 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   if (batch == 0 && !accumulate) std::fill_n(gradient, s.nnz, 0.0f);
   const auto run = use_reference_kernels() ? reference::csr_gradient_block
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
-  const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
-  const bool is_large = exceeds_cache(s, slabs);
+  const int64_t slabs = slab_count(batch);
+  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
     for (int64_t slab = 0; slab < slabs; ++slab) {
       run(s, s.blocks[static_cast<size_t>(block)], dy + slab * s.rows * kSlabWidth,

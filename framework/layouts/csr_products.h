@@ -1,0 +1,64 @@
+// What layouts that run on streams of nonzeros (kernels/csr.h) share: their products on tensors,
+// and the transposed stream of the input gradient.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/csr.h"
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// The storage order in which a stream's products of `batch` examples run, `features` being the
+/// larger side of the weight.
+Order csr_order(int64_t batch, int64_t features);
+
+/// In slabs, with zeros in the padding.
+Tensor in_slabs(const Tensor& tensor);
+
+/// Y = X Wᵀ + bias. *Shapes:* x [..., columns] in either order, bias [rows] or undefined →
+/// [..., rows].
+Tensor csr_forward(const CsrStream& stream, std::span<const float> values, const Tensor& x,
+                   const Tensor& bias);
+
+/// gradient = dYᵀ X at the nonzeros, in stream order. *Shapes:* dy [..., rows], x [..., columns].
+void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor& x,
+                         Accumulate accumulate, std::span<float> gradient);
+
+/// The transposed matrix, whose values are copies of others.
+struct TransposedCsr {
+  CsrStream stream = {};
+  std::vector<uint32_t> source = {};  ///< of each value, its place among those that are copied
+
+  int64_t bytes() const {
+    return stream.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));
+  }
+};
+
+/// The transpose of a matrix with `columns` columns, from its elements in row-major order: where
+/// each row begins, their columns, and where their values are. *Cost:* O(nnz).
+TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
+                             std::vector<uint32_t> column_of, std::vector<uint32_t> value_of);
+
+/// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
+/// keeps, filled anew where they are of another version, or `own` where it keeps none.
+template <class Fill>
+std::span<const float> refreshed(const WeightView& weight, int64_t size, DerivedValues& own,
+                                 Fill&& fill) {
+  DerivedValues& copy = weight.derived == nullptr ? own : *weight.derived;
+  if (!copy.array.defined() || copy.version != weight.version) {
+    if (!copy.array.defined()) copy.array = Tensor::empty(Shape{size});
+    fill(copy.array.mutable_data());
+    copy.version = weight.version;
+  }
+  return copy.array.storage();
+}
+
+/// dX = dY W by the transposed matrix. *Shapes:* dy [..., rows] → [..., columns].
+Tensor csr_input_gradient(const WeightView& weight, const TransposedCsr& transposed,
+                          const Tensor& dy);
+
+}  // namespace lacuna
