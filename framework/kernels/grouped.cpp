@@ -88,10 +88,12 @@ HWY_INLINE void store(Vector value, char* at, int vector) {
 template <int kRows, int kColumns>
 struct Forward {
   static constexpr int kOut = kRows, kIn = kColumns, kOutStride = 1, kInStride = kRows;
+  static constexpr bool kIsSourced = false;
 };
 template <int kRows, int kColumns>
 struct Transposed {
   static constexpr int kOut = kColumns, kIn = kRows, kOutStride = kRows, kInStride = 1;
+  static constexpr bool kIsSourced = true;
 };
 
 // The sums of kRows outputs and kVectors vectors of examples over the cells of a row.
@@ -110,7 +112,10 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
     }
   }
   for (int64_t k = 0; k < run.length; ++k) {
-    const float* w = values + (source == nullptr ? k : int64_t{source[k]}) * kSize;
+    const float* w = values + (Form::kIsSourced ? int64_t{source[k]} : k) * kSize;
+    if constexpr (Form::kIsSourced) {
+      __builtin_prefetch(values + source[k + GroupedTransposed::kAhead] * kSize);
+    }
     const char* in = x + offsets[k] * (Form::kIn * kRowBytes);
     HWY_UNROLL(8)
     for (int i = 0; i < Form::kIn; ++i) {
@@ -142,8 +147,8 @@ HWY_NOINLINE void product_rows(const Run& run) {
     for (int64_t line = 0; line < Form::kOut * kRowBytes; line += 64) {
       __builtin_prefetch(ahead + line, 1);
     }
-    const float* values = run.source == nullptr ? run.values + first * kSize : run.values;
-    const uint32_t* source = run.source == nullptr ? nullptr : run.source + first;
+    const float* values = Form::kIsSourced ? run.values : run.values + first * kSize;
+    const uint32_t* source = Form::kIsSourced ? run.source + first : nullptr;
     for (int64_t pass = 0; pass < run.passes; ++pass) {
       const int64_t at = pass * kVectors * kVectorBytes;
       for (int part = 0; part < Form::kOut; part += kRows) {
@@ -242,10 +247,10 @@ void product_tiles(const CsrStream& cells, const CsrBlock& block, const uint32_t
     run.x = reinterpret_cast<const char*>(x) + tile.first_column * (Form::kIn * kRowBytes);
     run.is_first = tile.first_column == 0;
     for_each_run(cells, tile, run, [&](int64_t first) HWY_ATTR {
-      if (source == nullptr) {
-        run.values = values + first * (Form::kIn * Form::kOut);
-      } else {
+      if constexpr (Form::kIsSourced) {
         run.source = source + first;
+      } else {
+        run.values = values + first * (Form::kIn * Form::kOut);
       }
       function(run);
     });
@@ -261,7 +266,7 @@ void product_block(const GroupedStream& s, const CsrBlock& block, const float* v
     product_tiles<Forward<4, 1>, 4, kProductVectors4>(s.cells, block, nullptr, values, x, width,
                                                       bias, y);
   } else {
-    product_tiles<Forward<8, 1>, 8, kProductVectors8>(s.cells, block, nullptr, values, x, width,
+    product_tiles<Forward<8, 1>, 4, kProductVectors4>(s.cells, block, nullptr, values, x, width,
                                                       bias, y);
   }
 }

@@ -45,8 +45,11 @@ GroupedStream grouped_stream(const CellShape& cell, int64_t rows, int64_t column
 
 /// The cells by columns: what the input gradient of 4 × 4 cells reads. It has no values of its own.
 struct GroupedTransposed {
+  /// Cells whose values are asked for ahead.
+  static constexpr int64_t kAhead = 8;
+
   CsrStream cells;               ///< of the transposed matrix of cells
-  std::vector<uint32_t> source;  ///< of each of its cells, the place in the stream
+  std::vector<uint32_t> source;  ///< of each of its cells, the place in the stream; kAhead more
   int64_t bytes() const;
 };
 GroupedTransposed grouped_transposed(const GroupedStream& stream);

@@ -1,10 +1,10 @@
 // The weight gradient of cells over batch slabs.
 //
-// Cells of one column: the output gradients of four rows stay in registers; each column's
-// activations are loaded once for the four, and the four sums are reduced together into one 16-byte
-// store. 4 × 4 cells: sixteen sums (eight with 16 registers) run over two slabs before they are
-// reduced, so that a reduction costs little beside them, and eight loads serve sixteen
-// multiply-adds.
+// Sums run over two slabs before they are reduced, four together into one 16-byte store: a
+// reduction costs about half as much as the multiply-adds of one slab. Cells of one column take
+// four rows at a time, whose output gradients stay in registers (those of one slab of the two; the
+// others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
+// for which eight loads serve sixteen multiply-adds.
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
@@ -98,9 +98,8 @@ HWY_INLINE hn::Vec<Quad> sums(Vector a, Vector b, Vector c, Vector e) {
 #endif
 }
 
-template <bool kAdd>
-HWY_INLINE void put(hn::Vec<Quad> quad, float* gradient) {
-  if constexpr (kAdd) quad = hn::Add(quad, hn::LoadU(Quad(), gradient));
+HWY_INLINE void put(hn::Vec<Quad> quad, bool accumulate, float* gradient) {
+  if (accumulate) quad = hn::Add(quad, hn::LoadU(Quad(), gradient));
   hn::StoreU(quad, Quad(), gradient);
 }
 
@@ -108,48 +107,66 @@ HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
   for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);
 }
 
-// Four rows of output gradients: in registers where there are many, else read where they lie.
-template <int kVectors>
-struct FourRows {
-  HWY_INLINE explicit FourRows(const char* at_) : at(at_) {
-    if constexpr (kManyRegisters) {
-      HWY_UNROLL(4)
-      for (int r = 0; r < 4; ++r) {
-        HWY_UNROLL(8)
-        for (int v = 0; v < kVectors; ++v) kept[r][v] = load(at + r * kRowBytes, v);
-      }
+// Adds the products of a column's activations with four rows of output gradients, that `dy(r, v)`
+// gives.
+template <int kVectors, class Rows>
+HWY_INLINE void add_column(const char* x, const Rows& dy, Vector (&sum)[4]) {
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) {
+    const Vector xs = load(x, v);
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) sum[r] = hn::MulAdd(dy(r, v), xs, sum[r]);
+  }
+}
+
+constexpr int kWhole = kSlabVectors < 8 ? kSlabVectors : 8;  // vectors taken at once
+
+// Four rows of a row of cells over kWhole vectors of the first of two slabs and kVectors of the
+// second, or, where kSlabs is 1, over kVectors of one. The last slab's output gradients stay in
+// registers where there are 32.
+template <int kRows, int kVectors, int kSlabs>
+HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* offsets,
+                             float* gradient) {
+  const char* last = dy + (kSlabs - 1) * run.dy_slab;
+  Vector kept[4][kManyRegisters ? kVectors : 1];
+  if constexpr (kManyRegisters) {
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) {
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) kept[r][v] = load(last + r * kRowBytes, v);
     }
   }
-  HWY_INLINE Vector get(int r, int v) const {
-    return kManyRegisters ? kept[r][v] : load(at + r * kRowBytes, v);
+  for (int64_t k = 0; k < run.length; ++k, gradient += kRows) {
+    const char* x = run.x + offsets[k] * kRowBytes;
+    const Vector zero = hn::Zero(Floats());
+    Vector sum[4] = {zero, zero, zero, zero};
+    if constexpr (kSlabs == 2) {
+      add_column<kWhole>(
+          x, [dy](int r, int v) HWY_ATTR { return load(dy + r * kRowBytes, v); }, sum);
+      x += run.x_slab;
+    }
+    if constexpr (kManyRegisters) {
+      add_column<kVectors>(
+          x, [&kept](int r, int v) HWY_ATTR { return kept[r][v]; }, sum);
+    } else {
+      add_column<kVectors>(
+          x, [last](int r, int v) HWY_ATTR { return load(last + r * kRowBytes, v); }, sum);
+    }
+    put(sums(sum[0], sum[1], sum[2], sum[3]), run.accumulate, gradient);
   }
-  const char* at;
-  Vector kept[4][kManyRegisters ? kVectors : 1];
-};
+}
 
-// Cells of kRows × 1 over kVectors vectors of one slab.
-template <int kRows, int kVectors, bool kAdd>
+template <int kRows, int kVectors, int kSlabs>
 HWY_NOINLINE void columns_gradient(const Run& run) {
   for (int64_t i = 0; i < run.count; ++i) {
-    const char* at = run.dy + run.rows[i] * (kRows * kRowBytes);
-    prefetch_rows(run.dy + run.rows[i + 1] * (kRows * kRowBytes), kRows);
-    const uint16_t* offsets = run.offsets + i * run.length;
+    const char* dy = run.dy + run.rows[i] * (kRows * kRowBytes);
+    for (int64_t slab = 0; slab < kSlabs; ++slab) {
+      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kRowBytes), kRows);
+    }
     for (int part = 0; part < kRows; part += 4) {
-      const FourRows<kVectors> dy(at + part * kRowBytes);
-      float* gradient = run.gradient + i * run.length * kRows + part;
-      for (int64_t k = 0; k < run.length; ++k, gradient += kRows) {
-        const char* x = run.x + offsets[k] * kRowBytes;
-        Vector xs = load(x, 0), sum[4];
-        HWY_UNROLL(4)
-        for (int r = 0; r < 4; ++r) sum[r] = hn::Mul(dy.get(r, 0), xs);
-        HWY_UNROLL(8)
-        for (int v = 1; v < kVectors; ++v) {
-          xs = load(x, v);
-          HWY_UNROLL(4)
-          for (int r = 0; r < 4; ++r) sum[r] = hn::MulAdd(dy.get(r, v), xs, sum[r]);
-        }
-        put<kAdd>(sums(sum[0], sum[1], sum[2], sum[3]), gradient);
-      }
+      columns_part<kRows, kVectors, kSlabs>(run, dy + part * kRowBytes,
+                                            run.offsets + i * run.length,
+                                            run.gradient + i * run.length * kRows + part);
     }
   }
 }
@@ -169,7 +186,7 @@ HWY_INLINE void add_outer(const char* dy, const char* x, int64_t v, Vector (&sum
 }
 
 // kColumns columns of a 4 × 4 cell over the run's slabs.
-template <int kColumns, bool kAdd>
+template <int kColumns>
 HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float* gradient) {
   Vector sum[kColumns][4];
   HWY_UNROLL(4)
@@ -184,11 +201,10 @@ HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float*
   for (int64_t v = 0; v < run.last_vectors; ++v) add_outer<kColumns>(dy, x, v, sum);
   HWY_UNROLL(4)
   for (int c = 0; c < kColumns; ++c) {
-    put<kAdd>(sums(sum[c][0], sum[c][1], sum[c][2], sum[c][3]), gradient + 4 * c);
+    put(sums(sum[c][0], sum[c][1], sum[c][2], sum[c][3]), run.accumulate, gradient + 4 * c);
   }
 }
 
-template <bool kAdd>
 HWY_NOINLINE void blocks_gradient(const Run& run) {
   constexpr int kColumns = kManyRegisters ? 4 : 2;
   for (int64_t i = 0; i < run.count; ++i) {
@@ -201,44 +217,54 @@ HWY_NOINLINE void blocks_gradient(const Run& run) {
     for (int64_t k = 0; k < run.length; ++k, gradient += 16) {
       const char* x = run.x + offsets[k] * (4 * kRowBytes);
       for (int c = 0; c < 4; c += kColumns) {
-        block_part<kColumns, kAdd>(run, dy, x + c * kRowBytes, gradient + 4 * c);
+        block_part<kColumns>(run, dy, x + c * kRowBytes, gradient + 4 * c);
       }
     }
   }
 }
 
-// The function for one column cells' last slab, of few vectors, and for whole ones.
-template <int kRows, bool kAdd>
-HWY_INLINE void run_columns(Run run, int64_t vectors) {
-  constexpr int kMost = kSlabVectors < 8 ? kSlabVectors : 8;
-  if (vectors == 1) return columns_gradient<kRows, 1, kAdd>(run);
-  if (vectors == 2) return columns_gradient<kRows, 2, kAdd>(run);
-  columns_gradient<kRows, kMost, kAdd>(run);
-  for (int64_t v = kMost; v < vectors; v += kMost) {  // with more vectors than are taken at once
-    run.x += kMost * kVectorBytes;
-    run.dy += kMost * kVectorBytes;
-    columns_gradient<kRows, kMost, true>(run);
+template <int kRows, int kSlabs>
+HWY_INLINE void columns_of(Run run) {
+  const int64_t vectors = run.last_vectors;
+  if (vectors == 1) return columns_gradient<kRows, 1, kSlabs>(run);
+  if (vectors == 2) return columns_gradient<kRows, 2, kSlabs>(run);
+  columns_gradient<kRows, kWhole, kSlabs>(run);
+}
+
+// Cells of one column. Where a slab has more vectors than are taken at once, each slab has its own
+// passes.
+template <int kRows>
+HWY_INLINE void run_columns(Run run) {
+  if constexpr (kWhole == kSlabVectors) {
+    run.slabs == 2 ? columns_of<kRows, 2>(run) : columns_of<kRows, 1>(run);
+  } else {
+    const int64_t slabs = run.slabs, last_vectors = run.last_vectors;
+    const Run first = run;
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      const int64_t vectors = slab + 1 == slabs ? last_vectors : kSlabVectors;
+      for (int64_t v = 0; v < vectors; v += kWhole) {
+        run.x = first.x + slab * run.x_slab + v * kVectorBytes;
+        run.dy = first.dy + slab * run.dy_slab + v * kVectorBytes;
+        run.last_vectors = std::min<int64_t>(kWhole, vectors - v);
+        columns_of<kRows, 1>(run);
+        run.accumulate = true;
+      }
+    }
   }
 }
 
 void run_cells(const CellShape& cell, const Run& run) {
-  const bool add = run.accumulate;
-  if (cell == CellShape{4, 4}) {
-    (add ? blocks_gradient<true> : blocks_gradient<false>)(run);
-  } else if (cell.rows == 4) {
-    (add ? run_columns<4, true> : run_columns<4, false>)(run, run.last_vectors);
-  } else {
-    (add ? run_columns<8, true> : run_columns<8, false>)(run, run.last_vectors);
-  }
+  if (cell == CellShape{4, 4}) return blocks_gradient(run);
+  cell.rows == 4 ? run_columns<4>(run) : run_columns<8>(run);
 }
 
 void gradient_block(const GroupedStream& s, const CsrBlock& block, const float* dy, const float* x,
                     int64_t batch, bool accumulate, float* gradient) {
-  const int64_t at_once = s.cell.columns == 1 ? 1 : 2;  // slabs
+  constexpr int64_t kAtOnce = 2;  // slabs: longer sums, but twice the activations in the cache
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
   Run run{.x_slab = s.columns() * kRowBytes, .dy_slab = s.rows() * kRowBytes};
-  for (int64_t slab = 0; slab < slabs; slab += at_once) {
-    run.slabs = std::min(at_once, slabs - slab);
+  for (int64_t slab = 0; slab < slabs; slab += kAtOnce) {
+    run.slabs = std::min(kAtOnce, slabs - slab);
     const int64_t last = std::min(kSlabWidth, batch - (slab + run.slabs - 1) * kSlabWidth);
     run.last_vectors = (last + kLanes - 1) / kLanes;
     run.dy = reinterpret_cast<const char*>(dy) + slab * run.dy_slab;
