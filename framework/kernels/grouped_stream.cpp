@@ -12,7 +12,7 @@ namespace {
 // outputs costs little beside them, and no more columns than the caches hold of a slab: a multiply
 // reads so few activations that the second-level cache keeps up.
 CsrCut choose_cut(const CellShape& cell, int64_t rows, int64_t columns, int64_t cells) {
-  const double kColumnsInRow = getenv("LAC_COLS") ? atof(getenv("LAC_COLS")) : 48.0;
+  constexpr double kColumnsInRow = 64.0;
   constexpr int64_t kShortest = 128, kLongest = 2048, kRows = 512, kValues = 1 << 15;
   const double positions = static_cast<double>(rows) * static_cast<double>(columns);
   const double density = positions == 0 ? 1.0 : static_cast<double>(cells) / positions;

@@ -180,12 +180,12 @@ INSTANTIATE_TEST_SUITE_P(
                                      Sizes{60, 1, 0.9, 17}, Sizes{0, 4, 0.5, 2},
                                      Sizes{4, 0, 0.5, 70}, Sizes{2, 3, 0.7, 0})));
 // Batches whose last slab has every number of vectors; one tile and several.
-INSTANTIATE_TEST_SUITE_P(
-    Batches, GroupedProducts,
-    testing::Combine(kCells, testing::Combine(testing::Values(11), testing::Values(151),
-                                              testing::Values(0.02, 0.4, 1.0),
-                                              testing::Values(1, 2, 7, 8, 13, 16, 17, 31, 47, 64,
-                                                              97, 128, 193))));
+INSTANTIATE_TEST_SUITE_P(Batches, GroupedProducts,
+                         testing::Combine(kCells,
+                                          testing::Combine(testing::Values(6), testing::Values(151),
+                                                           testing::Values(0.02, 0.4, 1.0),
+                                                           testing::Values(1, 7, 16, 17, 33, 47, 64,
+                                                                           97, 128, 193))));
 INSTANTIATE_TEST_SUITE_P(Blocks, GroupedProducts,
                          testing::Combine(kCells, testing::Values(Sizes{157, 331, 0.3, 5},
                                                                   Sizes{331, 61, 0.3, 70})));
@@ -211,7 +211,9 @@ TEST(GroupedStreamTest, CutsLargeMatricesIntoBlocksAndTiles) {
 TEST(GroupedStreamTest, TransposedCellsNameTheirValues) {
   const Problem p(CellShape{4, 4}, 50, 70, 0.2, 1);
   const GroupedTransposed transposed = grouped_transposed(p.stream);
-  ASSERT_EQ(transposed.source.size(), static_cast<size_t>(p.stream.cells.nnz));
+  ASSERT_EQ(transposed.cells.nnz, p.stream.cells.nnz);
+  ASSERT_EQ(transposed.source.size(),
+            static_cast<size_t>(p.stream.cells.nnz + GroupedTransposed::kAhead));
   csr_for_each_segment(
       transposed.cells, [&](int64_t column, int64_t first, int64_t tile, int64_t length) {
         for (int64_t k = first; k < first + length; ++k) {
