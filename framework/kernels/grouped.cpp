@@ -14,7 +14,6 @@
 #include "lacuna/framework/kernels/grouped.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
@@ -69,8 +68,8 @@ void transposed_block(const CellShape& cell, const GroupedTransposed& transposed
   reference::grouped_transposed_block(cell, transposed, block, values, dy, width, dx);
 }
 void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values, const float* dy,
-                  int64_t width, float* dx) {
-  reference::grouped_scatter_tile(s, column_tile, values, dy, width, dx);
+                  int64_t width, const float* bias, float* dx) {
+  reference::grouped_scatter_tile(s, column_tile, values, dy, width, bias, dx);
 }
 #else
 
@@ -285,11 +284,11 @@ void transposed_block(const CellShape&, const GroupedTransposed& transposed, con
 }
 
 void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values, const float* dy,
-                  int64_t width, float* dx) {
+                  int64_t width, const float* bias, float* dx) {
   const int64_t first = column_tile * s.cells.tile_columns;
   const int64_t columns = std::min(s.cells.tile_columns, s.cells.columns - first);
   Run run{.x = reinterpret_cast<const char*>(dy),
-          .y = reinterpret_cast<char*>(dx) + first * kRowBytes};
+          .y = reinterpret_cast<char*>(dx + first * kSlabWidth)};
   constexpr int kPart = kManyRegisters ? 8 : 4;
   const RunFunction function =
       s.cell.rows == 8
@@ -299,7 +298,11 @@ void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* valu
           : with_vectors<kMostVectors>(width, run, []<int n>(Vectors<n>) HWY_ATTR {
               return RunFunction(scatter_rows<4, 4, n>);
             });
-  std::memset(run.y, 0, static_cast<size_t>(columns * kRowBytes));
+  float* out = dx + first * kSlabWidth;
+  std::fill_n(out, columns * kSlabWidth, 0.0f);
+  for (int64_t c = 0; bias != nullptr && c < columns; ++c) {
+    std::fill_n(out + c * kSlabWidth, width, bias[first + c]);
+  }
   for (uint32_t i = s.tile_begin[static_cast<size_t>(column_tile)];
        i < s.tile_begin[static_cast<size_t>(column_tile) + 1]; ++i) {
     for_each_run(s.cells, s.cells.tiles[s.tile_order[i]], run, [&](int64_t cell) HWY_ATTR {
@@ -345,11 +348,11 @@ void grouped_product(const GroupedStream& s, const float* values, const float* x
 }
 
 void grouped_input_gradient(const GroupedStream& s, const float* values, const float* dy,
-                            int64_t batch, float* dx) {
+                            int64_t batch, const float* bias, float* dx) {
   const auto run = use_reference_kernels() ? reference::grouped_scatter_tile
                                            : HWY_DYNAMIC_DISPATCH(scatter_tile);
   for_each_part(batch, s.tile_begin.size() - 1, [&](int64_t slab, size_t part, int64_t width) {
-    run(s, static_cast<int64_t>(part), values, dy + slab * s.rows() * kSlabWidth, width,
+    run(s, static_cast<int64_t>(part), values, dy + slab * s.rows() * kSlabWidth, width, bias,
         dx + slab * s.columns() * kSlabWidth);
   });
 }

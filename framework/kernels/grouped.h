@@ -63,11 +63,12 @@ GroupedTransposed grouped_transposed(const GroupedStream& stream);
 void grouped_product(const GroupedStream& stream, const float* values, const float* x,
                      int64_t batch, const float* bias, float* y);
 
-/// dX = dY W. *Shapes:* dy slabs of [batch, rows], dx slabs of [batch, columns]. Without the
-/// transposed cells each tile's columns are added to where they are: for cells of one column.
+/// dX = dY W + bias. *Shapes:* dy slabs of [batch, rows], dx slabs of [batch, columns], bias
+/// [columns] or null: with one this is the forward product of a weight whose transposed is stored.
+/// Each tile's columns are added to where they are: for cells of one column.
 void grouped_input_gradient(const GroupedStream& stream, const float* values, const float* dy,
-                            int64_t batch, float* dx);
-/// The same by the transposed cells: for 4 × 4 cells.
+                            int64_t batch, const float* bias, float* dx);
+/// The same without a bias by the transposed cells: for 4 × 4 cells.
 void grouped_input_gradient(const GroupedStream& stream, const GroupedTransposed& transposed,
                             const float* values, const float* dy, int64_t batch, float* dx);
 
@@ -80,7 +81,7 @@ void grouped_gradient(const GroupedStream& stream, const float* dy, const float*
 void grouped_product_rows(const GroupedStream& stream, const float* values, const float* x,
                           int64_t batch, const float* bias, float* y);
 void grouped_input_gradient_rows(const GroupedStream& stream, const float* values, const float* dy,
-                                 int64_t batch, float* dx);
+                                 int64_t batch, const float* bias, float* dx);
 void grouped_gradient_rows(const GroupedStream& stream, const float* dy, const float* x,
                            int64_t batch, bool accumulate, float* gradient);
 

@@ -72,12 +72,12 @@ inline void grouped_transposed_block(const CellShape& cell, const GroupedTranspo
 /// The columns of one column tile.
 inline void grouped_input_gradient_at(const GroupedStream& s, int64_t column_tile,
                                       const float* values, const float* dy, int64_t width,
-                                      float* dx, const Strides& at) {
+                                      const float* bias, float* dx, const Strides& at) {
   const int64_t tile_columns = s.cells.tile_columns * s.cell.columns;
   const int64_t first = column_tile * tile_columns;
   for (int64_t e = 0; e < width; ++e) {
     for (int64_t c = first; c < std::min(first + tile_columns, s.columns()); ++c) {
-      dx[c * at.x_stride + e * at.x_step] = 0.0f;
+      dx[c * at.x_stride + e * at.x_step] = bias == nullptr ? 0.0f : bias[c];
     }
     for (uint32_t i = s.tile_begin[static_cast<size_t>(column_tile)];
          i < s.tile_begin[static_cast<size_t>(column_tile) + 1]; ++i) {
@@ -112,8 +112,8 @@ inline void grouped_product_block(const GroupedStream& s, const CsrBlock& block,
   grouped_product_at(s, block, values, x, width, bias, y, Strides{});
 }
 inline void grouped_scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values,
-                                 const float* dy, int64_t width, float* dx) {
-  grouped_input_gradient_at(s, column_tile, values, dy, width, dx, Strides{});
+                                 const float* dy, int64_t width, const float* bias, float* dx) {
+  grouped_input_gradient_at(s, column_tile, values, dy, width, bias, dx, Strides{});
 }
 inline void grouped_gradient_block(const GroupedStream& s, const CsrBlock& block, const float* dy,
                                    const float* x, int64_t batch, bool accumulate,
@@ -137,8 +137,8 @@ inline void grouped_product_block_rows(const GroupedStream& s, const CsrBlock& b
 }
 inline void grouped_scatter_tile_rows(const GroupedStream& s, int64_t column_tile,
                                       const float* values, const float* dy, int64_t batch,
-                                      float* dx) {
-  grouped_input_gradient_at(s, column_tile, values, dy, batch, dx, row_major(s));
+                                      const float* bias, float* dx) {
+  grouped_input_gradient_at(s, column_tile, values, dy, batch, bias, dx, row_major(s));
 }
 inline void grouped_gradient_block_rows(const GroupedStream& s, const CsrBlock& block,
                                         const float* dy, const float* x, int64_t batch,

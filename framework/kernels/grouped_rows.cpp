@@ -22,8 +22,8 @@ void product_block_rows(const GroupedStream& s, const CsrBlock& block, const flo
   reference::grouped_product_block_rows(s, block, values, x, batch, bias, y);
 }
 void scatter_tile_rows(const GroupedStream& s, int64_t column_tile, const float* values,
-                       const float* dy, int64_t batch, float* dx) {
-  reference::grouped_scatter_tile_rows(s, column_tile, values, dy, batch, dx);
+                       const float* dy, int64_t batch, const float* bias, float* dx) {
+  reference::grouped_scatter_tile_rows(s, column_tile, values, dy, batch, bias, dx);
 }
 void gradient_block_rows(const GroupedStream& s, const CsrBlock& block, const float* dy,
                          const float* x, int64_t batch, bool accumulate, float* gradient) {
@@ -199,14 +199,19 @@ void product_block_rows(const GroupedStream& s, const CsrBlock& block, const flo
 }
 
 void scatter_tile_rows(const GroupedStream& s, int64_t column_tile, const float* values,
-                       const float* dy, int64_t batch, float* dx) {
+                       const float* dy, int64_t batch, const float* bias, float* dx) {
   const int64_t width = s.cells.tile_columns * s.cell.columns, first = column_tile * width;
   const uint32_t* begin = s.tile_begin.data() + column_tile;
   with_cells(s.cell, [&]<class C>(C) HWY_ATTR {
     for (int64_t example = 0; example < batch; ++example) {
       const float* in = dy + example * s.rows();
       float* out = dx + example * s.columns() + first;
-      std::fill_n(out, std::min(width, s.columns() - first), 0.0f);
+      const int64_t columns = std::min(width, s.columns() - first);
+      if (bias == nullptr) {
+        std::fill_n(out, columns, 0.0f);
+      } else {
+        std::copy_n(bias + first, columns, out);
+      }
       for (uint32_t i = begin[0]; i < begin[1]; ++i) {
         const CsrTile& tile = s.cells.tiles[s.tile_order[i]];
         for_each_segment(s.cells, tile, [&](const Segment& segment) HWY_ATTR {
@@ -263,11 +268,11 @@ void grouped_product_rows(const GroupedStream& s, const float* values, const flo
 }
 
 void grouped_input_gradient_rows(const GroupedStream& s, const float* values, const float* dy,
-                                 int64_t batch, float* dx) {
+                                 int64_t batch, const float* bias, float* dx) {
   const auto run = use_reference_kernels() ? reference::grouped_scatter_tile_rows
                                            : HWY_DYNAMIC_DISPATCH(scatter_tile_rows);
   parallel_blocks(static_cast<int64_t>(s.tile_begin.size()) - 1,
-                  [&](int64_t tile) { run(s, tile, values, dy, batch, dx); });
+                  [&](int64_t tile) { run(s, tile, values, dy, batch, bias, dx); });
 }
 
 void grouped_gradient_rows(const GroupedStream& s, const float* dy, const float* x, int64_t batch,

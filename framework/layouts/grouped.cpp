@@ -12,10 +12,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/grouped.h"
 #include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/layouts/grouped_index.h"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {
@@ -23,110 +24,6 @@ namespace {
 
 // A single example runs row-major, and so do a few where slabs of them would take much memory.
 constexpr int64_t kFewExamples = 8, kManyFeatures = 1 << 20;
-
-// What both kinds of format come to: positions come in tiles of rows × columns, and of each m
-// columns at most n exist (blocks: n = m = 1).
-struct Tiling {
-  int64_t rows = 1, columns = 1;
-  int64_t n = 1, m = 1;
-};
-
-std::optional<CellShape> cell_of(const Tiling& tiling) {
-  if (tiling.rows % 4 != 0) return std::nullopt;
-  if (tiling.columns % 4 == 0) return CellShape{.rows = 4, .columns = 4};
-  return CellShape{.rows = tiling.rows % 8 == 0 ? 8 : 4, .columns = 1};
-}
-
-// Cells before each row of cells.
-std::vector<int64_t> row_begins(const CsrStream& cells) {
-  std::vector<int64_t> begin(static_cast<size_t>(cells.rows) + 1);
-  csr_for_each_segment(cells, [&](int64_t row, int64_t, int64_t, int64_t length) {
-    begin[static_cast<size_t>(row) + 1] += length;
-  });
-  for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
-  return begin;
-}
-
-GroupedStream stream_of(const CellShape& cell, const Positions& positions) {
-  std::vector<int64_t> begin{0};
-  std::vector<uint32_t> columns;
-  columns.reserve(static_cast<size_t>(positions.count() / cell.size()));
-  for (int64_t row = 0; row < positions.rows(); row += cell.rows) {
-    const std::span<const uint32_t> all = positions.row(row);
-    for (size_t i = 0; i < all.size(); i += static_cast<size_t>(cell.columns)) {
-      columns.push_back(all[i] / static_cast<uint32_t>(cell.columns));
-    }
-    begin.push_back(static_cast<int64_t>(columns.size()));
-  }
-  return grouped_stream(cell, positions.rows() / cell.rows, positions.columns() / cell.columns,
-                        begin, columns);
-}
-
-class GroupedIndex final : public PatternIndex {
- public:
-  GroupedIndex(const Shape& shape, const CellShape& cell, const Positions& positions)
-      : shape_(shape), stream(stream_of(cell, positions)) {}
-
-  int64_t bytes() const override { return stream.bytes() + transposed_.bytes(); }
-
-  // Built when first needed: a pattern whose layer comes first in a model never needs it.
-  const GroupedTransposed& transposed() const {
-    std::call_once(once_, [&] { transposed_ = grouped_transposed(stream); });
-    return transposed_;
-  }
-
-  // Calls `visit(value, element)` for each stored value: its place in the stream and that in the
-  // order of flat indices. All rows of a row of cells have the same number of elements.
-  template <class Visit>
-  void for_each_element(const Visit& visit) const {
-    const int64_t rows = stream.cell.rows, columns = stream.cell.columns;
-    const std::vector<int64_t> begin = row_begins(stream.cells);
-    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
-    csr_for_each_segment(stream.cells, [&](int64_t row, int64_t first, int64_t, int64_t length) {
-      const auto r = static_cast<size_t>(row);
-      const int64_t in_row = (begin[r + 1] - begin[r]) * columns;
-      for (int64_t cell = first; cell < first + length; ++cell) {
-        const int64_t element = begin[r] * rows * columns + (next[r]++ - begin[r]) * columns;
-        for (int64_t k = 0; k < rows * columns; ++k) {
-          visit(static_cast<size_t>(cell * rows * columns + k),
-                static_cast<size_t>(element + k % rows * in_row + k / rows));
-        }
-      }
-    });
-  }
-
-  Positions positions() const {
-    const CsrStream& cells = stream.cells;
-    const int64_t rows = stream.cell.rows, columns = stream.cell.columns;
-    const std::vector<int64_t> begin = row_begins(cells);
-    std::vector<uint32_t> column_of(static_cast<size_t>(stream.nnz()));
-    std::vector<uint32_t> by_value(column_of.size());
-    csr_for_each_segment(cells, [&](int64_t, int64_t first, int64_t tile, int64_t length) {
-      for (int64_t cell = first; cell < first + length; ++cell) {
-        const int64_t column = (tile + cells.offsets[static_cast<size_t>(cell)]) * columns;
-        for (int64_t k = 0; k < rows * columns; ++k) {
-          by_value[static_cast<size_t>(cell * rows * columns + k)] =
-              static_cast<uint32_t>(column + k / rows);
-        }
-      }
-    });
-    for_each_element([&](size_t value, size_t element) { column_of[element] = by_value[value]; });
-    std::vector<int64_t> row_begin{0};
-    for (int64_t row = 0; row < stream.rows(); ++row) {
-      const auto r = static_cast<size_t>(row / rows);
-      row_begin.push_back(row_begin.back() + (begin[r + 1] - begin[r]) * columns);
-    }
-    return Positions(shape_, std::move(row_begin), std::move(column_of));
-  }
-
- private:
-  const Shape shape_;
-  mutable std::once_flag once_;
-  mutable GroupedTransposed transposed_;
-
- public:
-  const GroupedStream stream;
-};
 
 const GroupedIndex& index_of(const Pattern& pattern) {
   return *static_cast<const GroupedIndex*>(pattern.index());
@@ -142,92 +39,105 @@ Tensor in_slabs(const Tensor& tensor) {
 class GroupedLayout final : public Layout {
  public:
   GroupedLayout(std::string name, const Tiling& tiling)
-      : name_(std::move(name)), tiling_(tiling), cell_(cell_of(tiling)) {}
+      : name_(std::move(name)), tiling_(tiling), cells_(choose_cells(tiling)) {}
 
   std::string_view name() const override { return name_; }
 
   std::shared_ptr<const PatternIndex> index(const Shape& shape,
                                             const Positions& positions) const override {
     check(shape, positions);
-    if (!cell_) return csr_layout().index(shape, positions);
-    return std::make_shared<const GroupedIndex>(shape, *cell_, positions);
+    if (!cells_) return csr_layout().index(shape, positions);
+    return std::make_shared<const GroupedIndex>(shape, *cells_, positions);
   }
 
   Positions positions(const Pattern& pattern) const override {
-    return cell_ ? index_of(pattern).positions() : csr_layout().positions(pattern);
+    return cells_ ? index_of(pattern).positions() : csr_layout().positions(pattern);
   }
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
 
   Order order(int64_t batch, int64_t features) const override {
-    if (!cell_) return csr_layout().order(batch, features);
+    if (!cells_) return csr_layout().order(batch, features);
     return batch <= 1 || (batch <= kFewExamples && features >= kManyFeatures) ? Order::RowMajor
                                                                               : Order::BatchSlabs;
   }
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
-    if (!cell_) return csr_layout().forward(weight, x, bias);
-    const GroupedStream& stream = index_of(weight.pattern).stream;
-    const Order order = order_of(stream, x);
-    const Tensor input = reordered(x, order);
-    Tensor y = Tensor::empty(x.shape().with_features(stream.rows()), order);
-    (order == Order::RowMajor ? grouped_product_rows : grouped_product)(
-        stream, weight.values.data(), input.data(order), x.shape().batch(),
-        bias.defined() ? bias.data() : nullptr, y.mutable_data(order));
-    return y;
+    if (!cells_) return csr_layout().forward(weight, x, bias);
+    const float* added = bias.defined() ? bias.data() : nullptr;
+    return cells_->is_transposed ? by_columns(weight, x, added) : by_rows(weight, x, added);
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
-    if (!cell_) return csr_layout().input_gradient(weight, dy);
-    const GroupedIndex& index = index_of(weight.pattern);
-    const GroupedStream& stream = index.stream;
-    const Order order = order_of(stream, dy);
-    const int64_t batch = dy.shape().batch();
-    const Tensor gradient = reordered(dy, order);
-    Tensor dx = Tensor::empty(dy.shape().with_features(stream.columns()), order);
-    const float *values = weight.values.data(), *in = gradient.data(order);
-    float* out = dx.mutable_data(order);
-    if (order == Order::RowMajor) {
-      grouped_input_gradient_rows(stream, values, in, batch, out);
-    } else if (cell_->columns > 1) {
-      grouped_input_gradient(stream, index.transposed(), values, in, batch, out);
-    } else {
-      grouped_input_gradient(stream, values, in, batch, out);
-    }
-    return dx;
+    if (!cells_) return csr_layout().input_gradient(weight, dy);
+    return cells_->is_transposed ? by_rows(weight, dy, nullptr) : by_columns(weight, dy, nullptr);
   }
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    if (!cell_) return csr_layout().weight_gradient(pattern, dy, x, accumulate, gradient);
+    if (!cells_) return csr_layout().weight_gradient(pattern, dy, x, accumulate, gradient);
     const GroupedStream& stream = index_of(pattern).stream;
     const Order order = order_of(stream, x);
     const bool is_rows = order == Order::RowMajor;
     const Tensor out = is_rows ? reordered(dy, order) : in_slabs(dy);
     const Tensor in = is_rows ? reordered(x, order) : in_slabs(x);
+    const float *by_row = out.data(order), *by_column = in.data(order);
+    if (cells_->is_transposed) std::swap(by_row, by_column);
     (is_rows ? grouped_gradient_rows : grouped_gradient)(
-        stream, out.data(order), in.data(order), x.shape().batch(), accumulate == Accumulate::Yes,
+        stream, by_row, by_column, x.shape().batch(), accumulate == Accumulate::Yes,
         gradient.data());
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    if (!cell_) return csr_layout().compact(pattern, stored, elements);
-    index_of(pattern).for_each_element(
-        [&](size_t value, size_t element) { elements[element] = stored[value]; });
+    if (!cells_) return csr_layout().compact(pattern, stored, elements);
+    const std::vector<uint32_t> element = index_of(pattern).elements();
+    for (size_t i = 0; i < element.size(); ++i) elements[element[i]] = stored[i];
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    if (!cell_) return csr_layout().expand(pattern, elements, stored);
-    index_of(pattern).for_each_element(
-        [&](size_t value, size_t element) { stored[value] = elements[element]; });
+    if (!cells_) return csr_layout().expand(pattern, elements, stored);
+    const std::vector<uint32_t> element = index_of(pattern).elements();
+    for (size_t i = 0; i < element.size(); ++i) stored[i] = elements[element[i]];
   }
 
  private:
   // The order in which products on `tensor` run.
   Order order_of(const GroupedStream& stream, const Tensor& tensor) const {
     return order(tensor.shape().batch(), std::max(stream.rows(), stream.columns()));
+  }
+
+  // The stream's matrix times the tensor's examples: [..., columns] → [..., rows].
+  Tensor by_rows(const WeightView& weight, const Tensor& tensor, const float* bias) const {
+    const GroupedStream& stream = index_of(weight.pattern).stream;
+    const Order order = order_of(stream, tensor);
+    const Tensor in = reordered(tensor, order);
+    Tensor out = Tensor::empty(tensor.shape().with_features(stream.rows()), order);
+    (order == Order::RowMajor ? grouped_product_rows : grouped_product)(
+        stream, weight.values.data(), in.data(order), tensor.shape().batch(), bias,
+        out.mutable_data(order));
+    return out;
+  }
+
+  // The stream's matrix, transposed, times the tensor's examples: [..., rows] → [..., columns].
+  Tensor by_columns(const WeightView& weight, const Tensor& tensor, const float* bias) const {
+    const GroupedIndex& index = index_of(weight.pattern);
+    const GroupedStream& stream = index.stream;
+    const Order order = order_of(stream, tensor);
+    const int64_t batch = tensor.shape().batch();
+    const Tensor input = reordered(tensor, order);
+    Tensor output = Tensor::empty(tensor.shape().with_features(stream.columns()), order);
+    const float *values = weight.values.data(), *in = input.data(order);
+    float* out = output.mutable_data(order);
+    if (order == Order::RowMajor) {
+      grouped_input_gradient_rows(stream, values, in, batch, bias, out);
+    } else if (stream.cell.columns > 1) {
+      grouped_input_gradient(stream, index.by_columns(), values, in, batch, out);
+    } else {
+      grouped_input_gradient(stream, values, in, batch, bias, out);
+    }
+    return output;
   }
 
   [[noreturn]] void refuse(const Shape& shape, const std::string& why) const {
@@ -282,7 +192,7 @@ class GroupedLayout final : public Layout {
 
   const std::string name_;
   const Tiling tiling_;
-  const std::optional<CellShape> cell_;  // none: csr
+  const std::optional<CellForm> cells_;  // none: csr
 };
 
 // One object for each name, made when first asked for.

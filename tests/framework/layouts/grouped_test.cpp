@@ -52,7 +52,8 @@ std::vector<Format> formats() {
           {"nm 4:4 g8", 8, 1, 4, 4},   {"block 4x4", 4, 4},       {"block 16x16", 16, 16},
           {"block 8x4", 8, 4},         {"block 8x1", 8, 1},       {"block 12x3", 12, 3},
           {"block 1x8", 1, 8},         {"block 3x4", 3, 4},       {"block 1x1", 1, 1},
-          {"block 4x12", 4, 12}};
+          {"block 4x12", 4, 12},       {"block 2x4", 2, 4},       {"block 3x16", 3, 16},
+          {"block 5x3", 5, 3}};
 }
 
 class GroupedLayouts : public testing::TestWithParam<Format> {
