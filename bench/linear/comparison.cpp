@@ -1,9 +1,12 @@
 #include "linear/comparison.h"
 
+#include <deque>
 #include <functional>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "linear/contender.h"
+#include "linear/formats.h"
 
 namespace lacuna::bench {
 namespace {
@@ -16,30 +19,52 @@ struct Contender {
   LinearContenderPtr run;
 };
 
-std::vector<Contender> contenders(const LinearWorkload& uniform, const LinearWorkload& skewed,
-                                  const Layout& chosen) {
-  const Shape& shape = uniform.weight.shape();
-  const auto layout = [&](const Layout& l, const LinearWorkload& w,
-                          Activations activations = Activations::OwnOrder) {
+// Makes contenders, and keeps the workloads they run on.
+class Contenders {
+ public:
+  explicit Contenders(LinearWorkload uniform) { workloads_.push_back(std::move(uniform)); }
+
+  void add_structured(Field field) {
+    add(kOpponent, make_opponent(uniform()), false);
+    add("csr", layout(csr_layout(), uniform()), field == Field::All);
+    for (const Format& format : formats_of(uniform().sparsity, uniform().out, uniform().in)) {
+      const LinearWorkload& w = workloads_.emplace_back(
+          uniform().with(random_tiles(format, uniform().out, uniform().in, uniform().sparsity)));
+      add({format.name(), w, "structured", "own order", false, layout(*format.layout, w)});
+    }
+  }
+  void add_others(const Layout& chosen) {
+    const LinearWorkload& skewed = workloads_.emplace_back(uniform().with(
+        random_mask(uniform().out, uniform().in, uniform().sparsity, Degrees::Skewed)));
+    add("dense", make_layout(uniform(), Pattern::dense(uniform().weight.shape())), true);
+    add("masked", layout(masked_layout(), uniform()), true);
+    add("auto", layout(chosen, uniform()), false);
+    add("eigen-sparse", make_eigen_sparse(uniform()), false);
+    add({"csr-skewed", skewed, "skewed", "own order", false, layout(csr_layout(), skewed)});
+    add({"csr-row-major", uniform(), "uniform", "row-major", false,
+         layout(csr_layout(), uniform(), Activations::RowMajor)});
+  }
+  const std::vector<Contender>& all() const { return all_; }
+
+ private:
+  const LinearWorkload& uniform() const { return workloads_.front(); }
+
+  static LinearContenderPtr layout(const Layout& l, const LinearWorkload& w,
+                                   Activations activations = Activations::OwnOrder) {
+    const Shape& shape = w.weight.shape();
     return make_layout(w, Pattern::make(l, shape, Positions::of(shape, w.mask)), activations);
-  };
-  std::vector<Contender> all;
-  const auto add = [&](const char* name, LinearContenderPtr run, bool trains) {
-    all.push_back({name, uniform, "uniform", "own order", trains, std::move(run)});
-  };
-  add(kOpponent, make_opponent(uniform), false);
-  add("dense", make_layout(uniform, Pattern::dense(shape)), true);
-  add("masked", layout(masked_layout(), uniform), true);
-  add("csr", layout(csr_layout(), uniform), true);
-  add("auto", layout(chosen, uniform), false);
-  add("eigen-sparse", make_eigen_sparse(uniform), false);
-  all.push_back({"csr-skewed", skewed, "skewed", "own order", false,  //
-                 layout(csr_layout(), skewed)});
-  all.push_back({"csr-row-major", uniform, "uniform", "row-major", false,
-                 layout(csr_layout(), uniform, Activations::RowMajor)});
-  for (const Contender& contender : all) check(contender.name, *contender.run, contender.workload);
-  return all;
-}
+  }
+  void add(const char* name, LinearContenderPtr run, bool trains) {
+    add({name, uniform(), "uniform", "own order", trains, std::move(run)});
+  }
+  void add(Contender contender) {
+    check(contender.name, *contender.run, contender.workload);
+    all_.push_back(std::move(contender));
+  }
+
+  std::deque<LinearWorkload> workloads_;  // stay where they are
+  std::vector<Contender> all_;
+};
 
 std::vector<Work> works(const std::vector<Contender>& contenders) {
   std::vector<Work> works;
@@ -62,20 +87,27 @@ std::vector<Work> works(const std::vector<Contender>& contenders) {
 
 }  // namespace
 
-const LinearRow& LinearComparison::row(const std::string& layout, const std::string& pass) const {
+const LinearRow* LinearComparison::find(const std::string& layout, const std::string& pass) const {
   for (const LinearRow& r : rows) {
-    if (r.layout == layout && r.pass == pass) return r;
+    if (r.layout == layout && r.pass == pass) return &r;
   }
+  return nullptr;
+}
+
+const LinearRow& LinearComparison::row(const std::string& layout, const std::string& pass) const {
+  if (const LinearRow* found = find(layout, pass)) return *found;
   throw StateError("no contender '" + layout + "' was measured in pass '" + pass + "'");
 }
 
-LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity,
+LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity, Field field,
                          const MeasureOptions& options) {
-  const LinearWorkload uniform = LinearWorkload::random(batch, in, out, sparsity, Degrees::Uniform);
-  const LinearWorkload skewed = LinearWorkload::random(batch, in, out, sparsity, Degrees::Skewed);
+  LinearWorkload uniform = LinearWorkload::random(batch, in, out, sparsity, Degrees::Uniform);
   LinearComparison result{.batch = batch, .in = in, .out = out, .sparsity = sparsity};
-  result.choice = compare_layouts(Shape{out, in}, uniform.nnz, batch);
-  const std::vector<Contender> all = contenders(uniform, skewed, *result.choice.layout);
+  if (field == Field::All) result.choice = compare_layouts(Shape{out, in}, uniform.nnz, batch);
+  Contenders contenders(std::move(uniform));
+  contenders.add_structured(field);
+  if (field == Field::All) contenders.add_others(*result.choice.layout);
+  const std::vector<Contender>& all = contenders.all();
   const auto timings = measure(works(all), options);
   const auto add = [&](const Contender& c, const std::string& pass, const Timing& time,
                        const Timing& dense) {

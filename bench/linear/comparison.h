@@ -19,11 +19,17 @@ inline constexpr const char* kStep = "step";
 /// The dense opponent's name among the contenders.
 inline constexpr const char* kOpponent = "onednn";
 
+/// Which contenders run.
+enum class Field {
+  All,
+  Structured,  ///< the opponent, csr, and the structured patterns of that sparsity
+};
+
 /// A contender's time in a pass.
 struct LinearRow {
   std::string layout;
   std::string pass;
-  std::string pattern;      ///< "uniform" or "skewed"
+  std::string pattern;      ///< "uniform", "skewed" or "structured"
   std::string activations;  ///< "own order" or "row-major"
   int64_t nnz = 0;
   Timing time;
@@ -34,14 +40,16 @@ struct LinearRow {
 struct LinearComparison {
   int64_t batch = 0, in = 0, out = 0;
   double sparsity = 0.0;
-  LayoutChoice choice = {};  ///< of layout auto
+  LayoutChoice choice = {};  ///< of layout auto; none among the structured contenders alone
   std::vector<LinearRow> rows = {};
 
   const LinearRow& row(const std::string& layout, const std::string& pass) const;
+  /// Null when there is none.
+  const LinearRow* find(const std::string& layout, const std::string& pass) const;
 };
 
 /// Makes the operands, checks every contender, and measures. *Errors:* those of check.
-LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity,
+LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity, Field field,
                          const MeasureOptions& options);
 
 }  // namespace lacuna::bench

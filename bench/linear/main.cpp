@@ -89,6 +89,29 @@ Table summary(const std::vector<const LinearComparison*>& comparisons) {
   return table;
 }
 
+// Beside csr, the structured patterns of the same sparsity; empty where there is none.
+Table structured_summary(const std::vector<const LinearComparison*>& comparisons) {
+  Table table{.title = "Structured patterns, forward + backward, " +
+                       describe(*comparisons.front()) + ": times faster than the dense opponent",
+              .columns = {"sparsity", "csr"}};
+  for (const LinearComparison* c : comparisons) {
+    for (const LinearRow& row : c->rows) {
+      const bool is_new = std::ranges::find(table.columns, row.layout) == table.columns.end();
+      if (row.pattern == "structured" && is_new) table.columns.push_back(row.layout);
+    }
+  }
+  if (table.columns.size() == 2) return table;
+  for (const LinearComparison* c : comparisons) {
+    std::vector<std::string> cells{fixed(100 * c->sparsity, 0) + " %"};
+    for (size_t i = 1; i < table.columns.size(); ++i) {
+      const LinearRow* row = c->find(table.columns[i], kBoth);
+      cells.push_back(row == nullptr ? "" : fixed(row->dense_ms / row->time.median_ms, 2));
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
 // What layout auto reckoned with: a whole step of the layer's weight.
 Table predictions(const std::vector<const LinearComparison*>& comparisons) {
   Table table{
@@ -105,35 +128,68 @@ Table predictions(const std::vector<const LinearComparison*>& comparisons) {
   return table;
 }
 
+// What is measured of one shape.
+struct ShapeCase {
+  Dimensions dimensions;
+  Field field = Field::All;
+  std::vector<double> sparsities;
+};
+
+// 75 % is measured for the structured patterns alone, and so are a transformer's layers: 13008
+// tokens, in and out of its wider features.
+std::vector<ShapeCase> cases(Size size) {
+  if (size == Size::Tiny) {
+    return {{{67, 48, 40}, Field::All, {0.9}},
+            {{1, 40, 48}, Field::All, {0.9}},
+            {{67, 64, 96}, Field::Structured, {0.5, 0.75}}};
+  }
+  const std::vector<double> all = {0.5, 0.9, 0.99, 0.8, 0.95, 0.98};  // quick: in this order
+  std::vector<ShapeCase> list = {{{128, 1024, 1024}, Field::Structured, {0.75}},
+                                 {{128, 1024, 1024}, Field::All, all}};
+  if (size == Size::Quick) return list;
+  for (const Dimensions& d : {Dimensions{128, 4096, 4096}, {2048, 384, 1536}, {1, 1024, 1024}}) {
+    list.push_back({d, Field::Structured, {0.75}});
+    list.push_back({d, Field::All, all});
+  }
+  for (const Dimensions& d : {Dimensions{13008, 1024, 4096}, {13008, 4096, 1024}}) {
+    list.push_back({d, Field::Structured, {0.5, 0.75, 0.9}});
+  }
+  return list;
+}
+
+void summarize(std::vector<const LinearComparison*> comparisons, Report& report) {
+  std::ranges::sort(comparisons, {}, [](const LinearComparison* c) { return c->sparsity; });
+  const Table structured = structured_summary(comparisons);
+  std::erase_if(comparisons, [](const LinearComparison* c) { return !c->choice.layout; });
+  if (!comparisons.empty()) {
+    report.summarize(summary(comparisons));
+    report.summarize(predictions(comparisons));
+  }
+  if (!structured.rows.empty()) report.summarize(structured);
+}
+
 void run(const Settings& settings, Report& report) {
   std::printf("Eigen's sparse product: %s\n", eigen_version().c_str());
-  std::vector<Dimensions> shapes = {{128, 1024, 1024}};
-  std::vector<double> sparsities = {0.5, 0.9, 0.99, 0.8, 0.95, 0.98};  // quick: in this order
-  if (settings.size == Size::Full) {
-    shapes = {{128, 1024, 1024}, {128, 4096, 4096}, {2048, 384, 1536}, {1, 1024, 1024}};
-  } else if (settings.size == Size::Tiny) {
-    shapes = {{67, 48, 40}, {1, 40, 48}};
-    sparsities = {0.9};
-  }
-  constexpr double kQuickSeconds = 38.0;                     // after which nothing more is begun
-  std::map<size_t, std::vector<LinearComparison>> measured;  // by shape
-  for (size_t shape = 0; shape < shapes.size(); ++shape) {
-    const auto [batch, in, out] = shapes[shape];
-    for (const double sparsity : sparsities) {
+  constexpr double kQuickSeconds = 38.0;  // after which nothing more is begun
+  std::map<Dimensions, std::vector<LinearComparison>> measured;
+  std::vector<Dimensions> in_order;
+  for (const ShapeCase& shape : cases(settings.size)) {
+    const auto [batch, in, out] = shape.dimensions;
+    for (const double sparsity : shape.sparsities) {
       if (settings.size == Size::Quick && settings.elapsed_seconds() > kQuickSeconds) break;
-      const LinearComparison comparison = compare(batch, in, out, sparsity, settings.measuring());
+      const LinearComparison comparison =
+          compare(batch, in, out, sparsity, shape.field, settings.measuring());
       Report::print(details(comparison, settings));
-      std::printf("auto: %s\n", comparison.choice.reason.c_str());
+      if (comparison.choice.layout) std::printf("auto: %s\n", comparison.choice.reason.c_str());
       add_rows(comparison, settings, report);
-      measured[shape].push_back(comparison);
+      if (!measured.contains(shape.dimensions)) in_order.push_back(shape.dimensions);
+      measured[shape.dimensions].push_back(comparison);
     }
   }
-  for (auto& [shape, comparisons] : measured) {
-    std::vector<const LinearComparison*> sorted;
-    for (const LinearComparison& c : comparisons) sorted.push_back(&c);
-    std::ranges::sort(sorted, {}, [](const LinearComparison* c) { return c->sparsity; });
-    report.summarize(summary(sorted));
-    report.summarize(predictions(sorted));
+  for (const Dimensions& dimensions : in_order) {
+    std::vector<const LinearComparison*> comparisons;
+    for (const LinearComparison& c : measured.at(dimensions)) comparisons.push_back(&c);
+    summarize(std::move(comparisons), report);
   }
 }
 

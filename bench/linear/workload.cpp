@@ -1,5 +1,7 @@
 #include "linear/workload.h"
 
+#include <utility>
+
 namespace lacuna::bench {
 
 LinearWorkload LinearWorkload::random(int64_t batch, int64_t in, int64_t out, double sparsity,
@@ -8,7 +10,12 @@ LinearWorkload LinearWorkload::random(int64_t batch, int64_t in, int64_t out, do
   w.x = random_tensor(Shape{batch, in}, "x");
   w.dy = random_tensor(Shape{batch, out}, "dy");
   w.bias = random_tensor(Shape{out}, "bias");
-  w.mask = random_mask(out, in, sparsity, degrees);
+  return w.with(random_mask(out, in, sparsity, degrees));
+}
+
+LinearWorkload LinearWorkload::with(BitMask positions) const {
+  LinearWorkload w = *this;
+  w.mask = std::move(positions);
   w.nnz = w.mask.count();
   const Tensor values = random_tensor(Shape{out, in}, "weight");
   w.weight = Tensor::zeros(Shape{out, in});

@@ -22,6 +22,8 @@ struct LinearWorkload {
 
   static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity,
                                Degrees degrees);
+  /// The same operands for a weight that has other positions.
+  LinearWorkload with(BitMask positions) const;
 };
 
 }  // namespace lacuna::bench

@@ -55,6 +55,15 @@ struct CsrStream {
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of);
 
+/// How a stream is cut, where other kernels than those of this file read it.
+struct CsrCut {
+  int64_t tile_columns = 1 << 16;  ///< at least 1, at most 2¹⁶
+  int64_t rows_in_block = 512;     ///< at least so many; blocks are cut to equal nonzeros
+  int64_t nonzeros_in_block = 1 << 14;
+};
+CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                     std::span<const uint32_t> column_of, const CsrCut& cut);
+
 /// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
 std::vector<uint32_t> csr_canonical_places(const CsrStream& stream,
                                            std::span<const int64_t> row_begin);

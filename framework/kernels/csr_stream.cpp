@@ -45,9 +45,8 @@ int64_t choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
 }
 
 // Ends of the blocks.
-std::vector<int64_t> cut_rows(int64_t rows, int64_t columns, std::span<const int64_t> row_begin) {
+std::vector<int64_t> cut_rows(int64_t rows, int64_t blocks, std::span<const int64_t> row_begin) {
   const int64_t nnz = row_begin.back() - row_begin.front();
-  const int64_t blocks = count_blocks(rows, columns, nnz);
   std::vector<int64_t> ends;
   for (int64_t b = 1; b < blocks; ++b) {
     const int64_t want = row_begin.front() + nnz * b / blocks;
@@ -181,22 +180,15 @@ class Builder {
   int64_t values_ = 0;
 };
 
-}  // namespace
-
-int64_t CsrStream::bytes() const {
-  const auto of = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
-  return of(blocks) + of(tiles) + of(groups) + of(rows_in_order) + of(offsets);
-}
-
-CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
-                     std::span<const uint32_t> column_of) {
+CsrStream build(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                std::span<const uint32_t> column_of, int64_t tile_columns, int64_t blocks) {
   CsrStream stream{.rows = rows, .columns = columns, .nnz = row_begin.back() - row_begin.front()};
-  stream.tile_columns = choose_tile(columns, rows, stream.nnz);
+  stream.tile_columns = tile_columns;
   stream.offsets.resize(static_cast<size_t>(stream.nnz) + 4);
   stream.rows_in_order.reserve(static_cast<size_t>(rows));
   Builder builder(stream, row_begin, column_of);
   int64_t first = 0;
-  for (const int64_t end : cut_rows(rows, columns, row_begin)) {
+  for (const int64_t end : cut_rows(rows, blocks, row_begin)) {
     builder.add_block(first, end);
     first = end;
   }
@@ -206,6 +198,28 @@ CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row
   stream.groups.shrink_to_fit();
   stream.tiles.shrink_to_fit();
   return stream;
+}
+
+}  // namespace
+
+int64_t CsrStream::bytes() const {
+  const auto of = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
+  return of(blocks) + of(tiles) + of(groups) + of(rows_in_order) + of(offsets);
+}
+
+CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                     std::span<const uint32_t> column_of) {
+  const int64_t nnz = row_begin.back() - row_begin.front();
+  return build(rows, columns, row_begin, column_of, choose_tile(columns, rows, nnz),
+               count_blocks(rows, columns, nnz));
+}
+
+CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                     std::span<const uint32_t> column_of, const CsrCut& cut) {
+  const int64_t nnz = row_begin.back() - row_begin.front();
+  const int64_t most = std::min(rows / cut.rows_in_block, nnz / cut.nonzeros_in_block);
+  return build(rows, columns, row_begin, column_of, cut.tile_columns,
+               std::clamp<int64_t>(most, 1, 1 << 16));
 }
 
 std::vector<uint32_t> csr_canonical_places(const CsrStream& stream,

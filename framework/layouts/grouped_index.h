@@ -1,0 +1,64 @@
+// What a grouped layout knows of a pattern: its cells, and where each value belongs.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "lacuna/framework/kernels/grouped.h"
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// What formats of tiles come to: positions come in tiles of rows × columns, and of every m columns
+/// at most n exist (where n = m, any number).
+struct Tiling {
+  int64_t rows = 1, columns = 1;
+  int64_t n = 1, m = 1;
+};
+
+/// How the kernels of cells take a weight W.
+struct CellForm {
+  CellShape cell;
+  bool is_transposed = false;  ///< the stream is that of Wᵀ, whose cells are cell.rows × 1
+};
+
+/// Blocks of 4 × 4 where both sides allow; else the longest cells of one column, or of one row,
+/// which are those of the transposed weight. None where neither side is a multiple of four.
+std::optional<CellForm> choose_cells(const Tiling& tiling);
+
+class GroupedIndex final : public PatternIndex {
+ public:
+  /// *Requires* positions that consist of whole cells.
+  GroupedIndex(const Shape& shape, const CellForm& form, const Positions& positions);
+
+  int64_t bytes() const override { return stream.bytes() + by_columns_.bytes(); }
+
+  /// The cells by columns; built when first asked for: a pattern whose layer comes first in a model
+  /// never needs it.
+  const GroupedTransposed& by_columns() const;
+
+  Positions positions() const;
+
+  /// For each value in the stream's order its place among the elements, ascending by flat index.
+  /// *Cost:* O(nnz); 4 bytes for each.
+  std::vector<uint32_t> elements() const;
+
+ private:
+  struct Cell {
+    int64_t row = 0, column = 0, place = 0;  // of cells, and in the stream
+  };
+  std::vector<Cell> cells_by_rows() const;
+  std::vector<int64_t> row_begins(const std::vector<Cell>& cells) const;
+
+  Shape shape_;
+  mutable std::once_flag once_;
+  mutable GroupedTransposed by_columns_;
+
+ public:
+  const bool is_transposed;
+  const GroupedStream stream;
+};
+
+}  // namespace lacuna
