@@ -6,15 +6,7 @@ set -euo pipefail
 data=$(cd "${1:?usage: scripts/results.sh MNIST_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
-results=${LACUNA_RESULTS_DIR:-runs/results}
-program=$build/lacuna
-if [ ! -x "$program" ]; then
-  scripts/install_dependencies.sh
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-  cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
-fi
-mkdir -p "$results"
+source scripts/training_runs.sh
 
 hidden='param_filter: ["fc1.weight", "fc2.weight"]'
 updates='update: {freq: 100, stop: 3517}'
@@ -43,9 +35,7 @@ arguments() {
 commands() {
   local seed
   run() {
-    local folder="$results/$1-$2-$3-$4"
-    [ -e "$folder/summary.json" ] && return
-    echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' train $(arguments "$1" "$2" "$3") --set 'data.dir=$data' --seed $4 --threads 1 --run-dir '$folder' --quiet"
+    run_command "$results/$1-$2-$3-$4" "$(arguments "$1" "$2" "$3")" "$data" "$4"
   }
   for seed in $seeds; do
     run dense 0 uniform "$seed"
@@ -57,15 +47,8 @@ commands() {
     done
   done
 }
-commands | tr '\n' '\0' | xargs -0 -r -P "$(nproc)" -I{} bash -c '{}'
+run_all commands
 
-# Mean test accuracy over the seeds, and in brackets the lowest and the highest, in percent.
-accuracy() {
-  for seed in $seeds; do
-    sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$results/$1-$2-$3-$seed/summary.json"
-  done | awk '{ x = 100 * $1; sum += x; if (NR == 1 || x < low) low = x; if (x > high) high = x }
-              END { printf "%.2f (%.2f–%.2f)", sum / NR, low, high }'
-}
 table() { # DISTRIBUTION ALGORITHM...
   local distribution=$1
   shift
@@ -73,11 +56,13 @@ table() { # DISTRIBUTION ALGORITHM...
   echo "|---|---|---|---|"
   for algorithm in "$@"; do
     printf '| %s |' "$algorithm"
-    for sparsity in $sparsities; do printf ' %s |' "$(accuracy "$algorithm" "$sparsity" "$distribution")"; done
+    for sparsity in $sparsities; do printf ' %s|' "$(accuracy "$results/$algorithm-$sparsity-$distribution-")"; done
     echo
   done
 }
 
+# What scripts/structured_results.sh writes stays.
+structured=$([ -e docs/results.md ] && sed -n '/^## Structured patterns$/,$p' docs/results.md)
 seeds_text=$(echo $seeds | sed 's/ /, /g')
 {
   cat <<TEXT
@@ -90,9 +75,9 @@ from 0.3. Written by
 
     scripts/results.sh MNIST_FOLDER
 
-Dense, with a learning rate that decays at the end (configs/mnist_mlp_dense.yaml): $(accuracy dense 0 uniform).
-RigL and static by layer (configs/mnist_mlp_group.yaml): $(accuracy group 0 uniform).
-RigL at 95 %, then dense (configs/mnist_mlp_phases.yaml): $(accuracy phases 0 uniform).
+Dense, with a learning rate that decays at the end (configs/mnist_mlp_dense.yaml): $(accuracy "$results/dense-0-uniform-").
+RigL and static by layer (configs/mnist_mlp_group.yaml): $(accuracy "$results/group-0-uniform-").
+RigL at 95 %, then dense (configs/mnist_mlp_phases.yaml): $(accuracy "$results/phases-0-uniform-").
 
 Networks of millions of neurons: [large.md](large.md).
 
@@ -110,6 +95,8 @@ SNIP prunes once, all weights of the hidden layers competing; saliency, straight
 GMP follow the same cubic schedule; AC/DC alternates each epoch until 75 % of the run.
 
 $(table uniform $further)
+
+$structured
 TEXT
 } >docs/results.md
 echo "written: docs/results.md"

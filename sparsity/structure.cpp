@@ -4,6 +4,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/layouts/nm.h"
 #include "lacuna/framework/layouts/positions.h"
 
 namespace lacuna {
@@ -117,7 +119,13 @@ void Structure::require_fit(const std::string& parameter, const Shape& shape) co
   require(matrix_columns(shape), by_columns, "input dimension");
 }
 
-const Layout& Structure::layout() const { return csr_layout(); }
+const Layout& Structure::layout() const {
+  if (kind == Kind::Block) {
+    return block_layout({static_cast<int>(rows), static_cast<int>(columns)});
+  }
+  if (group > 1) return grouped_nm_layout({n, m, group});
+  return nm_layout({n, m, transposable});
+}
 
 std::string Structure::description() const {
   if (kind == Kind::Block) return "blocks of " + number(rows) + "x" + number(columns);

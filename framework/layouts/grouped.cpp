@@ -18,6 +18,7 @@
 #include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/grouped_index.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/layouts/tile_sample.h"
 
 namespace lacuna {
 namespace {
@@ -55,6 +56,14 @@ class GroupedLayout final : public Layout {
   }
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
+
+  Shape granularity() const override { return {tiling_.rows, tiling_.columns * tiling_.m}; }
+
+  Positions sample(const Shape& shape, double density) const override {
+    return sample_tiles(
+        shape, {.rows = tiling_.rows, .columns = tiling_.columns, .n = tiling_.n, .m = tiling_.m},
+        density);
+  }
 
   Order order(int64_t batch, int64_t features) const override {
     if (!cells_) return csr_layout().order(batch, features);

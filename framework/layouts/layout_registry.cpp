@@ -1,6 +1,8 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/layouts/nm.h"
 
 namespace lacuna {
 namespace {
@@ -15,7 +17,9 @@ LayoutChoices& layouts() {
 
 const Layout* find_layout(std::string_view name) {
   const auto found = layouts().find(name);
-  return found == layouts().end() ? nullptr : found->second;
+  if (found != layouts().end()) return found->second;
+  const Layout* nm = find_nm_layout(name);
+  return nm != nullptr ? nm : find_grouped_layout(name);
 }
 
 std::vector<std::string> layout_names() {

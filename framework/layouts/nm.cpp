@@ -5,6 +5,7 @@
 // nonzeros, as in the csr layout.
 #include "lacuna/framework/layouts/nm.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
@@ -19,6 +20,7 @@
 #include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/csr_products.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/layouts/tile_sample.h"
 
 namespace lacuna {
 namespace {
@@ -132,6 +134,25 @@ class NmLayout final : public Layout {
 
   Positions positions(const Pattern& pattern) const override {
     return index_of(pattern).positions();
+  }
+
+  Shape granularity() const override { return {format_.transposable ? 4 : 1, format_.m}; }
+
+  Positions sample(const Shape& shape, double density) const override {
+    if (!format_.transposable) {
+      return sample_tiles(shape, {.n = format_.n, .m = format_.m}, density);
+    }
+    std::vector<int64_t> begin{0};  // tiles whose rows are turned from one to the next
+    std::vector<uint32_t> columns;
+    for (int64_t r = 0; r < matrix_rows(shape); ++r) {
+      for (int64_t tile = 0; tile < matrix_columns(shape); tile += 4) {
+        const int64_t a = (r + r / 4 + tile / 4) % 4, b = (a + 1 + tile / 4 % 3) % 4;
+        columns.push_back(static_cast<uint32_t>(tile + std::min(a, b)));
+        columns.push_back(static_cast<uint32_t>(tile + std::max(a, b)));
+      }
+      begin.push_back(static_cast<int64_t>(columns.size()));
+    }
+    return Positions(shape, std::move(begin), std::move(columns));
   }
 
   int64_t stored_size(const Pattern& pattern) const override {

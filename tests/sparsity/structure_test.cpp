@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -181,6 +182,11 @@ struct PatternCase {
   double density;
 };
 
+// The pattern's own layout, or another.
+std::string own_or(const std::string& layout, bool nm) {
+  return layout != "own" ? layout : nm ? "nm" : "block";
+}
+
 class StructuredAlgorithms : public testing::TestWithParam<std::string> {};
 
 TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
@@ -192,7 +198,8 @@ TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
       {"{type: block, rows: 4, cols: 2}", Structure::block(4, 2), 0.25},
   };
   for (const PatternCase& chosen : cases) {
-    for (const char* layout : {"masked", "csr"}) {
+    std::map<std::string, std::vector<float>> masked;  // what it trains to in that layout
+    for (const char* layout : {"masked", "csr", "own"}) {
       TestModel model;
       const bool nm = chosen.structure.is_nm();
       std::string entry = GetParam();
@@ -204,12 +211,18 @@ TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
         entry.replace(at, 5, sparsity);
       }
       const Config config = parse_yaml(
-          "{" + entry + " pattern: " + chosen.pattern + ", layout: " + layout + "}", "c.yaml");
+          "{" + entry + " pattern: " + chosen.pattern + ", layout: " + own_or(layout, nm) + "}",
+          "c.yaml");
       const auto algorithm = configure(config, 0);
       config.require_all_read();
       model.apply(*algorithm);
       for (int step = 0; step < 7; ++step) model.step();
       for (const ParameterPtr& p : algorithm->parameters()) {
+        const std::vector<float> values = whole(*p);
+        if (layout == std::string("masked")) masked[p->name()] = values;
+        for (size_t i = 0; i < values.size(); ++i) {
+          ASSERT_NEAR(values[i], masked[p->name()][i], 2e-5f) << entry << " " << layout;
+        }
         expect_structure(chosen.structure, p->pattern()->positions());
         EXPECT_EQ(p->pattern()->nnz(),
                   static_cast<int64_t>(chosen.density * static_cast<double>(p->numel())))

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Trains MNIST with structured patterns, and rewrites the part of docs/results.md about them.
+# usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; some five minutes)
+# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+set -euo pipefail
+data=$(cd "${1:?usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]}" && pwd)
+seeds=${2:-0 1 2}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/training_runs.sh
+
+hidden='param_filter: ["fc1.weight", "fc2.weight"]'
+nm='type: nm, n: 2, m: 4'
+semi="algorithm: semi_sparse, $hidden, pattern"
+steps=4690
+
+# The arguments of `lacuna train` for a variant.
+arguments() {
+  local config=configs/mnist_mlp_2_4.yaml
+  case $1 in
+    static-2:4) echo "$config" ;;
+    static-2:4-random) echo "$config --set sparsity.init_method=random" ;;
+    static-2:4-exact) echo "$config --set 'sparsity.pattern={$nm, transposable: true}'" ;;
+    static-2:4-greedy) echo "$config --set 'sparsity.pattern={$nm, transposable: true, search: greedy}'" ;;
+    static-1:4) echo "$config --set 'sparsity.pattern={type: nm, n: 1, m: 4}'" ;;
+    static-2:4-g4) echo "$config --set 'sparsity.pattern={$nm, group: 4}'" ;;
+    set-2:4 | rigl-2:4) echo "$config --set 'sparsity={algorithm: ${1%-*}, $hidden, pattern: {$nm}, update: {freq: 100, stop: 3517}}'" ;;
+    gmp-2:4) echo "$config --set 'sparsity={algorithm: gmp, $hidden, pattern: {$nm}, update: {freq: 100, stop: 3517}, sparsity: {type: polynomial, init: 0.0, final: 0.5, start: 0, end: 3500}}'" ;;
+    semi-2:4) echo "$config --set 'sparsity={$semi: {$nm}}'" ;;
+    semi-2:4-decay) echo "$config --set 'sparsity={$semi: {$nm}, decay: 0.0002}'" ;;
+    semi-2:4-exact) echo "$config --set 'sparsity={$semi: {$nm, transposable: true}, every: 10}'" ;;
+    semi-2:4-greedy) echo "$config --set 'sparsity={$semi: {$nm, transposable: true, search: greedy}, every: 10}'" ;;
+    rigl-4x4) echo "configs/mnist_mlp_block.yaml" ;;
+    rigl-1x1) echo "configs/mnist_mlp_rigl.yaml" ;;
+    activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'optimizer={type: adam, lr: 0.001}' --set 'sparsify=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
+    share-0) echo "$config --set 'sparsity={algorithm: dense, $hidden}'" ;;
+    share-100) arguments semi-2:4 ;;
+    share-*) echo "configs/mnist_mlp_semi_sparse.yaml --set sparsity.phases.0.until=$((steps * ${1#share-} / 100))" ;;
+  esac
+}
+
+plain='static-2:4 static-2:4-random static-1:4 static-2:4-g4 set-2:4 rigl-2:4 gmp-2:4 semi-2:4 semi-2:4-decay activation-2:4 rigl-4x4 rigl-1x1'
+transposable='static-2:4-exact static-2:4-greedy semi-2:4-exact semi-2:4-greedy'
+shares='0 40 60 80 100'
+variants="$plain $transposable $(for s in $shares; do echo "share-$s"; done)"
+commands() {
+  for seed in $seeds; do
+    for variant in $variants; do
+      run_command "$results/structured-$variant-$seed" "$(arguments "$variant")" "$data" "$seed"
+    done
+  done
+}
+run_all commands
+
+row() { echo "| $2 | $(accuracy "$results/structured-$1-")|"; }
+begin='## Structured patterns'
+earlier=$(sed "/^$begin\$/,\$d" docs/results.md)
+{
+  echo "$earlier"
+  cat <<TEXT
+
+$begin
+
+The same network and training (Adam at a constant 1e-3, seeds $(echo $seeds | sed 's/ /, /g')); the hidden layers in a pattern.
+This part is written by
+
+    scripts/structured_results.sh MNIST_FOLDER
+
+| hidden layers | accuracy |
+|---|---|
+$(row static-2:4 "static 2:4, the largest initial weights ([mnist_mlp_2_4](../configs/mnist_mlp_2_4.yaml))")
+$(row static-2:4-random "static 2:4, random")
+$(row static-2:4-g4 "static 2:4, 4 rows share a pattern")
+$(row static-1:4 "static 1:4")
+$(row set-2:4 "SET 2:4")
+$(row rigl-2:4 "RigL 2:4")
+$(row gmp-2:4 "GMP 2:4")
+$(row semi-2:4 "SemiSparse 2:4, chosen at every step")
+$(row semi-2:4-decay "SemiSparse 2:4, SR-STE (decay 0.0002)")
+$(row activation-2:4 "dense weights, 2:4 activations after ReLU")
+$(row rigl-4x4 "RigL 90 %, blocks of 4×4 ([mnist_mlp_block](../configs/mnist_mlp_block.yaml))")
+$(row rigl-1x1 "RigL 90 %, unstructured")
+
+Transposable 2:4, by the best of a tile's 90 patterns and by the largest weights first:
+
+| hidden layers | accuracy |
+|---|---|
+$(row static-2:4-exact "static, exact")
+$(row static-2:4-greedy "static, greedy")
+$(row semi-2:4-exact "SemiSparse, chosen every 10 steps, exact")
+$(row semi-2:4-greedy "SemiSparse, chosen every 10 steps, greedy")
+
+### Semi-sparse at first, dense for the rest
+
+SemiSparse 2:4 for a share of the steps, then the dense masters
+([mnist_mlp_semi_sparse](../configs/mnist_mlp_semi_sparse.yaml)):
+
+| sparse steps | accuracy |
+|---|---|
+$(for s in $shares; do row "share-$s" "$s %"; done)
+TEXT
+} >docs/results.md.new
+mv docs/results.md.new docs/results.md
+echo "written: docs/results.md"

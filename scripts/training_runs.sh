@@ -1,0 +1,29 @@
+# Sourced by the scripts that train many small networks: the program, built where it is missing; runs
+# side by side, one on each core; what came of them.
+build=${LACUNA_BUILD_DIR:-build/release}
+results=${LACUNA_RESULTS_DIR:-runs/results}
+program=$build/lacuna
+if [ ! -x "$program" ]; then
+  scripts/install_dependencies.sh
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
+  cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
+fi
+mkdir -p "$results"
+
+# The command of a run, unless it is finished already.
+run_command() { # FOLDER ARGUMENTS DATA SEED
+  [ -e "$1/summary.json" ] && return
+  echo "rm -rf '$1'; OMP_NUM_THREADS=1 '$program' train $2 --set 'data.dir=$3' --seed $4 --threads 1 --run-dir '$1' --quiet"
+}
+
+run_all() { # FUNCTION that prints a command a line
+  "$1" | tr '\n' '\0' | xargs -0 -r -P "$(nproc)" -I{} bash -c '{}'
+}
+
+# Mean test accuracy over the seeds, and in brackets the lowest and the highest, in percent.
+accuracy() { # FOLDER without the seed at its end
+  for seed in $seeds; do
+    sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$1$seed/summary.json"
+  done | awk '{ x = 100 * $1; sum += x; if (NR == 1 || x < low) low = x; if (x > high) high = x }
+              END { printf "%.2f (%.2f–%.2f) ", sum / NR, low, high }'
+}
