@@ -58,6 +58,8 @@
 #include "lacuna/sparsity/acdc.h"
 #include "lacuna/sparsity/algorithm.h"
 #include "lacuna/sparsity/balanced_mask.h"
+#include "lacuna/sparsity/cell_rule.h"
+#include "lacuna/sparsity/cells.h"
 #include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/dense.h"
@@ -85,6 +87,7 @@
 #include "lacuna/sparsity/straight_through.h"
 #include "lacuna/sparsity/structure.h"
 #include "lacuna/sparsity/target.h"
+#include "lacuna/sparsity/units.h"
 
 // Data, files, and what trains from a configuration.
 #include "lacuna/framework/data/csv.h"

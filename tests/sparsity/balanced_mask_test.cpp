@@ -84,9 +84,13 @@ TEST(BalancedMask, IsKeyedBySeedAndRandom) {
 TEST(BalancedMask, IsAnInitMethod) {
   Parameter parameter(Shape{30, 40}, Initializer::uniform(1.0));
   parameter.set_name("fc1.weight");
-  const Positions mask =
-      InitMethod("balanced")
-          .make({.parameter = parameter, .sparsity = 0.9f, .nnz = 120, .groups = {}, .structure = {}, .seed = 3});
+  const Positions mask = InitMethod("balanced")
+                             .make({.parameter = parameter,
+                                    .sparsity = 0.9f,
+                                    .nnz = 120,
+                                    .groups = {},
+                                    .structure = {},
+                                    .seed = 3});
   EXPECT_EQ(row_counts(mask), std::vector<int64_t>(30, 4));
   EXPECT_EQ(column_counts(mask), std::vector<int64_t>(40, 3));
 }
