@@ -256,7 +256,7 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
     install(parameter, positions, {}, count_common(present, positions));
     return;
   }
-  const std::vector<int32_t> places = places_in(present, positions);
+  const Array<int32_t> places = places_in(present, positions);
   install(parameter, positions, places,
           std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
 }

@@ -1,7 +1,6 @@
 #include "lacuna/framework/layouts/pattern.h"
 
 #include <bit>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -48,25 +47,23 @@ BitMask Pattern::mask() const {
 PatternMove::PatternMove(const Pattern& from, const Pattern& to, std::span<const int32_t> places)
     : shape_(to.is_flat() ? to.shape() : Shape{to.stored_size()}),
       source_(static_cast<size_t>(to.stored_size())) {
-  std::vector<float> stored(static_cast<size_t>(from.stored_size()));
+  Array<float> stored(static_cast<size_t>(from.stored_size()));
   for (size_t i = 0; i < stored.size(); ++i) {
     stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i + 1));
   }
-  std::vector<float> elements(static_cast<size_t>(from.nnz()) + 1);
+  Array<float> elements(static_cast<size_t>(from.nnz()) + 1);
+  elements.back() = 0.0f;  // read where there are no others
   from.layout().compact(from, stored, std::span(elements).first(elements.size() - 1));
-  std::vector<float>().swap(stored);
-  std::vector<float> kept(static_cast<size_t>(to.nnz()));
+  stored = {};
+  Array<float> kept(static_cast<size_t>(to.nnz()));
   for (size_t i = 0; i < kept.size(); ++i) {
     const auto is_old = static_cast<uint32_t>(~places[i]) >> 31;  // no branch, as below
     const auto bits =
         std::bit_cast<uint32_t>(elements[static_cast<uint32_t>(places[i]) & (0u - is_old)]);
     kept[i] = std::bit_cast<float>(bits & (0u - is_old));
   }
-  std::vector<float>().swap(elements);
-  std::vector<float> sources(source_.size());
-  to.layout().expand(to, kept, sources);
-  if (sources.empty()) return;  // memcpy wants no null pointers
-  std::memcpy(source_.data(), sources.data(), source_.size() * sizeof(float));
+  elements = {};
+  to.layout().expand(to, kept, source_);
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
@@ -74,7 +71,7 @@ Tensor PatternMove::operator()(const Tensor& array) const {
   const float* from = array.storage().data();
   float* into = moved.mutable_storage().data();
   for (size_t i = 0; i < source_.size(); ++i) {
-    const uint32_t source = source_[i];
+    const auto source = std::bit_cast<uint32_t>(source_[i]);
     // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
     const uint32_t is_old = source == 0 ? 0 : 1;
     const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);

@@ -3,8 +3,8 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/layout.h"
@@ -66,8 +66,8 @@ class PatternMove {
   Tensor operator()(const Tensor& array) const;
 
  private:
-  Shape shape_;                   // of moved arrays
-  std::vector<uint32_t> source_;  // of each new element: 1 + where it is in the old array, or 0
+  Shape shape_;          // of moved arrays
+  Array<float> source_;  // of each new element: 1 + where it is in the old array, or 0, as bits
 };
 
 }  // namespace lacuna
