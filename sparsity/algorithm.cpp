@@ -289,9 +289,8 @@ void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions
 void SparsityAlgorithm::note_active(size_t index, const Positions& positions) {
   if (!ever_active_[index]) return;
   auto& [bits, count] = *ever_active_[index];
-  positions.for_each([&, &mask = bits, &active = count](int64_t flat) {
-    active += mask.test(flat) ? 0 : 1;
-    mask.set(flat);
+  positions.for_each_word([&mask = bits, &active = count](int64_t word, uint64_t there) {
+    active += mask.set_in_word(word, there);
   });
 }
 

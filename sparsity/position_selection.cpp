@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/draws.h"
 #include "lacuna/framework/kernels/topk.h"
 #include "lacuna/sparsity/selection.h"
 
@@ -260,11 +261,10 @@ Positions draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wante
   DrawnSet drawn(total);
   std::vector<int64_t> grown;
   grown.reserve(static_cast<size_t>(total));
-  uint64_t index = 0;
+  Draws draws(rng);
   for (size_t g = 0; g < wanted.size(); ++g) {
     for (int64_t left = wanted[g]; left > 0;) {
-      const auto place =
-          static_cast<int64_t>(rng.below(index++, static_cast<uint64_t>(groups.size())));
+      const auto place = static_cast<int64_t>(draws.below(static_cast<uint64_t>(groups.size())));
       const int64_t flat = groups.flat(static_cast<int64_t>(g), place);
       if (present.contains(flat) || !drawn.insert(flat)) continue;
       grown.push_back(flat);

@@ -1,5 +1,6 @@
 #include "lacuna/framework/layouts/pattern.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -67,15 +68,22 @@ PatternMove::PatternMove(const Pattern& from, const Pattern& to, std::span<const
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
+  constexpr size_t kBlock = 16, kAhead = 128;
   Tensor moved = Tensor::empty(shape_);
   const float* from = array.storage().data();
   float* into = moved.mutable_storage().data();
-  for (size_t i = 0; i < source_.size(); ++i) {
-    const auto source = std::bit_cast<uint32_t>(source_[i]);
-    // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
-    const uint32_t is_old = source == 0 ? 0 : 1;
-    const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
-    into[i] = std::bit_cast<float>(bits & (0u - is_old));
+  const auto source_of = [&](size_t i) { return std::bit_cast<uint32_t>(source_[i]); };
+  for (size_t begin = 0; begin < source_.size(); begin += kBlock) {
+    // Rows follow each other in another order than in the old array, which the processor does not
+    // foresee.
+    if (begin + kAhead < source_.size()) __builtin_prefetch(from + source_of(begin + kAhead));
+    for (size_t i = begin, end = std::min(begin + kBlock, source_.size()); i < end; ++i) {
+      const uint32_t source = source_of(i);
+      // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
+      const uint32_t is_old = source == 0 ? 0 : 1;
+      const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
+      into[i] = std::bit_cast<float>(bits & (0u - is_old));
+    }
   }
   return moved;
 }
