@@ -203,8 +203,8 @@ class SparsityAlgorithm {
   size_t index_of(const Parameter& parameter) const;
   /// The layout for a parameter with so many nonzeros.
   const Layout& layout_for(const Parameter& parameter, int64_t nnz) const;
-  void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
-               int64_t kept);
+  /// `present`: the positions there are; null where that is every one.
+  void install(Parameter& parameter, const Positions& positions, const Positions* present);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 

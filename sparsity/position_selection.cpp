@@ -34,10 +34,11 @@ std::vector<int64_t> counts_by_group(const Positions& positions, const GroupInde
 }
 
 // The smallest key that stays in a group, and how many of those equal to it.
-KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
+template <class Item>
+KthLargest smallest_kept(std::span<const Item> items, int64_t k) {
   if (k <= 0) return {std::numeric_limits<uint32_t>::max(), 0};  // above the key of any float
-  if (k >= static_cast<int64_t>(keys.size())) return {0, static_cast<int64_t>(keys.size())};
-  return kth_largest(keys, k);
+  if (k >= static_cast<int64_t>(items.size())) return {0, static_cast<int64_t>(items.size())};
+  return kth_largest(items, k);
 }
 
 // Whether a key stays. The comparison is added up, not branched on; ties are rare.
@@ -47,27 +48,27 @@ bool stays(uint32_t key, KthLargest& smallest) {
   return key > smallest.key;
 }
 
-Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
+Positions top_k_of_groups(const Positions& present, std::span<const float> scores,
                           int64_t per_group, const GroupIndex& groups) {
   // The keys of a group side by side.
   std::vector<int64_t> begin(static_cast<size_t>(groups.count()) + 1);
   for_each_with_group(present, groups, [&](size_t, size_t group) { ++begin[group + 1]; });
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<uint32_t> sorted(keys.size()), group_of(keys.size());
+  Array<uint32_t> sorted(scores.size()), group_of(scores.size());
   std::vector<int64_t> next(begin.begin(), begin.end() - 1);
   for_each_with_group(present, groups, [&](size_t place, size_t group) {
-    sorted[static_cast<size_t>(next[group]++)] = keys[place];
+    sorted[static_cast<size_t>(next[group]++)] = order_key(scores[place]);
     group_of[place] = static_cast<uint32_t>(group);
   });
   std::vector<KthLargest> smallest;
   for (size_t g = 0; g + 1 < begin.size(); ++g) {
-    smallest.push_back(
-        smallest_kept(std::span(sorted).subspan(static_cast<size_t>(begin[g]),
-                                                static_cast<size_t>(begin[g + 1] - begin[g])),
-                      per_group));
+    smallest.push_back(smallest_kept(
+        std::span<const uint32_t>(sorted).subspan(static_cast<size_t>(begin[g]),
+                                                  static_cast<size_t>(begin[g + 1] - begin[g])),
+        per_group));
   }
   return present.filtered(
-      [&](size_t place) { return stays(keys[place], smallest[group_of[place]]); });
+      [&](size_t place) { return stays(order_key(scores[place]), smallest[group_of[place]]); });
 }
 
 }  // namespace
@@ -78,12 +79,10 @@ Positions top_k(const Positions& present, std::span<const float> scores, int64_t
     throw ShapeError("a selection among " + std::to_string(present.count()) +
                      " positions needs as many scores, found " + std::to_string(scores.size()));
   }
-  std::vector<uint32_t> keys(scores.size());
-  std::ranges::transform(scores, keys.begin(), order_key);
-  if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
+  if (groups.count() > 1) return top_k_of_groups(present, scores, per_group, groups);
   if (per_group >= present.count()) return present;
-  KthLargest kept = smallest_kept(keys, per_group);
-  return present.filtered([&](size_t place) { return stays(keys[place], kept); });
+  KthLargest kept = smallest_kept(scores, per_group);
+  return present.filtered([&](size_t place) { return stays(order_key(scores[place]), kept); });
 }
 
 ScoreRows rows_of(const Tensor& array) {
@@ -208,7 +207,7 @@ class Growth {
   const GroupIndex& groups_;
   std::vector<int64_t> wanted_;  // by group
   std::vector<TopKCollector> collectors_;
-  std::vector<float> tile_;
+  Array<float> tile_;
 };
 
 // What each group lacks of `per_group`.

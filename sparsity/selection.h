@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
@@ -21,9 +22,9 @@ int64_t target_nnz(float sparsity, int64_t numel);
 int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups = 1);
 
 /// |values[i]|.
-std::vector<float> magnitudes(std::span<const float> values);
+Array<float> magnitudes(std::span<const float> values);
 /// |a[i]·b[i]|. *Requires* equal sizes.
-std::vector<float> products(std::span<const float> a, std::span<const float> b);
+Array<float> products(std::span<const float> a, std::span<const float> b);
 
 /// The `per_group` allowed positions with the largest scores in each group (all that are allowed,
 /// where these are fewer). NaN ranks below everything. *Cost:* O(numel), radix selection.

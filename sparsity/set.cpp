@@ -12,7 +12,7 @@ namespace lacuna {
 Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
   const GroupIndex index = groups(parameter);
   const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
-  const std::vector<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
+  const Array<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
   const int64_t wanted = target_nnz(parameter) / index.count();
   Positions stay = top_k(present, scores, kept, index);
   if (keeps_alive()) stay = revive_empty(rng(parameter, "/revive"), wanted, stay, index);

@@ -75,9 +75,7 @@ class Arrangement {
                               .end_row = end,
                               .first_tile = static_cast<int64_t>(stream_.tiles.size())});
   }
-  void end_block() {
-    stream_.blocks.back().end_tile = static_cast<int64_t>(stream_.tiles.size());
-  }
+  void end_block() { stream_.blocks.back().end_tile = static_cast<int64_t>(stream_.tiles.size()); }
 
   // A tile of the block from its segments, rows ascending: calls `visit(segment, first value)` for
   // each. The first tile of a block has a segment of every row.
@@ -143,8 +141,8 @@ int64_t count_tiles(const CsrStream& stream) {
   return std::max<int64_t>((stream.columns + stream.tile_columns - 1) / stream.tile_columns, 1);
 }
 
-// Fills a stream from rows of columns. A block's row segments are first sorted by tile, so that rows
-// without a nonzero in a tile cost nothing there: of a wide matrix these are nearly all.
+// Fills a stream from rows of columns. A block's row segments are first sorted by tile, so that
+// rows without a nonzero in a tile cost nothing there: of a wide matrix these are nearly all.
 class Builder {
  public:
   Builder(CsrStream& stream, std::span<const int64_t> row_begin, std::span<const uint32_t> columns)
@@ -168,8 +166,8 @@ class Builder {
   void end_stream() { arrangement_.end_stream(); }
 
  private:
-  // The block's segments, row by row, and how many each tile has (two places on in tile_begin_); the
-  // first tile has one of every row.
+  // The block's segments, row by row, and how many each tile has (two places on in tile_begin_);
+  // the first tile has one of every row.
   void cut_block(int64_t first, int64_t end) {
     segments_.clear();
     tile_of_.clear();
@@ -344,8 +342,7 @@ class Transposition {
           const int64_t at = tile * from_.columns + column;
           const uint32_t length = table_[static_cast<size_t>(at)];
           if (length == 0 && tile > 0) continue;
-          segments.push_back(
-              {.row = static_cast<uint32_t>(column), .length = length, .first = at});
+          segments.push_back({.row = static_cast<uint32_t>(column), .length = length, .first = at});
         }
         arrangement.add_tile(tile * width_, segments, [&](const Segment& segment, int64_t value) {
           table_[static_cast<size_t>(segment.first)] = static_cast<uint32_t>(value);

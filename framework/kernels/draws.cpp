@@ -1,7 +1,7 @@
 // A block is a lane: its four words are the low halves of four vectors of 64-bit lanes, so that a
-// round is two widening multiplications, two shifts and two three-way exclusive ors. What is left in
-// the upper halves never reaches the lower ones. Two vectors at a time, for one's ten rounds wait
-// for each other.
+// round is two widening multiplications, two shifts and two three-way exclusive ors. What is left
+// in the upper halves never reaches the lower ones. Two vectors at a time, for one's ten rounds
+// wait for each other.
 #include "lacuna/framework/kernels/draws.h"
 
 #include <bit>

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -73,25 +75,25 @@ int64_t select_above_reference(const float* scores, int64_t count, int32_t thres
   return found;
 }
 
-}  // namespace
-
-KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k) {
+template <class Item, class Key>
+KthLargest kth_largest_by(std::span<const Item> items, int64_t k, const Key& key_of) {
   constexpr int kShift = 20;
   // Four histograms: neighbours are often in the same bin, and would wait for each other.
   std::array<std::array<uint32_t, 1 << (32 - kShift)>, 4> histogram{};
-  const size_t fours = keys.size() / 4 * 4;
+  const size_t fours = items.size() / 4 * 4;
   for (size_t i = 0; i < fours; i += 4) {
-    for (size_t j = 0; j < 4; ++j) ++histogram[j][keys[i + j] >> kShift];
+    for (size_t j = 0; j < 4; ++j) ++histogram[j][key_of(items[i + j]) >> kShift];
   }
-  for (size_t i = fours; i < keys.size(); ++i) ++histogram[0][keys[i] >> kShift];
+  for (size_t i = fours; i < items.size(); ++i) ++histogram[0][key_of(items[i]) >> kShift];
   const auto in_bin = [&](size_t bin) {
     return int64_t{histogram[0][bin]} + histogram[1][bin] + histogram[2][bin] + histogram[3][bin];
   };
   size_t bin = histogram[0].size() - 1;
   for (; in_bin(bin) < k; --bin) k -= in_bin(bin);
-  std::vector<uint32_t> candidates(static_cast<size_t>(in_bin(bin)) + 1);
+  Array<uint32_t> candidates(static_cast<size_t>(in_bin(bin)) + 1);
   size_t count = 0;
-  for (const uint32_t key : keys) {
+  for (const Item item : items) {
+    const uint32_t key = key_of(item);
     candidates[count] = key;
     count += key >> kShift == bin ? 1 : 0;
   }
@@ -101,6 +103,16 @@ KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k) {
   const uint32_t key = *nth;
   const auto above = std::count_if(candidates.begin(), nth, [&](uint32_t c) { return c > key; });
   return {key, k - above};
+}
+
+}  // namespace
+
+KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k) {
+  return kth_largest_by(keys, k, [](uint32_t key) { return key; });
+}
+
+KthLargest kth_largest(std::span<const float> scores, int64_t k) {
+  return kth_largest_by(scores, k, order_key);
 }
 
 TopKCollector::TopKCollector(int64_t k, float floor)

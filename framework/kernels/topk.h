@@ -24,6 +24,8 @@ struct KthLargest {
 /// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* a histogram of 12 bits, then nth_element among the keys
 /// of one bin; memory for that bin.
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
+/// The same of the keys of scores.
+KthLargest kth_largest(std::span<const float> scores, int64_t k);
 
 /// Collects the k largest |score| of a stream, at equal |score| those that came first. NaN is never
 /// among them. *Memory:* 12 bytes for each of about 2k + 12288 entries.

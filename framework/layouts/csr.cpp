@@ -148,6 +148,14 @@ class CsrLayout final : public Layout {
     });
   }
 
+  void storage_places(const Pattern& pattern, std::span<uint32_t> places) const override {
+    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+      uint32_t* into = places.data() + element;
+      const auto first = static_cast<uint32_t>(value);
+      for (uint32_t k = 0; k < static_cast<uint32_t>(length); ++k) into[k] = first + k;
+    });
+  }
+
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
     for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {

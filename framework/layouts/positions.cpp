@@ -153,7 +153,8 @@ void split_rows(std::span<const int64_t> flat, int64_t columns, std::vector<int6
   size_t i = 0;
   for (size_t r = 0; r + 1 < row_begin.size(); ++r) {
     const int64_t first = static_cast<int64_t>(r) * columns, end = first + columns;
-    for (; i < flat.size() && flat[i] < end; ++i) column[i] = static_cast<uint32_t>(flat[i] - first);
+    for (; i < flat.size() && flat[i] < end; ++i)
+      column[i] = static_cast<uint32_t>(flat[i] - first);
     row_begin[r + 1] = static_cast<int64_t>(i);
   }
 }
@@ -190,8 +191,8 @@ void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32
 
 // The same by a bit for each column, all zero before and after. A merge's steps wait for each
 // other's comparisons; here there is a mispredicted branch for each word.
-void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b,
-                std::span<uint64_t> words, uint32_t* into) {
+void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, std::span<uint64_t> words,
+                uint32_t* into) {
   for (const uint32_t c : a) words[c >> 6] |= uint64_t{1} << (c & 63);
   for (const uint32_t c : b) words[c >> 6] |= uint64_t{1} << (c & 63);
   write_columns(words, 0, static_cast<int64_t>(words.size()) << 6, into);
@@ -209,8 +210,7 @@ Positions Positions::with(std::span<const int64_t> flat) const {
     is_sorted &= i == 0 || flat[i - 1] < flat[i];
   }
   if (is_outside) {
-    const auto found =
-        std::ranges::find_if(flat, [&](int64_t i) { return i < 0 || i >= numel; });
+    const auto found = std::ranges::find_if(flat, [&](int64_t i) { return i < 0 || i >= numel; });
     throw ShapeError("position " + std::to_string(*found) + " is outside " +
                      std::to_string(rows()) + " rows of " + std::to_string(columns_of_shape_));
   }
