@@ -109,12 +109,17 @@ class Growth {
     const float floor = guess();
     collect(floor);
     if (floor >= 0.0f && collectors_[0].size() < wanted_[0]) collect(-1.0f);  // guessed too high
+    tile_ = {};
     std::vector<int64_t> grown;
     for (size_t g = 0; g < wanted_.size(); ++g) {
       std::vector<int64_t> part = collectors_[g].take();
       if (static_cast<int64_t>(part.size()) < wanted_[g])
         add_unscored(static_cast<int64_t>(g), part);
-      grown.insert(grown.end(), part.begin(), part.end());
+      if (g == 0) {
+        grown = std::move(part);
+      } else {
+        grown.insert(grown.end(), part.begin(), part.end());
+      }
     }
     collectors_.clear();
     return present_.with(grown);

@@ -315,9 +315,8 @@ class Transposition {
   void count() {
     table_.assign(static_cast<size_t>(tiles_ * from_.columns), 0);
     csr_for_each_segment(from_, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
-      uint32_t* counts = table_.data() + row / width_ * from_.columns + first;
-      const uint16_t* offsets = from_.offsets.data() + value;
-      for (int64_t k = 0; k < length; ++k) ++counts[offsets[k]];
+      count_offsets({from_.offsets.data() + value, static_cast<size_t>(length)},
+                    table_.data() + row / width_ * from_.columns + first);
     });
   }
 
@@ -365,13 +364,25 @@ class Transposition {
     for (size_t r = 0; r < rows; ++r) {
       const int64_t row = block.first_row + static_cast<int64_t>(r), in_tile = row / width_;
       uint32_t* next = table_.data() + in_tile * from_.columns + tile.first_column;
-      const auto offset = static_cast<uint16_t>(row - in_tile * width_);
-      const auto [begin, length] = rows_[r];
-      for (uint32_t v = begin; v < begin + length; ++v) {
-        const uint32_t place = next[from_.offsets[v]]++;
-        into_.stream.offsets[place] = offset;
-        into_.source[place] = v;
-      }
+      const auto [value, length] = rows_[r];
+      scatter_row({from_.offsets.data() + value, length}, value,
+                  static_cast<uint16_t>(row - in_tile * width_), next);
+    }
+  }
+
+  // Loops of their own: among so much else the compiler keeps their counters in memory.
+  [[gnu::noinline]] static void count_offsets(std::span<const uint16_t> offsets,
+                                              uint32_t* counts) {
+    for (const uint16_t offset : offsets) ++counts[offset];
+  }
+  [[gnu::noinline]] void scatter_row(std::span<const uint16_t> columns, uint32_t value,
+                                     uint16_t row, uint32_t* next) {
+    uint16_t* offsets = into_.stream.offsets.data();
+    uint32_t* source = into_.source.data();
+    for (const uint16_t column : columns) {
+      const uint32_t place = next[column]++;
+      offsets[place] = row;
+      source[place] = value++;
     }
   }
 

@@ -127,7 +127,7 @@ void Layout::storage_places(const Pattern& pattern, std::span<uint32_t> places) 
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
-  constexpr size_t kBlock = 16, kAhead = 128;
+  constexpr size_t kBlock = 8, kAhead = 256;
   Tensor moved = Tensor::empty(shape_);
   const float* from = array.storage().data();
   float* into = moved.mutable_storage().data();
