@@ -371,8 +371,7 @@ class Transposition {
   }
 
   // Loops of their own: among so much else the compiler keeps their counters in memory.
-  [[gnu::noinline]] static void count_offsets(std::span<const uint16_t> offsets,
-                                              uint32_t* counts) {
+  [[gnu::noinline]] static void count_offsets(std::span<const uint16_t> offsets, uint32_t* counts) {
     for (const uint16_t offset : offsets) ++counts[offset];
   }
   [[gnu::noinline]] void scatter_row(std::span<const uint16_t> columns, uint32_t value,

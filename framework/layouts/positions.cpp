@@ -1,12 +1,12 @@
 #include "lacuna/framework/layouts/positions.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/bit_columns.h"
 
 namespace lacuna {
 
@@ -70,38 +70,22 @@ Positions::Positions(const Shape& shape, std::vector<int64_t> row_begin, Array<u
   }
 }
 
-namespace {
-
-// Writes the bits [begin, end) of a mask as columns counted from `begin`; returns the end of them.
-uint32_t* write_columns(std::span<const uint64_t> words, int64_t begin, int64_t end,
-                        uint32_t* into) {
-  for (int64_t w = begin >> 6; w << 6 < end; ++w) {
-    const int64_t first = w << 6;
-    uint64_t rest = words[static_cast<size_t>(w)];
-    if (first < begin) rest &= ~uint64_t{0} << (begin - first);
-    if (end - first < 64) rest &= (uint64_t{1} << (end - first)) - 1;
-    for (; rest != 0; rest &= rest - 1) {
-      *into++ = static_cast<uint32_t>(first - begin + std::countr_zero(rest));
-    }
-  }
-  return into;
-}
-
-}  // namespace
-
 Positions Positions::of(const Shape& shape, const BitMask& mask) {
   if (mask.size() != shape.numel()) {
     throw ShapeError("a mask for shape " + shape.to_string() + " needs " +
                      std::to_string(shape.numel()) + " bits, found " + std::to_string(mask.size()));
   }
   Positions positions(shape);
-  positions.column_.resize(static_cast<size_t>(mask.count()));
+  const auto count = static_cast<size_t>(mask.count());
+  positions.column_.resize(count + kBitColumnsSlack);
   const int64_t columns = positions.columns_of_shape_;
-  uint32_t* next = positions.column_.data();
+  int64_t place = 0;
   for (int64_t r = 0; r < positions.rows(); ++r) {
-    next = write_columns(mask.words(), r * columns, (r + 1) * columns, next);
-    positions.row_begin_[static_cast<size_t>(r) + 1] = next - positions.column_.data();
+    place +=
+        bit_columns(mask.words(), r * columns, (r + 1) * columns, positions.column_.data() + place);
+    positions.row_begin_[static_cast<size_t>(r) + 1] = place;
   }
+  positions.column_.resize(count);
   return positions;
 }
 
@@ -189,13 +173,19 @@ void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, uint32
   std::copy(b.begin() + static_cast<int64_t>(j), b.end(), into);
 }
 
-// The same by a bit for each column, all zero before and after. A merge's steps wait for each
-// other's comparisons; here there is a mispredicted branch for each word.
+// The same by a bit for each column, all zero before and after: a merge's steps wait for each
+// other's comparisons.
 void merge_rows(std::span<const uint32_t> a, std::span<const uint32_t> b, std::span<uint64_t> words,
                 uint32_t* into) {
-  for (const uint32_t c : a) words[c >> 6] |= uint64_t{1} << (c & 63);
+  uint32_t word = 0;
+  uint64_t bits = 0;
+  for (const uint32_t c : a) {  // written at each step, and never read: no branch, no waiting
+    bits = (c >> 6 == word ? bits : 0) | uint64_t{1} << (c & 63);
+    word = c >> 6;
+    words[word] = bits;
+  }
   for (const uint32_t c : b) words[c >> 6] |= uint64_t{1} << (c & 63);
-  write_columns(words, 0, static_cast<int64_t>(words.size()) << 6, into);
+  bit_columns(words, 0, static_cast<int64_t>(words.size()) << 6, into);
   std::ranges::fill(words, 0);
 }
 
@@ -220,7 +210,7 @@ Positions Positions::with(std::span<const int64_t> flat) const {
   Positions all;
   all.columns_of_shape_ = columns_of_shape_;
   all.row_begin_ = std::move(begin);
-  all.column_.resize(column_.size() + added.size());
+  all.column_.resize(column_.size() + added.size() + kBitColumnsSlack);
   std::vector<uint64_t> words(static_cast<size_t>((columns_of_shape_ + 63) / 64));
   size_t from = 0, into = 0;
   for (size_t r = 0; r + 1 < row_begin_.size(); ++r) {
@@ -238,6 +228,7 @@ Positions Positions::with(std::span<const int64_t> flat) const {
     all.row_begin_[r] += row_begin_[r];
   }
   all.row_begin_.back() += row_begin_.back();
+  all.column_.resize(into);
   return all;
 }
 
