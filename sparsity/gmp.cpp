@@ -24,7 +24,7 @@ Positions Gmp::update_positions(const Parameter& parameter, const Positions& pre
   return top_k(present, scores(parameter), target_nnz(parameter) / index.count(), index);
 }
 
-Array<float> Gmp::scores(const Parameter& parameter) const {
+std::vector<float> Gmp::scores(const Parameter& parameter) const {
   return magnitudes(parameter.compacted(parameter.values()).storage());
 }
 

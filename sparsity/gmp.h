@@ -24,7 +24,7 @@ class Gmp : public DynamicPatternAlgorithm {
                            int64_t updates) const override;
   /// What pruning keeps the largest of, one per present position, ascending by flat index: |w|
   /// here.
-  virtual Array<float> scores(const Parameter& parameter) const;
+  virtual std::vector<float> scores(const Parameter& parameter) const;
 };
 
 }  // namespace lacuna

@@ -237,17 +237,20 @@ Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positio
 namespace {
 
 /// A set of flat indices by open addressing, for draws from matrices too large for a bit each.
+/// *Memory:* 1.25 to 2.5 slots for each.
+template <class Slot>
 class DrawnSet {
  public:
   explicit DrawnSet(int64_t expected)
-      : slots_(std::bit_ceil(static_cast<size_t>(2 * expected + 1)), int64_t{-1}) {}
+      : slots_(std::bit_ceil(static_cast<size_t>(expected + expected / 4 + 1)), kEmpty) {}
 
   /// False when it was there.
-  bool insert(int64_t value) {
+  bool insert(int64_t index) {
+    const auto value = static_cast<Slot>(index);
     const size_t last = slots_.size() - 1;
     size_t at =
-        static_cast<size_t>(static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u >> 17) & last;
-    for (; slots_[at] != -1; at = (at + 1) & last) {
+        static_cast<size_t>(static_cast<uint64_t>(index) * 0x9E3779B97F4A7C15u >> 17) & last;
+    for (; slots_[at] != kEmpty; at = (at + 1) & last) {
       if (slots_[at] == value) return false;
     }
     slots_[at] = value;
@@ -255,14 +258,16 @@ class DrawnSet {
   }
 
  private:
-  std::vector<int64_t> slots_;
+  static constexpr Slot kEmpty = std::numeric_limits<Slot>::max();
+  std::vector<Slot> slots_;
 };
 
 // The draws of grow_random over masks (selection.cpp), where no group ends more than half full.
-Positions draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wanted,
-                        const Positions& present, const GroupIndex& groups) {
+template <class Slot>
+std::vector<int64_t> draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wanted,
+                                   const Positions& present, const GroupIndex& groups) {
   const int64_t total = std::accumulate(wanted.begin(), wanted.end(), int64_t{0});
-  DrawnSet drawn(total);
+  DrawnSet<Slot> drawn(total);
   std::vector<int64_t> grown;
   grown.reserve(static_cast<size_t>(total));
   Draws draws(rng);
@@ -275,7 +280,7 @@ Positions draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wante
       --left;
     }
   }
-  return present.with(grown);
+  return grown;
 }
 
 // Whether blind draws serve every group: they mostly hit where it ends half full at most.
@@ -291,7 +296,10 @@ Positions internal::grow_random(const CounterRng& rng, int64_t per_group, const 
     return Positions::of(shape_of(present),
                          lacuna::grow_random(rng, per_group, present.to_mask(), groups));
   }
-  return draw_into_set(rng, missing(per_group, present, groups), present, groups);
+  const std::vector<int64_t> wanted = missing(per_group, present, groups);
+  const bool fits = present.rows() * present.columns() <= std::numeric_limits<uint32_t>::max();
+  return present.with(fits ? draw_into_set<uint32_t>(rng, wanted, present, groups)
+                           : draw_into_set<uint64_t>(rng, wanted, present, groups));
 }
 
 Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,

@@ -4,7 +4,7 @@
 
 namespace lacuna {
 
-Array<float> Saliency::scores(const Parameter& parameter) const {
+std::vector<float> Saliency::scores(const Parameter& parameter) const {
   const Tensor gradient = parameter.compacted(parameter.gradient());
   return products(parameter.compacted(parameter.values()).storage(), gradient.storage());
 }

@@ -17,7 +17,7 @@ class Saliency final : public Gmp {
 
  protected:
   /// *Errors:* StateError when the parameter has no gradient.
-  Array<float> scores(const Parameter& parameter) const override;
+  std::vector<float> scores(const Parameter& parameter) const override;
 };
 
 }  // namespace lacuna

@@ -104,14 +104,18 @@ int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups) {
   return std::min(static_cast<int64_t>(kept), nnz);
 }
 
-Array<float> magnitudes(std::span<const float> values) {
-  Array<float> absolute(values.size());
-  std::ranges::transform(values, absolute.begin(), [](float v) { return std::abs(v); });
+std::vector<float> magnitudes(std::span<const float> values) {
+  std::vector<float> absolute(values.begin(), values.end());
+  take_magnitudes(absolute);
   return absolute;
 }
 
-Array<float> products(std::span<const float> a, std::span<const float> b) {
-  Array<float> absolute(a.size());
+void take_magnitudes(std::span<float> values) {
+  for (float& value : values) value = std::abs(value);
+}
+
+std::vector<float> products(std::span<const float> a, std::span<const float> b) {
+  std::vector<float> absolute(a.size());
   std::ranges::transform(a, b, absolute.begin(), [](float x, float y) { return std::abs(x * y); });
   return absolute;
 }

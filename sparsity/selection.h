@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
@@ -22,9 +21,11 @@ int64_t target_nnz(float sparsity, int64_t numel);
 int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups = 1);
 
 /// |values[i]|.
-Array<float> magnitudes(std::span<const float> values);
+std::vector<float> magnitudes(std::span<const float> values);
+/// The same in place.
+void take_magnitudes(std::span<float> values);
 /// |a[i]·b[i]|. *Requires* equal sizes.
-Array<float> products(std::span<const float> a, std::span<const float> b);
+std::vector<float> products(std::span<const float> a, std::span<const float> b);
 
 /// The `per_group` allowed positions with the largest scores in each group (all that are allowed,
 /// where these are fewer). NaN ranks below everything. *Cost:* O(numel), radix selection.
@@ -66,7 +67,7 @@ Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positio
                        const GroupIndex& groups);
 
 /// As with masks, and with the same draws. *Memory:* a bit a position for matrices up to 2^30
-/// positions that are not too sparse for it, else 16 to 32 bytes a drawn position.
+/// positions that are not too sparse for it, else 13 to 28 bytes a drawn position.
 Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,
                       const GroupIndex& groups);
 

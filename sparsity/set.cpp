@@ -12,9 +12,11 @@ namespace lacuna {
 Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
   const GroupIndex index = groups(parameter);
   const int64_t kept = kept_after_drop(drop_fraction(), present.count(), index.count());
-  const Array<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
+  Tensor scores = parameter.compacted(parameter.values());
+  take_magnitudes(scores.mutable_storage());
   const int64_t wanted = target_nnz(parameter) / index.count();
-  Positions stay = top_k(present, scores, kept, index);
+  Positions stay = top_k(present, scores.storage(), kept, index);
+  scores = Tensor();  // an update's peak is in the growth
   if (keeps_alive()) stay = revive_empty(rng(parameter, "/revive"), wanted, stay, index);
   return grow_positions(parameter, stay, wanted);
 }

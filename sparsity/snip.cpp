@@ -23,7 +23,7 @@ double Snip::target_sparsity(const Parameter& parameter) const {
 
 void Snip::before_step(Optimizer&) {
   if (step() > 0) return;
-  std::vector<Array<float>> scores;
+  std::vector<std::vector<float>> scores;
   for (const ParameterPtr& parameter : parameters()) {
     const Tensor gradient = parameter->compacted(parameter->gradient());
     scores.push_back(
@@ -39,19 +39,19 @@ void Snip::before_step(Optimizer&) {
 }
 
 // How many each parameter keeps: its target, or its share of the largest over all parameters.
-std::vector<int64_t> Snip::choose_counts(const std::vector<Array<float>>& scores) const {
+std::vector<int64_t> Snip::choose_counts(const std::vector<std::vector<float>>& scores) const {
   std::vector<int64_t> counts;
   if (!global_) {
     for (const ParameterPtr& parameter : parameters()) counts.push_back(target_nnz(*parameter));
     return counts;
   }
   std::vector<float> all;
-  for (const Array<float>& part : scores) all.insert(all.end(), part.begin(), part.end());
+  for (const std::vector<float>& part : scores) all.insert(all.end(), part.begin(), part.end());
   const auto numel = static_cast<int64_t>(all.size());
   const double sparsity = options().sparsity.sparsity_at(0, 0, Shape{numel});
   const BitMask kept = top_k(all, lacuna::target_nnz(static_cast<float>(sparsity), numel));
   int64_t begin = 0;
-  for (const Array<float>& part : scores) {
+  for (const std::vector<float>& part : scores) {
     int64_t count = 0;
     for (size_t i = 0; i < part.size(); ++i) {
       count += kept.test(begin + static_cast<int64_t>(i)) ? 1 : 0;

@@ -36,7 +36,7 @@ class Snip final : public SparsityAlgorithm {
   double target_sparsity(const Parameter& parameter) const override;
 
  private:
-  std::vector<int64_t> choose_counts(const std::vector<Array<float>>& scores) const;
+  std::vector<int64_t> choose_counts(const std::vector<std::vector<float>>& scores) const;
 
   bool global_;
 };

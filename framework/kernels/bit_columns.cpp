@@ -24,10 +24,16 @@ int64_t ListBits(const uint64_t* chunks, int64_t count, uint32_t first, uint32_t
   const hn::CappedTag<uint32_t, 16> d;
   const auto lanes = static_cast<uint32_t>(hn::Lanes(d));
   const auto step = hn::Set(d, lanes);
+  constexpr int kFewOnes = 12;
   uint32_t* const begin = into;
   for (int64_t c = 0; c < count; ++c, first += 64) {
     uint64_t chunk = chunks[c];
-    if (chunk == 0) continue;
+    if (std::popcount(chunk) <= kFewOnes) {
+      for (; chunk != 0; chunk &= chunk - 1) {
+        *into++ = first + static_cast<uint32_t>(std::countr_zero(chunk));
+      }
+      continue;
+    }
     auto columns = hn::Iota(d, first);
     for (uint32_t i = 0; i < 64; i += lanes) {
       uint8_t bits[8];  // LoadMaskBits may read eight bytes
