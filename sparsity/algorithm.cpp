@@ -88,8 +88,14 @@ constexpr int64_t kMostTracked = int64_t{1} << 30;
 // Rows and columns (dimension 0, and all others together) that hold no position.
 void count_dead(const Positions& positions, MaskUpdate& record) {
   std::vector<char> alive(static_cast<size_t>(positions.columns()));
-  for (const uint32_t column : positions.column()) alive[column] = 1;
-  record.dead_columns = std::ranges::count(alive, 0);
+  int64_t dead = positions.columns();
+  for (int64_t r = 0; r < positions.rows() && dead > 0; ++r) {  // mostly few rows use all columns
+    for (const uint32_t column : positions.row(r)) {
+      dead -= alive[column] == 0 ? 1 : 0;
+      alive[column] = 1;
+    }
+  }
+  record.dead_columns = dead;
   for (int64_t r = 0; r < positions.rows(); ++r)
     record.dead_rows += positions.row(r).empty() ? 1 : 0;
 }
@@ -363,7 +369,7 @@ bool SparsityAlgorithm::can_compress(const Parameter& parameter, const Positions
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions) {
   const Pattern& old = *parameter.pattern();
   if (old.is_dense()) {  // every position is there: nothing to compare
-    install(parameter, positions, {}, positions.count());
+    install(parameter, positions, nullptr);
   } else {
     set_positions(parameter, positions, old.positions());
   }
@@ -371,28 +377,36 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
 
 void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& positions,
                                       const Positions& present) {
-  if (parameter.pattern()->is_flat()) {
-    install(parameter, positions, {}, count_common(present, positions));
-    return;
-  }
-  const std::vector<int32_t> places = places_in(present, positions);
-  install(parameter, positions, places,
-          std::ranges::count_if(places, [](int32_t place) { return place >= 0; }));
+  install(parameter, positions, &present);
 }
 
-// `kept` of the positions there are stay.
-void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
-                                std::span<const int32_t> places, int64_t kept) {
-  const size_t index = index_of(parameter);
+namespace {
+
+// Moves a parameter to a pattern; returns how many positions stay. Without `present` all there are
+// were present.
+int64_t move_parameter(Parameter& parameter, const PatternPtr& pattern, const Positions& positions,
+                       const Positions* present) {
   const Pattern& old = *parameter.pattern();
-  const int64_t nnz = positions.count();
+  if (present != nullptr && !old.is_flat() && !pattern->is_flat()) {
+    const PatternMove move(old, *pattern, *present, positions);
+    parameter.set_pattern(pattern, move);
+    return move.kept();
+  }
+  const int64_t kept = present == nullptr ? positions.count() : count_common(*present, positions);
+  parameter.set_pattern(pattern);
+  return kept;
+}
+
+}  // namespace
+
+void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
+                                const Positions* present) {
+  const size_t index = index_of(parameter);
+  const int64_t nnz = positions.count(), old_nnz = parameter.pattern()->nnz();
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
   record.nnz = nnz;
-  record.dropped = old.nnz() - kept;
-  record.grown = nnz - kept;
   record.actual_sparsity = 1.0 - static_cast<double>(nnz) / numel;
-  record.churn = static_cast<double>(record.grown) / static_cast<double>(std::max<int64_t>(nnz, 1));
   note_active(index, positions);
   if (ever_active_[index]) {
     record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
@@ -400,7 +414,11 @@ void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions
   count_dead(positions, record);
   const Layout& layout = layout_for(parameter, nnz, can_compress(parameter, positions));
   record.layout = layout.name();
-  parameter.set_pattern(Pattern::make(layout, parameter.shape(), positions), places);
+  const PatternPtr pattern = Pattern::make(layout, parameter.shape(), positions);
+  const int64_t kept = move_parameter(parameter, pattern, positions, present);
+  record.dropped = old_nnz - kept;
+  record.grown = nnz - kept;
+  record.churn = static_cast<double>(record.grown) / static_cast<double>(std::max<int64_t>(nnz, 1));
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }
@@ -408,9 +426,8 @@ void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions
 void SparsityAlgorithm::note_active(size_t index, const Positions& positions) {
   if (!ever_active_[index]) return;
   auto& [bits, count] = *ever_active_[index];
-  positions.for_each([&, &mask = bits, &active = count](int64_t flat) {
-    active += mask.test(flat) ? 0 : 1;
-    mask.set(flat);
+  positions.for_each_word([&mask = bits, &active = count](int64_t word, uint64_t there) {
+    active += mask.set_in_word(word, there);
   });
 }
 

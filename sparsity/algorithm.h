@@ -225,8 +225,8 @@ class SparsityAlgorithm {
   /// it cannot. *Errors:* ConfigError when they do not have the structure.
   bool can_compress(const Parameter& parameter, const Positions& positions) const;
   int64_t nm_target(int64_t wanted, int64_t units) const;
-  void install(Parameter& parameter, const Positions& positions, std::span<const int32_t> places,
-               int64_t kept);
+  /// `present`: the positions there are; null where that is every one.
+  void install(Parameter& parameter, const Positions& positions, const Positions* present);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
 

@@ -10,26 +10,27 @@
 namespace lacuna {
 namespace {
 
-// The features `rows` of dy, each over the whole batch: [rows, batch].
-Tensor transposed_rows(const Tensor& dy, std::span<const int64_t> rows) {
+// The features `rows` of dy: [batch, rows]. The product wants them so: its provider packs this form
+// faster than the transposed one (2.7 against 3.0 ms for all rows, 128 at a time, of 1024 × 1024 at
+// batch 128).
+Tensor features_of(const Tensor& dy, std::span<const int64_t> rows) {
   const int64_t batch = dy.shape().batch(), features = dy.shape().features();
   const auto count = static_cast<int64_t>(rows.size());
-  Tensor part = Tensor::empty(Shape{count, batch});
-  float* into = part.mutable_data();
   const float* from = dy.storage().data();
   if (dy.order() == Order::BatchSlabs) {
+    Tensor slabs = Tensor::empty(Shape{batch, count}, Order::BatchSlabs);
+    float* into = slabs.mutable_data(Order::BatchSlabs);
     for (int64_t b = 0; b < batch; b += kSlabWidth) {
-      for (int64_t i = 0; i < count; ++i) {
-        std::copy_n(from + b * features + rows[static_cast<size_t>(i)] * kSlabWidth,
-                    std::min(kSlabWidth, batch - b), into + i * batch + b);
+      for (const int64_t row : rows) {
+        into = std::copy_n(from + b * features + row * kSlabWidth, kSlabWidth, into);
       }
     }
-    return part;
+    return reordered(slabs, Order::RowMajor);
   }
+  Tensor part = Tensor::empty(Shape{batch, count});
+  float* into = part.mutable_data();
   for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t i = 0; i < count; ++i) {
-      into[i * batch + b] = from[b * features + rows[static_cast<size_t>(i)]];
-    }
+    for (const int64_t row : rows) *into++ = from[b * features + row];
   }
   return part;
 }
@@ -65,10 +66,11 @@ void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) c
     beta = 1.0f;
   }
   for (const Product& product : products_) {
-    const Tensor a = transposed_rows(product.dy, rows);
+    const Tensor a = features_of(product.dy, rows);
     gemm({.m = static_cast<int64_t>(rows.size()),
           .n = product.x.shape().features(),
           .k = product.x.shape().batch(),
+          .transpose_a = Transpose::Yes,
           .a = a.data(),
           .b = product.x.data(),
           .c = into.data(),

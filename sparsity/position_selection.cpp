@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/draws.h"
 #include "lacuna/framework/kernels/topk.h"
 #include "lacuna/sparsity/selection.h"
 
@@ -33,10 +34,11 @@ std::vector<int64_t> counts_by_group(const Positions& positions, const GroupInde
 }
 
 // The smallest key that stays in a group, and how many of those equal to it.
-KthLargest smallest_kept(std::span<const uint32_t> keys, int64_t k) {
+template <class Item>
+KthLargest smallest_kept(std::span<const Item> items, int64_t k) {
   if (k <= 0) return {std::numeric_limits<uint32_t>::max(), 0};  // above the key of any float
-  if (k >= static_cast<int64_t>(keys.size())) return {0, static_cast<int64_t>(keys.size())};
-  return kth_largest(keys, k);
+  if (k >= static_cast<int64_t>(items.size())) return {0, static_cast<int64_t>(items.size())};
+  return kth_largest(items, k);
 }
 
 // Whether a key stays. The comparison is added up, not branched on; ties are rare.
@@ -46,27 +48,27 @@ bool stays(uint32_t key, KthLargest& smallest) {
   return key > smallest.key;
 }
 
-Positions top_k_of_groups(const Positions& present, std::span<const uint32_t> keys,
+Positions top_k_of_groups(const Positions& present, std::span<const float> scores,
                           int64_t per_group, const GroupIndex& groups) {
   // The keys of a group side by side.
   std::vector<int64_t> begin(static_cast<size_t>(groups.count()) + 1);
   for_each_with_group(present, groups, [&](size_t, size_t group) { ++begin[group + 1]; });
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<uint32_t> sorted(keys.size()), group_of(keys.size());
+  Array<uint32_t> sorted(scores.size()), group_of(scores.size());
   std::vector<int64_t> next(begin.begin(), begin.end() - 1);
   for_each_with_group(present, groups, [&](size_t place, size_t group) {
-    sorted[static_cast<size_t>(next[group]++)] = keys[place];
+    sorted[static_cast<size_t>(next[group]++)] = order_key(scores[place]);
     group_of[place] = static_cast<uint32_t>(group);
   });
   std::vector<KthLargest> smallest;
   for (size_t g = 0; g + 1 < begin.size(); ++g) {
-    smallest.push_back(
-        smallest_kept(std::span(sorted).subspan(static_cast<size_t>(begin[g]),
-                                                static_cast<size_t>(begin[g + 1] - begin[g])),
-                      per_group));
+    smallest.push_back(smallest_kept(
+        std::span<const uint32_t>(sorted).subspan(static_cast<size_t>(begin[g]),
+                                                  static_cast<size_t>(begin[g + 1] - begin[g])),
+        per_group));
   }
   return present.filtered(
-      [&](size_t place) { return stays(keys[place], smallest[group_of[place]]); });
+      [&](size_t place) { return stays(order_key(scores[place]), smallest[group_of[place]]); });
 }
 
 }  // namespace
@@ -77,12 +79,10 @@ Positions top_k(const Positions& present, std::span<const float> scores, int64_t
     throw ShapeError("a selection among " + std::to_string(present.count()) +
                      " positions needs as many scores, found " + std::to_string(scores.size()));
   }
-  std::vector<uint32_t> keys(scores.size());
-  std::ranges::transform(scores, keys.begin(), order_key);
-  if (groups.count() > 1) return top_k_of_groups(present, keys, per_group, groups);
+  if (groups.count() > 1) return top_k_of_groups(present, scores, per_group, groups);
   if (per_group >= present.count()) return present;
-  KthLargest kept = smallest_kept(keys, per_group);
-  return present.filtered([&](size_t place) { return stays(keys[place], kept); });
+  KthLargest kept = smallest_kept(scores, per_group);
+  return present.filtered([&](size_t place) { return stays(order_key(scores[place]), kept); });
 }
 
 ScoreRows rows_of(const Tensor& array) {
@@ -109,12 +109,17 @@ class Growth {
     const float floor = guess();
     collect(floor);
     if (floor >= 0.0f && collectors_[0].size() < wanted_[0]) collect(-1.0f);  // guessed too high
+    tile_ = {};
     std::vector<int64_t> grown;
     for (size_t g = 0; g < wanted_.size(); ++g) {
       std::vector<int64_t> part = collectors_[g].take();
       if (static_cast<int64_t>(part.size()) < wanted_[g])
         add_unscored(static_cast<int64_t>(g), part);
-      grown.insert(grown.end(), part.begin(), part.end());
+      if (g == 0) {
+        grown = std::move(part);
+      } else {
+        grown.insert(grown.end(), part.begin(), part.end());
+      }
     }
     collectors_.clear();
     return present_.with(grown);
@@ -207,7 +212,7 @@ class Growth {
   const GroupIndex& groups_;
   std::vector<int64_t> wanted_;  // by group
   std::vector<TopKCollector> collectors_;
-  std::vector<float> tile_;
+  Array<float> tile_;
 };
 
 // What each group lacks of `per_group`.
@@ -232,17 +237,20 @@ Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positio
 namespace {
 
 /// A set of flat indices by open addressing, for draws from matrices too large for a bit each.
+/// *Memory:* 1.25 to 2.5 slots for each.
+template <class Slot>
 class DrawnSet {
  public:
   explicit DrawnSet(int64_t expected)
-      : slots_(std::bit_ceil(static_cast<size_t>(2 * expected + 1)), int64_t{-1}) {}
+      : slots_(std::bit_ceil(static_cast<size_t>(expected + expected / 4 + 1)), kEmpty) {}
 
   /// False when it was there.
-  bool insert(int64_t value) {
+  bool insert(int64_t index) {
+    const auto value = static_cast<Slot>(index);
     const size_t last = slots_.size() - 1;
     size_t at =
-        static_cast<size_t>(static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15u >> 17) & last;
-    for (; slots_[at] != -1; at = (at + 1) & last) {
+        static_cast<size_t>(static_cast<uint64_t>(index) * 0x9E3779B97F4A7C15u >> 17) & last;
+    for (; slots_[at] != kEmpty; at = (at + 1) & last) {
       if (slots_[at] == value) return false;
     }
     slots_[at] = value;
@@ -250,28 +258,29 @@ class DrawnSet {
   }
 
  private:
-  std::vector<int64_t> slots_;
+  static constexpr Slot kEmpty = std::numeric_limits<Slot>::max();
+  std::vector<Slot> slots_;
 };
 
 // The draws of grow_random over masks (selection.cpp), where no group ends more than half full.
-Positions draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wanted,
-                        const Positions& present, const GroupIndex& groups) {
+template <class Slot>
+std::vector<int64_t> draw_into_set(const CounterRng& rng, const std::vector<int64_t>& wanted,
+                                   const Positions& present, const GroupIndex& groups) {
   const int64_t total = std::accumulate(wanted.begin(), wanted.end(), int64_t{0});
-  DrawnSet drawn(total);
+  DrawnSet<Slot> drawn(total);
   std::vector<int64_t> grown;
   grown.reserve(static_cast<size_t>(total));
-  uint64_t index = 0;
+  Draws draws(rng);
   for (size_t g = 0; g < wanted.size(); ++g) {
     for (int64_t left = wanted[g]; left > 0;) {
-      const auto place =
-          static_cast<int64_t>(rng.below(index++, static_cast<uint64_t>(groups.size())));
+      const auto place = static_cast<int64_t>(draws.below(static_cast<uint64_t>(groups.size())));
       const int64_t flat = groups.flat(static_cast<int64_t>(g), place);
       if (present.contains(flat) || !drawn.insert(flat)) continue;
       grown.push_back(flat);
       --left;
     }
   }
-  return present.with(grown);
+  return grown;
 }
 
 // Whether blind draws serve every group: they mostly hit where it ends half full at most.
@@ -287,7 +296,10 @@ Positions internal::grow_random(const CounterRng& rng, int64_t per_group, const 
     return Positions::of(shape_of(present),
                          lacuna::grow_random(rng, per_group, present.to_mask(), groups));
   }
-  return draw_into_set(rng, missing(per_group, present, groups), present, groups);
+  const std::vector<int64_t> wanted = missing(per_group, present, groups);
+  const bool fits = present.rows() * present.columns() <= std::numeric_limits<uint32_t>::max();
+  return present.with(fits ? draw_into_set<uint32_t>(rng, wanted, present, groups)
+                           : draw_into_set<uint64_t>(rng, wanted, present, groups));
 }
 
 Positions grow_random(const CounterRng& rng, int64_t per_group, const Positions& present,

@@ -34,6 +34,7 @@ class GroupIndex {
   int64_t count() const { return count_; }
   int64_t size() const { return size_; }  ///< positions in one group
   int64_t flat(int64_t group, int64_t place) const {
+    if (count_ == 1) return place;  // no divisions
     return place / width_ * stride_ + group * offset_ + place % width_;
   }
   /// The group of a position.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lacuna/framework/kernels/draws.h"
 #include "lacuna/framework/kernels/topk.h"
 
 namespace lacuna {
@@ -63,30 +64,27 @@ int64_t count_in_group(const BitMask& mask, const GroupIndex& groups, int64_t gr
   return count;
 }
 
-// Draws places of a group until `wanted` bits have been changed from `from` to its opposite. Each
-// try has a chance of (bits still at `from`) / size; callers keep that above a half.
-void draw(const CounterRng& rng, int64_t wanted, bool from, const GroupIndex& groups, int64_t group,
-          uint64_t& index, BitMask& mask) {
+// Draws places of a group until `wanted` more bits are set. Each try has a chance of (bits not set)
+// / size; callers keep that above a half.
+void draw(Draws& draws, int64_t wanted, const GroupIndex& groups, int64_t group, BitMask& mask) {
+  const auto size = static_cast<uint64_t>(groups.size());
   while (wanted > 0) {
-    const auto size = static_cast<uint64_t>(groups.size());
-    const int64_t i = groups.flat(group, static_cast<int64_t>(rng.below(index++, size)));
-    if (mask.test(i) != from) continue;
-    from ? mask.reset(i) : mask.set(i);
-    --wanted;
+    const auto place = static_cast<int64_t>(draws.below(size));
+    wanted -= mask.insert(groups.flat(group, place)) ? 1 : 0;
   }
 }
 
 // Grows one group to `target` by drawing among the free places listed one by one: for groups that
 // are more than half full, where blind draws would mostly miss.
-void grow_listed(const CounterRng& rng, int64_t wanted, const GroupIndex& groups, int64_t group,
-                 uint64_t& index, BitMask& mask) {
+void grow_listed(Draws& draws, int64_t wanted, const GroupIndex& groups, int64_t group,
+                 BitMask& mask) {
   std::vector<int64_t> free;
   for (int64_t place = 0; place < groups.size(); ++place) {
     const int64_t i = groups.flat(group, place);
     if (!mask.test(i)) free.push_back(i);
   }
   for (size_t n = 0; static_cast<int64_t>(n) < wanted; ++n) {  // a partial Fisher–Yates shuffle
-    const size_t other = n + static_cast<size_t>(rng.below(index++, free.size() - n));
+    const size_t other = n + static_cast<size_t>(draws.below(free.size() - n));
     std::swap(free[n], free[other]);
     mask.set(free[n]);
   }
@@ -107,9 +105,13 @@ int64_t kept_after_drop(float drop_fraction, int64_t nnz, int64_t groups) {
 }
 
 std::vector<float> magnitudes(std::span<const float> values) {
-  std::vector<float> absolute(values.size());
-  std::ranges::transform(values, absolute.begin(), [](float v) { return std::abs(v); });
+  std::vector<float> absolute(values.begin(), values.end());
+  take_magnitudes(absolute);
   return absolute;
+}
+
+void take_magnitudes(std::span<float> values) {
+  for (float& value : values) value = std::abs(value);
 }
 
 std::vector<float> products(std::span<const float> a, std::span<const float> b) {
@@ -150,15 +152,15 @@ BitMask grow_maximum(std::span<const float> scores, int64_t per_group, const Bit
 BitMask grow_random(const CounterRng& rng, int64_t per_group, const BitMask& mask,
                     const GroupIndex& groups) {
   BitMask grown = mask;
-  uint64_t index = 0;
+  Draws draws(rng);
   for (int64_t group = 0; group < groups.count(); ++group) {
     const int64_t have = count_in_group(mask, groups, group);
     const int64_t wanted = std::min(per_group, groups.size()) - have;
     if (wanted <= 0) continue;
     if (have + wanted <= groups.size() / 2) {
-      draw(rng, wanted, false, groups, group, index, grown);
+      draw(draws, wanted, groups, group, grown);
     } else {
-      grow_listed(rng, wanted, groups, group, index, grown);
+      grow_listed(draws, wanted, groups, group, grown);
     }
   }
   return grown;

@@ -12,10 +12,12 @@ namespace lacuna {
 Positions Set::update_positions(const Parameter& parameter, const Positions& present, float) {
   const Competition selection = competition(parameter);
   const GroupIndex& index = selection.groups();
-  const std::vector<float> scores = magnitudes(parameter.compacted(parameter.values()).storage());
+  const int64_t kept = selection.kept_after_drop(drop_fraction(), present.count());
+  Tensor scores = parameter.compacted(parameter.values());
+  take_magnitudes(scores.mutable_storage());
   const int64_t wanted = target_nnz(parameter) / index.count();
-  Positions stay =
-      selection.keep(present, scores, selection.kept_after_drop(drop_fraction(), present.count()));
+  Positions stay = selection.keep(present, scores.storage(), kept);
+  scores = Tensor();  // an update's peak is in the growth
   if (keeps_alive()) stay = revive_empty(rng(parameter, "/revive"), wanted, stay, index);
   return grow_positions(parameter, stay, wanted);
 }

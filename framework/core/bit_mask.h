@@ -34,10 +34,25 @@ class BitMask {
   /// Number of ones.
   int64_t count() const {
     int64_t ones = 0;
-    for (const uint64_t w : words_) ones += std::popcount(w);
+    for (const uint64_t w : words_) ones += count_ones(w);
     return ones;
   }
   std::span<const uint64_t> words() const { return words_; }
+  /// Sets the ones of `bits` in a word; returns how many of them were not set. *Requires* none past
+  /// the end.
+  int64_t set_in_word(int64_t word, uint64_t bits) {
+    uint64_t& mine = words_[static_cast<size_t>(word)];
+    const uint64_t fresh = bits & ~mine;
+    mine |= bits;
+    return fresh == 0 ? 0 : count_ones(fresh);
+  }
+  /// Sets a bit; returns whether it was not set. Without a branch: for bits that come at random.
+  bool insert(int64_t i) {
+    uint64_t& mine = words_[word(i)];
+    const uint64_t old = mine;
+    mine = old | uint64_t{1} << (i & 63);
+    return (old >> (i & 63) & 1) == 0;
+  }
   std::vector<uint8_t> to_bytes() const {
     std::vector<uint8_t> bytes(static_cast<size_t>(size_));
     for (int64_t i = 0; i < size_; ++i) bytes[static_cast<size_t>(i)] = test(i) ? 1 : 0;
@@ -63,6 +78,13 @@ class BitMask {
     return static_cast<size_t>((size + 63) / 64);
   }
   static size_t word(int64_t i) { return static_cast<size_t>(i >> 6); }
+  // std::popcount is a call where the processor is not known to have an instruction for it.
+  static int64_t count_ones(uint64_t w) {
+    w -= w >> 1 & 0x5555555555555555u;
+    w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
+    w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return static_cast<int64_t>(w * 0x0101010101010101u >> 56);
+  }
 
   int64_t size_ = 0;
   std::vector<uint64_t> words_;

@@ -101,22 +101,42 @@ void reset_memory_peak() {
   largest_bytes = 0;
 }
 
+namespace {
+
+size_t padded(size_t bytes) {
+  constexpr size_t kUnit = Buffer::kAlignment;
+  return (bytes + Buffer::kReadable + kUnit - 1) / kUnit * kUnit;
+}
+
+}  // namespace
+
+void* internal::take_block(size_t bytes) {
+  const size_t size = padded(bytes);
+  if (size < bytes) throw std::bad_alloc();
+  void* block = cache().take(size);
+  if (block == nullptr) block = allocate(size);
+  if (block == nullptr) throw std::bad_alloc();
+  const auto counted = static_cast<int64_t>(size);
+  raise_to(largest_bytes, counted);
+  raise_to(peak_bytes, current_bytes.fetch_add(counted, std::memory_order_relaxed) + counted);
+  return block;
+}
+
+void internal::return_block(void* block, size_t bytes) {
+  if (block == nullptr) return;
+  const size_t size = padded(bytes);
+  current_bytes.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  if (!cache().keep(block, size)) std::free(block);
+}
+
 Buffer::Buffer(size_t bytes) {
   if (bytes == 0) return;
-  bytes_ = (bytes + kReadable + kAlignment - 1) / kAlignment * kAlignment;
-  if (bytes_ < bytes) throw std::bad_alloc();
-  data_ = cache().take(bytes_);
-  if (data_ == nullptr) data_ = allocate(bytes_);
-  if (data_ == nullptr) throw std::bad_alloc();
-  const auto size = static_cast<int64_t>(bytes_);
-  raise_to(largest_bytes, size);
-  raise_to(peak_bytes, current_bytes.fetch_add(size, std::memory_order_relaxed) + size);
+  data_ = internal::take_block(bytes);
+  bytes_ = padded(bytes);
 }
 
 Buffer::~Buffer() {
-  if (data_ == nullptr) return;
-  current_bytes.fetch_sub(static_cast<int64_t>(bytes_), std::memory_order_relaxed);
-  if (!cache().keep(data_, bytes_)) std::free(data_);
+  if (data_ != nullptr) internal::return_block(data_, bytes_ - kReadable);
 }
 
 }  // namespace lacuna

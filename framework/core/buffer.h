@@ -18,6 +18,13 @@ MemoryStats memory_stats();
 /// Sets peak to current, and largest to zero.
 void reset_memory_peak();
 
+namespace internal {
+/// The memory of a Buffer of so many bytes. *Errors:* std::bad_alloc.
+void* take_block(size_t bytes);
+/// *Requires* the number of bytes that it was taken with.
+void return_block(void* block, size_t bytes);
+}  // namespace internal
+
 /// A block of memory aligned to 64 bytes (a cache line, an AVX-512 vector), padded to a multiple of
 /// it, and readable for 16 bytes past the end: kernels fetch four floats at a time. Contents start
 /// unspecified. *Errors:* std::bad_alloc.
@@ -37,7 +44,7 @@ class Buffer {
 
  private:
   void* data_ = nullptr;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;  // padding included
 };
 
 }  // namespace lacuna

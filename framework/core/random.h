@@ -21,6 +21,8 @@ class CounterRng {
  public:
   CounterRng(uint64_t seed, std::string_view name, uint64_t stream = 0);
 
+  const std::array<uint32_t, 2>& key() const { return key_; }
+  uint64_t stream() const { return stream_; }
   /// Words 4·block … 4·block + 3 of the sequence.
   std::array<uint32_t, 4> block(uint64_t block) const;
   /// Word `index` of the sequence: uniform over 32 bits.

@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/array.h"
+
 namespace lacuna {
 
 /// Rows of one tile that have the same number of nonzeros in it.
@@ -44,7 +46,7 @@ struct CsrStream {
   std::vector<CsrTile> tiles = {};
   std::vector<CsrGroup> groups = {};
   std::vector<uint32_t> rows_in_order = {};  ///< of each group; eight more at the end, to prefetch
-  std::vector<uint16_t> offsets = {};  ///< column − first_column by nonzero; four more at the end
+  Array<uint16_t> offsets = {};  ///< column − first_column by nonzero; four more at the end
 
   int64_t bytes() const;
 };
@@ -65,22 +67,42 @@ CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row
                      std::span<const uint32_t> column_of, const CsrCut& cut);
 
 /// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
-std::vector<uint32_t> csr_canonical_places(const CsrStream& stream,
-                                           std::span<const int64_t> row_begin);
+Array<uint32_t> csr_canonical_places(const CsrStream& stream, std::span<const int64_t> row_begin);
 
-/// The row of each stored row segment in turn: `visit(row, first_value, first_column, length)`.
+/// The place of each row's first nonzero in row-major order; rows + 1 entries.
+std::vector<int64_t> csr_row_begins(const CsrStream& stream);
+
+/// The stream of the transposed matrix.
+struct CsrTransposed {
+  CsrStream stream = {};
+  Array<uint32_t> source = {};  ///< of each of its values, the place among the original ones
+
+  int64_t bytes() const {
+    return stream.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));
+  }
+};
+
+/// *Cost:* O(nnz + rows + columns) time; 6 bytes for each nonzero of the result, and at most 20
+/// besides.
+CsrTransposed csr_transposed(const CsrStream& stream);
+
+/// The row of each stored row segment of a tile in turn: `visit(row, first_value, first_column,
+/// length)`.
 template <class Visit>
-void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
-  for (const CsrTile& tile : stream.tiles) {
-    for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-      const CsrGroup& group = stream.groups[static_cast<size_t>(g)];
-      for (int64_t i = 0; i < group.rows; ++i) {
-        visit(static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(group.first_row + i)]),
-              group.first_value + i * group.length, tile.first_column,
-              static_cast<int64_t>(group.length));
-      }
+void csr_for_each_segment(const CsrStream& stream, const CsrTile& tile, Visit&& visit) {
+  for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+    const CsrGroup& group = stream.groups[static_cast<size_t>(g)];
+    for (int64_t i = 0; i < group.rows; ++i) {
+      visit(static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(group.first_row + i)]),
+            group.first_value + i * group.length, tile.first_column,
+            static_cast<int64_t>(group.length));
     }
   }
+}
+/// The same of all tiles.
+template <class Visit>
+void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
+  for (const CsrTile& tile : stream.tiles) csr_for_each_segment(stream, tile, visit);
 }
 
 // The products. Work is cut by blocks and slabs, never by the number of threads, and each sum is

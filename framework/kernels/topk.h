@@ -21,9 +21,11 @@ struct KthLargest {
   int64_t ties = 0;
 };
 
-/// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* a histogram of 12 bits, then nth_element among the keys
-/// of one bin; memory for that bin.
+/// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* two histograms of 12 bits, the second among the keys of
+/// one bin; memory for as many keys.
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
+/// The same of the keys of scores.
+KthLargest kth_largest(std::span<const float> scores, int64_t k);
 
 /// Collects the k largest |score| of a stream, at equal |score| those that came first. NaN is never
 /// among them. *Memory:* 12 bytes for each of about 2k + 12288 entries.

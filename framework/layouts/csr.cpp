@@ -14,16 +14,6 @@
 namespace lacuna {
 namespace {
 
-// The place of each row's first element, from the rows' lengths.
-std::vector<int64_t> row_begins(const CsrStream& stream) {
-  std::vector<int64_t> begin(static_cast<size_t>(stream.rows) + 1);
-  csr_for_each_segment(stream, [&](int64_t row, int64_t, int64_t, int64_t length) {
-    begin[static_cast<size_t>(row) + 1] += length;
-  });
-  for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
-  return begin;
-}
-
 class CsrIndex final : public PatternIndex {
  public:
   CsrIndex(const Shape& shape, const Positions& positions)
@@ -34,45 +24,28 @@ class CsrIndex final : public PatternIndex {
   int64_t bytes() const override { return forward.bytes() + transposed_.bytes(); }
 
   Positions positions() const {
-    std::vector<int64_t> begin = row_begins(forward);
-    std::vector<uint32_t> columns(static_cast<size_t>(forward.nnz));
+    std::vector<int64_t> begin = csr_row_begins(forward);
+    Array<uint32_t> columns(static_cast<size_t>(forward.nnz));
     std::vector<int64_t> next(begin.begin(), begin.end() - 1);
     csr_for_each_segment(forward, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
-      int64_t& place = next[static_cast<size_t>(row)];
-      for (int64_t k = 0; k < length; ++k) {
-        columns[static_cast<size_t>(place++)] =
-            static_cast<uint32_t>(first + forward.offsets[static_cast<size_t>(value + k)]);
-      }
+      uint32_t* into = columns.data() + next[static_cast<size_t>(row)];
+      next[static_cast<size_t>(row)] += length;
+      const uint16_t* offsets = forward.offsets.data() + value;
+      for (int64_t k = 0; k < length; ++k) into[k] = static_cast<uint32_t>(first) + offsets[k];
     });
     return Positions(shape_, std::move(begin), std::move(columns));
   }
 
   // Built when first needed: a pattern whose layer comes first in a model never needs it.
-  const TransposedCsr& transposed() const {
-    std::call_once(once_, [&] { transpose(); });
+  const CsrTransposed& transposed() const {
+    std::call_once(once_, [&] { transposed_ = csr_transposed(forward); });
     return transposed_;
   }
 
  private:
-  void transpose() const {
-    const std::vector<int64_t> begin = row_begins(forward);
-    // By element in row-major order: its value's place in the stream, and its column.
-    std::vector<uint32_t> value_of(static_cast<size_t>(forward.nnz)), column_of(value_of.size());
-    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
-    csr_for_each_segment(forward, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
-      int64_t& place = next[static_cast<size_t>(row)];
-      for (int64_t k = value; k < value + length; ++k, ++place) {
-        value_of[static_cast<size_t>(place)] = static_cast<uint32_t>(k);
-        column_of[static_cast<size_t>(place)] =
-            static_cast<uint32_t>(first + forward.offsets[static_cast<size_t>(k)]);
-      }
-    });
-    transposed_ = transposed_csr(forward.columns, begin, std::move(column_of), std::move(value_of));
-  }
-
   const Shape shape_;
   mutable std::once_flag once_;
-  mutable TransposedCsr transposed_;
+  mutable CsrTransposed transposed_;
 
  public:
   const CsrStream forward;
@@ -119,27 +92,39 @@ class CsrLayout final : public Layout {
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    for_each_element(pattern,
-                     [&](size_t value, size_t element) { elements[element] = stored[value]; });
+    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+      const float* from = stored.data() + value;
+      float* into = elements.data() + element;
+      for (int64_t k = 0; k < length; ++k) into[k] = from[k];
+    });
+  }
+
+  void storage_places(const Pattern& pattern, std::span<uint32_t> places) const override {
+    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+      uint32_t* into = places.data() + element;
+      const auto first = static_cast<uint32_t>(value);
+      for (uint32_t k = 0; k < static_cast<uint32_t>(length); ++k) into[k] = first + k;
+    });
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    for_each_element(pattern,
-                     [&](size_t value, size_t element) { stored[value] = elements[element]; });
+    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+      const float* from = elements.data() + element;
+      float* into = stored.data() + value;
+      for (int64_t k = 0; k < length; ++k) into[k] = from[k];
+    });
   }
 
  private:
+  // Nonzeros that follow each other in both orders: `visit(first value, first element, length)`.
   template <class Visit>
-  static void for_each_element(const Pattern& pattern, Visit&& visit) {
+  static void for_each_segment(const Pattern& pattern, Visit&& visit) {
     const CsrStream& stream = index_of(pattern).forward;
-    const std::vector<int64_t> begin = row_begins(stream);
-    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+    std::vector<int64_t> next = csr_row_begins(stream);
     csr_for_each_segment(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
-      int64_t& element = next[static_cast<size_t>(row)];
-      for (int64_t k = value; k < value + length; ++k) {
-        visit(static_cast<size_t>(k), static_cast<size_t>(element++));
-      }
+      visit(value, next[static_cast<size_t>(row)], length);
+      next[static_cast<size_t>(row)] += length;
     });
   }
 };

@@ -71,7 +71,7 @@ void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor
 }
 
 // A counting sort by column.
-TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
+CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
                              std::vector<uint32_t> column_of, std::vector<uint32_t> value_of) {
   std::vector<int64_t> column_begin(static_cast<size_t>(columns) + 1);
   for (const uint32_t column : column_of) ++column_begin[size_t{column} + 1];
@@ -90,7 +90,7 @@ TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_be
   }
   value_of = {};
   column_of = {};
-  TransposedCsr transposed;
+  CsrTransposed transposed;
   transposed.stream = csr_stream(columns, rows, column_begin, row_of);
   row_of = {};
   transposed.source = csr_canonical_places(transposed.stream, column_begin);
@@ -98,7 +98,7 @@ TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_be
   return transposed;
 }
 
-Tensor csr_input_gradient(const WeightView& weight, const TransposedCsr& transposed,
+Tensor csr_input_gradient(const WeightView& weight, const CsrTransposed& transposed,
                           const Tensor& dy) {
   const auto nnz = static_cast<int64_t>(transposed.source.size());
   DerivedValues own;

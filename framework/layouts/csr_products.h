@@ -28,10 +28,7 @@ Tensor csr_forward(const CsrStream& stream, std::span<const float> values, const
 void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor& x,
                          Accumulate accumulate, std::span<float> gradient);
 
-/// The transposed matrix, whose values are copies of others.
-struct TransposedCsr {
-  CsrStream stream = {};
-  std::vector<uint32_t> source = {};  ///< of each value, its place among those that are copied
+ std::vector<uint32_t> source = {};  ///< of each value, its place among those that are copied
 
   int64_t bytes() const {
     return stream.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));
@@ -40,7 +37,7 @@ struct TransposedCsr {
 
 /// The transpose of a matrix with `columns` columns, from its elements in row-major order: where
 /// each row begins, their columns, and where their values are. *Cost:* O(nnz).
-TransposedCsr transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
+CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
                              std::vector<uint32_t> column_of, std::vector<uint32_t> value_of);
 
 /// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
@@ -58,7 +55,7 @@ std::span<const float> refreshed(const WeightView& weight, int64_t size, Derived
 }
 
 /// dX = dY W by the transposed matrix. *Shapes:* dy [..., rows] → [..., columns].
-Tensor csr_input_gradient(const WeightView& weight, const TransposedCsr& transposed,
+Tensor csr_input_gradient(const WeightView& weight, const CsrTransposed& transposed,
                           const Tensor& dy);
 
 }  // namespace lacuna

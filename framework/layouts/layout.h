@@ -83,6 +83,10 @@ class Layout {
   virtual void expand(const Pattern& pattern, std::span<const float> elements,
                       std::span<float> stored) const = 0;
 
+  /// For each of the pattern's elements, ascending by flat index, its place in the arrays aligned
+  /// to the pattern. By default found by `compact`.
+  virtual void storage_places(const Pattern& pattern, std::span<uint32_t> places) const;
+
   /// The values in the logical shape, zero outside the pattern. *Cost:* O(numel).
   virtual Tensor to_dense(const Pattern& pattern, std::span<const float> values) const;
   /// The pattern's elements of an array in the logical shape, row-major; others are dropped.

@@ -83,7 +83,7 @@ class NmIndex final : public PatternIndex {
     std::call_once(once_, [&] { nm_ = nm_transpose(forward); });
     return nm_;
   }
-  const TransposedCsr& transposed_csr() const {
+  const CsrTransposed& transposed_csr() const {
     std::call_once(once_, [&] {
       Elements of = elements();
       csr_ = ::lacuna::transposed_csr(forward.form.columns, of.row_begin, std::move(of.column),
@@ -98,7 +98,7 @@ class NmIndex final : public PatternIndex {
   const int64_t nnz_;
   mutable std::once_flag once_;
   mutable NmTranspose nm_;     // where the format is transposable
-  mutable TransposedCsr csr_;  // where it is not
+  mutable CsrTransposed csr_;  // where it is not
 
  public:
   const NmMatrix forward;

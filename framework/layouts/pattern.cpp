@@ -1,7 +1,7 @@
 #include "lacuna/framework/layouts/pattern.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -44,42 +44,106 @@ BitMask Pattern::mask() const {
   return positions().to_mask();
 }
 
+namespace {
+
+// Numbers of elements of two patterns, row by row: those of the old one to the same positions of
+// the new one, 0 to the others. Returns how many were found.
+class RowMatch {
+ public:
+  explicit RowMatch(int64_t columns)
+      : table_(static_cast<size_t>(columns <= kLargestTable ? columns : 0), 0) {}
+
+  int64_t operator()(std::span<const uint32_t> there, const uint32_t* numbers,
+                     std::span<const uint32_t> wanted, float* found) {
+    return table_.empty() ? merge(there, numbers, wanted, found)
+                          : look_up(there, numbers, wanted, found);
+  }
+
+ private:
+  static constexpr int64_t kLargestTable = 1 << 14;
+
+  // By a table over the columns, all 0 before and after: three times as fast as merging where it
+  // stays in the cache.
+  int64_t look_up(std::span<const uint32_t> there, const uint32_t* numbers,
+                  std::span<const uint32_t> wanted, float* found) {
+    int64_t count = 0;
+    for (size_t i = 0; i < there.size(); ++i) table_[there[i]] = numbers[i];
+    for (size_t j = 0; j < wanted.size(); ++j) {
+      const uint32_t number = table_[wanted[j]];
+      found[j] = std::bit_cast<float>(number);
+      count += number != 0 ? 1 : 0;
+    }
+    for (const uint32_t column : there) table_[column] = 0;
+    return count;
+  }
+
+  // Two ascending rows: the steps wait for each other's comparisons.
+  static int64_t merge(std::span<const uint32_t> there, const uint32_t* numbers,
+                       std::span<const uint32_t> wanted, float* found) {
+    int64_t count = 0;
+    std::fill_n(found, wanted.size(), 0.0f);
+    for (size_t i = 0, j = 0; i < there.size() && j < wanted.size();) {
+      const uint32_t u = there[i], v = wanted[j];
+      found[j] = std::bit_cast<float>(u == v ? numbers[i] : 0u);
+      count += u == v ? 1 : 0;
+      i += u <= v ? 1 : 0;
+      j += v <= u ? 1 : 0;
+    }
+    return count;
+  }
+
+  Array<uint32_t> table_;
+};
+
+}  // namespace
+
 // Layouts move floats between storage and elements; here they move the bits of integers, which
 // copying does not change.
-PatternMove::PatternMove(const Pattern& from, const Pattern& to, std::span<const int32_t> places)
+PatternMove::PatternMove(const Pattern& from, const Pattern& to, const Positions& present,
+                         const Positions& positions)
     : shape_(to.is_flat() ? to.shape() : Shape{to.stored_size()}),
       source_(static_cast<size_t>(to.stored_size())) {
-  std::vector<float> stored(static_cast<size_t>(from.stored_size()));
+  Array<uint32_t> numbers(static_cast<size_t>(from.nnz()));  // 1 + where an element is stored
+  from.layout().storage_places(from, numbers);
+  for (uint32_t& number : numbers) ++number;
+  Array<float> found(static_cast<size_t>(to.nnz()));
+  RowMatch match(positions.columns());
+  for (int64_t r = 0; r < positions.rows(); ++r) {
+    const auto row = static_cast<size_t>(r);
+    kept_ += match(present.row(r), numbers.data() + present.row_begin()[row], positions.row(r),
+                   found.data() + positions.row_begin()[row]);
+  }
+  numbers = {};
+  to.layout().expand(to, found, source_);
+}
+
+void Layout::storage_places(const Pattern& pattern, std::span<uint32_t> places) const {
+  Array<float> stored(static_cast<size_t>(pattern.stored_size())), elements(places.size());
   for (size_t i = 0; i < stored.size(); ++i) {
-    stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i + 1));
+    stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i));
   }
-  std::vector<float> elements(static_cast<size_t>(from.nnz()) + 1);
-  from.layout().compact(from, stored, std::span(elements).first(elements.size() - 1));
-  std::vector<float>().swap(stored);
-  std::vector<float> kept(static_cast<size_t>(to.nnz()));
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const auto is_old = static_cast<uint32_t>(~places[i]) >> 31;  // no branch, as below
-    const auto bits =
-        std::bit_cast<uint32_t>(elements[static_cast<uint32_t>(places[i]) & (0u - is_old)]);
-    kept[i] = std::bit_cast<float>(bits & (0u - is_old));
-  }
-  std::vector<float>().swap(elements);
-  std::vector<float> sources(source_.size());
-  to.layout().expand(to, kept, sources);
-  if (sources.empty()) return;  // memcpy wants no null pointers
-  std::memcpy(source_.data(), sources.data(), source_.size() * sizeof(float));
+  compact(pattern, stored, elements);
+  std::ranges::transform(elements, places.begin(),
+                         [](float bits) { return std::bit_cast<uint32_t>(bits); });
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
+  constexpr size_t kBlock = 8, kAhead = 256;
   Tensor moved = Tensor::empty(shape_);
   const float* from = array.storage().data();
   float* into = moved.mutable_storage().data();
-  for (size_t i = 0; i < source_.size(); ++i) {
-    const uint32_t source = source_[i];
-    // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
-    const uint32_t is_old = source == 0 ? 0 : 1;
-    const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
-    into[i] = std::bit_cast<float>(bits & (0u - is_old));
+  const auto source_of = [&](size_t i) { return std::bit_cast<uint32_t>(source_[i]); };
+  for (size_t begin = 0; begin < source_.size(); begin += kBlock) {
+    // Rows follow each other in another order than in the old array, which the processor does not
+    // foresee.
+    if (begin + kAhead < source_.size()) __builtin_prefetch(from + source_of(begin + kAhead));
+    for (size_t i = begin, end = std::min(begin + kBlock, source_.size()); i < end; ++i) {
+      const uint32_t source = source_of(i);
+      // A third of the branches "is it new?" would be mispredicted: 20 times the rest's time.
+      const uint32_t is_old = source == 0 ? 0 : 1;
+      const auto bits = std::bit_cast<uint32_t>(from[source - is_old]);
+      into[i] = std::bit_cast<float>(bits & (0u - is_old));
+    }
   }
   return moved;
 }

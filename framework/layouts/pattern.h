@@ -3,8 +3,8 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/layout.h"
@@ -60,14 +60,18 @@ class Pattern {
 /// they have, others are zero. Worked out once for all arrays of a parameter.
 class PatternMove {
  public:
-  /// `places` is what places_in(from's positions, to's) gives. *Cost:* O(stored); 4 bytes for each
-  /// element stored in `to`.
-  PatternMove(const Pattern& from, const Pattern& to, std::span<const int32_t> places);
+  /// `present` and `positions` are those of `from` and of `to`. *Cost:* O(stored); 4 bytes for each
+  /// element stored in `to`, and 8 for each of either while it is made.
+  PatternMove(const Pattern& from, const Pattern& to, const Positions& present,
+              const Positions& positions);
   Tensor operator()(const Tensor& array) const;
+  /// Positions that are in both.
+  int64_t kept() const { return kept_; }
 
  private:
-  Shape shape_;                   // of moved arrays
-  std::vector<uint32_t> source_;  // of each new element: 1 + where it is in the old array, or 0
+  int64_t kept_ = 0;
+  Shape shape_;          // of moved arrays
+  Array<float> source_;  // of each new element: 1 + where it is in the old array, or 0, as bits
 };
 
 }  // namespace lacuna

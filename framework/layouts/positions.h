@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/shape.h"
 
@@ -20,7 +21,8 @@ class Positions {
   explicit Positions(const Shape& shape);
   /// Columns of row r: columns[row_begin[r]] … columns[row_begin[r+1] − 1], ascending.
   /// *Errors:* ShapeError when they do not fit the shape, or do not ascend.
-  Positions(const Shape& shape, std::vector<int64_t> row_begin, std::vector<uint32_t> columns);
+  Positions(const Shape& shape, std::vector<int64_t> row_begin, Array<uint32_t> columns);
+  Positions(const Shape& shape, std::vector<int64_t> row_begin, std::span<const uint32_t> columns);
   /// *Errors:* ShapeError when the mask has another size than the shape.
   static Positions of(const Shape& shape, const BitMask& mask);
   /// From flat indices, ascending. *Errors:* as above.
@@ -48,6 +50,10 @@ class Positions {
       for (const uint32_t c : row(r)) visit(r * columns_of_shape_ + c);
     }
   }
+  /// Calls `visit(word, bits)` with the positions as bits of a mask's 64-bit words, ascending, and
+  /// without the words that have none; a word that two rows share comes twice.
+  template <class Visit>
+  void for_each_word(Visit&& visit) const;
   /// Whether a position is one of them. *Cost:* O(log of the row's count).
   bool contains(int64_t flat) const;
   /// Those that `keep(place)` accepts; places count from 0, ascending by flat index.
@@ -61,8 +67,29 @@ class Positions {
  private:
   int64_t columns_of_shape_ = 0;
   std::vector<int64_t> row_begin_;
-  std::vector<uint32_t> column_;
+  Array<uint32_t> column_;
 };
+
+template <class Visit>
+void Positions::for_each_word(Visit&& visit) const {
+  for (int64_t r = 0; r < rows(); ++r) {
+    const std::span<const uint32_t> columns = row(r);
+    if (columns.empty()) continue;
+    const int64_t first = r * columns_of_shape_;
+    int64_t word = (first + columns.front()) >> 6;
+    uint64_t bits = 0;
+    for (const uint32_t c : columns) {
+      const int64_t flat = first + c;
+      if (flat >> 6 != word) {
+        visit(word, bits);
+        word = flat >> 6;
+        bits = 0;
+      }
+      bits |= uint64_t{1} << (flat & 63);
+    }
+    visit(word, bits);
+  }
+}
 
 template <class Keep>
 Positions Positions::filtered(Keep&& keep) const {
@@ -91,6 +118,6 @@ int64_t matrix_rows(const Shape& shape);
 int64_t matrix_columns(const Shape& shape);
 
 /// For each position of `to` its place in `from`, or −1. *Cost:* O(both counts).
-std::vector<int32_t> places_in(const Positions& from, const Positions& to);
+Array<int32_t> places_in(const Positions& from, const Positions& to);
 
 }  // namespace lacuna

@@ -1,7 +1,6 @@
 #include "lacuna/framework/param/parameter.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -86,37 +85,36 @@ void Parameter::assign_elements(const Tensor& elements) {
 }
 
 void Parameter::set_pattern(PatternPtr pattern) {
-  const bool compressed = !pattern_->is_flat() && !pattern->is_flat();
-  if (compressed && pattern->shape() == shape()) {
-    set_pattern(std::move(pattern), places_in(pattern_->positions(), pattern->positions()));
-  } else {
-    set_pattern(std::move(pattern), {});
-  }
-}
-
-void Parameter::set_pattern(PatternPtr pattern, std::span<const int32_t> places) {
   if (pattern->shape() != shape()) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
                      ", a pattern of shape " + pattern->shape().to_string() + " was given");
   }
+  if (!pattern_->is_flat() && !pattern->is_flat()) {
+    const PatternMove move(*pattern_, *pattern, pattern_->positions(), pattern->positions());
+    set_pattern(std::move(pattern), move);
+    return;
+  }
+  const PatternPtr old = pattern_;
+  move_to(std::move(pattern), [&](Tensor& array) {
+    const Tensor dense = old->is_flat() ? std::exchange(array, Tensor())
+                                        : old->layout().to_dense(*old, array.storage());
+    array = Tensor::empty(stored_shape());
+    pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
+  });
+}
+
+void Parameter::set_pattern(PatternPtr pattern, const PatternMove& move) {
+  move_to(std::move(pattern), [&](Tensor& array) { array = move(array); });
+}
+
+template <class Move>
+void Parameter::move_to(PatternPtr pattern, const Move& move) {
   // Values that have not been drawn yet are drawn under the new pattern, if that is the same.
   const bool drawn = values_.defined() || !pattern_->is_dense();
   if (drawn) materialize();
   *derived_ = {};
   ++version_;
-  const PatternPtr old = std::exchange(pattern_, std::move(pattern));
-  std::optional<PatternMove> between_compressed;
-  if (!old->is_flat() && !pattern_->is_flat()) between_compressed.emplace(*old, *pattern_, places);
-  const auto move = [&](Tensor& array) {
-    if (between_compressed) {
-      array = (*between_compressed)(array);
-      return;
-    }
-    const Tensor dense = old->is_flat() ? std::exchange(array, Tensor())
-                                        : old->layout().to_dense(*old, array.storage());
-    array = Tensor::empty(stored_shape());
-    pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
-  };
+  pattern_ = std::move(pattern);
   if (drawn) move(values_);
   if (has_gradient_) {
     move(gradient_);

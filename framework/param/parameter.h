@@ -83,9 +83,8 @@ class Parameter final : public GradientSink {
   /// what it has; one that is only in the new pattern starts at zero. *Errors:* ShapeError.
   /// *Cost:* O(stored) for each array.
   void set_pattern(PatternPtr pattern);
-  /// The same where places_in(the positions there are, the new ones) is known already. It is needed
-  /// between compressed patterns only.
-  void set_pattern(PatternPtr pattern, std::span<const int32_t> places);
+  /// The same where the move between the two, both compressed, is at hand.
+  void set_pattern(PatternPtr pattern, const PatternMove& move);
   /// Between an array aligned to the pattern and the pattern's elements alone, ascending by flat
   /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
   Tensor compacted(const Tensor& stored) const;
@@ -125,6 +124,8 @@ class Parameter final : public GradientSink {
   int64_t bytes() const { return byte_counts().total(); }
 
  private:
+  template <class Move>
+  void move_to(PatternPtr pattern, const Move& move);
   Shape stored_shape() const;
   Tensor& gradient_buffer();
   void materialize() const;

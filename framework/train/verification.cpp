@@ -53,7 +53,7 @@ void compare_models(const Module& model, const Module& reference, ModelDifferenc
     const ParameterPtr other = reference.parameter(parameter->name());
     const Positions here = parameter->pattern()->positions();
     const Positions there = other->pattern()->positions();
-    const std::vector<int32_t> places = places_in(there, here);
+    const Array<int32_t> places = places_in(there, here);
     const Tensor values = parameter->compacted(parameter->values());
     const Tensor expected = other->compacted(other->values());
     int64_t common = 0;

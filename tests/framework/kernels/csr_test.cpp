@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
@@ -90,7 +93,8 @@ struct Problem {
 
   int64_t rows, columns, batch;
   std::vector<int64_t> row_begin;
-  std::vector<uint32_t> column, places;
+  std::vector<uint32_t> column;
+  Array<uint32_t> places;
   CsrStream stream;
   Tensor x, dy, bias, elements, values;
 };
@@ -201,6 +205,65 @@ TEST(CsrStreamTest, CutsLargeMatricesIntoBlocksAndTiles) {
   for (size_t b = 1; b < p.stream.blocks.size(); ++b) {
     EXPECT_EQ(p.stream.blocks[b].first_row, p.stream.blocks[b - 1].end_row);
   }
+}
+
+/// What csr_transposed must give: the stream of the columns' rows, each value from where it is.
+void expect_transposed(const CsrStream& stream) {
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> columns(
+      static_cast<size_t>(stream.columns));  // rows, and places of their values
+  csr_for_each_segment(stream, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
+    for (int64_t v = value; v < value + length; ++v) {
+      columns[static_cast<size_t>(first + stream.offsets[static_cast<size_t>(v)])].emplace_back(row,
+                                                                                                v);
+    }
+  });
+  std::vector<int64_t> begin{0};
+  std::vector<uint32_t> rows, places;
+  for (auto& column : columns) {
+    std::ranges::sort(column);
+    for (const auto& [row, place] : column) {
+      rows.push_back(row);
+      places.push_back(place);
+    }
+    begin.push_back(static_cast<int64_t>(rows.size()));
+  }
+  const CsrStream expected = csr_stream(stream.columns, stream.rows, begin, rows);
+  const Array<uint32_t> order = csr_canonical_places(expected, begin);
+  const CsrTransposed found = csr_transposed(stream);
+  EXPECT_EQ(found.stream.tile_columns, expected.tile_columns);
+  EXPECT_EQ(found.stream.rows_in_order, expected.rows_in_order);
+  EXPECT_EQ(found.stream.offsets, expected.offsets);
+  ASSERT_EQ(found.stream.groups.size(), expected.groups.size());
+  ASSERT_EQ(found.stream.blocks.size(), expected.blocks.size());
+  ASSERT_EQ(found.source.size(), order.size());
+  for (size_t v = 0; v < order.size(); ++v) ASSERT_EQ(found.source[v], places[order[v]]);
+}
+
+TEST(CsrStreamTest, TransposedIsTheStreamOfTheColumns) {
+  for (const auto& [rows, columns, density] : {std::tuple{1, 1, 1.0},
+                                               {1, 900, 0.3},
+                                               {900, 1, 0.3},
+                                               {301, 231, 0.0},
+                                               {1301, 331, 0.2},
+                                               {331, 1301, 0.2},
+                                               {1301, 1301, 1.0},
+                                               {640, 2000, 0.001},
+                                               {1100, 1100, 0.03}}) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+    expect_transposed(Problem(rows, columns, density, 1).stream);
+  }
+  expect_transposed(csr_stream(0, 3, std::vector<int64_t>{0}, {}));
+}
+
+TEST(CsrStreamTest, TransposedOfVeryWideMatricesIsTheSame) {
+  constexpr int64_t kRows = 70, kColumns = 200'000;  // fewer nonzeros than tiles of all rows
+  std::vector<int64_t> row_begin{0};
+  std::vector<uint32_t> column;
+  for (int64_t r = 0; r < kRows; ++r) {
+    if (r % 3 == 0) column.push_back(static_cast<uint32_t>(r * 2803 % kColumns));
+    row_begin.push_back(static_cast<int64_t>(column.size()));
+  }
+  expect_transposed(csr_stream(kRows, kColumns, row_begin, column));
 }
 
 TEST(CsrStreamTest, PlacesAreAPermutation) {

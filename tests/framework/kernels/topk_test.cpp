@@ -108,6 +108,22 @@ TEST(KthLargestTest, AgreesWithSorting) {
   }
 }
 
+TEST(KthLargestTest, TakesScoresAndFindsTheLastBitsOfKeysThatAgree) {
+  std::vector<float> scores = distinct_scores(6000, 2);
+  for (float& score : scores) score = 1.0f + score * 0x1.0p-12f;  // one bin of the first histogram
+  std::vector<uint32_t> keys;
+  for (const float score : scores) keys.push_back(order_key(score));
+  std::vector<uint32_t> sorted = keys;
+  std::ranges::sort(sorted, std::greater<>());
+  for (const int64_t k : {1, 7, 2999, 6000}) {
+    const KthLargest found = kth_largest(std::span<const float>(scores), k),
+                     by_keys = kth_largest(std::span<const uint32_t>(keys), k);
+    EXPECT_EQ(found.key, sorted[static_cast<size_t>(k - 1)]);
+    EXPECT_EQ(found.key, by_keys.key);
+    EXPECT_EQ(found.ties, by_keys.ties);
+  }
+}
+
 TEST(OrderKey, OrdersLikeTheFloatsWithNaNLowest) {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> ascending{std::nanf(""), -inf, -2.0f, -1e-40f, 0.0f, 1e-40f, 3.0f, inf};

@@ -35,7 +35,7 @@ TEST(PositionsTest, ContainsAndCommon) {
   EXPECT_EQ(count_common(a, b), 2);
   EXPECT_EQ(count_common(a, a), 4);
   EXPECT_EQ(count_common(a, Positions(Shape{3, 4})), 0);
-  EXPECT_EQ(places_in(a, b), (std::vector<int32_t>{-1, 0, 2, -1}));
+  EXPECT_EQ(places_in(a, b), (Array<int32_t>{-1, 0, 2, -1}));
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// Draws: a generator's numbers below a bound in turn, made many at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "lacuna/framework/core/random.h"
+
+namespace lacuna {
+
+/// words[i] = the words 1 (high) and 0 (low) of the generator's block first + i: the number that
+/// `CounterRng::below` reduces.
+void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words);
+
+/// rng.below(0, ·), rng.below(1, ·), … *Cost:* about 3 ns a number, where `below` takes 20.
+class Draws {
+ public:
+  explicit Draws(const CounterRng& rng) : rng_(rng) {}
+
+  /// *Requires* bound > 0.
+  uint64_t below(uint64_t bound) {
+    if (next_ == kBuffer) refill();
+    if (bound != bound_) set_bound(bound);
+    const uint64_t word = words_[next_++];
+    if (word >= limit_) [[unlikely]]  // it would be rejected: a chance of bound / 2⁶⁴
+      return rng_.below(first_ + next_ - 1, bound);
+    return is_power_of_two_ ? word & (bound - 1) : word % bound;
+  }
+
+ private:
+  static constexpr uint64_t kBuffer = 512;
+
+  void refill();
+  void set_bound(uint64_t bound);
+
+  CounterRng rng_;
+  std::array<uint64_t, kBuffer> words_;  // of first_ and those after it
+  uint64_t first_ = 0 - kBuffer, next_ = kBuffer;
+  uint64_t bound_ = 0, limit_ = 0;
+  bool is_power_of_two_ = false;
+};
+
+}  // namespace lacuna
