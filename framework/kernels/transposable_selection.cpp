@@ -34,6 +34,7 @@ using Floats = hn::CappedTag<float, 16>;
 using Ints = hn::RebindToSigned<Floats>;
 using Vector = hn::Vec<Floats>;
 using Integers = hn::Vec<Ints>;
+constexpr auto kTiles = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
 // Elements of each tile, row by row, in load_fours' order.
 HWY_INLINE void load_tiles(const float* w, int64_t stride, Vector (&elements)[16]) {
@@ -44,13 +45,6 @@ HWY_INLINE void store_bits(Integers bits, uint16_t* to) {
   const hn::RebindToUnsigned<Ints> u;
   const hn::Rebind<uint16_t, Ints> words;
   hn::StoreU(hn::TruncateTo(words, hn::BitCast(u, in_order(Ints(), bits))), words, to);
-}
-
-// Integers in the order of |w|, NaN being −1.
-HWY_INLINE Integers key_of(Vector w) {
-  const Ints k;
-  const auto bits = hn::And(hn::BitCast(k, w), hn::Set(k, 0x7fffffff));
-  return hn::Max(hn::Add(bits, hn::Set(k, 0x007fffff)), hn::Set(k, -1));  // NaN overflows
 }
 
 // One more weight of each tile: the largest of those that are open.
@@ -79,19 +73,30 @@ HWY_INLINE void take_largest(const Integers (&keys)[16], Integers& open, Integer
   kept = hn::Or(kept, bit);
 }
 
-int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+// kBatches vectors of tiles side by side: one waits for itself, two fill each other's gaps.
+template <int kBatches>
+HWY_INLINE void select_greedily(const float* w, int64_t stride, uint16_t* bits) {
   const Ints k;
-  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
-  int64_t at = 0;
-  for (; at + kLanes <= tiles; at += kLanes) {
+  Integers keys[kBatches][16], open[kBatches], kept[kBatches];
+  for (int b = 0; b < kBatches; ++b) {
     Vector elements[16];
-    load_tiles(w + 4 * at, stride, elements);
-    Integers keys[16];
-    for (int i = 0; i < 16; ++i) keys[i] = key_of(elements[i]);
-    auto open = hn::Set(k, 0xffff), kept = hn::Zero(k);
-    for (int i = 0; i < 8; ++i) take_largest(keys, open, kept);
-    store_bits(kept, bits + at);
+    load_tiles(w + 4 * kTiles * b, stride, elements);
+    for (int i = 0; i < 16; ++i) keys[b][i] = keys_of(Floats(), elements[i]);
+    open[b] = hn::Set(k, 0xffff);
+    kept[b] = hn::Zero(k);
   }
+  for (int i = 0; i < 8; ++i) {
+    for (int b = 0; b < kBatches; ++b) take_largest(keys[b], open[b], kept[b]);
+  }
+  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles * b);
+}
+
+int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+  int64_t at = 0;
+  for (; at + 2 * kTiles <= tiles; at += 2 * kTiles) {
+    select_greedily<2>(w + 4 * at, stride, bits + at);
+  }
+  for (; at + kTiles <= tiles; at += kTiles) select_greedily<1>(w + 4 * at, stride, bits + at);
   return at;
 }
 
@@ -144,9 +149,8 @@ HWY_INLINE void sum_pairs(const Vector* row, Vector (&pairs)[6]) {
 }
 
 int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
-  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
   int64_t at = 0;
-  for (; at + kLanes <= tiles; at += kLanes) {
+  for (; at + kTiles <= tiles; at += kTiles) {
     Vector elements[16], pairs[4][6];
     load_tiles(w + 4 * at, stride, elements);
     for (int r = 0; r < 4; ++r) sum_pairs(elements + 4 * r, pairs[r]);
