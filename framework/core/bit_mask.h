@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -24,6 +26,20 @@ class BitMask {
     for (size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] != 0) mask.set(static_cast<int64_t>(i));
     }
+    return mask;
+  }
+  /// From words, whose bits past the end are dropped. *Errors:* ShapeError when their number is not
+  /// that of `size` bits.
+  static BitMask from_words(int64_t size, std::vector<uint64_t> words) {
+    if (words.size() != word_count(size)) {
+      throw ShapeError("a mask of " + std::to_string(size) + " bits has " +
+                       std::to_string(word_count(size)) + " words, found " +
+                       std::to_string(words.size()));
+    }
+    BitMask mask;
+    mask.size_ = size;
+    mask.words_ = std::move(words);
+    mask.clear_rest();
     return mask;
   }
 
@@ -71,7 +87,10 @@ class BitMask {
 
  private:
   BitMask(int64_t size, uint64_t fill) : size_(size), words_(word_count(size), fill) {
-    if (size % 64 != 0) words_.back() &= (uint64_t{1} << (size % 64)) - 1;
+    clear_rest();
+  }
+  void clear_rest() {
+    if (size_ % 64 != 0) words_.back() &= (uint64_t{1} << (size_ % 64)) - 1;
   }
   static size_t word_count(int64_t size) {
     if (size < 0) throw ShapeError("a mask cannot have a negative size");

@@ -26,6 +26,8 @@ struct NmTile {
 /// The form of an N:M matrix: where each slot is, whatever the pattern.
 struct NmForm {
   static constexpr int kLargestGroup = 16;
+  /// Rows of a slab that stay in a first-level cache of 32 KiB.
+  static constexpr int64_t kMostTileColumns = 128;
 
   int64_t rows = 0, columns = 0;  ///< columns divisible by m
   int n = 2, m = 4;               ///< 1 ≤ n ≤ m ≤ 16
@@ -45,6 +47,9 @@ struct NmForm {
 
   /// Rows that one thread takes at a time: a multiple of four.
   int64_t rows_of_block() const;
+
+  /// *Errors:* ShapeError unless there are rows · columns weights.
+  void require_weights(size_t count) const;
 
   /// A slot's code, among those of its row in its tile.
   int64_t code(const uint8_t* row_codes, int64_t slot) const {

@@ -1,13 +1,12 @@
 // The form of N:M matrices, and building them: see nm.h.
 #include <algorithm>
+#include <string>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm.h"
 
 namespace lacuna {
 namespace {
-
-// Rows of a slab that stay in a first-level cache of 32 KiB.
-constexpr int64_t kMostTileColumns = 128;
 
 // Puts codes together to bytes.
 class CodeWriter {
@@ -74,6 +73,12 @@ int64_t NmForm::rows_of_block() const {
   constexpr int64_t kRows = 512, kSlots = 16384;
   const int64_t blocks = std::max(std::min(rows / kRows, stored() / kSlots), int64_t{1});
   return std::max(((rows + blocks - 1) / blocks + 3) / 4 * 4, int64_t{4});
+}
+
+void NmForm::require_weights(size_t count) const {
+  if (static_cast<int64_t>(count) == rows * columns) return;
+  throw ShapeError("a selection of " + std::to_string(rows) + " rows of " +
+                   std::to_string(columns) + " was given " + std::to_string(count) + " weights");
 }
 
 NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,

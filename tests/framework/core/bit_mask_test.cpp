@@ -40,6 +40,14 @@ TEST(BitMask, BytesRoundTripAndAnyNonzeroByteIsOne) {
   EXPECT_NE(BitMask::zeros(5), BitMask::zeros(6));
 }
 
+TEST(BitMask, TakesWordsWithoutTheBitsPastItsEnd) {
+  const BitMask mask = BitMask::from_words(66, {1, ~uint64_t{0}});
+  EXPECT_EQ(mask.count(), 3);
+  EXPECT_TRUE(mask.test(0) && mask.test(64) && mask.test(65));
+  EXPECT_EQ(BitMask::from_words(0, {}), BitMask::zeros(0));
+  expect_throws<ShapeError>([] { BitMask::from_words(65, {1}); }, "65 bits has 2 words, found 1");
+}
+
 TEST(BitMask, RefusesNegativeSizes) {
   for (const int64_t size : {-1, -1000}) {
     expect_throws<ShapeError>([&] { BitMask::zeros(size); }, "cannot have a negative size");
