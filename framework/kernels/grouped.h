@@ -49,7 +49,7 @@ struct GroupedTransposed {
   static constexpr int64_t kAhead = 8;
 
   CsrStream cells;               ///< of the transposed matrix of cells
-  std::vector<uint32_t> source;  ///< of each of its cells, the place in the stream; kAhead more
+  Array<uint32_t> source;  ///< of each of its cells, the place in the stream; kAhead more
   int64_t bytes() const;
 };
 GroupedTransposed grouped_transposed(const GroupedStream& stream);

@@ -72,11 +72,11 @@ void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor
 
 // A counting sort by column.
 CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
-                             std::vector<uint32_t> column_of, std::vector<uint32_t> value_of) {
+                             Array<uint32_t> column_of, Array<uint32_t> value_of) {
   std::vector<int64_t> column_begin(static_cast<size_t>(columns) + 1);
   for (const uint32_t column : column_of) ++column_begin[size_t{column} + 1];
   for (size_t c = 1; c < column_begin.size(); ++c) column_begin[c] += column_begin[c - 1];
-  std::vector<uint32_t> row_of(value_of.size()), source(value_of.size());
+  Array<uint32_t> row_of(value_of.size()), source(value_of.size());
   std::vector<int64_t> next(column_begin.begin(), column_begin.end() - 1);
   const auto rows = static_cast<int64_t>(row_begin.size()) - 1;
   for (int64_t row = 0; row < rows; ++row) {

@@ -28,17 +28,11 @@ Tensor csr_forward(const CsrStream& stream, std::span<const float> values, const
 void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor& x,
                          Accumulate accumulate, std::span<float> gradient);
 
- std::vector<uint32_t> source = {};  ///< of each value, its place among those that are copied
-
-  int64_t bytes() const {
-    return stream.bytes() + static_cast<int64_t>(source.size() * sizeof(uint32_t));
-  }
-};
 
 /// The transpose of a matrix with `columns` columns, from its elements in row-major order: where
 /// each row begins, their columns, and where their values are. *Cost:* O(nnz).
 CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,
-                             std::vector<uint32_t> column_of, std::vector<uint32_t> value_of);
+                             Array<uint32_t> column_of, Array<uint32_t> value_of);
 
 /// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
 /// keeps, filled anew where they are of another version, or `own` where it keeps none.

@@ -54,7 +54,7 @@ struct Elements {
     });
   }
   std::vector<int64_t> row_begin;
-  std::vector<uint32_t> column, slot;
+  Array<uint32_t> column, slot;
 };
 
 class NmIndex final : public PatternIndex {
