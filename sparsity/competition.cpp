@@ -13,7 +13,7 @@ namespace {
 // Scores of the units of `some`, all of which are among `units`.
 std::vector<float> scores_of(const Positions& some, const Positions& units,
                              std::span<const float> scores) {
-  const std::vector<int32_t> places = places_in(units, some);
+  const Array<int32_t> places = places_in(units, some);
   std::vector<float> chosen(places.size());
   for (size_t i = 0; i < places.size(); ++i) chosen[i] = scores[static_cast<size_t>(places[i])];
   return chosen;

@@ -42,9 +42,9 @@ void order_tiles(GroupedStream& stream) {
   stream.tile_begin.pop_back();
 }
 
-template <class T>
-int64_t bytes_of(const std::vector<T>& v) {
-  return static_cast<int64_t>(v.size() * sizeof(T));
+template <class Vector>
+int64_t bytes_of(const Vector& v) {
+  return static_cast<int64_t>(v.size() * sizeof(v[0]));
 }
 
 }  // namespace
