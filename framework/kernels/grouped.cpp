@@ -45,9 +45,19 @@ struct Run {
   int64_t length = 0;  // cells of each
   int64_t passes = 0;  // over the slab's examples
   bool is_first = true;
+  // Of the next slab, asked for while this one is worked on: with each row the same row (so many
+  // bytes on; 0: none), and some lines of what the rows share.
+  int64_t next_row = 0;
+  const char* shared = nullptr;
+  int64_t shared_lines = 0;
 };
 
 constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
+
+// For `rows` rows of cells that have all lines of `bytes` bytes between them.
+inline int64_t lines_for_each(int64_t bytes, int64_t rows) {
+  return (bytes / 64 + rows - 1) / rows;
+}
 
 }  // namespace
 }  // namespace lacuna
@@ -59,17 +69,17 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR
 void product_block(const GroupedStream& s, const CsrBlock& block, const float* values,
-                   const float* x, int64_t width, const float* bias, float* y) {
-  reference::grouped_product_block(s, block, values, x, width, bias, y);
+                   const float* x, int64_t width, const float* bias, float* y, bool) {
+  reference::grouped_product_block(s, block, values, x, width, bias, y, false);
 }
 void transposed_block(const CellShape& cell, const GroupedTransposed& transposed,
                       const CsrBlock& block, const float* values, const float* dy, int64_t width,
-                      float* dx) {
-  reference::grouped_transposed_block(cell, transposed, block, values, dy, width, dx);
+                      float* dx, bool) {
+  reference::grouped_transposed_block(cell, transposed, block, values, dy, width, dx, false);
 }
 void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values, const float* dy,
-                  int64_t width, const float* bias, float* dx) {
-  reference::grouped_scatter_tile(s, column_tile, values, dy, width, bias, dx);
+                  int64_t width, const float* bias, float* dx, bool) {
+  reference::grouped_scatter_tile(s, column_tile, values, dy, width, bias, dx, false);
 }
 #else
 
@@ -137,6 +147,18 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
   }
 }
 
+// Asks for what the next slab's part of row i needs.
+HWY_INLINE void prefetch_next_slab(const Run& run, int64_t i, const char* row, int64_t row_bytes) {
+  if (run.next_row == 0) return;
+  for (int64_t line = 0; line < row_bytes; line += 64) {
+    __builtin_prefetch(row + run.next_row + line, 0, 2);
+  }
+  const char* shared = run.shared + i * run.shared_lines * 64;
+  for (int64_t line = 0; line < run.shared_lines; ++line) {
+    __builtin_prefetch(shared + line * 64, 0, 2);
+  }
+}
+
 template <class Form, int kRows, int kVectors>
 HWY_NOINLINE void product_rows(const Run& run) {
   constexpr int kSize = Form::kOut * Form::kIn;
@@ -147,6 +169,7 @@ HWY_NOINLINE void product_rows(const Run& run) {
     for (int64_t line = 0; line < Form::kOut * kRowBytes; line += 64) {
       __builtin_prefetch(ahead + line, 1);
     }
+    prefetch_next_slab(run, i, y, Form::kOut * kRowBytes);
     const float* values = Form::kIsSourced ? run.values : run.values + first * kSize;
     const uint32_t* source = Form::kIsSourced ? run.source + first : nullptr;
     for (int64_t pass = 0; pass < run.passes; ++pass) {
@@ -194,6 +217,7 @@ HWY_NOINLINE void scatter_rows(const Run& run) {
     const char* dy = run.x + run.rows[i] * (kRows * kRowBytes);
     const char* ahead = run.x + run.rows[i + 1] * (kRows * kRowBytes);
     for (int64_t line = 0; line < kRows * kRowBytes; line += 64) __builtin_prefetch(ahead + line);
+    prefetch_next_slab(run, i, dy, kRows * kRowBytes);
     for (int64_t pass = 0; pass < run.passes; ++pass) {
       const int64_t at = pass * kVectors * kVectorBytes;
       for (int part = 0; part < kRows; part += kPart) {
@@ -239,13 +263,14 @@ HWY_INLINE void for_each_run(const CsrStream& cells, const CsrTile& tile, Run& r
     run.count = group.rows;
     run.length = group.length;
     body(group.first_value);
+    run.shared += run.count * run.shared_lines * 64;
   }
 }
 
 template <class Form>
 void product_tiles(const CsrStream& cells, const CsrBlock& block, const uint32_t* source,
-                   const float* values, const float* x, int64_t width, const float* bias,
-                   float* y) {
+                   const float* values, const float* x, int64_t width, const float* bias, float* y,
+                   bool prefetch_next) {
   Run run{.y = reinterpret_cast<char*>(y), .bias = bias, .values = values};
   const RunFunction function =
       with_vectors<kMostVectors>(width, run, []<int n>(Vectors<n>) HWY_ATTR {
@@ -255,6 +280,13 @@ void product_tiles(const CsrStream& cells, const CsrBlock& block, const uint32_t
     const CsrTile& tile = cells.tiles[static_cast<size_t>(t)];
     run.x = reinterpret_cast<const char*>(x) + tile.first_column * (Form::kIn * kRowBytes);
     run.is_first = tile.first_column == 0;
+    run.next_row = run.is_first && prefetch_next ? cells.rows * (Form::kOut * kRowBytes) : 0;
+    if (run.next_row != 0) {
+      const int64_t x_bytes = cells.columns * (Form::kIn * kRowBytes);
+      run.shared_lines = lines_for_each(x_bytes, cells.rows);
+      run.shared =
+          reinterpret_cast<const char*>(x) + x_bytes + block.first_row * run.shared_lines * 64;
+    }
     for_each_run(cells, tile, run, [&](int64_t first) HWY_ATTR {
       if constexpr (Form::kIsSourced) {
         run.source = source + first;
@@ -267,24 +299,28 @@ void product_tiles(const CsrStream& cells, const CsrBlock& block, const uint32_t
 }
 
 void product_block(const GroupedStream& s, const CsrBlock& block, const float* values,
-                   const float* x, int64_t width, const float* bias, float* y) {
+                   const float* x, int64_t width, const float* bias, float* y, bool prefetch_next) {
   if (s.cell == CellShape{4, 4}) {
-    product_tiles<Forward<4, 4> >(s.cells, block, nullptr, values, x, width, bias, y);
+    product_tiles<Forward<4, 4> >(s.cells, block, nullptr, values, x, width, bias, y,
+                                  prefetch_next);
   } else if (s.cell.rows == 4) {
-    product_tiles<Forward<4, 1> >(s.cells, block, nullptr, values, x, width, bias, y);
+    product_tiles<Forward<4, 1> >(s.cells, block, nullptr, values, x, width, bias, y,
+                                  prefetch_next);
   } else {
-    product_tiles<Forward<8, 1> >(s.cells, block, nullptr, values, x, width, bias, y);
+    product_tiles<Forward<8, 1> >(s.cells, block, nullptr, values, x, width, bias, y,
+                                  prefetch_next);
   }
 }
 
 void transposed_block(const CellShape&, const GroupedTransposed& transposed, const CsrBlock& block,
-                      const float* values, const float* dy, int64_t width, float* dx) {
+                      const float* values, const float* dy, int64_t width, float* dx,
+                      bool prefetch_next) {
   product_tiles<Transposed<4, 4> >(transposed.cells, block, transposed.source.data(), values, dy,
-                                   width, nullptr, dx);
+                                   width, nullptr, dx, prefetch_next);
 }
 
 void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values, const float* dy,
-                  int64_t width, const float* bias, float* dx) {
+                  int64_t width, const float* bias, float* dx, bool prefetch_next) {
   const int64_t first = column_tile * s.cells.tile_columns;
   const int64_t columns = std::min(s.cells.tile_columns, s.cells.columns - first);
   Run run{.x = reinterpret_cast<const char*>(dy),
@@ -298,6 +334,11 @@ void scatter_tile(const GroupedStream& s, int64_t column_tile, const float* valu
           : with_vectors<kMostVectors>(width, run, []<int n>(Vectors<n>) HWY_ATTR {
               return RunFunction(scatter_rows<4, 4, n>);
             });
+  if (prefetch_next) {  // the first tile asks for the output gradients, each for its own columns
+    run.next_row = column_tile == 0 ? s.rows() * kRowBytes : kRowBytes;
+    run.shared = run.y + s.columns() * kRowBytes;
+    run.shared_lines = lines_for_each(columns * kRowBytes, s.cells.rows);
+  }
   float* out = dx + first * kSlabWidth;
   std::fill_n(out, columns * kSlabWidth, 0.0f);
   for (int64_t c = 0; bias != nullptr && c < columns; ++c) {
@@ -325,6 +366,8 @@ HWY_EXPORT(product_block);
 HWY_EXPORT(transposed_block);
 HWY_EXPORT(scatter_tile);
 
+bool is_before_last(int64_t slab, int64_t batch) { return (slab + 1) * kSlabWidth < batch; }
+
 // Calls `body(slab, part, examples)` for each part of each slab.
 template <class Body>
 void for_each_part(int64_t batch, size_t part_count, const Body& body) {
@@ -343,7 +386,7 @@ void grouped_product(const GroupedStream& s, const float* values, const float* x
                                            : HWY_DYNAMIC_DISPATCH(product_block);
   for_each_part(batch, s.cells.blocks.size(), [&](int64_t slab, size_t part, int64_t width) {
     run(s, s.cells.blocks[part], values, x + slab * s.columns() * kSlabWidth, width, bias,
-        y + slab * s.rows() * kSlabWidth);
+        y + slab * s.rows() * kSlabWidth, is_before_last(slab, batch));
   });
 }
 
@@ -353,7 +396,7 @@ void grouped_input_gradient(const GroupedStream& s, const float* values, const f
                                            : HWY_DYNAMIC_DISPATCH(scatter_tile);
   for_each_part(batch, s.tile_begin.size() - 1, [&](int64_t slab, size_t part, int64_t width) {
     run(s, static_cast<int64_t>(part), values, dy + slab * s.rows() * kSlabWidth, width, bias,
-        dx + slab * s.columns() * kSlabWidth);
+        dx + slab * s.columns() * kSlabWidth, is_before_last(slab, batch));
   });
 }
 
@@ -364,7 +407,7 @@ void grouped_input_gradient(const GroupedStream& s, const GroupedTransposed& tra
   const std::vector<CsrBlock>& blocks = transposed.cells.blocks;
   for_each_part(batch, blocks.size(), [&](int64_t slab, size_t part, int64_t width) {
     run(s.cell, transposed, blocks[part], values, dy + slab * s.rows() * kSlabWidth, width,
-        dx + slab * s.columns() * kSlabWidth);
+        dx + slab * s.columns() * kSlabWidth, is_before_last(slab, batch));
   });
 }
 
