@@ -301,7 +301,7 @@ void gradient_block(const GroupedStream& s, const CsrBlock& block, const float* 
     run.last_vectors = (last + kLanes - 1) / kLanes;
     run.dy = reinterpret_cast<const char*>(dy) + slab * run.dy_slab;
     run.accumulate = accumulate || slab > 0;
-    run.next_lines = (run.x_slab / 64 + s.cells.rows - 1) / s.cells.rows;
+    run.next_lines = s.cells.rows == 0 ? 0 : (run.x_slab / 64 + s.cells.rows - 1) / s.cells.rows;
     run.next_x = first_x + run.slabs * run.x_slab + block.first_row * run.next_lines * 64;
     for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
       const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
