@@ -133,9 +133,10 @@ HWY_INLINE void scatter_segment(const Segment& segment, const float* values, con
         if constexpr (kColumns == 4) {
           hn::StoreU(hn::Add(hn::LoadU(d, dx + c[0]), sum), d, dx + c[0]);
         } else {
-          HWY_ALIGN float lanes[4];
-          hn::Store(sum, d, lanes);
-          for (int i = 0; i < 4; ++i) dx[c[i]] += lanes[i];
+          dx[c[0]] += hn::GetLane(sum);
+          dx[c[1]] += hn::ExtractLane(sum, 1);
+          dx[c[2]] += hn::ExtractLane(sum, 2);
+          dx[c[3]] += hn::ExtractLane(sum, 3);
         }
       },
       [&](int64_t c, int64_t place) HWY_ATTR {
