@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -30,14 +31,21 @@ constexpr size_t kCacheBytes = 0;  // the sanitizer must see every free
 #else
 constexpr size_t kCacheBytes = size_t{64} << 20;
 #endif
-constexpr size_t kLargestCached = kCacheBytes / 4;
+constexpr size_t kMostCacheBytes = kCacheBytes * 32;
 constexpr size_t kSmallestCached = 4096;  // malloc itself is good at smaller ones
 
-// Free blocks by size, kCacheBytes of them at most.
+// Of free blocks: some for small programs, and for large ones as much as half of what they use, whose
+// activations are of tens of megabytes each.
+size_t cache_limit() {
+  const auto half = static_cast<size_t>(std::max<int64_t>(current_bytes, 0)) / 2;
+  return std::min(std::max(kCacheBytes, half), kMostCacheBytes);
+}
+
+// Free blocks by size, cache_limit() of them at most.
 class BlockCache {
  public:
   void* take(size_t bytes) {
-    if (bytes < kSmallestCached || bytes > kLargestCached) return nullptr;
+    if (bytes < kSmallestCached) return nullptr;
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(bytes);
     if (found == blocks_.end() || found->second.empty()) return nullptr;
@@ -50,9 +58,10 @@ class BlockCache {
   // Whether the block was kept; when the cache is full it is emptied first, so that sizes which are
   // no longer asked for do not stay.
   bool keep(void* block, size_t bytes) {
-    if (bytes < kSmallestCached || bytes > kLargestCached) return false;
+    const size_t limit = cache_limit();
+    if (bytes < kSmallestCached || bytes > limit / 4) return false;
     const std::lock_guard lock(mutex_);
-    if (cached_ + bytes > kCacheBytes) clear();
+    if (cached_ + bytes > limit) clear();
     try {
       blocks_[bytes].push_back(block);
     } catch (const std::bad_alloc&) {

@@ -37,9 +37,15 @@ struct Run {
   int64_t x_slab = 0, dy_slab = 0;      // bytes from a slab to the next
   int64_t slabs = 0, last_vectors = 0;  // of the last slab
   bool accumulate = false;
+  // Of the next slabs, asked for while these are worked on: with each row the same rows, and some
+  // lines of each slab's activations. 0 slabs: none.
+  int64_t next_slabs = 0;
+  const char* next_x = nullptr;
+  int64_t next_lines = 0;
 };
 
 constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
+constexpr int64_t kSlabsAtOnce = 2;
 
 }  // namespace
 }  // namespace lacuna
@@ -107,6 +113,16 @@ HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
   for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);
 }
 
+// Asks for what the next slabs' part of row i, whose output gradients are at dy, needs.
+HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, int64_t rows) {
+  for (int64_t slab = 0; slab < run.next_slabs; ++slab) {
+    const char* at = dy + (run.slabs + slab) * run.dy_slab;
+    for (int64_t line = 0; line < rows * kRowBytes; line += 64) __builtin_prefetch(at + line, 0, 2);
+    const char* x = run.next_x + slab * run.x_slab + i * run.next_lines * 64;
+    for (int64_t line = 0; line < run.next_lines; ++line) __builtin_prefetch(x + line * 64, 0, 2);
+  }
+}
+
 // Adds the products of a column's activations with four rows of output gradients, that `dy(r, v)`
 // gives.
 template <int kVectors, class Rows>
@@ -163,6 +179,7 @@ HWY_NOINLINE void columns_gradient(const Run& run) {
     for (int64_t slab = 0; slab < kSlabs; ++slab) {
       prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kRowBytes), kRows);
     }
+    prefetch_next_slabs(run, i, dy, kRows);
     for (int part = 0; part < kRows; part += 4) {
       columns_part<kRows, kVectors, kSlabs>(run, dy + part * kRowBytes,
                                             run.offsets + i * run.length,
@@ -212,6 +229,7 @@ HWY_NOINLINE void blocks_gradient(const Run& run) {
     for (int64_t slab = 0; slab < run.slabs; ++slab) {
       prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (4 * kRowBytes), 4);
     }
+    prefetch_next_slabs(run, i, dy, 4);
     const uint16_t* offsets = run.offsets + i * run.length;
     float* gradient = run.gradient + i * run.length * 16;
     for (int64_t k = 0; k < run.length; ++k, gradient += 16) {
@@ -258,30 +276,39 @@ void run_cells(const CellShape& cell, const Run& run) {
   cell.rows == 4 ? run_columns<4>(run) : run_columns<8>(run);
 }
 
+// The rows of a tile over the run's slabs.
+HWY_INLINE void run_tile(const GroupedStream& s, const CsrTile& tile, float* gradient, Run run) {
+  for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+    const CsrGroup& group = s.cells.groups[static_cast<size_t>(g)];
+    run.gradient = gradient + group.first_value * s.cell.size();
+    run.rows = s.cells.rows_in_order.data() + group.first_row;
+    run.offsets = s.cells.offsets.data() + group.first_value;
+    run.count = group.rows;
+    run.length = group.length;
+    if (run.length > 0) run_cells(s.cell, run);
+    run.next_x += run.count * run.next_lines * 64;
+  }
+}
+
 void gradient_block(const GroupedStream& s, const CsrBlock& block, const float* dy, const float* x,
                     int64_t batch, bool accumulate, float* gradient) {
-  constexpr int64_t kAtOnce = 2;  // slabs: longer sums, but twice the activations in the cache
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
   Run run{.x_slab = s.columns() * kRowBytes, .dy_slab = s.rows() * kRowBytes};
-  for (int64_t slab = 0; slab < slabs; slab += kAtOnce) {
-    run.slabs = std::min(kAtOnce, slabs - slab);
+  for (int64_t slab = 0; slab < slabs; slab += kSlabsAtOnce) {
+    const char* first_x = reinterpret_cast<const char*>(x) + slab * run.x_slab;
+    run.slabs = std::min(kSlabsAtOnce, slabs - slab);
     const int64_t last = std::min(kSlabWidth, batch - (slab + run.slabs - 1) * kSlabWidth);
     run.last_vectors = (last + kLanes - 1) / kLanes;
     run.dy = reinterpret_cast<const char*>(dy) + slab * run.dy_slab;
     run.accumulate = accumulate || slab > 0;
+    run.next_lines = s.cells.rows == 0 ? 0 : (run.x_slab / 64 + s.cells.rows - 1) / s.cells.rows;
+    run.next_x = first_x + run.slabs * run.x_slab + block.first_row * run.next_lines * 64;
     for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
       const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
-      run.x = reinterpret_cast<const char*>(x) + slab * run.x_slab +
-              tile.first_column * s.cell.columns * kRowBytes;
-      for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-        const CsrGroup& group = s.cells.groups[static_cast<size_t>(g)];
-        run.gradient = gradient + group.first_value * s.cell.size();
-        run.rows = s.cells.rows_in_order.data() + group.first_row;
-        run.offsets = s.cells.offsets.data() + group.first_value;
-        run.count = group.rows;
-        run.length = group.length;
-        if (run.length > 0) run_cells(s.cell, run);
-      }
+      run.x = first_x + tile.first_column * s.cell.columns * kRowBytes;
+      run.next_slabs =
+          tile.first_column == 0 ? std::min(kSlabsAtOnce, slabs - slab - run.slabs) : 0;
+      run_tile(s, tile, gradient, run);
     }
   }
 }

@@ -55,7 +55,7 @@ inline void grouped_product_at(const GroupedStream& s, const CsrBlock& block, co
 /// A block of the transposed cells, in slabs.
 inline void grouped_transposed_block(const CellShape& cell, const GroupedTransposed& transposed,
                                      const CsrBlock& block, const float* values, const float* dy,
-                                     int64_t width, float* dx) {
+                                     int64_t width, float* dx, bool /*prefetch_next*/) {
   const CsrStream& cells = transposed.cells;
   const int64_t first = block.first_row * cell.columns, end = block.end_row * cell.columns;
   std::fill(dx + first * kSlabWidth, dx + end * kSlabWidth, 0.0f);
@@ -108,11 +108,12 @@ inline void grouped_gradient_at(const GroupedStream& s, const CsrBlock& block, c
 // In slabs.
 inline void grouped_product_block(const GroupedStream& s, const CsrBlock& block,
                                   const float* values, const float* x, int64_t width,
-                                  const float* bias, float* y) {
+                                  const float* bias, float* y, bool /*prefetch_next*/) {
   grouped_product_at(s, block, values, x, width, bias, y, Strides{});
 }
 inline void grouped_scatter_tile(const GroupedStream& s, int64_t column_tile, const float* values,
-                                 const float* dy, int64_t width, const float* bias, float* dx) {
+                                 const float* dy, int64_t width, const float* bias, float* dx,
+                                 bool /*prefetch_next*/) {
   grouped_input_gradient_at(s, column_tile, values, dy, width, bias, dx, Strides{});
 }
 inline void grouped_gradient_block(const GroupedStream& s, const CsrBlock& block, const float* dy,

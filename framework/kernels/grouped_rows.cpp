@@ -133,9 +133,10 @@ HWY_INLINE void scatter_segment(const Segment& segment, const float* values, con
         if constexpr (kColumns == 4) {
           hn::StoreU(hn::Add(hn::LoadU(d, dx + c[0]), sum), d, dx + c[0]);
         } else {
-          HWY_ALIGN float lanes[4];
-          hn::Store(sum, d, lanes);
-          for (int i = 0; i < 4; ++i) dx[c[i]] += lanes[i];
+          dx[c[0]] += hn::GetLane(sum);
+          dx[c[1]] += hn::ExtractLane(sum, 1);
+          dx[c[2]] += hn::ExtractLane(sum, 2);
+          dx[c[3]] += hn::ExtractLane(sum, 3);
         }
       },
       [&](int64_t c, int64_t place) HWY_ATTR {
@@ -143,26 +144,37 @@ HWY_INLINE void scatter_segment(const Segment& segment, const float* values, con
       });
 }
 
-template <int kRows, int kColumns, bool kAdd>
-HWY_INLINE void gradient_segment(const Segment& segment, const float* dy, const float* x,
-                                 float* gradient) {
-  const Quad d;
-  float* into = gradient + segment.first * (kRows * kColumns);
-  const auto one = [&](int64_t c, int64_t place) HWY_ATTR {
-    const auto factor = hn::Set(d, x[c]);
-    for (int r = 0; r < kRows; r += 4) {
-      float* at = into + place * kRows + r;
-      auto value = hn::Mul(factor, hn::LoadU(d, dy + r));
-      if constexpr (kAdd) value = hn::Add(value, hn::LoadU(d, at));
-      hn::StoreU(value, d, at);
-    }
-  };
-  for_each_column<kColumns>(
-      segment,
-      [&](const int64_t(&c)[4], int64_t place) HWY_ATTR {
-        for (int i = 0; i < 4; ++i) one(c[i], place + i);
-      },
-      one);
+// Of kExamples examples at once, so that the gradient is written once: `dy` and `x` are those of
+// the first, the others' follow after s.rows() and s.columns().
+template <int kRows, int kColumns, int kExamples>
+HWY_INLINE void gradient_segment(const GroupedStream& s, const Segment& segment, const float* dy,
+                                 const float* x, bool accumulate, float* gradient) {
+  const hn::CappedTag<float, kRows> d;
+  constexpr int kStep = hn::MaxLanes(d);
+  const int64_t columns = s.columns();
+  for (int part = 0; part < kRows; part += kStep) {
+    float* into = gradient + segment.first * (kRows * kColumns) + part;
+    hn::Vec<decltype(d)> rows[kExamples];
+    HWY_UNROLL(4)
+    for (int e = 0; e < kExamples; ++e) rows[e] = hn::LoadU(d, dy + e * s.rows() + part);
+    const auto one = [&](int64_t c, int64_t place) HWY_ATTR {
+      auto sum = hn::Mul(hn::Set(d, x[c]), rows[0]);
+      HWY_UNROLL(4)
+      for (int e = 1; e < kExamples; ++e) {
+        sum = hn::MulAdd(hn::Set(d, x[e * columns + c]), rows[e], sum);
+      }
+      float* at = into + place * kRows;
+      if (accumulate) sum = hn::Add(sum, hn::LoadU(d, at));
+      hn::StoreU(sum, d, at);
+    };
+    for_each_column<kColumns>(
+        segment,
+        [&](const int64_t(&c)[4], int64_t place) HWY_ATTR {
+          HWY_UNROLL(4)
+          for (int i = 0; i < 4; ++i) one(c[i], place + i);
+        },
+        one);
+  }
 }
 
 // Calls `body(Cells<rows, columns>)`.
@@ -222,25 +234,37 @@ void scatter_tile_rows(const GroupedStream& s, int64_t column_tile, const float*
   });
 }
 
-void gradient_block_rows(const GroupedStream& s, const CsrBlock& block, const float* dy,
-                         const float* x, int64_t batch, bool accumulate, float* gradient) {
+template <int kExamples>
+void gradient_examples(const GroupedStream& s, const CsrBlock& block, const float* dy,
+                       const float* x, bool accumulate, float* gradient) {
   with_cells(s.cell, [&]<class C>(C) HWY_ATTR {
-    for (int64_t example = 0; example < batch; ++example) {
-      const float* out = dy + example * s.rows();
-      for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
-        const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
-        const float* in = x + example * s.columns() + tile.first_column * C::kColumns;
-        for_each_segment(s.cells, tile, [&](const Segment& segment) HWY_ATTR {
-          const float* at = out + segment.row * C::kRows;
-          if (accumulate || example > 0) {
-            gradient_segment<C::kRows, C::kColumns, true>(segment, at, in, gradient);
-          } else {
-            gradient_segment<C::kRows, C::kColumns, false>(segment, at, in, gradient);
-          }
-        });
-      }
+    for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
+      const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
+      const float* in = x + tile.first_column * C::kColumns;
+      for_each_segment(s.cells, tile, [&](const Segment& segment) HWY_ATTR {
+        gradient_segment<C::kRows, C::kColumns, kExamples>(s, segment, dy + segment.row * C::kRows,
+                                                           in, accumulate, gradient);
+      });
     }
   });
+}
+
+void gradient_block_rows(const GroupedStream& s, const CsrBlock& block, const float* dy,
+                         const float* x, int64_t batch, bool accumulate, float* gradient) {
+  while (batch > 0) {
+    if (batch >= 4) {
+      gradient_examples<4>(s, block, dy, x, accumulate, gradient);
+    } else if (batch >= 2) {
+      gradient_examples<2>(s, block, dy, x, accumulate, gradient);
+    } else {
+      gradient_examples<1>(s, block, dy, x, accumulate, gradient);
+    }
+    const int64_t done = batch >= 4 ? 4 : batch >= 2 ? 2 : 1;
+    batch -= done;
+    dy += done * s.rows();
+    x += done * s.columns();
+    accumulate = true;
+  }
 }
 #endif  // HWY_TARGET == HWY_SCALAR
 

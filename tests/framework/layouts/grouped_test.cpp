@@ -164,7 +164,7 @@ TEST(GroupedLayout, MovesValuesBetweenPatterns) {
   const Tensor dense = random_tensor(shape, "w");
   Tensor values = Tensor::empty(Shape{csr->stored_size()});
   csr_layout().from_dense(*csr, dense.storage(), values.mutable_storage());
-  const Tensor moved = PatternMove(*csr, *grouped, places_in(positions, positions))(values);
+  const Tensor moved = PatternMove(*csr, *grouped, positions, positions)(values);
   EXPECT_EQ(grouped->layout().to_dense(*grouped, moved.storage()).to_vector(),
             csr_layout().to_dense(*csr, values.storage()).to_vector());
 }
