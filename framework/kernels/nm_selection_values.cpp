@@ -84,9 +84,24 @@ HWY_INLINE void compress_part(const float* w, const uint8_t* bits, int in_sixtee
 #endif
 }
 
+// Codes of kPart floats at 2:4: each four bits make four, by a lookup in a register.
+HWY_INLINE void codes_of_two_of_four(const uint8_t* bits, uint8_t* codes) {
+  static_assert(kPart == 8 * 16);
+  const hn::FixedTag<uint8_t, 16> d;
+  const hn::Repartition<uint16_t, decltype(d)> two;
+  const auto table = hn::LoadU(d, kNumbersInFours.data()), low = hn::Set(d, 15);
+  const auto all = hn::LoadU(d, bits);
+  const auto upper = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(two, all)));
+  const auto first = hn::TableLookupBytes(table, hn::And(all, low));
+  const auto second = hn::TableLookupBytes(table, hn::And(upper, low));
+  const auto moved = hn::BitCast(d, hn::ShiftLeft<4>(hn::BitCast(two, second)));
+  hn::StoreU(hn::Or(first, moved), d, codes);
+}
+
 // Codes of kPart floats: of each byte of bits as many as are set in it.
 template <int n, int m>
 HWY_INLINE void codes_of_part(const uint8_t* bits, uint8_t* codes) {
+  if constexpr (m == 4 && n == 2) return codes_of_two_of_four(bits, codes);
   const auto of_byte = [&](int64_t byte) HWY_ATTR -> uint32_t {
     return m == 4 ? kNumbersInFours[bits[byte]] : kNumbersOfBits[bits[byte]];
   };
