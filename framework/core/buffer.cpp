@@ -34,8 +34,8 @@ constexpr size_t kCacheBytes = size_t{64} << 20;
 constexpr size_t kMostCacheBytes = kCacheBytes * 32;
 constexpr size_t kSmallestCached = 4096;  // malloc itself is good at smaller ones
 
-// Of free blocks: some for small programs, and for large ones as much as half of what they use, whose
-// activations are of tens of megabytes each.
+// Of free blocks: some for small programs, and for large ones as much as half of what they use,
+// whose activations are of tens of megabytes each.
 size_t cache_limit() {
   const auto half = static_cast<size_t>(std::max<int64_t>(current_bytes, 0)) / 2;
   return std::min(std::max(kCacheBytes, half), kMostCacheBytes);

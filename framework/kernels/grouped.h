@@ -48,7 +48,7 @@ struct GroupedTransposed {
   /// Cells whose values are asked for ahead.
   static constexpr int64_t kAhead = 8;
 
-  CsrStream cells;               ///< of the transposed matrix of cells
+  CsrStream cells;         ///< of the transposed matrix of cells
   Array<uint32_t> source;  ///< of each of its cells, the place in the stream; kAhead more
   int64_t bytes() const;
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace lacuna {
@@ -41,16 +42,16 @@ constexpr std::array<PatternClass, kPatternClasses> pattern_classes() {
   for (uint8_t half = 0; half < 36; ++half) {
     const HalfPattern upper{static_cast<uint8_t>(half / 6), static_cast<uint8_t>(half % 6)};
     int at = 0;
-    while (at < known && counts[static_cast<size_t>(at)] != column_counts(upper)) ++at;
-    auto& in = classes[static_cast<size_t>(at)];
-    if (at == known) counts[static_cast<size_t>(known++)] = column_counts(upper);
-    in.upper[static_cast<size_t>(in.uppers++)] = upper;
+    while (at < known && counts[static_cast<std::size_t>(at)] != column_counts(upper)) ++at;
+    auto& in = classes[static_cast<std::size_t>(at)];
+    if (at == known) counts[static_cast<std::size_t>(known++)] = column_counts(upper);
+    in.upper[static_cast<std::size_t>(in.uppers++)] = upper;
   }
-  for (size_t at = 0; at < classes.size(); ++at) {
+  for (std::size_t at = 0; at < classes.size(); ++at) {
     for (uint8_t half = 0; half < 36; ++half) {
       const HalfPattern lower{static_cast<uint8_t>(half / 6), static_cast<uint8_t>(half % 6)};
       if (column_counts(lower) + counts[at] != 0xaa) continue;  // two in each column
-      classes[at].lower[static_cast<size_t>(classes[at].lowers++)] = lower;
+      classes[at].lower[static_cast<std::size_t>(classes[at].lowers++)] = lower;
     }
   }
   return classes;

@@ -28,7 +28,6 @@ Tensor csr_forward(const CsrStream& stream, std::span<const float> values, const
 void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor& x,
                          Accumulate accumulate, std::span<float> gradient);
 
-
 /// The transpose of a matrix with `columns` columns, from its elements in row-major order: where
 /// each row begins, their columns, and where their values are. *Cost:* O(nnz).
 CsrTransposed transposed_csr(int64_t columns, const std::vector<int64_t>& row_begin,

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/layouts/dense_fallback.h"
 
 namespace lacuna {
 
