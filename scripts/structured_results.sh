@@ -11,6 +11,7 @@ source scripts/training_runs.sh
 hidden='param_filter: ["fc1.weight", "fc2.weight"]'
 nm='type: nm, n: 2, m: 4'
 semi="algorithm: semi_sparse, $hidden, pattern"
+semi_config=configs/mnist_mlp_semi_sparse.yaml
 steps=4690
 
 # The arguments of `lacuna train` for a variant.
@@ -25,16 +26,16 @@ arguments() {
     static-2:4-g4) echo "$config --set 'sparsity.pattern={$nm, group: 4}'" ;;
     set-2:4 | rigl-2:4) echo "$config --set 'sparsity={algorithm: ${1%-*}, $hidden, pattern: {$nm}, update: {freq: 100, stop: 3517}}'" ;;
     gmp-2:4) echo "$config --set 'sparsity={algorithm: gmp, $hidden, pattern: {$nm}, update: {freq: 100, stop: 3517}, sparsity: {type: polynomial, init: 0.0, final: 0.5, start: 0, end: 3500}}'" ;;
-    semi-2:4) echo "$config --set 'sparsity={$semi: {$nm}}'" ;;
-    semi-2:4-decay) echo "$config --set 'sparsity={$semi: {$nm}, decay: 0.0002}'" ;;
-    semi-2:4-exact) echo "$config --set 'sparsity={$semi: {$nm, transposable: true}, every: 10}'" ;;
-    semi-2:4-greedy) echo "$config --set 'sparsity={$semi: {$nm, transposable: true, search: greedy}, every: 10}'" ;;
+    semi-2:4) echo "$semi_config --set 'sparsity={$semi: {$nm}}'" ;;
+    semi-2:4-decay) echo "$semi_config --set 'sparsity={$semi: {$nm}, decay: 0.0002}'" ;;
+    semi-2:4-exact) echo "$semi_config --set 'sparsity={$semi: {$nm, transposable: true}, every: 10}'" ;;
+    semi-2:4-greedy) echo "$semi_config --set 'sparsity={$semi: {$nm, transposable: true, search: greedy}, every: 10}'" ;;
     rigl-4x4) echo "configs/mnist_mlp_block.yaml" ;;
     rigl-1x1) echo "configs/mnist_mlp_rigl.yaml" ;;
-    activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'optimizer={type: adam, lr: 0.001}' --set 'sparsify=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
-    share-0) echo "$config --set 'sparsity={algorithm: dense, $hidden}'" ;;
+    activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'sparsify=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
+    share-0) echo "$semi_config --set 'sparsity={algorithm: dense, $hidden}'" ;;
     share-100) arguments semi-2:4 ;;
-    share-*) echo "configs/mnist_mlp_semi_sparse.yaml --set sparsity.phases.0.until=$((steps * ${1#share-} / 100))" ;;
+    share-*) echo "$semi_config --set sparsity.phases.0.until=$((steps * ${1#share-} / 100))" ;;
   esac
 }
 
@@ -60,8 +61,9 @@ earlier=$(sed "/^$begin\$/,\$d" docs/results.md)
 
 $begin
 
-The same network and training (Adam at a constant 1e-3, seeds $(echo $seeds | sed 's/ /, /g')); the hidden layers in a pattern.
-This part is written by
+The same network and training, seeds $(echo $seeds | sed 's/ /, /g'), the hidden layers in a pattern. Where dense weights are
+trained (SemiSparse, sparse activations) the learning rate is a tenth for the last 30 % of the steps, as
+in configs/mnist_mlp_dense.yaml; else it is constant. This part is written by
 
     scripts/structured_results.sh MNIST_FOLDER
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/sparsity/group.h"
 
 namespace lacuna {
@@ -33,6 +34,18 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   return options;
 }
 
+// By the kernels, which are fast enough for every step.
+BitMask select_nm(const Structure& s, const Tensor& weights) {
+  const int64_t rows = matrix_rows(weights.shape()), columns = matrix_columns(weights.shape());
+  if (s.transposable) {
+    return transposable_select(rows, columns, weights.storage(),
+                               s.search == Structure::Search::Greedy
+                                   ? TransposableSelection::Greedy
+                                   : TransposableSelection::Exact);
+  }
+  return nm_select({.rows = rows, .columns = columns, .n = s.n, .m = s.m}, weights.storage());
+}
+
 }  // namespace
 
 SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t seed) {
@@ -52,6 +65,10 @@ SemiSparse::~SemiSparse() { SemiSparse::release(); }
 
 // The part of the master that is used.
 Positions SemiSparse::select(const Parameter& parameter) const {
+  const Structure& s = options().structure;
+  if (s.is_nm() && s.group == 1) {
+    return Positions::of(parameter.shape(), select_nm(s, master(parameter)));
+  }
   return competition(parameter).grow_maximum(rows_of(master(parameter)), target_nnz(parameter),
                                              Positions(parameter.shape()));
 }

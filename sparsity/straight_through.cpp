@@ -74,9 +74,9 @@ void StraightThrough::before_step(Optimizer&) {
     const Slot& shadow = parameter->dense_slot(kShadow);
     patterns_.push_back(parameter->pattern());
     parameter->set_gradient_observer(nullptr);  // what follows is no gradient to observe
+    parameter->zero_gradient();
     parameter->set_pattern(Pattern::dense(parameter->shape()));
     parameter->assign(shadow.values);
-    parameter->zero_gradient();
     parameter->accumulate(gradient);
   }
 }
@@ -87,6 +87,7 @@ void StraightThrough::after_step(Optimizer& optimizer) {
     std::ranges::copy(parameter.values().storage(),
                       parameter.dense_slot(kShadow).values.mutable_storage().begin());
     for (auto& [name, slot] : parameter.slots()) slot.requires_dense = true;
+    parameter.zero_gradient();  // it was the master's
     parameter.set_pattern(patterns_[i]);
   }
   patterns_.clear();

@@ -33,6 +33,7 @@ class Sum {
 }  // namespace
 
 Positions to_units(const Positions& elements, const Structure& structure) {
+  if (structure.unit_size() == 1) return elements;
   const int64_t height = structure.unit_rows(), width = structure.unit_columns();
   std::vector<int64_t> begin{0};
   std::vector<uint32_t> columns;
@@ -61,6 +62,7 @@ Positions to_units(const Positions& elements, const Structure& structure) {
 }
 
 Positions to_elements(const Positions& units, const Structure& structure) {
+  if (structure.unit_size() == 1) return units;
   const int64_t height = structure.unit_rows(), width = structure.unit_columns();
   std::vector<int64_t> begin{0};
   std::vector<uint32_t> columns;

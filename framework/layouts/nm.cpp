@@ -108,6 +108,24 @@ const NmIndex& index_of(const Pattern& pattern) {
   return *static_cast<const NmIndex*>(pattern.index());
 }
 
+// Elements that follow each other among the slots, too: `visit(first slot, first element, length)`.
+// False, and nothing is visited, where some slots are unused.
+template <class Visit>
+bool for_each_run(const NmMatrix& matrix, Visit&& visit) {
+  if (!matrix.unused.empty()) return false;
+  const NmForm& form = matrix.form;
+  const int64_t in_row = form.stored() / std::max<int64_t>(form.rows, 1);
+  int64_t before = 0;  // elements of a row in the tiles before
+  for (int64_t t = 0; t < form.tiles(); ++t) {
+    const NmTile tile = form.tile(t);
+    for (int64_t row = 0; row < form.rows; ++row) {
+      visit(tile.first_slot + row * tile.slots, row * in_row + before, tile.slots);
+    }
+    before += tile.slots;
+  }
+  return true;
+}
+
 Tensor forward_product(const NmMatrix& matrix, std::span<const float> values, const Tensor& x,
                        const Tensor& bias, Order order) {
   const float* added = bias.defined() ? bias.data() : nullptr;
@@ -194,15 +212,46 @@ class NmLayout final : public Layout {
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
+    const NmMatrix& matrix = index_of(pattern).forward;
+    if (for_each_run(matrix, [&](int64_t slot, int64_t element, int64_t length) {
+          std::copy_n(stored.data() + slot, length, elements.data() + element);
+        })) {
+      return;
+    }
     const Elements of = index_of(pattern).elements();
     for (size_t i = 0; i < elements.size(); ++i) elements[i] = stored[of.slot[i]];
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
+    const NmMatrix& matrix = index_of(pattern).forward;
+    if (for_each_run(matrix, [&](int64_t slot, int64_t element, int64_t length) {
+          std::copy_n(elements.data() + element, length, stored.data() + slot);
+        })) {
+      return;
+    }
     const Elements of = index_of(pattern).elements();
     prune(pattern, stored);
     for (size_t i = 0; i < elements.size(); ++i) stored[of.slot[i]] = elements[i];
+  }
+
+  Tensor to_dense(const Pattern& pattern, std::span<const float> values) const override {
+    Tensor dense = Tensor::zeros(pattern.shape());
+    float* into = dense.mutable_data();
+    const int64_t columns = index_of(pattern).forward.form.columns;
+    nm_for_each(index_of(pattern).forward, [&](int64_t slot, int64_t row, int64_t column) {
+      into[row * columns + column] = values[static_cast<size_t>(slot)];
+    });
+    return dense;
+  }
+
+  void from_dense(const Pattern& pattern, std::span<const float> dense,
+                  std::span<float> values) const override {
+    const int64_t columns = index_of(pattern).forward.form.columns;
+    nm_for_each(index_of(pattern).forward, [&](int64_t slot, int64_t row, int64_t column) {
+      values[static_cast<size_t>(slot)] = dense[static_cast<size_t>(row * columns + column)];
+    });
+    prune(pattern, values);
   }
 
   void prune(const Pattern& pattern, std::span<float> values) const override {
