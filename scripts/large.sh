@@ -22,6 +22,7 @@ train() { # NAME ARGUMENTS...
   "$program" train "$@" --run-dir "$folder"
 }
 train wide configs/wide_sparse.yaml
+train widest configs/large/widest_sparse.yaml
 
 number() { # NAME KEY
   sed -n "s/^  \"$2\": \([0-9.e+-]*\),*\$/\1/p" "$results/$1/summary.json"
@@ -56,6 +57,7 @@ are of a training step, updates of the topology included; memory is the largest 
 | configuration | neurons | on a path | nonzeros | steps | first loss | last loss | s per step | GiB |
 |---|---|---|---|---|---|---|---|---|
 $(row wide "[wide_sparse](../configs/wide_sparse.yaml)")
+$(row widest "[widest_sparse](../configs/large/widest_sparse.yaml)")
 TEXT
 } >docs/large.md
 echo "written: docs/large.md"
