@@ -207,6 +207,8 @@ class SparsityAlgorithm {
              FirstMasks first = FirstMasks::Make);
   /// Lets the parameters go; their masks stay. Destructors call their own class's.
   virtual void release();
+  /// The same where the parameters hold what a checkpoint says: their values stay, too.
+  virtual void release_loaded() { release(); }
   /// The mask that `adopt` gives a parameter.
   virtual Positions first_positions(const Parameter& parameter, FirstMasks first);
 

@@ -54,7 +54,9 @@ void Phases::apply(Module& module) {
 }
 
 void Phases::enter(size_t phase, FirstMasks first) {
-  if (phase != current_) algorithm().release();
+  if (phase != current_) {
+    first == FirstMasks::Keep ? algorithm().release_loaded() : algorithm().release();
+  }
   current_ = phase;
   algorithm().expected_batch = expected_batch;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
