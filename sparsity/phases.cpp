@@ -132,7 +132,8 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
                          .final_nnz = 0,
                          .update_steps = {},
                          .layout = {},
-                         .final_layout = {}});
+                         .final_layout = {},
+                         .compressed = std::string(algorithm.compressed_layout().name())});
       shapes.push_back(parameter->shape());
       chosen.push_back(parameter.get());
     }

@@ -166,6 +166,7 @@ int run_list(const std::string& what) {
     print_entries(sparsifier_registry().entries());
   } else if (what == "layouts") {
     for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
+    std::puts("nm, block: of a pattern of that type");
   } else if (what == "layers") {
     print_entries(layer_registry().entries());
     std::printf("%-14s %s\n", "sequential", "layers: a chain of its own, for dotted names");
@@ -176,8 +177,8 @@ int run_list(const std::string& what) {
   } else if (what == "datasets") {
     print_entries(dataset_registry().entries());
   } else {
-    const std::vector<std::string> known = {"algorithms", "layers", "optimizers", "schedules",
-                                            "datasets"};
+    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts", "layers",
+                                            "optimizers", "schedules",   "datasets"};
     throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
   }
   return kDone;
