@@ -118,7 +118,8 @@ int run_inspect(const InspectCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
-  const std::vector<Row> parameters = parameter_rows(checkpoint.state.below("model"), states);
+  std::vector<Row> parameters;
+  naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });
   int64_t numel = 0, nnz = 0, bytes = 0;
   for (const Row& row : parameters) {
     numel += row.shape.numel();

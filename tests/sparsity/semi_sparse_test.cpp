@@ -303,6 +303,9 @@ TEST(Sparsify, MistakesAreNamed) {
   refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction, fraction: 2}}]", "fraction");
   refused("[{tensor: fc1.input, sparsifier: {type: nm, n: 2, m: 5}}]",
           "'fc1.input' of shape [20, 12]");
+  refused("[{tensor: fc1.input.grad, sparsifier: {type: nm, n: 2, m: 5}}]",
+          "'fc1.input.grad' of shape [20, 12]");  // before there is a gradient
+  refused("[{tensor: fc1.input, sparsifier: nm}]", "c.yaml:1:");
   refused("{tensor: fc1.input}", "a list of maps");
 }
 
