@@ -195,7 +195,8 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const
                        .final_nnz = nnz,
                        .update_steps = {},
                        .layout = std::string(parameter->pattern()->layout().name()),
-                       .final_layout = {}});
+                       .final_layout = {},
+                       .compressed = {}});
   }
   foresee(planned, total_steps);
   name_final_layouts(planned);
@@ -207,6 +208,7 @@ void SparsityAlgorithm::name_final_layouts(std::vector<PlannedParameter>& planne
     const auto is_it = [&](const ParameterPtr& p) { return p->name() == entry.parameter; };
     const auto found = std::ranges::find_if(parameters_, is_it);
     entry.final_layout = foreseen_layout(**found, entry.final_nnz).name();
+    entry.compressed = compressed_layout().name();
   }
 }
 
@@ -325,13 +327,16 @@ void SparsityAlgorithm::set_mask(Parameter& parameter, const BitMask& mask) {
   set_positions(parameter, Positions::of(parameter.shape(), mask));
 }
 
+const Layout& SparsityAlgorithm::compressed_layout() const {
+  return options_.structure.exists() ? options_.structure.layout() : csr_layout();
+}
+
 const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t nnz,
                                             bool compressible) const {
   if (!compressible) return masked_layout();
   if (!options_.layout.is_auto()) return options_.layout.choose();
   if (!parameter.is_linear_weight) return masked_layout();
-  const Layout& compressed =
-      options_.structure.exists() ? options_.structure.layout() : csr_layout();
+  const Layout& compressed = compressed_layout();
   auto found = csr_up_to->find(parameter.name());
   if (found == csr_up_to->end()) {
     const double limit = density_limit(parameter.shape(), expected_batch, compressed);

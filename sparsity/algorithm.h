@@ -77,6 +77,7 @@ struct PlannedParameter {
   std::vector<int64_t> update_steps;  ///< steps after which its mask changes
   std::string layout = {};            ///< how it is stored with its initial nonzeros
   std::string final_layout = {};      ///< and with its final ones
+  std::string compressed = {};        ///< what `layout: auto` has for it besides masked
 };
 
 using TargetSparsityHook =
@@ -207,6 +208,8 @@ class SparsityAlgorithm {
              FirstMasks first = FirstMasks::Make);
   /// Lets the parameters go; their masks stay. Destructors call their own class's.
   virtual void release();
+  /// The same where the parameters hold what a checkpoint says: their values stay, too.
+  virtual void release_loaded() { release(); }
   /// The mask that `adopt` gives a parameter.
   virtual Positions first_positions(const Parameter& parameter, FirstMasks first);
 
@@ -219,6 +222,8 @@ class SparsityAlgorithm {
   /// The layout for a parameter with so many nonzeros; `compressible` when the pattern's own layout
   /// can hold them.
   const Layout& layout_for(const Parameter& parameter, int64_t nnz, bool compressible) const;
+  /// What `layout: auto` has besides masked.
+  const Layout& compressed_layout() const;
   /// The layout that so many nonzeros will have.
   const Layout& foreseen_layout(const Parameter& parameter, int64_t nnz) const;
   /// Whether the layout asked for can hold the positions; masked, which always can, is taken where

@@ -88,7 +88,19 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
   return std::make_unique<Snfs>(std::move(options));
 }
 
+// What would have no effect: the mask is the largest part of the master, parameter by parameter.
+void refuse_unused(const Config& entry) {
+  for (const char* key :
+       {"init_method", "distribution", "balance_in_groups", "balance_out_groups"}) {
+    if (entry.has(key)) {
+      entry.get(key).error("semi_sparse takes no `" + std::string(key) +
+                           "`: it uses the largest part of each parameter's master weight");
+    }
+  }
+}
+
 std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_t seed) {
+  refuse_unused(entry);
   const SemiSparseOptions options = SemiSparseOptions::from_config(entry, seed);
   if (!options.structure.is_nm() && options.structure.exists())
     require_target(entry, "semi_sparse");

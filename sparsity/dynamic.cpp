@@ -189,7 +189,7 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
   const std::string name(type());
   if (updates.empty()) {
     throw ConfigError(name + ": no update falls within its " + std::to_string(steps) +
-                      " steps; look at update.freq, start and stop");
+                      " steps; look at update.freq, start and stop, or every");
   }
   const int64_t last = updates.back();
   const Config sparsity = options().sparsity.schedule().config();

@@ -18,6 +18,10 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
   } else if (name_ != "auto") {
     layout_ = find_layout(name_);  // a user's
     if (layout_ != nullptr) return;
+    if (name_ == "nm" || name_ == "block") {
+      throw ConfigError("layout " + name_ +
+                        " goes with a `pattern` of its type alone; give auto, masked or csr here");
+    }
     throw ConfigError("unknown layout '" + name_ + "'; " + suggest_name(name_, names));
   }
 }

@@ -54,7 +54,9 @@ void Phases::apply(Module& module) {
 }
 
 void Phases::enter(size_t phase, FirstMasks first) {
-  if (phase != current_) algorithm().release();
+  if (phase != current_) {
+    first == FirstMasks::Keep ? algorithm().release_loaded() : algorithm().release();
+  }
   current_ = phase;
   algorithm().expected_batch = expected_batch;
   algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
@@ -130,7 +132,8 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
                          .final_nnz = 0,
                          .update_steps = {},
                          .layout = {},
-                         .final_layout = {}});
+                         .final_layout = {},
+                         .compressed = std::string(algorithm.compressed_layout().name())});
       shapes.push_back(parameter->shape());
       chosen.push_back(parameter.get());
     }

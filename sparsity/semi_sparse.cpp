@@ -111,6 +111,9 @@ void SemiSparse::release() {
   StraightThrough::release();
 }
 
+// The masters are those of another step.
+void SemiSparse::release_loaded() { StraightThrough::release(); }
+
 void SemiSparse::restore_masters() {
   for (const ParameterPtr& parameter : parameters()) {
     const Tensor whole = master(*parameter).clone();

@@ -51,6 +51,7 @@ class SemiSparse final : public StraightThrough {
   Tensor adjusted_gradient(const Parameter& parameter, const Tensor& gradient) const override;
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
   void release() override;
+  void release_loaded() override;
 
  private:
   Positions select(const Parameter& parameter) const;

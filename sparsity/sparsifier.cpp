@@ -14,7 +14,7 @@ namespace lacuna {
 namespace {
 
 // The rows of a tensor as a matrix [batch, features].
-Shape as_matrix(const Tensor& rows) { return Shape{rows.shape().batch(), rows.shape().features()}; }
+Shape as_matrix(const Shape& rows) { return Shape{rows.batch(), rows.features()}; }
 
 struct KeepAll final : Sparsifier {
   std::string_view type() const override { return "keep_all"; }
@@ -93,13 +93,16 @@ class Structured final : public Sparsifier {
     return structure_.is_nm() ? Scope::Blocking : Scope::Materializing;
   }
   BitMask keep(const Tensor& rows, const std::string& name) const override {
-    const Shape matrix = as_matrix(rows);
-    structure_.require_fit(name, matrix);
+    require_fit(rows.shape(), name);
+    const Shape matrix = as_matrix(rows.shape());
     const int64_t units = structure_.units(matrix).numel();
     const int64_t count = target_nnz(fraction_, units) * structure_.unit_size();
     return Competition({}, structure_, matrix)
         .grow_maximum(rows_of(rows.reshape(matrix)), count, Positions(matrix))
         .to_mask();
+  }
+  void require_fit(const Shape& rows, const std::string& name) const override {
+    structure_.require_fit(name, as_matrix(rows));
   }
 
  private:
@@ -124,6 +127,17 @@ SparsifierPtr make_block_fraction(const Config& options, uint64_t) {
   return std::make_shared<Structured>(
       Structure::block(rows, columns, norm == "l2" ? Structure::Norm::L2 : Structure::Norm::L1),
       fraction_of(options));
+}
+
+// Gives what a sparsifier's factory throws the position of the options it came from.
+template <class Make>
+SparsifierPtr with_position(const Config& config, Make&& make) {
+  try {
+    return make();
+  } catch (const ConfigError& error) {
+    if (std::string(error.what()).starts_with(config.position().file + ":")) throw;
+    config.error(error.what());
+  }
 }
 
 }  // namespace
@@ -157,13 +171,15 @@ void register_sparsifiers(SparsifierRegistry& r) {
 
 SparsifierPtr make_sparsifier(const Config& config, uint64_t seed) {
   if (config.is_scalar()) {
-    Config options = Config::map();
-    options.set_position(config.position());
-    return sparsifier_registry().find(config.as<std::string>(), config).make(options, seed);
+    const auto name = config.as<std::string>();
+    const auto& entry = sparsifier_registry().find_any_case(name, config);
+    const Config options = Config::map({{"type", name}});
+    return with_position(config, [&] { return entry.make(options, seed); });
   }
   if (!config.is_map()) config.fail("a sparsifier: its name, or a map with `type`");
   const auto type = config.required<std::string>("type");
-  return sparsifier_registry().find(type, config.at("type")).make(config, seed);
+  const auto& entry = sparsifier_registry().find_any_case(type, config.at("type"));
+  return with_position(config, [&] { return entry.make(config, seed); });
 }
 
 }  // namespace lacuna

@@ -33,6 +33,8 @@ class Sparsifier {
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
+  /// Refuses a shape that `keep` would refuse, before there is a tensor. *Errors:* ShapeError.
+  virtual void require_fit(const Shape& /*rows*/, const std::string& /*name*/) const {}
 };
 
 using SparsifierPtr = std::shared_ptr<const Sparsifier>;

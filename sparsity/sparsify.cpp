@@ -43,8 +43,10 @@ void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const st
   };
   const bool gradient = part == Part::InputGradient || part == Part::OutputGradient;
   const bool input = part == Part::Input || part == Part::InputGradient;
-  auto transform = [choose, gradient](const Variable& x) {
-    return gradient ? keep_gradient(x, choose) : keep(x, choose);
+  auto transform = [choose, gradient, sparsifier, name](const Variable& x) {
+    if (!gradient) return keep(x, choose);
+    sparsifier->require_fit(x.shape(), name);  // the gradient will have the same shape
+    return keep_gradient(x, choose);
   };
   input ? module.register_input_transform(std::move(transform))
         : module.register_output_transform(std::move(transform));
@@ -92,7 +94,7 @@ void sparsify_activations(Module& model, const std::vector<SparsifyEntry>& entri
       attach(*module, tensors.part, entry.sparsifier, module->path() + part);
     }
     if (!found) {
-      throw ConfigError("sparsify: '" + entry.tensor + "' matches no layer; " +
+      throw ConfigError("'" + entry.tensor + "' matches no layer; " +
                         suggest_name(tensors.layers, paths));
     }
   }

@@ -111,6 +111,14 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 
 void verify_checkpoint(const std::string& path) { verify_seal(path, kCheckpointFormat); }
 
+void naming_file(const std::string& path, const std::function<void()>& use) {
+  try {
+    use();
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(path + ": " + error.what());
+  }
+}
+
 Checkpoint read_checkpoint(const std::string& path) {
   verify_checkpoint(path);
   try {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lacuna/framework/core/state_dict.h"
@@ -44,6 +45,9 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// written. *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut
 /// off, damaged in any byte, or of a newer format.
 Checkpoint read_checkpoint(const std::string& path);
+
+/// Does what uses a file's state. *Errors:* its own; CheckpointErrors begin with the file's name.
+void naming_file(const std::string& path, const std::function<void()>& use);
 
 /// The checks of `read_checkpoint` without reading what is inside: a quick way to find the newest
 /// good file. *Errors:* as there. *Cost:* one pass over the file, in blocks.

@@ -128,6 +128,7 @@ void Layout::storage_places(const Pattern& pattern, std::span<uint32_t> places) 
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
+  if (array.numel() == 0) return Tensor::zeros(shape_);  // below, the first element is always read
   constexpr size_t kBlock = 8, kAhead = 256;
   Tensor moved = Tensor::empty(shape_);
   const float* from = array.storage().data();

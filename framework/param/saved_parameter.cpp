@@ -135,7 +135,11 @@ PatternPtr SavedParameter::pattern(const Layout* layout) const {
   if (layout == &masked_layout() && mask_ != nullptr) {
     return Pattern::masked(shape_, BitMask::from_bytes(mask_->values));
   }
-  return Pattern::make(*layout, shape_, positions());
+  try {
+    return Pattern::make(*layout, shape_, positions());
+  } catch (const ShapeError& error) {
+    fail(error.what());
+  }
 }
 
 void SavedParameter::restore(Parameter& parameter, PatternPtr pattern) const {

@@ -1,6 +1,7 @@
 // `lacuna eval`: loss and accuracy of a checkpoint.
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
@@ -76,7 +77,8 @@ int run_eval(const EvalCommand& command) {
   }
   const LossFunction loss = LossFunction::from_config(config, *data.train);
   config.require_all_read();
-  const auto model = load_model(config, checkpoint.state, data.train->example_shape());
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
 
   Config splits = Config::list();
   const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {

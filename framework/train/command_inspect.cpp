@@ -118,7 +118,8 @@ int run_inspect(const InspectCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
-  const std::vector<Row> parameters = parameter_rows(checkpoint.state.below("model"), states);
+  std::vector<Row> parameters;
+  naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });
   int64_t numel = 0, nnz = 0, bytes = 0;
   for (const Row& row : parameters) {
     numel += row.shape.numel();
@@ -166,6 +167,7 @@ int run_list(const std::string& what) {
     print_entries(sparsifier_registry().entries());
   } else if (what == "layouts") {
     for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
+    std::puts("nm, block: of a pattern of that type");
   } else if (what == "layers") {
     print_entries(layer_registry().entries());
     std::printf("%-14s %s\n", "sequential", "layers: a chain of its own, for dotted names");
@@ -176,8 +178,8 @@ int run_list(const std::string& what) {
   } else if (what == "datasets") {
     print_entries(dataset_registry().entries());
   } else {
-    const std::vector<std::string> known = {"algorithms", "layers", "optimizers", "schedules",
-                                            "datasets"};
+    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts", "layers",
+                                            "optimizers", "schedules",   "datasets"};
     throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
   }
   return kDone;

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost_model.h"
+#include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/train/commands.h"
 #include "lacuna/framework/train/config_changes.h"
 #include "lacuna/framework/train/experiment.h"
@@ -36,7 +37,8 @@ std::vector<PlannedParameter> all_parameters(const Experiment& experiment) {
                    .final_nnz = parameter->numel(),
                    .update_steps = {},
                    .layout = "dense",
-                   .final_layout = "dense"});
+                   .final_layout = "dense",
+                   .compressed = {}});
   }
   return all;
 }
@@ -93,10 +95,12 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
     const auto& limits = *experiment.sparsity->csr_up_to;
     if (const auto limit = limits.find(p.parameter); limit != limits.end()) {
+      const Layout* own = find_layout(p.compressed);
+      const Layout& compressed = own == nullptr ? csr_layout() : *own;
       const LayoutChoice choice =
-          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size);
-      std::printf("; csr is faster up to a density of %.2g, in the end %s", limit->second,
-                  choice.reason.c_str());
+          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed);
+      std::printf("; %s is faster up to a density of %.2g, in the end %s",
+                  std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
     }
     std::printf("\n");
   }

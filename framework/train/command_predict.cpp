@@ -151,7 +151,8 @@ int run_predict(const PredictCommand& command) {
   const Checkpoint checkpoint = read_checkpoint(path);
   const Config config = saved_config(checkpoint, path);
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
-  const auto model = load_model(config, checkpoint.state, format.example_shape);
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_inputs(input, config.get("data"), format));

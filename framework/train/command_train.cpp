@@ -51,7 +51,7 @@ void describe(const Experiment& e, const Trainer& trainer) {
               " nonzeros, stored as " + std::string(parameter->pattern()->layout().name());
       const auto limit = e.sparsity->csr_up_to->find(parameter->name());
       if (limit != e.sparsity->csr_up_to->end()) {
-        line += " (csr is faster up to a density of " + Config(limit->second).text() + ")";
+        line += " (masked above a density of " + Config(limit->second).text() + ")";
       }
     }
     log_info(line);

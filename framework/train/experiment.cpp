@@ -1,6 +1,8 @@
 #include "lacuna/framework/train/experiment.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,10 +87,12 @@ void require_validation(const Experiment& e) {
 void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
                     std::unique_ptr<SparsityAlgorithm>* weights) {
   const std::vector<SparsifyEntry> entries = sparsify_from_config(section, seed);
-  try {
-    sparsify_activations(model, entries);
-  } catch (const ConfigError& error) {
-    section.error(error.what());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    try {
+      sparsify_activations(model, {entries[i]});
+    } catch (const ConfigError& error) {
+      section.items()[i].at("tensor").error(error.what());
+    }
   }
   if (weights == nullptr) return;
   auto algorithm = sparsify_weights(entries);
@@ -97,6 +101,42 @@ void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
     section.error("weights are sparsified here and by `sparsity`; give them in one of both");
   }
   *weights = std::move(algorithm);
+}
+
+// Sizes of the batches that a run will see, each once, and where the first of a size comes from.
+std::map<int64_t, std::string> batch_sizes(const Experiment& e) {
+  std::map<int64_t, std::string> sizes;
+  const auto add = [&](int64_t examples, int64_t batch, const std::string& name, bool whole_only) {
+    if (examples >= batch) sizes.emplace(batch, name);
+    if (examples % batch != 0 && !whole_only) {
+      sizes.emplace(examples % batch, "the last batch of " + name);
+    }
+  };
+  add(e.data.train->size(), e.train.batch_size, "training", e.train.drop_last);
+  for (const auto& split : {e.data.validation, e.data.test}) {
+    if (split != nullptr) add(split->size(), e.train.eval_batch_size, "evaluation", false);
+  }
+  return sizes;
+}
+
+// Whether every batch has a shape that sparsifiers of activations take is found out on zeros, and
+// not at the end of an epoch.
+void require_sparsifiers_fit(Experiment& e) {
+  const Config section = e.config.get("sparsify");
+  if (section.is_null() || section.items().empty()) return;
+  const NoGrad no_grad;
+  e.model->eval();
+  for (const auto& [examples, name] : batch_sizes(e)) {
+    std::vector<int64_t> shape{examples};
+    std::ranges::copy(e.data.train->example_shape().sizes(), std::back_inserter(shape));
+    try {
+      (*e.model)(Variable(Tensor::zeros(Shape(shape))));
+    } catch (const ShapeError& error) {
+      section.error("in " + name + " (" + std::to_string(examples) +
+                    (examples == 1 ? " example" : " examples") + "): " + error.what());
+    }
+  }
+  e.model->train();
 }
 
 // What does not fit the model is a mistake in the configuration.
@@ -184,6 +224,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   config.require_all_read();
   require_validation(*e);
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
+  require_sparsifiers_fit(*e);
   return e;
 }
 

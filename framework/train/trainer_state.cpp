@@ -138,7 +138,7 @@ void Trainer::resume(const std::string& checkpoint_path) {
                       " steps: give train.epochs or train.steps a "
                       "larger value");
   }
-  load_state_dict(saved.state);
+  naming_file(checkpoint_path, [&] { load_state_dict(saved.state); });
   train_seconds_ = saved.train_seconds;
   last_saved_step_ = step_;
   folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);

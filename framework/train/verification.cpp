@@ -48,7 +48,7 @@ std::string ModelDifferences::to_string() const {
 }
 
 void compare_models(const Module& model, const Module& reference, ModelDifferences& d) {
-  int64_t positions = 0, nnz = 0;
+  int64_t positions = 0, nnz = 0, unit = 1;
   for (const ParameterPtr& parameter : model.parameters()) {
     const ParameterPtr other = reference.parameter(parameter->name());
     const Positions here = parameter->pattern()->positions();
@@ -64,11 +64,12 @@ void compare_models(const Module& model, const Module& reference, ModelDifferenc
     }
     positions += here.count() + there.count() - 2 * common;
     if (!other->pattern()->is_dense()) nnz += there.count();
+    unit = std::max(unit, parameter->pattern()->layout().granularity().numel());
   }
   if (positions < d.positions) return;
   d.positions = positions;
   d.positions_allowed =
-      std::max<int64_t>(2, static_cast<int64_t>(kVerifyTies * static_cast<double>(nnz)));
+      std::max(2 * unit, static_cast<int64_t>(kVerifyTies * static_cast<double>(nnz)));
 }
 
 Verification::Verification(const Config& config, int64_t steps,
@@ -98,7 +99,8 @@ void Verification::compare_step(const Experiment& run, double loss) {
     differences_.loss = difference;
   }
   compare_models(*run.model, *reference_->model, differences_);
-  if (++done_ == steps_) finish();
+  // Behind a tie the runs train different positions, and go apart.
+  if (++done_ == steps_ || differences_.positions > 0) finish();
 }
 
 void Verification::finish() {
@@ -111,7 +113,9 @@ void Verification::finish() {
     throw Error(found + "; that is more than rounding explains (" +
                 "0.001 of the largest loss and value)");
   }
-  log_info(found);
+  log_info(found + (done_ < steps_ && differences_.positions > 0
+                        ? "; the runs go apart from there, and are not compared further"
+                        : ""));
 }
 
 }  // namespace lacuna

@@ -12,8 +12,8 @@ namespace lacuna {
 /// How far a run may be from its reference: of the largest loss and of the largest value. Rounding
 /// alone stays well below it.
 inline constexpr double kVerifyTolerance = 1e-3;
-/// Fraction of the nonzeros whose places may differ, and two always: scores that are equal but for
-/// rounding are put in order by chance.
+/// Fraction of the nonzeros whose places may differ, and two always (of a pattern: two of its
+/// blocks or groups): scores that are equal but for rounding are put in order by chance.
 inline constexpr double kVerifyTies = 1e-3;
 
 /// The largest differences between two models, and what they are relative to.
@@ -46,8 +46,9 @@ class Verification {
   /// configuration makes nothing sparse; those of build_experiment.
   Verification(const Config& config, int64_t steps, const std::optional<std::string>& checkpoint);
 
-  /// To be called after each step of the run. After the last of the steps to compare it logs what
-  /// was found. *Errors:* Error that says what was found when that is more than rounding.
+  /// To be called after each step of the run. After the last of the steps to compare, or the first
+  /// whose masks differ, it logs what was found. *Errors:* Error that says what was found when that
+  /// is more than rounding.
   void compare_step(const Experiment& run, double loss);
   /// Logs and judges what was compared, when the run has ended before that.
   void finish();

@@ -147,6 +147,33 @@ TEST(SemiSparse, PhasesSwapItOut) {
   model.step();
 }
 
+TEST(SemiSparse, ResumesInAPhaseBeforeOrBehindIt) {
+  register_builtins();
+  const Config plan = parse_yaml(
+      "{phases: [{until: 3, algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, decay: 0.01}, "
+      "{until: 6, algorithm: dense}, "
+      "{until: 9, algorithm: semi_sparse, pattern: {type: block, rows: 4, cols: 2}, sparsity: "
+      "0.5}, "
+      "{algorithm: static, sparsity: 0.75}]}",
+      "c.yaml");
+  for (const int before : {1, 3, 4, 6, 7, 9, 10}) {
+    TestModel through, second;
+    const auto straight = configure(plan.clone(), 0), resumed = configure(plan.clone(), 0);
+    through.apply(*straight);
+    second.apply(*resumed);
+    for (int i = 0; i < before; ++i) through.step();
+    second.model.load_state_dict(through.model.state_dict());
+    resumed->load_state_dict(straight->state_dict());
+    second.optimizer->load_state_dict(through.optimizer->state_dict());
+    EXPECT_EQ(whole(second.weight()), whole(through.weight())) << before;
+    for (int i = before; i < 12; ++i) {
+      through.step();
+      second.step();
+    }
+    EXPECT_EQ(whole(second.weight()), whole(through.weight())) << before;
+  }
+}
+
 TEST(SemiSparse, ResumesBitForBit) {
   const auto run = [](TestModel& m, SemiSparse& a, int steps) {
     for (int i = 0; i < steps; ++i) m.step();
@@ -276,6 +303,9 @@ TEST(Sparsify, MistakesAreNamed) {
   refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction, fraction: 2}}]", "fraction");
   refused("[{tensor: fc1.input, sparsifier: {type: nm, n: 2, m: 5}}]",
           "'fc1.input' of shape [20, 12]");
+  refused("[{tensor: fc1.input.grad, sparsifier: {type: nm, n: 2, m: 5}}]",
+          "'fc1.input.grad' of shape [20, 12]");  // before there is a gradient
+  refused("[{tensor: fc1.input, sparsifier: nm}]", "c.yaml:1:");
   refused("{tensor: fc1.input}", "a list of maps");
 }
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/layouts/nm.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -61,6 +63,22 @@ TEST(ParameterTest, SetPattern_KeepsSurvivorsAndStartsGrownAtZero) {
   EXPECT_EQ(p->values().to_vector(), survivors);
   EXPECT_EQ(p->gradient().to_vector(), survivors);
   EXPECT_EQ(p->slots().at("momentum").values.to_vector(), survivors);
+}
+
+TEST(ParameterTest, SetPattern_GrowsFromNothing) {
+  const Shape shape{4, 4};
+  const Positions none(shape), one_tile = Positions::of(shape, std::vector<int64_t>{0, 1, 4, 5});
+  for (const Layout* layout : {&csr_layout(), &block_layout({2, 2}), &nm_layout({2, 4, false})}) {
+    const ParameterPtr p = named(shape, Initializer::constant(1.0), "w");
+    p->set_pattern(Pattern::make(*layout, shape, none));
+    p->slot("momentum");
+    EXPECT_EQ(p->values().numel(), 0) << layout->name();
+    p->set_pattern(Pattern::make(*layout, shape, one_tile));
+    EXPECT_EQ(p->to_dense().to_vector(), std::vector<float>(16)) << layout->name();
+    EXPECT_EQ(p->slot("momentum").to_vector(), std::vector<float>(4)) << layout->name();
+    p->set_pattern(Pattern::make(*layout, shape, none));
+    EXPECT_EQ(p->values().numel(), 0) << layout->name();
+  }
 }
 
 TEST(ParameterTest, SetPattern_LeavesDenseSlotsWhole) {

@@ -188,6 +188,14 @@ TEST(SavedParameter, SaysWhatIsWrongWithACompressedOne) {
       "positions of shape [2, 6]: the rows' beginnings do not fit 5 positions");
   refuses([](StateDict& s) { s.set("w/layout", std::string("cs")); },
           "its layout 'cs' is not known here; did you mean 'csr'?");
+  Parameter tile({2, 4}, Initializer::normal(1.0));
+  tile.set_name("w");
+  tile.set_pattern(
+      Pattern::make(csr_layout(), {2, 4}, Positions(Shape{2, 4}, {0, 3, 3}, {0, 1, 2})));
+  StateDict mislabelled = saved(tile);
+  mislabelled.set("w/layout", std::string("nm 2:4"));
+  expect_throws<CheckpointError>([&] { SavedParameter(mislabelled, "w").pattern(); },
+                                 "the parameter 'w' in the checkpoint: layout nm 2:4 cannot store");
   const StateDict empty;
   expect_throws<CheckpointError>([&] { SavedParameter(empty, "w"); },
                                  "the parameter 'w' in the checkpoint: expected an array of "

@@ -192,6 +192,39 @@ TEST_F(BadConfig, OfSparsity) {
           "sparsity: parameter 'fc2.weight' of shape [10, 12] has 12 columns, which "
           "balance_in_groups = 7 does not divide");
   refuses("sparsity={algorithm: gmp, sparsity: 0.5}", "use algorithm 'static'");
+  refuses("sparsity={sparsity: 0.5, layout: nm}", "sparsity.layout: layout nm needs a pattern");
+  const std::string semi_sparse =
+      "sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, param_filter: fc1.weight";
+  for (const char* key : {"init_method: random", "distribution: erk", "balance_in_groups: 2"}) {
+    refuses(semi_sparse + ", " + key + "}", "semi_sparse takes no `");
+  }
+  refuses(semi_sparse + ", every: 9}", "no update falls within its 5 steps");
+}
+
+TEST_F(BadConfig, OfSparsifiers) {
+  const auto with = [](const std::string& tensor, const std::string& sparsifier) {
+    return "sparsify=[{tensor: " + tensor + ", sparsifier: " + sparsifier + "}]";
+  };
+  refuses(with("fc3.output", "keep_all"), "sparsify.0.tensor: 'fc3.output' matches no layer; ");
+  refuses(with("fc1.output", "nm"), "sparsify.0.sparsifier: n: a required key is missing");
+  refuses(with("fc1.output", "{type: block_fraction, fraction: 0.5, rows: 1, cols: 1048577}"),
+          "sparsify.0.sparsifier: pattern: a block has 1 to 1048576 rows and columns");
+  refuses(with("fc1.weight", "{type: nm, n: 2, m: 4}, layout: nm"),
+          "sparsify.0.layout: layout nm goes with a `pattern` of its type alone");
+  // Known before the first step, whatever batch it will be.
+  const std::string three_rows = "{type: block_fraction, fraction: 0.5, rows: 3, cols: 2}";
+  for (const char* tensor : {"fc1.output", "fc1.output.grad", "fc2.input", "fc2.input.grad"}) {
+    refuses(with(tensor, three_rows), std::string("'") + tensor + "' of shape [");
+    refuses(with(tensor, "{type: nm, n: 2, m: 5}"), "is not divisible by 5");
+  }
+  write_text(config(), kGood + std::string("sparsify: [{tensor: fc1.output, sparsifier: "
+                                           "{type: nm, n: 2, m: 4, group: 10}}]\n"));
+  refused(train({"--set", "data.limit=45"}),
+          "sparsify: in the last batch of training (5 examples): parameter 'fc1.output' of shape "
+          "[5, 12]",
+          "the last batch");
+  refused(train({"--set", "train.eval_batch_size=15"}), "sparsify: in ", "evaluation");
+  EXPECT_EQ(train({"--set", "data.limit=45", "--set", "train.drop_last=true"}, "run").code, 0);
 }
 
 TEST_F(BadConfig, OfTraining) {

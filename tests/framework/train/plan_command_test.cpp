@@ -77,6 +77,14 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
                 HasSubstr(" ms a step"))));
 }
 
+TEST_F(PlanCommand, NamesThePatternsLayout) {
+  const Ended ended =
+      plan("{algorithm: static, pattern: {type: nm, n: 2, m: 4}, param_filter: fc1.weight}");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("; nm 2:4 is faster up to a density of "),
+                               HasSubstr("nm 2:4 "), testing::Not(HasSubstr("csr"))));
+}
+
 TEST_F(PlanCommand, CountsManyUpdatesAndNamesTheFilterThatChose) {
   const Ended ended = plan(
       "[{algorithm: gmp, param_filter: 'fc1.*', update: {freq: 2}, "

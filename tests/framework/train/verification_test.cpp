@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "framework/train/runs.h"
+#include "lacuna/framework/layouts/grouped.h"
 #include "lacuna/framework/train/training_step.h"
 #include "lacuna/layers/linear.h"
 #include "throws.h"
@@ -104,6 +105,24 @@ TEST(Verification, MasksMayDifferInTiesAlone) {
     EXPECT_EQ(found.value, 0.0);
     EXPECT_EQ(found.is_within_tolerance(), moved <= 2);
   }
+}
+
+TEST(Verification, OfAPatternWholeBlocksMayBeTies) {
+  const auto make = [](int64_t tile) {
+    auto model = std::make_unique<Sequential>();
+    model->add<Linear>("fc", {.in_features = 20, .out_features = 20});
+    model->initialize(1);
+    std::vector<int64_t> kept;
+    for (int64_t i = 0; i < 16; ++i) kept.push_back(i / 4 * 20 + 4 * tile + i % 4);
+    model->parameter("fc.weight")
+        ->set_pattern(Pattern::make(block_layout({4, 4}), {20, 20}, Positions::of({20, 20}, kept)));
+    return model;
+  };
+  ModelDifferences found;
+  compare_models(*make(1), *make(2), found);
+  EXPECT_EQ(found.positions, 32);
+  EXPECT_EQ(found.positions_allowed, 32);
+  EXPECT_TRUE(found.is_within_tolerance());
 }
 
 TEST(Verification, NeedsSparsity) {
