@@ -1,5 +1,6 @@
 #include "linear/comparison.h"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -15,7 +16,8 @@ struct Contender {
   std::string name;
   const LinearWorkload& workload;
   std::string pattern, activations;
-  bool trains;  // whether its whole step is measured too
+  bool trains;   // whether its whole step is measured too
+  bool selects;  // whether passes that begin by selecting the mask are measured too
   LinearContenderPtr run;
 };
 
@@ -30,7 +32,8 @@ class Contenders {
     for (const Format& format : formats_of(uniform().sparsity, uniform().out, uniform().in)) {
       const LinearWorkload& w = workloads_.emplace_back(
           uniform().with(random_tiles(format, uniform().out, uniform().in, uniform().sparsity)));
-      add({format.name(), w, "structured", "own order", false, layout(*format.layout, w)});
+      add({format.name(), w, "structured", "own order", false, format.sampled,
+           layout(*format.layout, w)});
     }
   }
   void add_others(const Layout& chosen) {
@@ -40,8 +43,8 @@ class Contenders {
     add("masked", layout(masked_layout(), uniform()), true);
     add("auto", layout(chosen, uniform()), false);
     add("eigen-sparse", make_eigen_sparse(uniform()), false);
-    add({"csr-skewed", skewed, "skewed", "own order", false, layout(csr_layout(), skewed)});
-    add({"csr-row-major", uniform(), "uniform", "row-major", false,
+    add({"csr-skewed", skewed, "skewed", "own order", false, false, layout(csr_layout(), skewed)});
+    add({"csr-row-major", uniform(), "uniform", "row-major", false, false,
          layout(csr_layout(), uniform(), Activations::RowMajor)});
   }
   const std::vector<Contender>& all() const { return all_; }
@@ -55,10 +58,14 @@ class Contenders {
     return make_layout(w, Pattern::make(l, shape, Positions::of(shape, w.mask)), activations);
   }
   void add(const char* name, LinearContenderPtr run, bool trains) {
-    add({name, uniform(), "uniform", "own order", trains, std::move(run)});
+    add({name, uniform(), "uniform", "own order", trains, false, std::move(run)});
   }
   void add(Contender contender) {
     check(contender.name, *contender.run, contender.workload);
+    if (contender.selects) {
+      contender.run->select_mask();
+      check(contender.name + kSelected, *contender.run, contender.workload);
+    }
     all_.push_back(std::move(contender));
   }
 
@@ -74,6 +81,13 @@ std::vector<Work> works(const std::vector<Contender>& contenders) {
     const auto forward = [&run] { run.forward(); };
     const auto backward = [&run] { run.backward(); };
     works.push_back({contender.name, {forward, backward}, change});
+    if (contender.selects) {
+      const auto select = [&run] {
+        run.select_mask();
+        run.forward();
+      };
+      works.push_back({contender.name + kSelected, {select, backward}, change});
+    }
     if (!contender.trains) continue;
     const auto step = [&run] {
       run.forward();
@@ -83,6 +97,17 @@ std::vector<Work> works(const std::vector<Contender>& contenders) {
     works.push_back({contender.name + "/" + kStep, {step}, change});
   }
   return works;
+}
+
+// The mean of kMaskSteps passes, of which one selects.
+Timing spread_over_steps(const Timing& plain, const Timing& selecting) {
+  const auto mean = [](double of_plain, double of_selecting) {
+    return ((kMaskSteps - 1) * of_plain + of_selecting) / kMaskSteps;
+  };
+  return {.median_ms = mean(plain.median_ms, selecting.median_ms),
+          .mean_ms = mean(plain.mean_ms, selecting.mean_ms),
+          .spread = mean(plain.spread, selecting.spread),
+          .repetitions = std::min(plain.repetitions, selecting.repetitions)};
 }
 
 }  // namespace
@@ -110,8 +135,8 @@ LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity
   const std::vector<Contender>& all = contenders.all();
   const auto timings = measure(works(all), options);
   const auto add = [&](const Contender& c, const std::string& pass, const Timing& time,
-                       const Timing& dense) {
-    result.rows.push_back({.layout = c.name,
+                       const Timing& dense, const char* suffix = "") {
+    result.rows.push_back({.layout = c.name + suffix,
                            .pass = pass,
                            .pattern = c.pattern,
                            .activations = c.activations,
@@ -124,8 +149,13 @@ LinearComparison compare(int64_t batch, int64_t in, int64_t out, double sparsity
   };
   const std::string step = std::string("/") + kStep;
   for (const Contender& c : all) {
-    add(c, kForward, timings.at(c.name)[0], timings.at(kOpponent)[0]);
-    add(c, kBoth, timings.at(c.name)[1], timings.at(kOpponent)[1]);
+    const std::vector<Timing>&passes = timings.at(c.name), &dense = timings.at(kOpponent);
+    for (const auto& [stage, pass] : {std::pair{size_t{0}, kForward}, {size_t{1}, kBoth}}) {
+      add(c, pass, passes[stage], dense[stage]);
+      if (!c.selects) continue;
+      const Timing& selecting = timings.at(c.name + kSelected)[stage];
+      add(c, pass, spread_over_steps(passes[stage], selecting), dense[stage], kSelected);
+    }
     if (c.trains) add(c, kStep, timings.at(c.name + step)[0], timings.at("dense" + step)[0]);
   }
   return result;

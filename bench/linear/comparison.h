@@ -19,6 +19,10 @@ inline constexpr const char* kStep = "step";
 /// The dense opponent's name among the contenders.
 inline constexpr const char* kOpponent = "onednn";
 
+/// Appended to a contender's name where it also selects its mask anew, once in kMaskSteps passes.
+inline constexpr const char* kSelected = ", selected";
+inline constexpr int kMaskSteps = 10;
+
 /// Which contenders run.
 enum class Field {
   All,

@@ -15,6 +15,8 @@ class LinearContender {
   virtual ~LinearContender() = default;
   /// The weights change, as between two steps: whatever is derived from them is stale.
   virtual void change_weights() {}
+  /// Selects the mask anew from the weights, and takes the values there: transposable 2:4 alone.
+  virtual void select_mask() {}
   /// Y = X Wᵀ + b.
   virtual void forward() = 0;
   /// dX = dY W and dW = dYᵀ X.

@@ -6,11 +6,17 @@
 #include "common/operands.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/layouts/nm.h"
+#include "lacuna/framework/layouts/positions.h"
 
 namespace lacuna::bench {
 namespace {
 
-Format nm(const GroupedNmFormat& f) {
+Format nm(const NmFormat& f) {
+  const int64_t rows = f.transposable ? f.m : 1;
+  return {.layout = &nm_layout(f), .tile_rows = rows, .n = f.n, .m = f.m, .sampled = rows > 1};
+}
+Format grouped_nm(const GroupedNmFormat& f) {
   return {.layout = &grouped_nm_layout(f), .tile_rows = f.group, .n = f.n, .m = f.m};
 }
 Format block(const BlockFormat& f) {
@@ -39,10 +45,12 @@ BitMask n_of_m(const Format& f, int64_t rows, int64_t columns) {
 std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in) {
   std::vector<Format> all = {block({4, 4}), block({16, 16}), block({32, 32})};
   if (sparsity == 0.5) {
-    all.push_back(nm({.n = 2, .m = 4, .group = 4}));
-    all.push_back(nm({.n = 2, .m = 4, .group = 8}));
+    all.push_back(grouped_nm({.n = 2, .m = 4, .group = 4}));
+    all.push_back(grouped_nm({.n = 2, .m = 4, .group = 8}));
+    all.push_back(nm({.n = 2, .m = 4}));
+    all.push_back(nm({.n = 2, .m = 4, .transposable = true}));
   } else if (sparsity == 0.75) {
-    all = {nm({.n = 1, .m = 4, .group = 8})};
+    all = {grouped_nm({.n = 1, .m = 4, .group = 8}), nm({.n = 1, .m = 4})};
   }
   std::erase_if(all, [&](const Format& f) {
     return out % f.tile_rows != 0 || in % (f.tile_columns * std::max<int64_t>(f.m, 1)) != 0;
@@ -51,6 +59,7 @@ std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in) {
 }
 
 BitMask random_tiles(const Format& f, int64_t out, int64_t in, double sparsity) {
+  if (f.sampled) return f.layout->sample(Shape{out, in}, 1.0 - sparsity).to_mask();
   const int64_t rows = out / f.tile_rows, columns = in / f.tile_columns;
   const BitMask tiles =
       f.m > 0 ? n_of_m(f, rows, columns) : random_mask(rows, columns, sparsity, Degrees::Uniform);

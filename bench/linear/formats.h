@@ -14,6 +14,7 @@ struct Format {
   const Layout* layout = nullptr;
   int64_t tile_rows = 1, tile_columns = 1;
   int64_t n = 0, m = 0;  ///< 0: any number of tiles, anywhere
+  bool sampled = false;  ///< the positions are those that the layout samples
 
   std::string name() const { return std::string(layout->name()); }
 };
@@ -21,7 +22,8 @@ struct Format {
 /// The formats that have this sparsity and whose tiles a weight of this shape is made of.
 std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in);
 
-/// Random tiles: n of every m, or round((1 − sparsity) · tiles) of all, drawn without replacement.
+/// Random tiles: n of every m, or round((1 − sparsity) · tiles) of all, drawn without replacement;
+/// or what the layout samples.
 BitMask random_tiles(const Format& format, int64_t out, int64_t in, double sparsity);
 
 }  // namespace lacuna::bench

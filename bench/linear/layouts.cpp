@@ -1,6 +1,7 @@
 // lacuna's own layouts, run as the linear operation and Adam run them.
 #include <utility>
 
+#include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/kernels/optimizer_update.h"
 #include "lacuna/framework/kernels/reorder.h"
 #include "linear/contender.h"
@@ -11,7 +12,8 @@ namespace {
 class LayoutContender final : public LinearContender {
  public:
   LayoutContender(const LinearWorkload& w, PatternPtr pattern, Activations activations)
-      : bias_(w.bias),
+      : weight_(w.weight),
+        bias_(w.bias),
         pattern_(std::move(pattern)),
         order_(pattern_->layout().order(w.batch, std::max(w.in, w.out))),
         outer_(activations == Activations::OwnOrder ? order_ : Order::RowMajor),
@@ -21,10 +23,20 @@ class LayoutContender final : public LinearContender {
         gradient_(Tensor::zeros(values_.shape())),
         exp_avg_(Tensor::zeros(values_.shape())),
         exp_avg_sq_(Tensor::zeros(values_.shape())) {
-    pattern_->layout().from_dense(*pattern_, w.weight.storage(), values_.mutable_storage());
+    take_values();
   }
 
   void change_weights() override { ++version_; }
+
+  // The weights outside the mask are zero, so that the same mask is selected.
+  void select_mask() override {
+    const Shape& shape = weight_.shape();
+    const BitMask mask =
+        transposable_select(shape[0], shape[1], weight_.storage(), TransposableSelection::Exact);
+    pattern_ = Pattern::make(pattern_->layout(), shape, Positions::of(shape, mask));
+    take_values();
+    change_weights();
+  }
 
   void forward() override {
     input_ = reordered(x_, order_);
@@ -58,6 +70,10 @@ class LayoutContender final : public LinearContender {
   Tensor dw() const override { return pattern_->layout().to_dense(*pattern_, gradient_.storage()); }
 
  private:
+  void take_values() {
+    pattern_->layout().from_dense(*pattern_, weight_.storage(), values_.mutable_storage());
+  }
+
   WeightView view() {
     return {.pattern = *pattern_,
             .values = values_.storage(),
@@ -65,7 +81,7 @@ class LayoutContender final : public LinearContender {
             .derived = &derived_};
   }
 
-  Tensor bias_;
+  Tensor weight_, bias_;
   PatternPtr pattern_;
   Order order_, outer_;  // of the products, and of what goes in and comes out
   Tensor x_, dy_, values_, gradient_, exp_avg_, exp_avg_sq_, input_, y_, dx_;

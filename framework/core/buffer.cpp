@@ -19,6 +19,7 @@ namespace {
 std::atomic<int64_t> current_bytes{0};
 std::atomic<int64_t> peak_bytes{0};
 std::atomic<int64_t> largest_bytes{0};
+std::atomic<int64_t> highest_bytes{0};  // as peak_bytes, never reset
 
 void raise_to(std::atomic<int64_t>& maximum, int64_t value) {
   int64_t seen = maximum.load(std::memory_order_relaxed);
@@ -27,62 +28,81 @@ void raise_to(std::atomic<int64_t>& maximum, int64_t value) {
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kCacheBytes = 0;  // the sanitizer must see every free
+constexpr bool kKeepsBlocks = false;  // the sanitizer must see every free
 #else
-constexpr size_t kCacheBytes = size_t{64} << 20;
+constexpr bool kKeepsBlocks = true;
 #endif
-constexpr size_t kMostCacheBytes = kCacheBytes * 32;
+constexpr int64_t kCacheBytes = int64_t{64} << 20;
 constexpr size_t kSmallestCached = 4096;  // malloc itself is good at smaller ones
 
-// Of free blocks: some for small programs, and for large ones as much as half of what they use,
-// whose activations are of tens of megabytes each.
-size_t cache_limit() {
-  const auto half = static_cast<size_t>(std::max<int64_t>(current_bytes, 0)) / 2;
-  return std::min(std::max(kCacheBytes, half), kMostCacheBytes);
+// Of free blocks: some for small programs, and for large ones as much as they have given back since
+// they used most. So what a training step frees on its way is there for the next step, whose
+// activations may be hundreds of megabytes each, and the program never holds more than it has once
+// used, or 64 MiB besides.
+int64_t cache_limit(int64_t in_use) {
+  return std::max(kCacheBytes, highest_bytes.load(std::memory_order_relaxed) - in_use);
 }
 
-// Free blocks by size, cache_limit() of them at most.
+// Free blocks by size, cache_limit() of them at most. Where that is exceeded, the sizes that have
+// not been used for longest go first: those that are no longer asked for do not stay.
 class BlockCache {
  public:
   void* take(size_t bytes) {
     if (bytes < kSmallestCached) return nullptr;
     const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(bytes);
-    if (found == blocks_.end() || found->second.empty()) return nullptr;
-    void* block = found->second.back();
-    found->second.pop_back();
-    cached_ -= bytes;
+    const auto found = free_.find(bytes);
+    if (found == free_.end()) return nullptr;
+    void* block = found->second.blocks.back();
+    found->second.blocks.pop_back();
+    found->second.last_use = ++uses_;
+    if (found->second.blocks.empty()) free_.erase(found);
+    held_ -= static_cast<int64_t>(bytes);
     return block;
   }
 
-  // Whether the block was kept; when the cache is full it is emptied first, so that sizes which are
-  // no longer asked for do not stay.
-  bool keep(void* block, size_t bytes) {
-    const size_t limit = cache_limit();
-    if (bytes < kSmallestCached || bytes > limit / 4) return false;
+  // Whether the block was kept.
+  bool keep(void* block, size_t bytes, int64_t limit) {
+    const auto size = static_cast<int64_t>(bytes);
+    if (!kKeepsBlocks || bytes < kSmallestCached || size > limit) return false;
     const std::lock_guard lock(mutex_);
-    if (cached_ + bytes > limit) clear();
+    shrink(limit - size);
     try {
-      blocks_[bytes].push_back(block);
+      Blocks& same = free_[bytes];
+      same.blocks.push_back(block);
+      same.last_use = ++uses_;
     } catch (const std::bad_alloc&) {
       return false;
     }
-    cached_ += bytes;
+    held_ += size;
     return true;
   }
 
+  void shrink_to(int64_t limit) {
+    const std::lock_guard lock(mutex_);
+    shrink(limit);
+  }
+
  private:
-  void clear() {
-    for (auto& [size, list] : blocks_) {
-      for (void* block : list) std::free(block);
+  struct Blocks {
+    std::vector<void*> blocks;
+    uint64_t last_use = 0;
+  };
+
+  void shrink(int64_t limit) {
+    while (held_ > limit && !free_.empty()) {
+      const auto oldest = std::ranges::min_element(
+          free_, {}, [](const auto& entry) { return entry.second.last_use; });
+      std::free(oldest->second.blocks.back());
+      oldest->second.blocks.pop_back();
+      held_ -= static_cast<int64_t>(oldest->first);
+      if (oldest->second.blocks.empty()) free_.erase(oldest);
     }
-    blocks_.clear();
-    cached_ = 0;
   }
 
   std::mutex mutex_;
-  std::unordered_map<size_t, std::vector<void*>> blocks_;
-  size_t cached_ = 0;
+  std::unordered_map<size_t, Blocks> free_;  // no list is empty
+  uint64_t uses_ = 0;
+  int64_t held_ = 0;  // bytes
 };
 
 BlockCache& cache() {
@@ -122,20 +142,29 @@ size_t padded(size_t bytes) {
 void* internal::take_block(size_t bytes) {
   const size_t size = padded(bytes);
   if (size < bytes) throw std::bad_alloc();
-  void* block = cache().take(size);
-  if (block == nullptr) block = allocate(size);
-  if (block == nullptr) throw std::bad_alloc();
   const auto counted = static_cast<int64_t>(size);
+  const int64_t in_use = current_bytes.fetch_add(counted, std::memory_order_relaxed) + counted;
+  void* block = cache().take(size);
+  if (block == nullptr) {
+    cache().shrink_to(cache_limit(in_use));
+    block = allocate(size);
+  }
+  if (block == nullptr) {
+    current_bytes.fetch_sub(counted, std::memory_order_relaxed);
+    throw std::bad_alloc();
+  }
   raise_to(largest_bytes, counted);
-  raise_to(peak_bytes, current_bytes.fetch_add(counted, std::memory_order_relaxed) + counted);
+  raise_to(peak_bytes, in_use);
+  raise_to(highest_bytes, in_use);
   return block;
 }
 
 void internal::return_block(void* block, size_t bytes) {
   if (block == nullptr) return;
   const size_t size = padded(bytes);
-  current_bytes.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  if (!cache().keep(block, size)) std::free(block);
+  const auto counted = static_cast<int64_t>(size);
+  const int64_t in_use = current_bytes.fetch_sub(counted, std::memory_order_relaxed) - counted;
+  if (!cache().keep(block, size, cache_limit(in_use))) std::free(block);
 }
 
 Buffer::Buffer(size_t bytes) {
