@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lacuna/framework/layouts/grouped.h"
-#include "lacuna/framework/layouts/nm.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -68,7 +67,7 @@ TEST(ParameterTest, SetPattern_KeepsSurvivorsAndStartsGrownAtZero) {
 TEST(ParameterTest, SetPattern_GrowsFromNothing) {
   const Shape shape{4, 4};
   const Positions none(shape), one_tile = Positions::of(shape, std::vector<int64_t>{0, 1, 4, 5});
-  for (const Layout* layout : {&csr_layout(), &block_layout({2, 2}), &nm_layout({2, 4, false})}) {
+  for (const Layout* layout : {&csr_layout(), &block_layout({2, 2})}) {
     const ParameterPtr p = named(shape, Initializer::constant(1.0), "w");
     p->set_pattern(Pattern::make(*layout, shape, none));
     p->slot("momentum");
