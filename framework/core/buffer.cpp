@@ -1,4 +1,4 @@
-// Freed blocks are kept for the next buffer of the same size: a training step asks for the same
+// Freed blocks are kept for the next buffer of their size: a training step asks for the same
 // sizes again and again, and giving half a megabyte back to the system each time costs the page
 // faults of getting it again (4 % of a dense MNIST step).
 #include "lacuna/framework/core/buffer.h"
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -19,7 +20,6 @@ namespace {
 std::atomic<int64_t> current_bytes{0};
 std::atomic<int64_t> peak_bytes{0};
 std::atomic<int64_t> largest_bytes{0};
-std::atomic<int64_t> highest_bytes{0};  // as peak_bytes, never reset
 
 void raise_to(std::atomic<int64_t>& maximum, int64_t value) {
   int64_t seen = maximum.load(std::memory_order_relaxed);
@@ -35,23 +35,22 @@ constexpr bool kKeepsBlocks = true;
 constexpr int64_t kCacheBytes = int64_t{64} << 20;
 constexpr size_t kSmallestCached = 4096;  // malloc itself is good at smaller ones
 
-// Of free blocks: some for small programs, and for large ones as much as they have given back since
-// they used most. So what a training step frees on its way is there for the next step, whose
-// activations may be hundreds of megabytes each, and the program never holds more than it has once
-// used, or 64 MiB besides.
-int64_t cache_limit(int64_t in_use) {
-  return std::max(kCacheBytes, highest_bytes.load(std::memory_order_relaxed) - in_use);
-}
-
-// Free blocks by size, cache_limit() of them at most. Where that is exceeded, the sizes that have
-// not been used for longest go first: those that are no longer asked for do not stay.
+// Free blocks by size. Small programs keep some, and large ones what they have given back since
+// they used most, and a quarter of that besides: what a training step frees on its way is there for
+// the next step, whose activations may be hundreds of megabytes each. The quarter is because a step
+// does not use most of every size at the same time. Beyond that, the sizes that have not been used
+// for longest go first: those that are no longer asked for do not stay.
 class BlockCache {
  public:
+  // A block, or null where there is none and one must be allocated: it counts as used either way.
   void* take(size_t bytes) {
-    if (bytes < kSmallestCached) return nullptr;
     const std::lock_guard lock(mutex_);
+    in_use_ += static_cast<int64_t>(bytes);
     const auto found = free_.find(bytes);
-    if (found == free_.end()) return nullptr;
+    if (found == free_.end()) {
+      shrink(limit());
+      return nullptr;
+    }
     void* block = found->second.blocks.back();
     found->second.blocks.pop_back();
     found->second.last_use = ++uses_;
@@ -60,12 +59,14 @@ class BlockCache {
     return block;
   }
 
-  // Whether the block was kept.
-  bool keep(void* block, size_t bytes, int64_t limit) {
+  // Takes a block back; whether it was kept.
+  bool keep(void* block, size_t bytes) {
     const auto size = static_cast<int64_t>(bytes);
-    if (!kKeepsBlocks || bytes < kSmallestCached || size > limit) return false;
     const std::lock_guard lock(mutex_);
-    shrink(limit - size);
+    highest_ = std::max(highest_, in_use_);
+    in_use_ -= size;
+    if (!kKeepsBlocks || bytes < kSmallestCached || size > limit()) return false;
+    shrink(limit() - size);
     try {
       Blocks& same = free_[bytes];
       same.blocks.push_back(block);
@@ -77,9 +78,10 @@ class BlockCache {
     return true;
   }
 
-  void shrink_to(int64_t limit) {
+  // A block that was to be taken could not be allocated.
+  void forget(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    shrink(limit);
+    in_use_ -= static_cast<int64_t>(bytes);
   }
 
  private:
@@ -88,8 +90,10 @@ class BlockCache {
     uint64_t last_use = 0;
   };
 
-  void shrink(int64_t limit) {
-    while (held_ > limit && !free_.empty()) {
+  int64_t limit() const { return std::max(kCacheBytes, highest_ + highest_ / 4 - in_use_); }
+
+  void shrink(int64_t most) {
+    while (held_ > most && !free_.empty()) {
       const auto oldest = std::ranges::min_element(
           free_, {}, [](const auto& entry) { return entry.second.last_use; });
       std::free(oldest->second.blocks.back());
@@ -100,9 +104,9 @@ class BlockCache {
   }
 
   std::mutex mutex_;
-  std::unordered_map<size_t, Blocks> free_;  // no list is empty
+  std::unordered_map<size_t, Blocks> free_;
   uint64_t uses_ = 0;
-  int64_t held_ = 0;  // bytes
+  int64_t in_use_ = 0, highest_ = 0, held_ = 0;  // bytes
 };
 
 BlockCache& cache() {
@@ -110,14 +114,25 @@ BlockCache& cache() {
   return *cache;
 }
 
+constexpr size_t kLargePage = size_t{2} << 20, kLarge = size_t{32} << 20;
+
+// What is asked of the system for so many bytes. Large blocks are rounded up by a sixteenth at
+// most, so that activations which differ by little, as those of two storage orders or of a last
+// batch, use each other's; what is never touched takes no memory.
+size_t block_size(size_t bytes) {
+  if (bytes < kLarge) return bytes;
+  const size_t step = std::max(kLargePage, std::bit_floor(bytes) / 16);
+  return (bytes + step - 1) / step * step;
+}
+
 // Large blocks lie in large pages where the system has them: activations of millions of features
 // are read all over, and each small page costs a walk of its own.
 void* allocate(size_t bytes) {
-  constexpr size_t kLargePage = size_t{2} << 20, kLarge = size_t{32} << 20;
-  if (bytes < kLarge) return std::aligned_alloc(Buffer::kAlignment, bytes);
-  const size_t whole = (bytes + kLargePage - 1) / kLargePage * kLargePage;
-  void* block = std::aligned_alloc(kLargePage, whole);
-  if (block != nullptr) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: not granted is no error
+  const size_t alignment = bytes < kLarge ? Buffer::kAlignment : kLargePage;
+  void* block = std::aligned_alloc(alignment, bytes);
+  if (block != nullptr && bytes >= kLarge) {
+    madvise(block, bytes, MADV_HUGEPAGE);  // a wish: not granted is no error
+  }
   return block;
 }
 
@@ -142,29 +157,24 @@ size_t padded(size_t bytes) {
 void* internal::take_block(size_t bytes) {
   const size_t size = padded(bytes);
   if (size < bytes) throw std::bad_alloc();
-  const auto counted = static_cast<int64_t>(size);
-  const int64_t in_use = current_bytes.fetch_add(counted, std::memory_order_relaxed) + counted;
-  void* block = cache().take(size);
+  const size_t whole = block_size(size);
+  void* block = cache().take(whole);
+  if (block == nullptr) block = allocate(whole);
   if (block == nullptr) {
-    cache().shrink_to(cache_limit(in_use));
-    block = allocate(size);
-  }
-  if (block == nullptr) {
-    current_bytes.fetch_sub(counted, std::memory_order_relaxed);
+    cache().forget(whole);
     throw std::bad_alloc();
   }
+  const auto counted = static_cast<int64_t>(size);
   raise_to(largest_bytes, counted);
-  raise_to(peak_bytes, in_use);
-  raise_to(highest_bytes, in_use);
+  raise_to(peak_bytes, current_bytes.fetch_add(counted, std::memory_order_relaxed) + counted);
   return block;
 }
 
 void internal::return_block(void* block, size_t bytes) {
   if (block == nullptr) return;
   const size_t size = padded(bytes);
-  const auto counted = static_cast<int64_t>(size);
-  const int64_t in_use = current_bytes.fetch_sub(counted, std::memory_order_relaxed) - counted;
-  if (!cache().keep(block, size, cache_limit(in_use))) std::free(block);
+  current_bytes.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  if (!cache().keep(block, block_size(size))) std::free(block);
 }
 
 Buffer::Buffer(size_t bytes) {
