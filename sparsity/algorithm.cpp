@@ -337,10 +337,12 @@ const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t 
   if (!options_.layout.is_auto()) return options_.layout.choose();
   if (!parameter.is_linear_weight) return masked_layout();
   const Layout& compressed = compressed_layout();
-  auto found = csr_up_to->find(parameter.name());
+  std::string key = parameter.name();
+  if (&compressed != &csr_layout()) key += " in " + std::string(compressed.name());
+  auto found = csr_up_to->find(key);
   if (found == csr_up_to->end()) {
     const double limit = density_limit(parameter.shape(), expected_batch, compressed);
-    found = csr_up_to->emplace(parameter.name(), limit).first;
+    found = csr_up_to->emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
   return static_cast<double>(nnz) <= found->second * numel ? compressed : masked_layout();

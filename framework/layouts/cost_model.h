@@ -35,7 +35,8 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
 /// and masked's does not depend on it. *Cost:* some 0.1 s for a shape that is new.
 double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout());
 
-/// density_limit by a parameter's full name.
+/// density_limit by a parameter's full name, as in "fc1.weight", and for other layouts than csr by
+/// "fc1.weight in nm 2:4".
 using DensityLimits = std::map<std::string, double, std::less<>>;
 
 /// The layout that compare_layouts finds faster.

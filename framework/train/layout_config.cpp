@@ -24,12 +24,13 @@ DensityLimits read_density_limits(const Config& config, const Module& model) {
   if (!section.is_map()) section.fail("a map from parameters to densities");
   std::vector<std::string> names;
   for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
-  for (const auto& [name, value] : section.entries()) {
+  for (const auto& [key, value] : section.entries()) {
+    const std::string name = key.substr(0, key.find(" in "));  // "fc1.weight in nm 2:4"
     if (std::ranges::find(names, name) == names.end()) {
       value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
     }
-    limits[name] = value.as<double>();
-    if (!(limits[name] >= 0.0 && limits[name] <= 1.0)) value.fail("a density from 0 to 1");
+    limits[key] = value.as<double>();
+    if (!(limits[key] >= 0.0 && limits[key] <= 1.0)) value.fail("a density from 0 to 1");
   }
   return limits;
 }
