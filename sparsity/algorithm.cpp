@@ -337,8 +337,7 @@ const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t 
   if (!options_.layout.is_auto()) return options_.layout.choose();
   if (!parameter.is_linear_weight) return masked_layout();
   const Layout& compressed = compressed_layout();
-  std::string key = parameter.name();
-  if (&compressed != &csr_layout()) key += " in " + std::string(compressed.name());
+  const std::string key = density_limit_key(parameter.name(), compressed);
   auto found = csr_up_to->find(key);
   if (found == csr_up_to->end()) {
     const double limit = density_limit(parameter.shape(), expected_batch, compressed);

@@ -255,6 +255,11 @@ double density_limit(const Shape& shape, int64_t batch, const Layout& compressed
   return std::min(1.0, std::exp2(-0.5 * (faster - 0.5)));  // the upper edge of the class
 }
 
+std::string density_limit_key(const std::string& parameter, const Layout& compressed) {
+  if (&compressed == &csr_layout()) return parameter;
+  return parameter + " in " + std::string(compressed.name());
+}
+
 const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch) {
   return *compare_layouts(shape, nnz, batch).layout;
 }

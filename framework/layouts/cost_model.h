@@ -38,6 +38,7 @@ double density_limit(const Shape& shape, int64_t batch, const Layout& compressed
 /// density_limit by a parameter's full name, as in "fc1.weight", and for other layouts than csr by
 /// "fc1.weight in nm 2:4".
 using DensityLimits = std::map<std::string, double, std::less<>>;
+std::string density_limit_key(const std::string& parameter, const Layout& compressed);
 
 /// The layout that compare_layouts finds faster.
 const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch);

@@ -94,9 +94,10 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
     if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
     const auto& limits = *experiment.sparsity->csr_up_to;
-    if (const auto limit = limits.find(p.parameter); limit != limits.end()) {
-      const Layout* own = find_layout(p.compressed);
-      const Layout& compressed = own == nullptr ? csr_layout() : *own;
+    const Layout* own = find_layout(p.compressed);
+    const Layout& compressed = own == nullptr ? csr_layout() : *own;
+    const auto limit = limits.find(density_limit_key(p.parameter, compressed));
+    if (limit != limits.end()) {
       const LayoutChoice choice =
           compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed);
       std::printf("; %s is faster up to a density of %.2g, in the end %s",

@@ -49,9 +49,11 @@ void describe(const Experiment& e, const Trainer& trainer) {
     if (!parameter->sparsified_by.empty()) {
       line += ", " + parameter->sparsified_by + ", " + std::to_string(parameter->pattern()->nnz()) +
               " nonzeros, stored as " + std::string(parameter->pattern()->layout().name());
-      const auto limit = e.sparsity->csr_up_to->find(parameter->name());
-      if (limit != e.sparsity->csr_up_to->end()) {
-        line += " (masked above a density of " + Config(limit->second).text() + ")";
+      for (const auto& [key, limit] : *e.sparsity->csr_up_to) {
+        if (key != parameter->name() && !key.starts_with(parameter->name() + " in ")) continue;
+        line += " (" +
+                (key == parameter->name() ? "csr" : key.substr(parameter->name().size() + 4)) +
+                ": masked above a density of " + Config(limit).text() + ")";
       }
     }
     log_info(line);
