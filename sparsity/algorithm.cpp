@@ -10,78 +10,6 @@ namespace lacuna {
 
 namespace {
 
-// `layout: nm` and `layout: block` are the pattern's own.
-LayoutOption layout_from_config(const Config& entry, const Structure& structure) {
-  const std::string name = entry.get("layout").is_null() ? "" : entry.get("layout").text();
-  if (name != "nm" && name != "block") return LayoutOption::from_config(entry);
-  entry.get<std::string>("layout", "auto");
-  if ((name == "nm") != structure.is_nm() || !structure.exists()) {
-    entry.get("layout").error(
-        "layout " + name + " needs a pattern of its type, as in pattern: {" +
-        (name == "nm" ? "type: nm, n: 2, m: 4}" : "type: block, rows: 16, cols: 16}"));
-  }
-  return LayoutOption(structure.layout());
-}
-
-// Sparsities of N:M patterns that are written as decimals.
-constexpr double kSparsityTolerance = 1e-4;
-
-}  // namespace
-
-SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed) {
-  SparsityOptions options{.sparsity = SparsityTarget::from_config(entry),
-                          .init_method = InitMethod::from_config(entry.get("init_method")),
-                          .param_filter = ParameterFilter::from_config(entry.get("param_filter")),
-                          .groups = {},
-                          .structure = Structure::from_config(entry.get("pattern")),
-                          .distribution = Distribution::from_config(entry.get("distribution")),
-                          .layout = {},
-                          .seed = seed};
-  options.layout = layout_from_config(entry, options.structure);
-  const auto in = entry.optional<int64_t>("balance_in_groups");
-  const auto out = entry.optional<int64_t>("balance_out_groups");
-  if (in && out) {
-    entry.get("balance_out_groups")
-        .error("balance_in_groups and balance_out_groups are both given; give one of them");
-  }
-  if (in)
-    options.groups = ScoreGroups::columns(require_at_least(entry, "balance_in_groups", *in, 1));
-  if (out)
-    options.groups = ScoreGroups::rows(require_at_least(entry, "balance_out_groups", *out, 1));
-  return options;
-}
-
-SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options) : options_(std::move(options)) {
-  const Structure& structure = options_.structure;
-  if (!structure.exists()) return;
-  const auto refuse = [&](const std::string& why) {
-    throw ConfigError("pattern " + structure.description() + " " + why);
-  };
-  if (options_.groups.count > 1) {
-    refuse("does not go with balance_in_groups or balance_out_groups");
-  }
-  for (const char* method : {"balanced", "checkerboard"}) {
-    if (options_.init_method.name() == method) {
-      refuse("does not go with init_method '" + std::string(method) + "'; give random or topk");
-    }
-  }
-  if (options_.sparsity.has_fan_in()) refuse("does not go with fan_in; give sparsity or density");
-  if (!structure.is_nm()) return;
-  if (options_.distribution.kind != Distribution::Kind::Uniform) {
-    refuse("gives every parameter the same sparsity; leave distribution out");
-  }
-  if (!options_.sparsity.is_constant()) return;
-  const double implied = 1.0 - structure.full_density();
-  const double given = options_.sparsity.sparsity_at(0, 0, Shape{});
-  if (given != 0.0 && std::abs(given - implied) > kSparsityTolerance) {
-    refuse("has a sparsity of " + Config(implied).text() + ": leave `sparsity` out, found " +
-           Config(given).text());
-  }
-  options_.sparsity = SparsityTarget::density(structure.full_density());
-}
-
-namespace {
-
 // Above so many positions a bit for each is too much to remember which were ever active.
 constexpr int64_t kMostTracked = int64_t{1} << 30;
 
@@ -98,24 +26,6 @@ void count_dead(const Positions& positions, MaskUpdate& record) {
   record.dead_columns = dead;
   for (int64_t r = 0; r < positions.rows(); ++r)
     record.dead_rows += positions.row(r).empty() ? 1 : 0;
-}
-
-// Eight bits to a byte, the lowest first.
-ByteArray packed(const BitMask& mask) {
-  ByteArray bytes{Shape{(mask.size() + 7) / 8}, {}};
-  bytes.values.resize(static_cast<size_t>(bytes.shape[0]));
-  for (size_t i = 0; i < bytes.values.size(); ++i) {
-    bytes.values[i] = static_cast<uint8_t>(mask.words()[i / 8] >> (i % 8 * 8));
-  }
-  return bytes;
-}
-
-BitMask unpacked(const ByteArray& bytes, int64_t size) {
-  BitMask mask = BitMask::zeros(size);
-  for (int64_t i = 0; i < size; ++i) {
-    if ((bytes.values[static_cast<size_t>(i / 8)] >> (i % 8) & 1) != 0) mask.set(i);
-  }
-  return mask;
 }
 
 }  // namespace
@@ -228,38 +138,6 @@ Positions SparsityAlgorithm::initial_positions(const Parameter& parameter) {
   const Competition selection = competition(parameter);
   if (selection.fit(made) != Competition::Fit::Whole) selection.refuse(parameter.name(), made);
   return made;
-}
-
-std::vector<int64_t> SparsityAlgorithm::targets_at(int64_t step, int64_t updates,
-                                                   const std::vector<Shape>& shapes) const {
-  const Structure& structure = options_.structure;
-  if (!structure.exists()) {
-    return options_.sparsity.nnz_at(step, updates, shapes, options_.distribution, options_.groups);
-  }
-  std::vector<Shape> units;
-  for (const Shape& shape : shapes) units.push_back(structure.units(shape));
-  std::vector<int64_t> counts =
-      options_.sparsity.nnz_at(step, updates, units, options_.distribution, options_.groups);
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (structure.is_nm()) counts[i] = nm_target(counts[i], units[i].numel());
-    counts[i] *= structure.unit_size();
-  }
-  return counts;
-}
-
-// Units that whole cells make of a target: a cell is full or has its quota.
-int64_t SparsityAlgorithm::nm_target(int64_t wanted, int64_t units) const {
-  const Structure& s = options_.structure;
-  const int64_t cells = units / s.m, least = cells * s.n;
-  const auto slack = static_cast<int64_t>(kSparsityTolerance * static_cast<double>(units)) + 1;
-  if (wanted + slack < least) {
-    throw ConfigError(
-        "pattern " + s.description() + " has a sparsity of " +
-        Config(1.0 - s.full_density()).text() + " at most, the schedule asks for " +
-        Config(1.0 - static_cast<double>(wanted) / static_cast<double>(units)).text());
-  }
-  const int64_t pruned = std::min((units - wanted + s.m - s.n - 1) / (s.m - s.n), cells);
-  return units - pruned * (s.m - s.n);
 }
 
 void SparsityAlgorithm::refresh_targets() {
@@ -453,65 +331,6 @@ void SparsityAlgorithm::forward_hooks_to(SparsityAlgorithm& outer) {
   computed_hooks_.add([&outer](SparsityAlgorithm& algorithm, const Parameter& p, double actual) {
     outer.computed_hooks_.call(algorithm, p, actual);
   });
-}
-
-StateDict SparsityAlgorithm::state_dict() const {
-  StateDict state;
-  state.set("type", std::string(type()));
-  state.set("step", step_);
-  state.set("updates", updates_);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (ever_active_[i]) {
-      state.set("ever_active/" + parameters_[i]->name(), packed(ever_active_[i]->bits));
-    }
-    state.set("target_nnz/" + parameters_[i]->name(), target_nnz_[i]);
-    state.set("target_sparsity/" + parameters_[i]->name(), target_sparsity_[i]);
-  }
-  return state;
-}
-
-namespace {
-
-void require_shape(const Shape& saved, const Parameter& parameter) {
-  if (saved == parameter.shape()) return;
-  throw CheckpointError("the sparsity state of '" + parameter.name() + "' has shape " +
-                        saved.to_string() + ", the parameter " + parameter.shape().to_string());
-}
-
-}  // namespace
-
-Tensor SparsityAlgorithm::saved_array(const StateDict& state, const std::string& prefix,
-                                      const Parameter& parameter) {
-  const auto& saved = state.get<Tensor>(prefix + "/" + parameter.name());
-  require_shape(saved.shape(), parameter);
-  return saved.to(Order::RowMajor).clone();
-}
-
-void SparsityAlgorithm::load_state_dict(const StateDict& state) {
-  const auto& saved_type = state.get<std::string>("type");
-  if (saved_type != type()) {
-    throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" + saved_type +
-                          "', the run uses '" + std::string(type()) + "'");
-  }
-  step_ = state.get<int64_t>("step");
-  updates_ = state.get<int64_t>("updates");
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (ever_active_[i]) {
-      const int64_t numel = parameters_[i]->numel();
-      const auto& saved = state.get<ByteArray>("ever_active/" + parameters_[i]->name());
-      const bool is_packed = saved.shape == Shape{(numel + 7) / 8};
-      // Format 1 of checkpoints has a byte for each position.
-      if (!is_packed && saved.shape != parameters_[i]->shape()) {
-        throw CheckpointError("the sparsity state of '" + parameters_[i]->name() + "' has shape " +
-                              saved.shape.to_string() + ", expected a bit for each of " +
-                              std::to_string(numel) + " positions");
-      }
-      const BitMask bits = is_packed ? unpacked(saved, numel) : BitMask::from_bytes(saved.values);
-      ever_active_[i] = {bits, bits.count()};
-    }
-    target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());
-    target_sparsity_[i] = state.get<double>("target_sparsity/" + parameters_[i]->name());
-  }
 }
 
 }  // namespace lacuna
