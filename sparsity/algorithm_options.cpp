@@ -36,6 +36,12 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed)
                           .distribution = Distribution::from_config(entry.get("distribution")),
                           .layout = {},
                           .seed = seed};
+  // Left out, it is what N:M says; 0 in C++ is the same, but who writes it means something else.
+  const Config given = entry.get("sparsity");
+  if (options.structure.is_nm() && given.is_number() && given.as<double>() == 0.0) {
+    given.error("pattern " + options.structure.description() + " has a sparsity of " +
+                Config(1.0 - options.structure.full_density()).text() + ": leave `sparsity` out");
+  }
   options.layout = layout_from_config(entry, options.structure);
   const auto in = entry.optional<int64_t>("balance_in_groups");
   const auto out = entry.optional<int64_t>("balance_out_groups");

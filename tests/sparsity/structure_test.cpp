@@ -269,6 +269,8 @@ TEST(StructuredConfig, MistakesAreNamed) {
           "output dimension 16 is not divisible by 32");
   refused("{algorithm: static, sparsity: 0.9, pattern: {type: nm, n: 2, m: 4}}",
           "has a sparsity of 0.5");
+  refused("{algorithm: static, sparsity: 0.0, pattern: {type: nm, n: 2, m: 4}}",
+          "has a sparsity of 0.5: leave `sparsity` out");
   refused("{algorithm: static, pattern: {type: nm, n: 4, m: 4}}", "n must be below m = 4");
   refused("{algorithm: static, pattern: {type: nm, n: 4, m: 32}}", "m is at most 16");
   refused("{algorithm: static, pattern: {type: n:m}}", "unknown pattern 'n:m'");
