@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,22 +24,17 @@
 namespace lacuna {
 namespace {
 
-// The two largest |w| of every four, by hand.
-std::vector<float> two_of_four(std::vector<float> w) {
-  for (size_t i = 0; i < w.size(); i += 4) {
-    for (int drop = 0; drop < 2; ++drop) {
-      size_t smallest = i;
-      float least = INFINITY;
-      for (size_t j = i; j < i + 4; ++j) {
-        if (w[j] != 0.0f && std::abs(w[j]) < least) {
-          least = std::abs(w[j]);
-          smallest = j;
-        }
-      }
-      w[smallest] = 0.0f;
+// The two largest |w| of every four, by hand: one is dropped that two others of its four exceed.
+std::vector<float> two_of_four(const std::vector<float>& w) {
+  std::vector<float> kept = w;
+  for (size_t i = 0; i < w.size(); ++i) {
+    const auto four = w.begin() + static_cast<std::ptrdiff_t>(i - i % 4);
+    const auto exceeds = [&](float other) { return std::abs(other) > std::abs(w[i]); };
+    if (std::count_if(four, four + 4, exceeds) >= 2) {
+      kept[i] = 0.0f;
     }
   }
-  return w;
+  return kept;
 }
 
 SemiSparse semi_sparse(int64_t every = 1, double decay = 0.0) {
