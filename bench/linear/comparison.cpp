@@ -77,7 +77,10 @@ std::vector<Work> works(const std::vector<Contender>& contenders) {
   std::vector<Work> works;
   for (const Contender& contender : contenders) {
     LinearContender& run = *contender.run;
-    const auto change = [&run] { run.change_weights(); };
+    const auto change = [&contenders, &run] {
+      for (const Contender& other : contenders) other.run->release_results();
+      run.change_weights();
+    };
     const auto forward = [&run] { run.forward(); };
     const auto backward = [&run] { run.backward(); };
     works.push_back({contender.name, {forward, backward}, change});

@@ -15,6 +15,9 @@ class LinearContender {
   virtual ~LinearContender() = default;
   /// The weights change, as between two steps: whatever is derived from them is stale.
   virtual void change_weights() {}
+  /// Lets the results of the last run go, as a step's are gone when the next begins: their memory
+  /// is that of the next contender's results.
+  virtual void release_results() {}
   /// Selects the mask anew from the weights, and takes the values there: transposable 2:4 alone.
   virtual void select_mask() {}
   /// Y = X Wᵀ + b.

@@ -17,8 +17,8 @@ class LayoutContender final : public LinearContender {
         pattern_(std::move(pattern)),
         order_(pattern_->layout().order(w.batch, std::max(w.in, w.out))),
         outer_(activations == Activations::OwnOrder ? order_ : Order::RowMajor),
-        x_(reordered(w.x, outer_)),
-        dy_(reordered(w.dy, outer_)),
+        x_(outer_ == Order::BatchSlabs ? w.x_slabs : w.x),
+        dy_(outer_ == Order::BatchSlabs ? w.dy_slabs : w.dy),
         values_(Tensor::empty(Shape{pattern_->stored_size()})),
         gradient_(Tensor::zeros(values_.shape())),
         exp_avg_(Tensor::zeros(values_.shape())),
@@ -27,6 +27,7 @@ class LayoutContender final : public LinearContender {
   }
 
   void change_weights() override { ++version_; }
+  void release_results() override { input_ = y_ = dx_ = Tensor(); }
 
   // The weights outside the mask are zero, so that the same mask is selected.
   void select_mask() override {

@@ -7,14 +7,16 @@ namespace {
 
 class Opponent final : public LinearContender {
  public:
-  explicit Opponent(const LinearWorkload& w)
-      : w_(w),
-        y_(Tensor::zeros(Shape{w.batch, w.out})),
-        dx_(Tensor::zeros(Shape{w.batch, w.in})),
-        dw_(Tensor::zeros(Shape{w.out, w.in})) {}
+  explicit Opponent(const LinearWorkload& w) : w_(w), dw_(Tensor::zeros(Shape{w.out, w.in})) {}
 
-  void forward() override { opponent_forward(w_.x, w_.weight, y_); }
+  void release_results() override { y_ = dx_ = Tensor(); }
+
+  void forward() override {
+    y_ = Tensor::empty(Shape{w_.batch, w_.out});
+    opponent_forward(w_.x, w_.weight, y_);
+  }
   void backward() override {
+    dx_ = Tensor::empty(Shape{w_.batch, w_.in});
     opponent_input_gradient(w_.dy, w_.weight, dx_);
     opponent_weight_gradient(w_.dy, w_.x, dw_);
   }

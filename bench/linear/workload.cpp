@@ -9,6 +9,8 @@ LinearWorkload LinearWorkload::random(int64_t batch, int64_t in, int64_t out, do
   LinearWorkload w{.batch = batch, .in = in, .out = out, .sparsity = sparsity};
   w.x = random_tensor(Shape{batch, in}, "x");
   w.dy = random_tensor(Shape{batch, out}, "dy");
+  w.x_slabs = w.x.to(Order::BatchSlabs);
+  w.dy_slabs = w.dy.to(Order::BatchSlabs);
   w.bias = random_tensor(Shape{out}, "bias");
   return w.with(random_mask(out, in, sparsity, degrees));
 }

@@ -9,16 +9,19 @@
 
 namespace lacuna::bench {
 
-/// Operands of a linear layer's three products; all row-major.
+/// Operands of a linear layer's three products; row-major where nothing else is said. All
+/// contenders share them, as a layer works on what the one before it has just written, not on a
+/// copy of its own.
 struct LinearWorkload {
   int64_t batch = 0, in = 0, out = 0;
   double sparsity = 0.0;
   int64_t nnz = 0;
-  Tensor x = {};       ///< [batch, in]
-  Tensor dy = {};      ///< [batch, out]
-  Tensor weight = {};  ///< [out, in], zero outside the mask
-  Tensor bias = {};    ///< [out]
-  BitMask mask = {};   ///< out · in
+  Tensor x = {};                       ///< [batch, in]
+  Tensor dy = {};                      ///< [batch, out]
+  Tensor x_slabs = {}, dy_slabs = {};  ///< the same in slabs
+  Tensor weight = {};                  ///< [out, in], zero outside the mask
+  Tensor bias = {};                    ///< [out]
+  BitMask mask = {};                   ///< out · in
 
   static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity,
                                Degrees degrees);
