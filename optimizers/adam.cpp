@@ -19,11 +19,20 @@ std::vector<Optimizer::StateSlot> Adam::state_slots() const {
   return {{.name = "exp_avg"}, {.name = "exp_avg_sq"}};
 }
 
-void Adam::update(const Update& update) {
+AdamCoefficients Adam::coefficients(const Update& update) const {
   AdamCoefficients coefficients =
       adam_coefficients(betas_, eps_, update.learning_rate, update.step);
   coefficients.l2 = static_cast<float>(update.weight_decay);
-  adam_update(coefficients, update.values, update.gradient, update.states[0], update.states[1]);
+  return coefficients;
+}
+
+void Adam::update(const Update& update) {
+  adam_update(coefficients(update), update.values, update.gradient, update.states[0],
+              update.states[1]);
+}
+
+bool Adam::keeps_zeros(const Update& update) const {
+  return lacuna::keeps_zeros(coefficients(update));
 }
 
 }  // namespace lacuna

@@ -7,6 +7,8 @@
 
 namespace lacuna {
 
+struct AdamCoefficients;
+
 /// As torch.optim.Adam; fields that all optimizers share are told in OptimizerOptions.
 struct AdamOptions {
   Schedule lr = 1e-3;
@@ -30,8 +32,11 @@ class Adam final : public Optimizer {
  protected:
   std::vector<StateSlot> state_slots() const override;
   void update(const Update& update) override;
+  bool keeps_zeros(const Update& update) const override;
 
  private:
+  AdamCoefficients coefficients(const Update& update) const;
+
   std::array<double, 2> betas_;
   double eps_;
 };

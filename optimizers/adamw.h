@@ -7,6 +7,8 @@
 
 namespace lacuna {
 
+struct AdamCoefficients;
+
 /// As torch.optim.AdamW; fields that all optimizers share are told in OptimizerOptions.
 struct AdamWOptions {
   Schedule lr = 1e-3;
@@ -29,8 +31,11 @@ class AdamW final : public Optimizer {
  protected:
   std::vector<StateSlot> state_slots() const override;
   void update(const Update& update) override;
+  bool keeps_zeros(const Update& update) const override;
 
  private:
+  AdamCoefficients coefficients(const Update& update) const;
+
   std::array<double, 2> betas_;
   double eps_;
 };

@@ -114,26 +114,31 @@ void Optimizer::clip_gradients(double max_norm) {
   if (factor >= 1.0) return;
   for (const ParameterPtr& parameter : parameters_) {
     if (!parameter->has_gradient()) continue;
+    const bool was_pruned = parameter->is_pruned();
     scale(static_cast<float>(factor), parameter->mutable_gradient().mutable_storage());
+    if (was_pruned && std::isfinite(factor)) parameter->mark_pruned();
   }
 }
 
 void Optimizer::update_parameter(size_t index, double learning_rate,
                                  const std::vector<StateSlot>& slots) {
   Parameter& parameter = *parameters_[index];
+  const bool was_pruned = parameter.is_pruned();
   std::vector<std::span<float>> states;
   for (const StateSlot& slot : slots) {
     Tensor& state =
         slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
     states.push_back(state.mutable_storage());
   }
-  update({.parameter = parameter,
-          .values = parameter.mutable_values().mutable_storage(),
-          .gradient = parameter.gradient().storage(),
-          .states = states,
-          .learning_rate = learning_rate,
-          .weight_decay = groups_[group_of_[index]].weight_decay,
-          .step = ++steps_of_[index]});
+  const Update work{.parameter = parameter,
+                    .values = parameter.mutable_values().mutable_storage(),
+                    .gradient = parameter.gradient().storage(),
+                    .states = states,
+                    .learning_rate = learning_rate,
+                    .weight_decay = groups_[group_of_[index]].weight_decay,
+                    .step = ++steps_of_[index]};
+  update(work);
+  if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();
 }
 
 void Optimizer::step() {

@@ -138,6 +138,12 @@ class Optimizer {
   /// Changes values and states of one parameter. Elementwise, so that compressed arrays train to
   /// the same numbers.
   virtual void update(const Update& update) = 0;
+  /// Whether this update leaves an element as it is whose value, gradient and states are all zero.
+  /// Masks then need not be applied again after each step.
+  virtual bool keeps_zeros(const Update& update) const {
+    (void)update;
+    return false;
+  }
 
  private:
   // What a group's parameters have in common, defaults filled in.

@@ -24,14 +24,21 @@ std::vector<Optimizer::StateSlot> Sgd::state_slots() const {
   return {{.name = "momentum_buffer"}};
 }
 
+SgdCoefficients Sgd::coefficients(const Update& update) const {
+  return {.learning_rate = static_cast<float>(update.learning_rate),
+          .weight_decay = static_cast<float>(update.weight_decay),
+          .momentum = static_cast<float>(momentum_),
+          .gradient_scale = update.step == 1 ? 1.0f : static_cast<float>(1.0 - dampening_),
+          .is_nesterov = nesterov_};
+}
+
 void Sgd::update(const Update& update) {
-  sgd_update({.learning_rate = static_cast<float>(update.learning_rate),
-              .weight_decay = static_cast<float>(update.weight_decay),
-              .momentum = static_cast<float>(momentum_),
-              .gradient_scale = update.step == 1 ? 1.0f : static_cast<float>(1.0 - dampening_),
-              .is_nesterov = nesterov_},
-             update.values, update.gradient,
+  sgd_update(coefficients(update), update.values, update.gradient,
              update.states.empty() ? std::span<float>() : update.states[0]);
+}
+
+bool Sgd::keeps_zeros(const Update& update) const {
+  return lacuna::keeps_zeros(coefficients(update));
 }
 
 }  // namespace lacuna

@@ -5,6 +5,8 @@
 
 namespace lacuna {
 
+struct SgdCoefficients;
+
 /// As torch.optim.SGD; fields that all optimizers share are told in OptimizerOptions.
 struct SgdOptions {
   Schedule lr;  ///< required
@@ -30,8 +32,11 @@ class Sgd final : public Optimizer {
  protected:
   std::vector<StateSlot> state_slots() const override;
   void update(const Update& update) override;
+  bool keeps_zeros(const Update& update) const override;
 
  private:
+  SgdCoefficients coefficients(const Update& update) const;
+
   double momentum_;
   double dampening_;
   bool nesterov_;

@@ -13,7 +13,7 @@ namespace lacuna::bench {
 
 inline constexpr const char* kForward = "forward";
 inline constexpr const char* kBoth = "forward+backward";
-/// Forward, backward, Adam's update and masking: what the cost model of layout auto predicts.
+/// Forward, backward, Adam's update: what the cost model of layout auto predicts.
 inline constexpr const char* kStep = "step";
 
 /// The dense opponent's name among the contenders.

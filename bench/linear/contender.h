@@ -24,7 +24,7 @@ class LinearContender {
   virtual void forward() = 0;
   /// dX = dY W and dW = dYᵀ X.
   virtual void backward() = 0;
-  /// Adam's update of the weight and the masking, where the contender trains.
+  /// Adam's update of the weight, where the contender trains. It keeps zeros at zero.
   virtual void update() {}
 
   // Results of the last run, for the check against the reference.

@@ -61,9 +61,6 @@ class LayoutContender final : public LinearContender {
                                      .eps = 1e-8f};
     adam_update(kAdam, values_.mutable_storage(), gradient_.storage(), exp_avg_.mutable_storage(),
                 exp_avg_sq_.mutable_storage());
-    for (Tensor* array : {&values_, &exp_avg_, &exp_avg_sq_}) {
-      pattern_->layout().prune(*pattern_, array->mutable_storage());
-    }
   }
 
   Tensor y() const override { return y_; }

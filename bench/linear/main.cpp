@@ -116,7 +116,7 @@ Table structured_summary(const std::vector<const LinearComparison*>& comparisons
 Table predictions(const std::vector<const LinearComparison*>& comparisons) {
   Table table{
       .title =
-          "A step of that weight (three products, masking, Adam) in ms, as layout "
+          "A step of that weight (three products, Adam) in ms, as layout "
           "auto's cost model predicts it and as measured",
       .columns = {"sparsity", "masked, predicted", "masked", "csr, predicted", "csr", "chosen"}};
   for (const LinearComparison* c : comparisons) {

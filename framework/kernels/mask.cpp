@@ -1,5 +1,5 @@
 // One 64-bit word of the mask serves 64 floats: 4 AVX-512 vectors, 8 of AVX2, 16 of SSE. The word
-// stays in a register; each vector takes its bits by LoadMaskBits and is written once.
+// stays in a register; each vector takes its bits by LoadMaskBits.
 #include "lacuna/framework/kernels/mask.h"
 
 #include <cstring>
@@ -17,9 +17,11 @@ namespace lacuna::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `count` is 64 but for the array's end.
+// `count` is a multiple of 64 but for the array's end. A vector is written only where the selection
+// changes it: after most steps nothing does, and memory is then only read.
 void SelectWords(const uint64_t* words, float* values, int64_t count) {
   const hn::CappedTag<float, 16> d;
+  const hn::RebindToUnsigned<decltype(d)> u;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t begin = 0; begin < count; begin += 64) {
     const uint64_t word = *words++;
@@ -30,8 +32,11 @@ void SelectWords(const uint64_t* words, float* values, int64_t count) {
       const uint64_t shifted = word >> i;
       uint8_t bits[8];  // LoadMaskBits may read eight bytes
       std::memcpy(bits, &shifted, sizeof bits);
-      const auto mask = hn::LoadMaskBits(d, bits);
-      hn::StoreU(hn::IfThenElseZero(mask, hn::LoadU(d, block + i)), d, block + i);
+      const auto mask = hn::LoadMaskBits(u, bits);
+      const auto value = hn::BitCast(u, hn::LoadU(d, block + i));
+      const auto dropped = hn::IfThenZeroElse(mask, value);
+      if (hn::AllTrue(u, hn::Eq(dropped, hn::Zero(u)))) continue;
+      hn::StoreU(hn::BitCast(d, hn::IfThenElseZero(mask, value)), d, block + i);
     }
     for (; i < length; ++i) {
       if ((word >> i & 1) == 0) block[i] = 0.0f;

@@ -176,6 +176,18 @@ void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
   });
 }
 
+bool keeps_zeros(const SgdCoefficients& c) {
+  return std::isfinite(c.learning_rate) && std::isfinite(c.weight_decay) &&
+         std::isfinite(c.momentum) && std::isfinite(c.gradient_scale);
+}
+
+bool keeps_zeros(const AdamCoefficients& c) {
+  return std::isfinite(c.retain) && std::isfinite(c.l2) && std::isfinite(c.beta1) &&
+         std::isfinite(c.one_minus_beta1) && std::isfinite(c.beta2) &&
+         std::isfinite(c.one_minus_beta2) && std::isfinite(c.step_size) &&
+         std::isfinite(c.root_scale) && c.eps > 0.0f;
+}
+
 double sum_of_squares(std::span<const float> values) {
   const auto count = static_cast<int64_t>(values.size());
   std::vector<double> partial(static_cast<size_t>((count + kGrain - 1) / kGrain));

@@ -46,6 +46,11 @@ void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
                  std::span<const float> gradient, std::span<float> exp_avg,
                  std::span<float> exp_avg_sq);
 
+/// Whether the update leaves an element as it is whose value, gradient and states are all zero: all
+/// coefficients are finite, and eps is not zero.
+bool keeps_zeros(const SgdCoefficients& coefficients);
+bool keeps_zeros(const AdamCoefficients& coefficients);
+
 /// Σ values², in double precision and in an order that does not depend on the number of threads.
 /// *Cost:* one pass; allocates a double for every 16384 elements.
 double sum_of_squares(std::span<const float> values);

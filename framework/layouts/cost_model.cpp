@@ -27,15 +27,17 @@ namespace fs = std::filesystem;
 
 // A weight is measured by one of at most this size and its cost scaled with the elements.
 constexpr int64_t kLargestSide = 1024, kLargestBatch = 256;
-// The class of the smallest densities, 2^(−kSparsest / 2) and below.
+// The smallest density that is measured: 2^(−kSparsest / 2).
 constexpr int kSparsest = 16;
+
+double density_of(int half_powers) { return std::exp2(-0.5 * half_powers); }
 
 struct WeightClass {
   const Layout* compressed;
   int64_t out, in, batch;
-  int half_powers;  // density = 2^(−half_powers / 2)
+  int half_powers;
 
-  double density() const { return std::exp2(-0.5 * half_powers); }
+  double density() const { return density_of(half_powers); }
   std::string key() const {
     std::ostringstream text;
     text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
@@ -53,16 +55,13 @@ int64_t sampled_side(int64_t side, int64_t granularity) {
   return std::min(side, most);
 }
 
-WeightClass class_of(const Layout& compressed, const Shape& shape, int64_t nnz, int64_t batch) {
-  const double density = std::max(static_cast<double>(nnz), 1.0) /
-                         static_cast<double>(std::max<int64_t>(shape.numel(), 1));
+WeightClass class_of(const Layout& compressed, const Shape& shape, int half_powers, int64_t batch) {
   const Shape unit = compressed.granularity();
   return {.compressed = &compressed,
           .out = sampled_side(shape[0], unit[0]),
           .in = sampled_side(shape[1], unit[1]),
           .batch = std::min(batch, kLargestBatch),
-          .half_powers =
-              std::clamp(static_cast<int>(std::lround(-2.0 * std::log2(density))), 0, kSparsest)};
+          .half_powers = half_powers};
 }
 
 Tensor random(const Shape& shape, std::string_view name, Order order = Order::RowMajor) {
@@ -105,9 +104,6 @@ class Step {
                  .eps = 1e-8f},
                 values_.mutable_storage(), gradient_.storage(), first_.mutable_storage(),
                 second_.mutable_storage());
-    for (Tensor* array : {&values_, &gradient_, &first_, &second_}) {
-      layout.prune(*pattern_, array->mutable_storage());
-    }
   }
 
  private:
@@ -159,7 +155,7 @@ fs::path cache_file() {
   if (folder.empty() && !variable("HOME").empty()) {
     folder = fs::path(variable("HOME")) / ".cache" / "lacuna";
   }
-  return folder.empty() ? folder : folder / ("layout-costs-" + std::string(kVersion) + ".txt");
+  return folder.empty() ? folder : folder / ("step-costs-" + std::string(kVersion) + ".txt");
 }
 
 // What has been measured, by class key; each line of the file is "key masked_ms compressed_ms".
@@ -217,19 +213,49 @@ CostTable& table() {
 
 }  // namespace
 
-LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
-                             const Layout& compressed) {
-  if (shape.rank() != 2 || shape.numel() == 0) {
-    return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
-  }
-  const WeightClass c = class_of(compressed, shape, nnz, std::max<int64_t>(batch, 1));
-  bool measured_now = false;
-  LayoutCosts costs = table().find(c, measured_now);
+namespace {
+
+// The costs of a weight at one of the measured densities.
+LayoutCosts costs_at(const Shape& shape, int half_powers, int64_t batch, const Layout& compressed,
+                     bool& measured_now) {
+  const WeightClass c = class_of(compressed, shape, half_powers, std::max<int64_t>(batch, 1));
+  bool is_new = false;
+  LayoutCosts costs = table().find(c, is_new);
+  measured_now |= is_new;
   const double scale = static_cast<double>(shape.numel()) / static_cast<double>(c.out * c.in) *
                        static_cast<double>(std::max<int64_t>(batch, 1)) /
                        static_cast<double>(c.batch);
   costs.masked_ms *= scale;
   costs.compressed_ms *= scale;
+  return costs;
+}
+
+// Between the two nearest measured densities, on a line: what runs is proportional to the density
+// but for a part that does not depend on it.
+LayoutCosts costs_between(const Shape& shape, double density, int64_t batch,
+                          const Layout& compressed, bool& measured_now) {
+  const double half_powers =
+      std::clamp(-2.0 * std::log2(density), 0.0, static_cast<double>(kSparsest));
+  const auto denser = static_cast<int>(half_powers);
+  const LayoutCosts dense = costs_at(shape, denser, batch, compressed, measured_now);
+  if (denser == kSparsest || half_powers == denser) return dense;
+  const LayoutCosts sparse = costs_at(shape, denser + 1, batch, compressed, measured_now);
+  const double low = density_of(denser + 1), share = (density - low) / (density_of(denser) - low);
+  return {.masked_ms = std::lerp(sparse.masked_ms, dense.masked_ms, share),
+          .compressed_ms = std::lerp(sparse.compressed_ms, dense.compressed_ms, share)};
+}
+
+}  // namespace
+
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+                             const Layout& compressed) {
+  if (shape.rank() != 2 || shape.numel() == 0) {
+    return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
+  }
+  const double density =
+      std::max(static_cast<double>(nnz), 1.0) / static_cast<double>(shape.numel());
+  bool measured_now = false;
+  const LayoutCosts costs = costs_between(shape, density, batch, compressed, measured_now);
   const bool faster = costs.compressed_ms < costs.masked_ms;
   const std::string name(compressed.name());
   char numbers[120];
@@ -242,17 +268,22 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
 }
 
 double density_limit(const Shape& shape, int64_t batch, const Layout& compressed) {
-  const auto is_faster = [&](int half_powers) {
-    const double nnz = static_cast<double>(shape.numel()) * std::exp2(-0.5 * half_powers);
-    return compare_layouts(shape, std::llround(nnz), batch, compressed).layout == &compressed;
+  if (shape.rank() != 2 || shape.numel() == 0) return 0.0;
+  // By how much the compressed layout is slower.
+  const auto lag = [&](int half_powers) {
+    bool ignored = false;
+    const LayoutCosts costs = costs_at(shape, half_powers, batch, compressed, ignored);
+    return costs.compressed_ms - costs.masked_ms;
   };
-  int slower = -1, faster = kSparsest + 1;  // bisection over the classes of density
+  int slower = -1, faster = kSparsest + 1;  // bisection over the measured densities
   while (faster - slower > 1) {
     const int middle = (slower + faster) / 2;
-    (is_faster(middle) ? faster : slower) = middle;
+    (lag(middle) < 0.0 ? faster : slower) = middle;
   }
   if (faster > kSparsest) return 0.0;
-  return std::min(1.0, std::exp2(-0.5 * (faster - 0.5)));  // the upper edge of the class
+  if (slower < 0) return 1.0;
+  const double gain = -lag(faster), loss = lag(slower);  // the line between them crosses zero
+  return std::lerp(density_of(faster), density_of(slower), gain / (gain + loss));
 }
 
 std::string density_limit_key(const std::string& parameter, const Layout& compressed) {

@@ -9,7 +9,7 @@
 namespace lacuna {
 
 /// What one training step of a linear layer's weight costs in each layout (three products, the
-/// masking, Adam's update), in milliseconds.
+/// gradient's masking, Adam's update), in milliseconds.
 struct LayoutCosts {
   double masked_ms = 0.0;
   double compressed_ms = 0.0;
@@ -21,18 +21,19 @@ struct LayoutChoice {
   std::string reason;  ///< "csr: 0.71 ms a step, masked 3.9 ms (measured here)"
 };
 
-/// Measures masked and a compressed layout for the weight's class once, and keeps what it measured
-/// in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna;
-/// nowhere when it cannot be written). A class is the shape and batch, large ones scaled down to a
-/// sample, the density to the nearest power of √2, the instruction set and the number of threads.
-/// Nothing of the weight's size is allocated. *Cost:* tens of milliseconds for a class that is new.
+/// Measures masked and a compressed layout for the weight's class at densities that are powers of
+/// √2, and takes what lies between two of them from the line through both. What it measured it
+/// keeps in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else
+/// ~/.cache/lacuna; nowhere when it cannot be written). A class is the shape and batch, large ones
+/// scaled down to a sample, the instruction set and the number of threads. Nothing of the weight's
+/// size is allocated. *Cost:* tens of milliseconds for each density of a class that is new.
 /// *Shapes:* shape [out, in] with rank 2; others are stored masked.
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
                              const Layout& compressed = csr_layout());
 
 /// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
-/// never is. From what compare_layouts finds at a few densities; its cost falls with the density
-/// and masked's does not depend on it. *Cost:* some 0.1 s for a shape that is new.
+/// never is. Where the line through the costs at two measured densities crosses masked's.
+/// *Cost:* some 0.1 s for a shape that is new.
 double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout());
 
 /// density_limit by a parameter's full name, as in "fc1.weight", and for other layouts than csr by

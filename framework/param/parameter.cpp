@@ -62,6 +62,7 @@ const Tensor& Parameter::values() const {
 Tensor& Parameter::mutable_values() {
   materialize();
   ++version_;
+  pruned_ = false;
   return values_;
 }
 
@@ -114,6 +115,7 @@ void Parameter::move_to(PatternPtr pattern, const Move& move) {
   if (drawn) materialize();
   *derived_ = {};
   ++version_;
+  pruned_ = false;
   pattern_ = std::move(pattern);
   if (drawn) move(values_);
   if (has_gradient_) {
@@ -157,12 +159,13 @@ WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
 
 void Parameter::prune() {
   const Layout& layout = pattern_->layout();
-  if (!pattern_->is_flat()) return;  // nothing is stored there
+  if (pruned_ || !pattern_->is_flat()) return;  // nothing is stored there
   layout.prune(*pattern_, mutable_values().mutable_storage());
   if (has_gradient_) layout.prune(*pattern_, gradient_.mutable_storage());
   for (auto& [name, slot] : slots_) {
     if (!slot.requires_dense) layout.prune(*pattern_, slot.values.mutable_storage());
   }
+  pruned_ = true;
 }
 
 ByteArray Parameter::mask() const {
@@ -181,6 +184,7 @@ const Tensor& Parameter::gradient() const {
 
 Tensor& Parameter::mutable_gradient() {
   gradient();
+  pruned_ = false;
   return gradient_;
 }
 
@@ -229,12 +233,14 @@ void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
 }
 
 Tensor& Parameter::slot(const std::string& name) {
+  pruned_ = false;
   Slot& slot = slots_[name];
   if (!slot.values.defined()) slot.values = Tensor::zeros(stored_shape());
   return slot.values;
 }
 
 Slot& Parameter::dense_slot(const std::string& name) {
+  pruned_ = false;
   Slot& slot = slots_[name];
   slot.requires_dense = true;
   if (!slot.values.defined()) slot.values = Tensor::zeros(shape());

@@ -89,8 +89,15 @@ class Parameter final : public GradientSink {
   /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
   Tensor compacted(const Tensor& stored) const;
   Tensor expanded(const Tensor& elements) const;
-  /// Makes whatever is stored outside the pattern zero again.
+  /// Makes whatever is stored outside the pattern zero again. *Cost:* O(stored) for each array;
+  /// nothing while `is_pruned()`.
   void prune();
+  /// Whether nothing is stored outside the pattern for certain: no array has been handed out for
+  /// change since the last `prune()`.
+  bool is_pruned() const { return pruned_; }
+  /// Says that what was handed out since then kept zeros at zero: an optimizer's word for its own
+  /// update. *Requires* that to be so.
+  void mark_pruned() { pruned_ = true; }
   /// The mask as 0 and 1 in the logical shape (all 1 when dense). *Cost:* O(numel).
   ByteArray mask() const;
 
@@ -117,7 +124,10 @@ class Parameter final : public GradientSink {
   Tensor& slot(const std::string& name);
   Slot& dense_slot(const std::string& name);
   const std::map<std::string, Slot>& slots() const { return slots_; }
-  std::map<std::string, Slot>& slots() { return slots_; }
+  std::map<std::string, Slot>& slots() {
+    pruned_ = false;
+    return slots_;
+  }
 
   /// What it holds in memory now: arrays that have not been needed yet take none.
   ParameterBytes byte_counts() const;
@@ -139,6 +149,7 @@ class Parameter final : public GradientSink {
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
   Tensor gradient_;
   bool has_gradient_ = false;
+  bool pruned_ = false;
   std::shared_ptr<GradientObserver> observer_;
   std::map<std::string, Slot> slots_;
 };

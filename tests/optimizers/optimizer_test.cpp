@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "lacuna/optimizers/adam.h"
+#include "lacuna/optimizers/adamw.h"
 #include "lacuna/optimizers/sgd.h"
 #include "optimizers/test_parameters.h"
 #include "throws.h"
@@ -53,6 +57,43 @@ TEST(OptimizerStep, AGradientSetInAPreStepHookCounts) {
   optimizer.register_step_pre_hook([&](Optimizer&) { set_gradient(w, {0.25f}); });
   optimizer.step();
   EXPECT_THAT(values_of(w), ElementsAre(0.75f));
+}
+
+// Trains a masked parameter for some steps; whether the optimizer says that zeros stayed zeros,
+// which must then be so, or masked weights would come back.
+template <class Kind, class Options>
+bool keeps_zeros(const Options& options) {
+  const Shape shape{3};
+  BitMask mask = BitMask::zeros(3);
+  mask.set(1);
+  const ParameterPtr w = make_parameter("w", {1.0f, 2.0f, 3.0f});
+  w->set_pattern(Pattern::masked(shape, mask));
+  Kind optimizer({w}, options);
+  for (int i = 0; i < 3; ++i) {
+    set_gradient(w, {5.0f, 6.0f, 7.0f});
+    w->prune();
+    optimizer.step();
+  }
+  const std::vector<float> values = values_of(w);
+  EXPECT_NE(values[1], 2.0f);
+  if (w->is_pruned()) {
+    EXPECT_EQ(values[0], 0.0f);
+    EXPECT_EQ(values[2], 0.0f);
+  }
+  return w->is_pruned();
+}
+
+TEST(OptimizerStep, KeepsZerosUnlessEpsIsZeroOrSomethingIsNotFinite) {
+  SgdOptions sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1};
+  EXPECT_TRUE(keeps_zeros<Sgd>(sgd));
+  sgd.clip_norm = 0.5;  // gradients are scaled
+  EXPECT_TRUE(keeps_zeros<Sgd>(sgd));
+  sgd.lr = 1e300;
+  EXPECT_FALSE(keeps_zeros<Sgd>(sgd));
+  EXPECT_TRUE(keeps_zeros<Adam>(AdamOptions{.weight_decay = 0.1}));
+  EXPECT_TRUE(keeps_zeros<AdamW>(AdamWOptions{.weight_decay = 0.1}));
+  EXPECT_FALSE(keeps_zeros<Adam>(AdamOptions{.eps = 0.0}));
+  EXPECT_FALSE(keeps_zeros<AdamW>(AdamWOptions{.lr = 1e300}));
 }
 
 TEST(OptimizerStep, LeavesParametersWithoutAGradientUntouched) {

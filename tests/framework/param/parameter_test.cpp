@@ -88,6 +88,27 @@ TEST(ParameterTest, SetPattern_LeavesDenseSlotsWhole) {
   EXPECT_EQ(p->slots().at("shadow").values.to_vector(), (std::vector<float>{1, 2, 3, 4}));
 }
 
+TEST(ParameterTest, Prune_DoesItsWorkAfterEveryChange) {
+  const ParameterPtr p = named(Shape{1, 2}, Initializer::constant(1.0), "w");
+  p->set_pattern(keeping(Shape{1, 2}, {1}));
+  p->accumulate(counted(Shape{1, 2}));
+  p->slot("momentum");
+  const auto expect_pruned_again = [&](const char* what, std::span<float> array) {
+    EXPECT_FALSE(p->is_pruned()) << what;
+    array[0] = 7.0f;
+    p->prune();
+    EXPECT_TRUE(p->is_pruned()) << what;
+    EXPECT_EQ(array[0], 0.0f) << what;
+  };
+  p->prune();
+  expect_pruned_again("values", p->mutable_values().mutable_storage());
+  expect_pruned_again("gradient", p->mutable_gradient().mutable_storage());
+  expect_pruned_again("slot", p->slot("momentum").mutable_storage());
+  expect_pruned_again("slots", p->slots().at("momentum").values.mutable_storage());
+  p->set_pattern(keeping(Shape{1, 2}, {0}));
+  EXPECT_FALSE(p->is_pruned());
+}
+
 TEST(ParameterTest, SetPattern_RefusesAnotherShape) {
   const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "fc.weight");
   expect_throws<ShapeError>([&] { p->set_pattern(Pattern::dense(Shape{4})); },
