@@ -18,6 +18,11 @@ target_link_libraries(lacuna_openmp INTERFACE OpenMP::OpenMP_CXX Threads::Thread
 
 add_library(lacuna_highway INTERFACE)
 target_link_libraries(lacuna_highway INTERFACE hwy::hwy)
+# Instruction sets that the kernels are not compiled for: those whose vectors have no size when
+# compiling (the kernels keep vectors in arrays; such machines run NEON), and one that no machine of
+# the last fifteen years ends at.
+target_compile_definitions(lacuna_highway INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV|HWY_SSSE3)")
 
 add_library(lacuna_dense INTERFACE)
 target_link_libraries(lacuna_dense INTERFACE $<BUILD_INTERFACE:Eigen3::Eigen>)

@@ -1,6 +1,7 @@
 // The frame of every benchmark program: its options, its first line, where its results go.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -25,8 +26,10 @@ struct Settings {
 };
 
 /// Reads the command line, sets the threads (oneDNN's too), prints what is measured with what, runs
-/// `body`, and writes the files that were asked for. Returns the exit code.
+/// `body`, and writes the files that were asked for. `add_options` adds the program's own options.
+/// Returns the exit code.
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
-                const std::function<void(const Settings&, Report&)>& body);
+                const std::function<void(const Settings&, Report&)>& body,
+                const std::function<void(CLI::App&)>& add_options = {});
 
 }  // namespace lacuna::bench

@@ -41,7 +41,7 @@ class Contenders {
         random_mask(uniform().out, uniform().in, uniform().sparsity, Degrees::Skewed)));
     add("dense", make_layout(uniform(), Pattern::dense(uniform().weight.shape())), true);
     add("masked", layout(masked_layout(), uniform()), true);
-    add("auto", layout(chosen, uniform()), false);
+    add("auto", layout(chosen, uniform()), true);
     add("eigen-sparse", make_eigen_sparse(uniform()), false);
     add({"csr-skewed", skewed, "skewed", "own order", false, false, layout(csr_layout(), skewed)});
     add({"csr-row-major", uniform(), "uniform", "row-major", false, false,

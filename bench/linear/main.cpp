@@ -1,9 +1,12 @@
 // bench_linear: the three products of a linear layer, every contender beside raw oneDNN.
 #include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <map>
 
 #include "common/program.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "linear/comparison.h"
 #include "linear/contender.h"
@@ -114,16 +117,21 @@ Table structured_summary(const std::vector<const LinearComparison*>& comparisons
 
 // What layout auto reckoned with: a whole step of the layer's weight.
 Table predictions(const std::vector<const LinearComparison*>& comparisons) {
-  Table table{
-      .title =
-          "A step of that weight (three products, Adam) in ms, as layout "
-          "auto's cost model predicts it and as measured",
-      .columns = {"sparsity", "masked, predicted", "masked", "csr, predicted", "csr", "chosen"}};
+  Table table{.title =
+                  "A step of that weight (three products, Adam) in ms, as layout "
+                  "auto's cost model predicts it and as measured",
+              .columns = {"sparsity", "dense", "masked, predicted", "masked", "csr, predicted",
+                          "csr", "chosen", "auto, over dense"}};
   for (const LinearComparison* c : comparisons) {
-    table.rows.push_back(
-        {fixed(100 * c->sparsity, 0) + " %", fixed(c->choice.costs.masked_ms, 4),
-         fixed(c->row("masked", kStep).time.median_ms, 4), fixed(c->choice.costs.compressed_ms, 4),
-         fixed(c->row("csr", kStep).time.median_ms, 4), std::string(c->choice.layout->name())});
+    const auto ms = [&](const char* layout) {
+      return fixed(c->row(layout, kStep).time.median_ms, 4);
+    };
+    const LinearRow& automatic = c->row("auto", kStep);
+    table.rows.push_back({fixed(100 * c->sparsity, 0) + " %", ms("dense"),
+                          fixed(c->choice.costs.masked_ms, 4), ms("masked"),
+                          fixed(c->choice.costs.compressed_ms, 4), ms("csr"),
+                          std::string(c->choice.layout->name()),
+                          fixed(automatic.dense_ms / automatic.time.median_ms, 2)});
   }
   return table;
 }
@@ -134,6 +142,29 @@ struct ShapeCase {
   Field field = Field::All;
   std::vector<double> sparsities;
 };
+
+// What the command line asks for in place of the usual cases.
+struct Request {
+  std::vector<std::string> shapes;  // "128x1024x1024": batch, in, out
+  std::vector<double> sparsities;
+
+  void add_options(CLI::App& app) {
+    app.add_option("--shape", shapes, "Measure this shape alone: BATCHxINxOUT, as 128x1024x1024");
+    app.add_option("--sparsity", sparsities, "Measure these sparsities alone, as 0.3 0.6")
+        ->check(CLI::Range(0.0, 0.999999));
+  }
+};
+
+Dimensions parse_shape(const std::string& text) {
+  Dimensions d{};
+  int end = 0;
+  const int found =
+      std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "%n", &d[0], &d[1], &d[2], &end);
+  if (found != 3 || end != static_cast<int>(text.size()) || std::ranges::min(d) < 1) {
+    throw ConfigError("--shape: expected BATCHxINxOUT, as 128x1024x1024, found '" + text + "'");
+  }
+  return d;
+}
 
 // 75 % is measured for the structured patterns alone, and so are a transformer's layers: 13008
 // tokens, in and out of its wider features.
@@ -168,12 +199,28 @@ void summarize(std::vector<const LinearComparison*> comparisons, Report& report)
   if (!structured.rows.empty()) report.summarize(structured);
 }
 
-void run(const Settings& settings, Report& report) {
+// The usual cases, or what was asked for of them.
+std::vector<ShapeCase> cases(Size size, const Request& request) {
+  std::vector<ShapeCase> list = cases(size);
+  if (!request.shapes.empty()) {
+    list.clear();
+    for (const std::string& shape : request.shapes) {
+      list.push_back({parse_shape(shape), Field::All, {0.5, 0.8, 0.9, 0.95, 0.98, 0.99}});
+    }
+  }
+  if (!request.sparsities.empty()) {
+    std::erase_if(list, [](const ShapeCase& shape) { return shape.field != Field::All; });
+    for (ShapeCase& shape : list) shape.sparsities = request.sparsities;
+  }
+  return list;
+}
+
+void run(const Request& request, const Settings& settings, Report& report) {
   std::printf("Eigen's sparse product: %s\n", eigen_version().c_str());
   constexpr double kQuickSeconds = 38.0;  // after which nothing more is begun
   std::map<Dimensions, std::vector<LinearComparison>> measured;
   std::vector<Dimensions> in_order;
-  for (const ShapeCase& shape : cases(settings.size)) {
+  for (const ShapeCase& shape : cases(settings.size, request)) {
     const auto [batch, in, out] = shape.dimensions;
     for (const double sparsity : shape.sparsities) {
       if (settings.size == Size::Quick && settings.elapsed_seconds() > kQuickSeconds) break;
@@ -197,7 +244,10 @@ void run(const Settings& settings, Report& report) {
 }  // namespace lacuna::bench
 
 int main(int argc, char** argv) {
-  return lacuna::bench::run_program(argc, argv, "linear",
-                                    "Forward and backward of a linear layer beside raw oneDNN",
-                                    lacuna::bench::run);
+  using namespace lacuna::bench;
+  Request request;
+  return run_program(
+      argc, argv, "linear", "Forward and backward of a linear layer beside raw oneDNN",
+      [&](const Settings& settings, Report& report) { run(request, settings, report); },
+      [&](CLI::App& app) { request.add_options(app); });
 }

@@ -26,7 +26,7 @@ const std::vector<Level>& levels() {
 #if HWY_ARCH_X86
     {"avx512", HWY_AVX3_DL | HWY_AVX3},
     {"avx2", HWY_AVX2},
-    {"sse4", HWY_SSE4 | HWY_SSSE3},
+    {"sse4", HWY_SSE4},
 #elif HWY_ARCH_ARM
     {"neon", HWY_NEON},
 #endif
