@@ -126,6 +126,13 @@ void csr_product_rows(const CsrStream& stream, const float* values, const float*
 void csr_gradient_rows(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
                        bool accumulate, float* gradient);
 
+/// dX = dY W of a single example by the matrix itself, not its transpose: dy [rows], dx [columns].
+/// *Requires* csr_scatters_row. *Cost:* 2 · nnz operations; the columns' sums for each of several
+/// blocks.
+void csr_scatter_row(const CsrStream& stream, const float* values, const float* dy, float* dx);
+/// Whether the sums of all blocks are few beside the nonzeros.
+bool csr_scatters_row(const CsrStream& stream);
+
 /// The same for 2 to kMostInterleaved examples with the examples side by side, as [features,
 /// batch]: where the features are far too many for the caches, each nonzero then fetches one cache
 /// line and not one for every example.

@@ -76,6 +76,13 @@ inline void csr_gradient_block_rows(const CsrStream& s, const CsrBlock& block, c
   });
 }
 
+inline void csr_scatter_block_row(const CsrStream& s, const CsrBlock& block, const float* values,
+                                  const float* dy, float* dx) {
+  csr_for_each_nonzero(s, block, [&](int64_t row, int64_t value, int64_t column) {
+    dx[column] += values[value] * dy[row];
+  });
+}
+
 // The same for a few examples side by side, [features, batch].
 inline void csr_product_block_interleaved(const CsrStream& s, const CsrBlock& block,
                                           const float* values, const float* x, int64_t batch,

@@ -1,7 +1,11 @@
-// The products for batches of a few examples, row-major: see csr.h. Scalar code, compiled for each
-// instruction set for its fused multiply-add: gather instructions are three times slower where
+// The products of single examples, row-major: see csr.h.
+//
+// A row's nonzeros are taken four at a time: four offsets in one 64-bit load, four inputs put
+// together from four loads, four values in one load. Gather instructions are slower where
 // processors have had them mended (Sapphire Rapids: 227 µs against 51 for 104 thousand nonzeros).
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr.h"
@@ -17,142 +21,188 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Four sums side by side hide the latency of an addition.
-HWY_INLINE float dot(const float* values, const uint16_t* offsets, int64_t length, const float* x) {
-  float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
-  int64_t k = 0;
-  for (; k + 4 <= length; k += 4) {
-    a += values[k] * x[offsets[k]];
-    b += values[k + 1] * x[offsets[k + 1]];
-    c += values[k + 2] * x[offsets[k + 2]];
-    d += values[k + 3] * x[offsets[k + 3]];
-  }
-  for (; k < length; ++k) a += values[k] * x[offsets[k]];
-  return (a + b) + (c + d);
+#if HWY_TARGET == HWY_SCALAR
+void product_block_rows(const CsrStream& s, const CsrBlock& block, const float* values,
+                        const float* x, int64_t batch, const float* bias, float* y) {
+  reference::csr_product_block_rows(s, block, values, x, batch, bias, y);
+}
+void gradient_block_rows(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
+                         int64_t batch, bool accumulate, float* gradient) {
+  reference::csr_gradient_block_rows(s, block, dy, x, batch, accumulate, gradient);
+}
+void scatter_block_row(const CsrStream& s, const CsrBlock& block, const float* values,
+                       const float* dy, float* dx) {
+  reference::csr_scatter_block_row(s, block, values, dy, dx);
+}
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Quad = hn::FixedTag<float, 4>;
+using Four = hn::Vec<Quad>;
+
+// The inputs that the first kCount of four offsets name; zeros for the others.
+template <int kCount = 4>
+HWY_INLINE Four inputs(const float* x, const uint16_t* offsets) {
+  typedef float Lanes __attribute__((vector_size(16)));
+  uint64_t word;
+  std::memcpy(&word, offsets, sizeof word);
+  const auto at = [&](int i)
+                      HWY_ATTR { return i < kCount ? x[(word >> (16 * i)) & 0xffff] : 0.0f; };
+  const Lanes lanes = {at(0), at(1), at(2), at(3)};
+  HWY_ALIGN float array[4];
+  std::memcpy(array, &lanes, sizeof array);
+  return hn::Load(Quad(), array);
 }
 
-// The loop over a block's rows: `row(row, first value, length, tile's x)`.
-template <class Row>
-HWY_INLINE void for_each_row(const CsrStream& s, const CsrBlock& block, const Row& row) {
+// Partial sums of a row. kRest: length % 4.
+template <int kRest>
+HWY_INLINE Four row_sums(const float* values, const uint16_t* offsets, int64_t length,
+                         const float* x) {
+  const Quad q;
+  Four sums = hn::Zero(q);
+  const int64_t whole = length - kRest;
+  for (int64_t k = 0; k < whole; k += 4) {
+    sums = hn::MulAdd(hn::LoadU(q, values + k), inputs(x, offsets + k), sums);
+  }
+  if constexpr (kRest > 0) {  // values of the next row are excluded: they may be infinite
+    const Four rest = hn::IfThenElseZero(hn::FirstN(q, kRest), hn::LoadU(q, values + whole));
+    sums = hn::MulAdd(rest, inputs<kRest>(x, offsets + whole), sums);
+  }
+  return sums;
+}
+
+// [Σa, Σb, Σc, Σd].
+HWY_INLINE Four sums_of(Four a, Four b, Four c, Four d) {
+  const Quad q;
+  const hn::Repartition<uint64_t, Quad> u;
+  const Four ab = hn::Add(hn::InterleaveLower(q, a, b), hn::InterleaveUpper(q, a, b));
+  const Four cd = hn::Add(hn::InterleaveLower(q, c, d), hn::InterleaveUpper(q, c, d));
+  const auto ab2 = hn::BitCast(u, ab), cd2 = hn::BitCast(u, cd);
+  return hn::Add(hn::BitCast(q, hn::InterleaveLower(u, ab2, cd2)),
+                 hn::BitCast(q, hn::InterleaveUpper(u, ab2, cd2)));
+}
+
+// One group of rows and the tile's inputs.
+struct Rows {
+  const uint32_t* numbers = nullptr;
+  const uint16_t* offsets = nullptr;
+  int64_t first_value = 0, count = 0, length = 0;
+  int64_t first_column = 0;
+};
+
+// Calls `body(Rows, Rest<length % 4>)` for each group of a block.
+template <int n>
+struct Rest {};
+template <class Body>
+HWY_INLINE void for_each_group(const CsrStream& s, const CsrBlock& block, const Body& body) {
   for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
     const CsrTile& tile = s.tiles[static_cast<size_t>(t)];
     for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
       const CsrGroup& group = s.groups[static_cast<size_t>(g)];
-      const uint32_t* rows = s.rows_in_order.data() + group.first_row;
-      for (int64_t i = 0; i < group.rows; ++i) {
-        row(static_cast<int64_t>(rows[i]), group.first_value + i * group.length,
-            int64_t{group.length}, tile.first_column);
+      const Rows rows{.numbers = s.rows_in_order.data() + group.first_row,
+                      .offsets = s.offsets.data() + group.first_value,
+                      .first_value = group.first_value,
+                      .count = group.rows,
+                      .length = group.length,
+                      .first_column = tile.first_column};
+      switch (group.length % 4) {
+        case 0:
+          body(rows, Rest<0>());
+          break;
+        case 1:
+          body(rows, Rest<1>());
+          break;
+        case 2:
+          body(rows, Rest<2>());
+          break;
+        default:
+          body(rows, Rest<3>());
       }
     }
   }
 }
 
+template <int kRest>
+HWY_INLINE void product_of_rows(const Rows& rows, const float* values, const float* x,
+                                const float* bias, float* y) {
+  const Quad q;
+  const auto sums = [&](int64_t i) HWY_ATTR {
+    return row_sums<kRest>(values + rows.first_value + i * rows.length,
+                           rows.offsets + i * rows.length, rows.length, x + rows.first_column);
+  };
+  const auto add = [&](int64_t i, float sum) HWY_ATTR {
+    const uint32_t row = rows.numbers[i];
+    const float start = rows.first_column > 0 ? y[row] : bias == nullptr ? 0.0f : bias[row];
+    y[row] = start + sum;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= rows.count; i += 4) {
+    HWY_ALIGN float four[4];
+    hn::Store(sums_of(sums(i), sums(i + 1), sums(i + 2), sums(i + 3)), q, four);
+    for (int r = 0; r < 4; ++r) add(i + r, four[r]);
+  }
+  const Four zero = hn::Zero(q);
+  for (; i < rows.count; ++i) add(i, hn::GetLane(sums_of(sums(i), zero, zero, zero)));
+}
+
 void product_block_rows(const CsrStream& s, const CsrBlock& block, const float* values,
                         const float* x, int64_t batch, const float* bias, float* y) {
   for (int64_t example = 0; example < batch; ++example) {
-    const float* in = x + example * s.columns;
-    float* out = y + example * s.rows;
-    for_each_row(
-        s, block, [&](int64_t row, int64_t value, int64_t length, int64_t column) HWY_ATTR {
-          const float sum = dot(values + value, s.offsets.data() + value, length, in + column);
-          const float start = column > 0 ? out[row] : bias == nullptr ? 0.0f : bias[row];
-          out[row] = start + sum;
-        });
+    for_each_group(s, block, [&]<int kRest>(const Rows& rows, Rest<kRest>) HWY_ATTR {
+      product_of_rows<kRest>(rows, values, x + example * s.columns, bias, y + example * s.rows);
+    });
+  }
+}
+
+// gradient (+)= factor · inputs, for each row of a group.
+template <int kRest, bool kAdd>
+HWY_INLINE void gradient_of_rows(const Rows& rows, const float* dy, const float* x,
+                                 float* gradient) {
+  const Quad q;
+  const int64_t whole = rows.length - kRest;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const Four factor = hn::Set(q, dy[rows.numbers[i]]);
+    const uint16_t* offsets = rows.offsets + i * rows.length;
+    float* into = gradient + rows.first_value + i * rows.length;
+    for (int64_t k = 0; k < whole; k += 4) {
+      const Four in = inputs(x + rows.first_column, offsets + k);
+      const Four old = kAdd ? hn::LoadU(q, into + k) : hn::Zero(q);
+      hn::StoreU(kAdd ? hn::MulAdd(factor, in, old) : hn::Mul(factor, in), q, into + k);
+    }
+    for (int64_t k = whole; k < rows.length; ++k) {
+      const float product = dy[rows.numbers[i]] * x[rows.first_column + offsets[k]];
+      into[k] = kAdd ? into[k] + product : product;
+    }
   }
 }
 
 void gradient_block_rows(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
                          int64_t batch, bool accumulate, float* gradient) {
   for (int64_t example = 0; example < batch; ++example) {
+    const float* dy_row = dy + example * s.rows;
+    const float* x_row = x + example * s.columns;
     const bool add = accumulate || example > 0;
-    for_each_row(s, block,
-                 [&](int64_t row, int64_t value, int64_t length, int64_t column) HWY_ATTR {
-                   const float factor = dy[example * s.rows + row];
-                   const float* in = x + example * s.columns + column;
-                   const uint16_t* offsets = s.offsets.data() + value;
-                   float* into = gradient + value;
-                   if (add) {
-                     for (int64_t k = 0; k < length; ++k) into[k] += factor * in[offsets[k]];
-                   } else {
-                     for (int64_t k = 0; k < length; ++k) into[k] = factor * in[offsets[k]];
-                   }
-                 });
+    for_each_group(s, block, [&]<int kRest>(const Rows& rows, Rest<kRest>) HWY_ATTR {
+      (add ? gradient_of_rows<kRest, true> : gradient_of_rows<kRest, false>)(rows, dy_row, x_row,
+                                                                             gradient);
+    });
   }
 }
 
-// Examples side by side: x [columns, kBatch], y [rows, kBatch].
-template <int kBatch>
-HWY_INLINE void product_block_side_by_side(const CsrStream& s, const CsrBlock& block,
-                                           const float* values, const float* x, const float* bias,
-                                           float* y) {
-  for_each_row(s, block, [&](int64_t row, int64_t value, int64_t length, int64_t column) HWY_ATTR {
-    float* out = y + row * kBatch;
-    float sum[kBatch];
-    for (int e = 0; e < kBatch; ++e) {
-      sum[e] = column > 0 ? out[e] : bias == nullptr ? 0.0f : bias[row];
-    }
-    for (int64_t k = value; k < value + length; ++k) {
-      const float* in = x + (column + s.offsets[static_cast<size_t>(k)]) * kBatch;
-      for (int e = 0; e < kBatch; ++e) sum[e] += values[k] * in[e];
-    }
-    for (int e = 0; e < kBatch; ++e) out[e] = sum[e];
-  });
-}
-
-template <int kBatch>
-HWY_INLINE void gradient_block_side_by_side(const CsrStream& s, const CsrBlock& block,
-                                            const float* dy, const float* x, bool accumulate,
-                                            float* gradient) {
-  for_each_row(s, block, [&](int64_t row, int64_t value, int64_t length, int64_t column) HWY_ATTR {
-    const float* factor = dy + row * kBatch;
-    for (int64_t k = value; k < value + length; ++k) {
-      const float* in = x + (column + s.offsets[static_cast<size_t>(k)]) * kBatch;
-      float sum = accumulate ? gradient[k] : 0.0f;
-      for (int e = 0; e < kBatch; ++e) sum += factor[e] * in[e];
-      gradient[k] = sum;
+void scatter_block_row(const CsrStream& s, const CsrBlock& block, const float* values,
+                       const float* dy, float* dx) {
+  for_each_group(s, block, [&](const Rows& rows, auto) HWY_ATTR {
+    float* into = dx + rows.first_column;
+    for (int64_t i = 0; i < rows.count; ++i) {
+      const float factor = dy[rows.numbers[i]];
+      const float* row = values + rows.first_value + i * rows.length;
+      const uint16_t* offsets = rows.offsets + i * rows.length;
+      for (int64_t k = 0; k < rows.length; ++k) into[offsets[k]] += factor * row[k];
     }
   });
 }
 
-void product_block_interleaved(const CsrStream& s, const CsrBlock& block, const float* values,
-                               const float* x, int64_t batch, const float* bias, float* y) {
-  switch (batch) {
-    case 2:
-      return product_block_side_by_side<2>(s, block, values, x, bias, y);
-    case 3:
-      return product_block_side_by_side<3>(s, block, values, x, bias, y);
-    case 4:
-      return product_block_side_by_side<4>(s, block, values, x, bias, y);
-    case 5:
-      return product_block_side_by_side<5>(s, block, values, x, bias, y);
-    case 6:
-      return product_block_side_by_side<6>(s, block, values, x, bias, y);
-    case 7:
-      return product_block_side_by_side<7>(s, block, values, x, bias, y);
-    default:
-      return product_block_side_by_side<8>(s, block, values, x, bias, y);
-  }
-}
-
-void gradient_block_interleaved(const CsrStream& s, const CsrBlock& block, const float* dy,
-                                const float* x, int64_t batch, bool accumulate, float* gradient) {
-  switch (batch) {
-    case 2:
-      return gradient_block_side_by_side<2>(s, block, dy, x, accumulate, gradient);
-    case 3:
-      return gradient_block_side_by_side<3>(s, block, dy, x, accumulate, gradient);
-    case 4:
-      return gradient_block_side_by_side<4>(s, block, dy, x, accumulate, gradient);
-    case 5:
-      return gradient_block_side_by_side<5>(s, block, dy, x, accumulate, gradient);
-    case 6:
-      return gradient_block_side_by_side<6>(s, block, dy, x, accumulate, gradient);
-    case 7:
-      return gradient_block_side_by_side<7>(s, block, dy, x, accumulate, gradient);
-    default:
-      return gradient_block_side_by_side<8>(s, block, dy, x, accumulate, gradient);
-  }
-}
+#endif  // HWY_TARGET == HWY_SCALAR
 
 }  // namespace
 }  // namespace lacuna::HWY_NAMESPACE
@@ -164,10 +214,9 @@ namespace {
 
 HWY_EXPORT(product_block_rows);
 HWY_EXPORT(gradient_block_rows);
-HWY_EXPORT(product_block_interleaved);
-HWY_EXPORT(gradient_block_interleaved);
+HWY_EXPORT(scatter_block_row);
 
-constexpr int64_t kFeaturesPerTask = 1 << 14;  // of an order's change
+constexpr int64_t kColumnsPerTask = 1 << 12;
 
 }  // namespace
 
@@ -189,40 +238,25 @@ void csr_gradient_rows(const CsrStream& s, const float* dy, const float* x, int6
   });
 }
 
-void csr_product_interleaved(const CsrStream& s, const float* values, const float* x, int64_t batch,
-                             const float* bias, float* y) {
-  const auto run = use_reference_kernels() ? reference::csr_product_block_interleaved
-                                           : HWY_DYNAMIC_DISPATCH(product_block_interleaved);
-  parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
-    run(s, s.blocks[static_cast<size_t>(block)], values, x, batch, bias, y);
-  });
+bool csr_scatters_row(const CsrStream& s) {
+  return static_cast<int64_t>(s.blocks.size()) * s.columns <= s.nnz;
 }
 
-void csr_gradient_interleaved(const CsrStream& s, const float* dy, const float* x, int64_t batch,
-                              bool accumulate, float* gradient) {
-  const auto run = use_reference_kernels() ? reference::csr_gradient_block_interleaved
-                                           : HWY_DYNAMIC_DISPATCH(gradient_block_interleaved);
-  parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
-    run(s, s.blocks[static_cast<size_t>(block)], dy, x, batch, accumulate, gradient);
+void csr_scatter_row(const CsrStream& s, const float* values, const float* dy, float* dx) {
+  const auto run = use_reference_kernels() ? reference::csr_scatter_block_row
+                                           : HWY_DYNAMIC_DISPATCH(scatter_block_row);
+  const auto blocks = static_cast<int64_t>(s.blocks.size());
+  std::fill_n(dx, s.columns, 0.0f);
+  if (blocks == 1) return run(s, s.blocks[0], values, dy, dx);
+  // Blocks share columns: each has sums of its own, which are added up in order.
+  std::vector<float> sums(static_cast<size_t>(blocks * s.columns));
+  parallel_blocks(blocks, [&](int64_t block) {
+    run(s, s.blocks[static_cast<size_t>(block)], values, dy, sums.data() + block * s.columns);
   });
-}
-
-void interleave(const float* from, int64_t rows, int64_t columns, float* to) {
-  parallel_for(columns, kFeaturesPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t column = begin; column < end; ++column) {
-      for (int64_t row = 0; row < rows; ++row) {
-        to[column * rows + row] = from[row * columns + column];
-      }
-    }
-  });
-}
-
-void separate(const float* from, int64_t rows, int64_t columns, float* to) {
-  parallel_for(columns, kFeaturesPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t column = begin; column < end; ++column) {
-        to[row * columns + column] = from[column * rows + row];
-      }
+  parallel_for(s.columns, kColumnsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      const float* part = sums.data() + block * s.columns;
+      for (int64_t column = begin; column < end; ++column) dx[column] += part[column];
     }
   });
 }

@@ -1,12 +1,14 @@
 // The csr layout: values, gradient and states in stream order, nnz long.
 //
 // The input gradient is the forward product of the transposed matrix, which has a stream of its own
-// and a copy of the values in that order, refreshed when the values have changed.
+// and a copy of the values in that order, refreshed when the values have changed. A single example
+// needs neither: its input gradient is scattered.
 #include <mutex>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/csr.h"
+#include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/csr_products.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -82,7 +84,14 @@ class CsrLayout final : public Layout {
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
-    return csr_input_gradient(weight, index_of(weight.pattern).transposed(), dy);
+    const CsrIndex& index = index_of(weight.pattern);
+    if (dy.shape().batch() == 1 && csr_scatters_row(index.forward)) {
+      const Tensor row = reordered(dy, Order::RowMajor);
+      Tensor dx = Tensor::empty(dy.shape().with_features(index.forward.columns));
+      csr_scatter_row(index.forward, weight.values.data(), row.data(), dx.mutable_data());
+      return dx;
+    }
+    return csr_input_gradient(weight, index.transposed(), dy);
   }
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,

@@ -91,6 +91,17 @@ struct Problem {
     for (size_t v = 0; v < places.size(); ++v) ASSERT_NEAR(g[v], expected[places[v]], 2e-4);
   }
 
+  // Of the first example: [columns].
+  std::vector<double> input_gradient() const {
+    std::vector<double> dx(static_cast<size_t>(columns));
+    for (size_t r = 0; r + 1 < row_begin.size(); ++r) {
+      for (int64_t i = row_begin[r]; i < row_begin[r + 1]; ++i) {
+        dx[column[static_cast<size_t>(i)]] += double{elements.data()[i]} * dy.data()[r];
+      }
+    }
+    return dx;
+  }
+
   int64_t rows, columns, batch;
   std::vector<int64_t> row_begin;
   std::vector<uint32_t> column;
@@ -129,6 +140,19 @@ TEST_P(CsrProducts, RowByRow) {
   g.assign(g.size(), 10.0f);
   csr_gradient_rows(p.stream, p.dy.data(), p.x.data(), p.batch, true, g.data());
   p.expect_gradient(g, 10.0);
+}
+
+TEST_P(CsrProducts, ScatteredInputGradientOfOneExample) {
+  const Problem p = problem();
+  std::vector<float> dx(static_cast<size_t>(p.columns), NAN);
+  csr_scatter_row(p.stream, p.values.data(), p.dy.data(), dx.data());
+  const std::vector<double> expected = p.input_gradient();
+  for (size_t c = 0; c < dx.size(); ++c) ASSERT_NEAR(dx[c], expected[c], 2e-4) << "column " << c;
+}
+
+TEST(CsrScatter, IsLeftWhereTheBlocksSumsWouldBeMany) {
+  EXPECT_TRUE(csr_scatters_row(Problem(40, 30, 0.5, 1).stream));
+  EXPECT_FALSE(csr_scatters_row(Problem(70, 4000, 0.0005, 1).stream));
 }
 
 TEST_P(CsrProducts, SideBySide) {
