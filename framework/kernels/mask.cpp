@@ -57,21 +57,16 @@ void select_by_mask(const BitMask& mask, std::span<float> values) {
     throw ShapeError("a mask of " + std::to_string(mask.size()) + " bits for an array of " +
                      std::to_string(values.size()));
   }
-  select_by_mask(mask, 0, values);
-}
-
-void select_by_mask(const BitMask& mask, int64_t first, std::span<float> part) {
-  const auto size = static_cast<int64_t>(part.size());
   if (use_reference_kernels()) {
-    for (int64_t i = 0; i < size; ++i) {
-      if (!mask.test(first + i)) part[static_cast<size_t>(i)] = 0.0f;
+    for (int64_t i = 0; i < mask.size(); ++i) {
+      if (!mask.test(i)) values[static_cast<size_t>(i)] = 0.0f;
     }
     return;
   }
   constexpr int64_t kGrain = 1 << 16;  // a multiple of 64: words are not shared
-  parallel_for(size, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(mask.size(), kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(SelectWords)
-    (mask.words().data() + (first + begin) / 64, part.data() + begin, end - begin);
+    (mask.words().data() + begin / 64, values.data() + begin, end - begin);
   });
 }
 

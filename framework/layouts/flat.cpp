@@ -1,10 +1,9 @@
 // The two layouts that store every position: dense, and masked (dense products, then selection).
 #include <algorithm>
-#include <numeric>
 
-#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/mask.h"
+#include "lacuna/framework/kernels/outer_products.h"
 #include "lacuna/framework/kernels/reorder.h"
 #include "lacuna/framework/layouts/flat.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -94,15 +93,8 @@ const BitMask& mask_of(const Pattern& pattern) {
   return static_cast<const MaskIndex*>(pattern.index())->mask;
 }
 
-// The product of a few examples writes the gradient faster than memory takes it: its rows are
-// selected from part by part, while the part is in the second-level cache.
-constexpr int64_t kFewExamples = 32, kPart = 1 << 16;  // elements; whole words of the mask
-
-// Rows of a part: a multiple of 64 elements.
-int64_t rows_in_part(int64_t columns) {
-  const int64_t unit = 64 / std::gcd(columns, int64_t{64});
-  return std::max<int64_t>(kPart / std::max<int64_t>(columns * unit, 1), 1) * unit;
-}
+// Up to so many examples the masked gradient takes one pass over memory.
+constexpr int64_t kFewExamples = 32;
 
 class MaskedLayout final : public DenseLayout {
  public:
@@ -119,31 +111,14 @@ class MaskedLayout final : public DenseLayout {
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    const int64_t batch = x.shape().batch(), out = pattern.shape()[0], in = pattern.shape()[1];
-    const int64_t part = rows_in_part(in), parts = (out + part - 1) / part;
-    if (batch > kFewExamples || parts <= 1) {
+    const int64_t batch = x.shape().batch();
+    if (batch > kFewExamples) {
       return DenseLayout::weight_gradient(pattern, dy, x, accumulate, gradient);
     }
     const Tensor dy_rows = reordered(dy, Order::RowMajor), x_rows = reordered(x, Order::RowMajor);
-    parallel_blocks(parts, [&](int64_t block) {
-      const int64_t first = block * part, rows = std::min(part, out - first);
-      Tensor dy_part = Tensor::empty(Shape{batch, rows});
-      for (int64_t example = 0; example < batch; ++example) {
-        std::copy_n(dy_rows.data() + example * out + first, rows,
-                    dy_part.mutable_data() + example * rows);
-      }
-      const std::span<float> into =
-          gradient.subspan(static_cast<size_t>(first * in), static_cast<size_t>(rows * in));
-      gemm({.m = rows,
-            .n = in,
-            .k = batch,
-            .transpose_a = Transpose::Yes,
-            .a = dy_part.data(),
-            .b = x_rows.data(),
-            .c = into.data(),
-            .beta = accumulate == Accumulate::Yes ? 1.0f : 0.0f});
-      select_by_mask(mask_of(pattern), first * in, into);
-    });
+    masked_outer_products(mask_of(pattern), batch, pattern.shape()[0], pattern.shape()[1],
+                          dy_rows.data(), x_rows.data(), accumulate == Accumulate::Yes,
+                          gradient.data());
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,

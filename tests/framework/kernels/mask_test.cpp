@@ -51,15 +51,6 @@ TEST(SelectByMask, SeveralBlocks) {
   EXPECT_EQ(sum, 2.0);
 }
 
-TEST(SelectByMask, APartBeginsAtItsOwnBit) {
-  BitMask mask = BitMask::zeros(300);
-  for (const int64_t i : {0, 63, 129, 200}) mask.set(i);
-  std::vector<float> values(101, 1.0f), expected(101);
-  expected[129 - 128] = expected[200 - 128] = 1.0f;
-  select_by_mask(mask, 128, values);
-  EXPECT_EQ(values, expected);
-}
-
 TEST(SelectByMask, SizesMustAgree) {
   std::vector<float> values(3);
   expect_throws<ShapeError>([&] { select_by_mask(BitMask::ones(4), values); },

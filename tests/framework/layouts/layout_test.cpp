@@ -138,34 +138,6 @@ TEST(CsrLayout, AFewExamplesOfAWideLayerAreComputedAsEachAlone) {
   }
 }
 
-// The gradient of a few examples is made part by part; that of one more than a few, as a whole.
-TEST(MaskedLayout, GradientsOfFewExamplesAreTheSameInParts) {
-  const Shape shape{300,
-                    419};  // a part's rows are a multiple of 64, and 300 is no multiple of them
-  const PatternPtr pattern = checkered(shape);
-  const Tensor x = random_tensor(Shape{40, 419}, "x"), dy = random_tensor(Shape{40, 300}, "dy");
-  const auto first = [](const Tensor& all, int64_t examples) {
-    const int64_t features = all.shape()[1];
-    return Tensor::from(Shape{examples, features},
-                        all.storage().first(static_cast<size_t>(examples * features)));
-  };
-  for (const int64_t examples : {1, 3, 32, 33}) {
-    for (const Accumulate accumulate : {Accumulate::No, Accumulate::Yes}) {
-      const float start = accumulate == Accumulate::Yes ? 1.0f : 0.0f;
-      Tensor gradient = Tensor::full(shape, accumulate == Accumulate::Yes ? 1.0f : NAN);
-      masked_layout().weight_gradient(*pattern, first(dy, examples), first(x, examples), accumulate,
-                                      gradient.mutable_storage());
-      for (int64_t i = 0; i < shape.numel(); i += 37) {
-        double sum = i % 2 == 0 ? start : 0.0;
-        for (int64_t e = 0; i % 2 == 0 && e < examples; ++e) {
-          sum += double{dy.data()[e * 300 + i / 419]} * x.data()[e * 419 + i % 419];
-        }
-        ASSERT_NEAR(gradient.data()[i], sum, 1e-5) << examples << " examples, position " << i;
-      }
-    }
-  }
-}
-
 TEST(MaskedLayout, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
   const PatternPtr pattern = checkered(Shape{1, 2});  // position 1 is pruned
   const float nan = std::numeric_limits<float>::quiet_NaN();
