@@ -25,7 +25,7 @@ StateDict Dropout::extra_state() const {
   return state;
 }
 
-void Dropout::load_extra_state(const StateDict& state) { calls_ = state.get<int64_t>("calls"); }
+void Dropout::load_extra_state(const StateDict& state) { calls_ = state.count("calls"); }
 
 void Dropout::reset_random(uint64_t seed) {
   seed_ = seed;

@@ -8,7 +8,7 @@
 namespace lacuna {
 
 LayerNorm::LayerNorm(const Options& options) : options_(options) {
-  if (options.features < 1 || !(options.eps > 0.0)) {
+  if (options.features < 1 || !(options.eps > 0.0 && options.eps <= 1e30)) {
     throw ConfigError("layer_norm: features must be at least 1 and eps above 0, found " +
                       std::to_string(options.features) + " and " + std::to_string(options.eps));
   }

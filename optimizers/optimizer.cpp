@@ -1,6 +1,7 @@
 #include "lacuna/optimizers/optimizer.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "lacuna/framework/core/config.h"
@@ -25,9 +26,11 @@ double value_at(const Schedule& schedule, int64_t step) {
 }  // namespace
 
 void require_option_at_least(const std::string& key, double value, double low) {
-  if (!(value >= low)) {
-    throw OptionError(
-        key, "expected a number of at least " + in_words(low) + ", found " + in_words(value));
+  // The updates are made of floats.
+  if (!(value >= low && value <= double{std::numeric_limits<float>::max()})) {
+    throw OptionError(key, "expected a number of at least " + in_words(low) +
+                               (value > low ? " and at most 3.4e38" : "") + ", found " +
+                               in_words(value));
   }
 }
 

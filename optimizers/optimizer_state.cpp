@@ -73,15 +73,20 @@ StateDict Optimizer::state_dict() const {
 std::vector<std::string> Optimizer::differences(const StateDict& state) const {
   std::vector<std::string> lines;
   std::set<std::string> expected{"type", "step"};
-  const auto check_count = [&](const std::string& name) {
+  const auto check_count = [&](const std::string& name, int64_t most) {
     const int64_t* count = find_count(state, name);
-    if (count == nullptr || *count < 0) lines.push_back("'" + name + "' is missing or no count");
+    if (count == nullptr || *count < 0 || *count > most) {
+      lines.push_back(
+          "'" + name + "' is " +
+          (count == nullptr ? "missing" : std::to_string(*count) + ", expected a count") +
+          (most == StateDict::kMostCounted ? "" : " of at most " + std::to_string(most)));
+    }
     return count == nullptr ? 0 : *count;
   };
-  check_count("step");
+  const int64_t taken = check_count("step", StateDict::kMostCounted);
   for (const ParameterPtr& parameter : parameters_) {
     const std::string prefix = parameter->name() + "/";
-    const int64_t steps = check_count(prefix + "step");
+    const int64_t steps = check_count(prefix + "step", taken);
     expected.insert(prefix + "step");
     for (const StateSlot& slot : state_slots()) {
       const std::string name = prefix + slot.name;

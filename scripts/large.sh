@@ -4,14 +4,8 @@
 # Runs that are finished are not made again: they stay in runs/large, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
 results=${LACUNA_RESULTS_DIR:-runs/large}
-program=$build/lacuna
-if [ ! -x "$program" ]; then
-  scripts/install_dependencies.sh
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-  cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
-fi
+source scripts/program.sh
 mkdir -p "$results"
 
 train() { # NAME ARGUMENTS...

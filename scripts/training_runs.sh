@@ -1,13 +1,7 @@
-# Sourced by the scripts that train many small networks: the program, built where it is missing; runs
-# side by side, one on each core; what came of them.
-build=${LACUNA_BUILD_DIR:-build/release}
+# Sourced by the scripts that train many small networks: runs side by side, one on each core; what
+# came of them.
 results=${LACUNA_RESULTS_DIR:-runs/results}
-program=$build/lacuna
-if [ ! -x "$program" ]; then
-  scripts/install_dependencies.sh
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-  cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
-fi
+source scripts/program.sh
 mkdir -p "$results"
 
 # The command of a run, unless it is finished already.

@@ -52,7 +52,7 @@ void SparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> paramete
                               FirstMasks first) {
   for (const ParameterPtr& parameter : parameters) {
     options_.groups.require_fit(parameter->name(), parameter->shape());
-    options_.structure.require_fit(parameter->name(), parameter->shape());
+    options_.structure.require_fit("parameter '" + parameter->name() + "'", parameter->shape());
     options_.layout.require_fit(*parameter);
     if (!parameter->sparsified_by.empty()) {
       throw StateError("parameter '" + parameter->name() + "' is made sparse by '" +
@@ -109,8 +109,20 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const
                        .compressed = {}});
   }
   foresee(planned, total_steps);
+  require_nonzeros(planned);
   name_final_layouts(planned);
   return planned;
+}
+
+void SparsityAlgorithm::require_nonzeros(const std::vector<PlannedParameter>& planned) const {
+  if (!foresees_exactly()) return;
+  for (const PlannedParameter& p : planned) {
+    if (p.shape.numel() == 0 || (p.initial_nnz > 0 && p.final_nnz > 0)) continue;
+    throw ConfigError(std::string(type()) + ": parameter '" + p.parameter + "' of shape " +
+                      p.shape.to_string() + (p.initial_nnz == 0 ? " begins" : " ends") +
+                      " without any nonzero, for their number is rounded down; make it less sparse"
+                      ", or leave it out");
+  }
 }
 
 void SparsityAlgorithm::name_final_layouts(std::vector<PlannedParameter>& planned) const {

@@ -141,6 +141,9 @@ class SparsityAlgorithm {
   /// The plan's part that is the algorithm's own: from entries whose final_nnz is what it begins
   /// with, to what `steps` steps of it make of them. *Errors:* ConfigError.
   virtual void foresee(std::vector<PlannedParameter>& /*planned*/, int64_t /*steps*/) const {}
+  /// Whether what it foresees is what will be: not where values or gradients decide on the number
+  /// of nonzeros.
+  virtual bool foresees_exactly() const { return true; }
 
   /// Called with the target at the first mask and at every update; `names` describes the filter.
   HookHandle register_target_sparsity_hook(TargetSparsityHook hook);
@@ -186,6 +189,8 @@ class SparsityAlgorithm {
   /// *Errors:* ConfigError when the structure cannot be as sparse.
   std::vector<int64_t> targets_at(int64_t step, int64_t updates,
                                   const std::vector<Shape>& shapes) const;
+  /// *Errors:* CheckpointError when a saved state is that of another algorithm.
+  void require_own(const StateDict& state) const;
   /// The array that a saved state holds for a parameter, below `prefix` + "/".
   /// *Errors:* CheckpointError when it is absent or has another shape.
   static Tensor saved_array(const StateDict& state, const std::string& prefix,
@@ -234,6 +239,9 @@ class SparsityAlgorithm {
   void install(Parameter& parameter, const Positions& positions, const Positions* present);
   void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
+  /// *Errors:* ConfigError when a parameter that is planned has no nonzero: counts are rounded
+  /// down, and what is surely meant is a few.
+  void require_nonzeros(const std::vector<PlannedParameter>& planned) const;
 
   /// The positions that have ever been in a mask.
   struct EverActive {

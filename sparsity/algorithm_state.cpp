@@ -59,14 +59,17 @@ Tensor SparsityAlgorithm::saved_array(const StateDict& state, const std::string&
   return saved.to(Order::RowMajor).clone();
 }
 
-void SparsityAlgorithm::load_state_dict(const StateDict& state) {
+void SparsityAlgorithm::require_own(const StateDict& state) const {
   const auto& saved_type = state.get<std::string>("type");
-  if (saved_type != type()) {
-    throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" + saved_type +
-                          "', the run uses '" + std::string(type()) + "'");
-  }
-  step_ = state.get<int64_t>("step");
-  updates_ = state.get<int64_t>("updates");
+  if (saved_type == type()) return;
+  throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" + saved_type +
+                        "', the run uses '" + std::string(type()) + "'");
+}
+
+void SparsityAlgorithm::load_state_dict(const StateDict& state) {
+  require_own(state);
+  step_ = state.count("step");
+  updates_ = state.count("updates");
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (ever_active_[i]) {
       const int64_t numel = parameters_[i]->numel();
@@ -81,8 +84,9 @@ void SparsityAlgorithm::load_state_dict(const StateDict& state) {
       const BitMask bits = is_packed ? unpacked(saved, numel) : BitMask::from_bytes(saved.values);
       ever_active_[i] = {bits, bits.count()};
     }
-    target_nnz_[i] = state.get<int64_t>("target_nnz/" + parameters_[i]->name());
-    target_sparsity_[i] = state.get<double>("target_sparsity/" + parameters_[i]->name());
+    const std::string& name = parameters_[i]->name();
+    target_nnz_[i] = state.count("target_nnz/" + name, parameters_[i]->numel());
+    target_sparsity_[i] = state.number("target_sparsity/" + name, 0.0, 1.0);
   }
 }
 

@@ -23,17 +23,6 @@
 namespace lacuna {
 namespace {
 
-// Gives what an options check throws the position of the entry it came from.
-template <class Make>
-std::unique_ptr<SparsityAlgorithm> at_entry(const Config& entry, Make&& make) {
-  try {
-    return make();
-  } catch (const ConfigError& error) {
-    if (std::string(error.what()).starts_with(entry.position().file + ":")) throw;
-    entry.error(error.what());
-  }
-}
-
 // Refuses an entry that gives no target: nothing would be pruned, without a word. A key that is
 // unknown, perhaps the target's misspelt, is reported as such.
 void require_target(const Config& entry, std::string_view type) {
@@ -116,7 +105,7 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
   const std::string name =
       named.is_null() ? entry.get<std::string>("algorithm", "static") : named.as<std::string>();
   const auto& factory = algorithm_registry().find_any_case(name, named.is_null() ? entry : named);
-  return at_entry(entry, [&] { return factory.make(entry, seed); });
+  return at_position(entry, [&] { return factory.make(entry, seed); });
 }
 
 }  // namespace
@@ -172,7 +161,7 @@ std::unique_ptr<SparsityAlgorithm> configure_phases(const Config& config, uint64
     const uint64_t own = CounterRng(seed, "phase", phases.size()).block(0)[0];
     phases.push_back({configure_entry(entry, phases.empty() ? seed : own), until});
   }
-  return at_entry(config, [&]() -> std::unique_ptr<SparsityAlgorithm> {
+  return at_position(config, [&]() -> std::unique_ptr<SparsityAlgorithm> {
     return std::make_unique<Phases>(std::move(phases));
   });
 }

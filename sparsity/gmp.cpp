@@ -8,14 +8,17 @@
 
 namespace lacuna {
 
-Gmp::Gmp(DynamicOptions given) : DynamicPatternAlgorithm(given) {
+Gmp::Gmp(DynamicOptions options) : Gmp(std::move(options), "gmp") {}
+
+Gmp::Gmp(DynamicOptions given, const std::string& type) : DynamicPatternAlgorithm(given) {
   if (given.drop_fraction) {
-    throw ConfigError("gmp: takes no drop_fraction; the sparsity schedule says what is dropped");
+    throw ConfigError(type +
+                      ": takes no drop_fraction; the sparsity schedule says what is dropped");
   }
   if (options().sparsity.is_constant()) {
-    throw ConfigError(
-        "gmp: a constant sparsity never changes the mask; use algorithm 'static', or "
-        "give a sparsity schedule");
+    throw ConfigError(type +
+                      ": a constant sparsity never changes the mask; use algorithm 'static', or "
+                      "give a sparsity schedule");
   }
 }
 
@@ -25,6 +28,24 @@ Positions Gmp::update_positions(const Parameter& parameter, const Positions& pre
 
 std::vector<float> Gmp::scores(const Parameter& parameter) const {
   return magnitudes(parameter.compacted(parameter.values()).storage());
+}
+
+void Gmp::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
+  DynamicSparsityAlgorithm::foresee(planned, steps);
+  if (planned.empty()) return;
+  std::vector<Shape> shapes;
+  for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
+  const std::vector<int64_t>& at = planned.front().update_steps;
+  const auto before = static_cast<int64_t>(at.size()) - (update_schedule().is_update(0) ? 0 : 1);
+  const std::vector<int64_t> targets = targets_at(at.back(), before, shapes);
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const PlannedParameter& p = planned[i];
+    if (targets[i] <= p.final_nnz || p.final_nnz == p.initial_nnz) continue;
+    throw ConfigError(std::string(type()) + ": the sparsity falls before the last update at step " +
+                      std::to_string(at.back()) + ", when '" + p.parameter + "' has " +
+                      std::to_string(p.final_nnz) + " nonzeros left and could have " +
+                      std::to_string(targets[i]) + "; what is pruned stays pruned");
+  }
 }
 
 int64_t Gmp::nnz_after_update(int64_t nnz, int64_t target, int64_t, int64_t, int64_t) const {

@@ -1,6 +1,7 @@
 // GMP: gradual magnitude pruning.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "lacuna/sparsity/dynamic.h"
@@ -17,7 +18,12 @@ class Gmp : public DynamicPatternAlgorithm {
 
   std::string_view type() const override { return "gmp"; }
 
+  /// *Errors:* ConfigError besides when the sparsity falls after it has pruned.
+  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+
  protected:
+  /// For a subclass of another name, which messages then give.
+  Gmp(DynamicOptions options, const std::string& type);
   Positions update_positions(const Parameter& parameter, const Positions& present,
                              float sparsity) final;
   int64_t nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,

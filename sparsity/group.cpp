@@ -115,11 +115,8 @@ StateDict Group::state_dict() const {
 }
 
 void Group::load_state_dict(const StateDict& state) {
-  if (state.get<std::string>("type") != type()) {
-    throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" +
-                          state.get<std::string>("type") + "', the run uses 'group'");
-  }
-  step_ = state.get<int64_t>("step");
+  require_own(state);
+  step_ = state.count("step");
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     algorithms_[i]->load_state_dict(state.below(std::to_string(i)));
   }

@@ -145,6 +145,7 @@ std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
       p.final_nnz = p.initial_nnz;
     }
     algorithm.foresee(planned, std::min(end, total_steps) - begin);
+    algorithm.require_nonzeros(planned);
     for (size_t j = 0; j < planned.size(); ++j) {
       PlannedParameter& p = planned[j];
       p.layout = algorithm.foreseen_layout(*chosen[j], p.initial_nnz).name();
@@ -170,17 +171,16 @@ StateDict Phases::state_dict() const {
 }
 
 void Phases::load_state_dict(const StateDict& state) {
-  if (state.get<std::string>("type") != type()) {
-    throw CheckpointError("the checkpoint holds the state of sparsity algorithm '" +
-                          state.get<std::string>("type") + "', the run uses 'phases'");
+  require_own(state);
+  const auto phase =
+      static_cast<size_t>(state.count("phase", static_cast<int64_t>(phases_.size()) - 1));
+  step_ = state.count("step");
+  const int64_t begin = phase == 0 ? 0 : *phases_[phase - 1].until;
+  if (step_ < begin || step_ >= phases_[phase].until.value_or(StateDict::kMostCounted)) {
+    throw CheckpointError("the checkpoint is in phase " + std::to_string(phase) + " at step " +
+                          std::to_string(step_) + ", when the plan is in another");
   }
-  const auto phase = state.get<int64_t>("phase");
-  if (phase < 0 || phase >= static_cast<int64_t>(phases_.size())) {
-    throw CheckpointError("the checkpoint is in phase " + std::to_string(phase) + " of a plan of " +
-                          std::to_string(phases_.size()));
-  }
-  step_ = state.get<int64_t>("step");
-  if (static_cast<size_t>(phase) != current_) enter(static_cast<size_t>(phase), FirstMasks::Keep);
+  if (phase != current_) enter(phase, FirstMasks::Keep);
   algorithm().load_state_dict(state.below("running"));
 }
 

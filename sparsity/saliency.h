@@ -1,6 +1,8 @@
 // Saliency pruning: gradual pruning by |w·g|.
 #pragma once
 
+#include <utility>
+
 #include "lacuna/sparsity/gmp.h"
 
 namespace lacuna {
@@ -11,7 +13,8 @@ namespace lacuna {
 /// inference", 2017 (arXiv:1611.06440), equation 8, for single weights.
 class Saliency final : public Gmp {
  public:
-  using Gmp::Gmp;
+  /// *Errors:* ConfigError, as Gmp's.
+  explicit Saliency(DynamicOptions options) : Gmp(std::move(options), "saliency") {}
 
   std::string_view type() const override { return "saliency"; }
 

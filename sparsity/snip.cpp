@@ -49,9 +49,7 @@ std::vector<int64_t> Snip::choose_counts(const std::vector<std::vector<float>>& 
   }
   std::vector<float> all;
   for (const std::vector<float>& part : scores) all.insert(all.end(), part.begin(), part.end());
-  const auto numel = static_cast<int64_t>(all.size());
-  const double sparsity = options().sparsity.sparsity_at(0, 0, Shape{numel});
-  const BitMask kept = top_k(all, lacuna::target_nnz(static_cast<float>(sparsity), numel));
+  const BitMask kept = top_k(all, global_count(static_cast<int64_t>(all.size())));
   int64_t begin = 0;
   for (const std::vector<float>& part : scores) {
     int64_t count = 0;
@@ -66,12 +64,27 @@ std::vector<int64_t> Snip::choose_counts(const std::vector<std::vector<float>>& 
 
 // A global competition is decided by gradients: what can be foreseen is the mean.
 void Snip::foresee(std::vector<PlannedParameter>& planned, int64_t) const {
-  for (PlannedParameter& parameter : planned) {
-    const auto sparsity = static_cast<float>(options().sparsity.sparsity_at(0, 0, parameter.shape));
-    parameter.final_nnz =
-        std::min(parameter.final_nnz, lacuna::target_nnz(sparsity, parameter.shape.numel()));
-    parameter.update_steps = {1};
+  std::vector<Shape> shapes;
+  int64_t total = 0;
+  for (const PlannedParameter& parameter : planned) {
+    shapes.push_back(parameter.shape);
+    total += parameter.shape.numel();
   }
+  if (global_ && global_count(total) == 0 && total > 0) {
+    throw ConfigError("snip: of all " + std::to_string(total) +
+                      " elements none is kept, for their number is rounded down; give a lower "
+                      "sparsity");
+  }
+  const std::vector<int64_t> targets = targets_at(0, 0, shapes);
+  for (size_t i = 0; i < planned.size(); ++i) {
+    planned[i].final_nnz = std::min(planned[i].final_nnz, targets[i]);
+    planned[i].update_steps = {1};
+  }
+}
+
+int64_t Snip::global_count(int64_t numel) const {
+  const double sparsity = options().sparsity.sparsity_at(0, 0, Shape{numel});
+  return lacuna::target_nnz(static_cast<float>(sparsity), numel);
 }
 
 }  // namespace lacuna

@@ -27,6 +27,7 @@ class Snip final : public SparsityAlgorithm {
   std::string_view type() const override { return "snip"; }
   void update(Optimizer&) override { count_step(); }
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+  bool foresees_exactly() const override { return !global_; }
 
  protected:
   Positions initial_positions(const Parameter& parameter) override {
@@ -36,6 +37,8 @@ class Snip final : public SparsityAlgorithm {
   double target_sparsity(const Parameter& parameter) const override;
 
  private:
+  /// How many of all elements stay.
+  int64_t global_count(int64_t numel) const;
   std::vector<int64_t> choose_counts(const std::vector<std::vector<float>>& scores) const;
 
   bool global_;

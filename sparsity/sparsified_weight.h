@@ -26,6 +26,11 @@ class SparsifiedWeight final : public StraightThrough {
 
   std::string_view type() const override { return "sparsify"; }
 
+  /// Elements that a sparsifier judges one by one may come back.
+  bool foresees_exactly() const override {
+    return sparsifier_->scope() != Sparsifier::Scope::Streaming;
+  }
+
  protected:
   Positions initial_positions(const Parameter& parameter) override;
   Positions first_positions(const Parameter& parameter, FirstMasks first) override;

@@ -102,7 +102,7 @@ class Structured final : public Sparsifier {
         .to_mask();
   }
   void require_fit(const Shape& rows, const std::string& name) const override {
-    structure_.require_fit(name, as_matrix(rows));
+    structure_.require_fit("tensor '" + name + "'", as_matrix(rows));
   }
 
  private:
@@ -120,24 +120,7 @@ SparsifierPtr make_nm(const Config& options, uint64_t) {
 }
 
 SparsifierPtr make_block_fraction(const Config& options, uint64_t) {
-  const auto rows = require_at_least(options, "rows", options.required<int64_t>("rows"), 1);
-  const auto columns = require_at_least(options, "cols", options.required<int64_t>("cols"), 1);
-  const auto norm = options.get<std::string>("norm", "l1");
-  if (norm != "l1" && norm != "l2") options.get("norm").fail("'l1' or 'l2'");
-  return std::make_shared<Structured>(
-      Structure::block(rows, columns, norm == "l2" ? Structure::Norm::L2 : Structure::Norm::L1),
-      fraction_of(options));
-}
-
-// Gives what a sparsifier's factory throws the position of the options it came from.
-template <class Make>
-SparsifierPtr with_position(const Config& config, Make&& make) {
-  try {
-    return make();
-  } catch (const ConfigError& error) {
-    if (std::string(error.what()).starts_with(config.position().file + ":")) throw;
-    config.error(error.what());
-  }
+  return std::make_shared<Structured>(Structure::block_from_config(options), fraction_of(options));
 }
 
 }  // namespace
@@ -174,12 +157,12 @@ SparsifierPtr make_sparsifier(const Config& config, uint64_t seed) {
     const auto name = config.as<std::string>();
     const auto& entry = sparsifier_registry().find_any_case(name, config);
     const Config options = Config::map({{"type", name}});
-    return with_position(config, [&] { return entry.make(options, seed); });
+    return at_position(config, [&] { return entry.make(options, seed); });
   }
   if (!config.is_map()) config.fail("a sparsifier: its name, or a map with `type`");
   const auto type = config.required<std::string>("type");
   const auto& entry = sparsifier_registry().find_any_case(type, config.at("type"));
-  return with_position(config, [&] { return entry.make(config, seed); });
+  return at_position(config, [&] { return entry.make(config, seed); });
 }
 
 }  // namespace lacuna

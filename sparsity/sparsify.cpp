@@ -64,14 +64,9 @@ std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t see
     if (!item.is_map()) item.fail("a map with `tensor` and `sparsifier`");
     SparsifyEntry entry{.tensor = item.required<std::string>("tensor"),
                         .sparsifier = make_sparsifier(item.at("sparsifier"), seed)};
-    try {
-      if (entry.is_weight()) {
-        entry.layout = LayoutOption::from_config(item);
-        entry.every = require_at_least(item, "every", item.get<int64_t>("every", 1), 1);
-      }
-    } catch (const ConfigError& error) {
-      if (std::string(error.what()).starts_with(item.position().file + ":")) throw;
-      item.at("tensor").error(error.what());
+    if (at_position(item.at("tensor"), [&] { return entry.is_weight(); })) {
+      entry.layout = LayoutOption::from_config(item);
+      entry.every = require_at_least(item, "every", item.get<int64_t>("every", 1), 1);
     }
     entries.push_back(std::move(entry));
   }

@@ -91,6 +91,10 @@ Structure Structure::from_config(const Config& pattern) {
     pattern.get("type").error("unknown pattern '" + type + "'; " +
                               suggest_name(type, std::vector<std::string>{"nm", "block"}));
   }
+  return block_from_config(pattern);
+}
+
+Structure Structure::block_from_config(const Config& pattern) {
   const auto rows = require_at_least(pattern, "rows", pattern.required<int64_t>("rows"), 1);
   const auto columns = require_at_least(pattern, "cols", pattern.required<int64_t>("cols"), 1);
   for (const char* key : {"rows", "cols"}) {
@@ -105,15 +109,15 @@ Shape Structure::units(const Shape& shape) const {
   return Shape{matrix_rows(shape) / unit_rows(), matrix_columns(shape) / unit_columns()};
 }
 
-void Structure::require_fit(const std::string& parameter, const Shape& shape) const {
+void Structure::require_fit(const std::string& whose, const Shape& shape) const {
   if (!exists()) return;
   const int64_t by_rows = is_nm() ? cell_rows() * unit_rows() : rows;
   const int64_t by_columns = is_nm() ? cell_columns() : columns;
   const auto require = [&](int64_t size, int64_t by, const char* dimension) {
     if (size % by == 0) return;
-    throw ShapeError("parameter '" + parameter + "' of shape " + shape.to_string() +
-                     " cannot have the pattern " + description() + ": its " + dimension + " " +
-                     number(size) + " is not divisible by " + number(by));
+    throw ShapeError(whose + " of shape " + shape.to_string() + " cannot have the pattern " +
+                     description() + ": its " + dimension + " " + number(size) +
+                     " is not divisible by " + number(by));
   };
   require(matrix_rows(shape), by_rows, "output dimension");
   require(matrix_columns(shape), by_columns, "input dimension");

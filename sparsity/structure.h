@@ -40,6 +40,8 @@ struct Structure {
   /// `{type: nm, n: 2, m: 4, group: 1, transposable: false, search: exact}` or `{type: block, rows:
   /// 16, cols: 16, norm: l1}`; null → none. *Errors:* ConfigError.
   static Structure from_config(const Config& pattern);
+  /// The keys rows, cols, norm. *Errors:* ConfigError.
+  static Structure block_from_config(const Config& options);
 
   bool exists() const { return kind != Kind::None; }
   bool is_nm() const { return kind == Kind::Nm; }
@@ -52,8 +54,9 @@ struct Structure {
   double full_density() const { return is_nm() ? static_cast<double>(n) / m : 1.0; }
   /// The matrix of units of a shape that fits.
   Shape units(const Shape& shape) const;
-  /// *Errors:* ShapeError naming `parameter` and its shape when it cannot be divided so.
-  void require_fit(const std::string& parameter, const Shape& shape) const;
+  /// *Errors:* ShapeError when the shape cannot be divided so; begins with `whose`, as in
+  /// "parameter 'fc1.weight'", and the shape.
+  void require_fit(const std::string& whose, const Shape& shape) const;
   /// The layout made for such patterns. *Requires* exists().
   const Layout& layout() const;
   /// "2:4", "2:4 transposable", "2:4 in groups of 8 rows", "blocks of 16x16": for messages.

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lacuna/framework/core/block_cache.h"
+
 namespace lacuna {
 namespace {
 
@@ -84,6 +86,11 @@ class BlockCache {
     in_use_ -= static_cast<int64_t>(bytes);
   }
 
+  int64_t held() const {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+
  private:
   struct Blocks {
     std::vector<void*> blocks;
@@ -103,7 +110,7 @@ class BlockCache {
     }
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<size_t, Blocks> free_;
   uint64_t uses_ = 0;
   int64_t in_use_ = 0, highest_ = 0, held_ = 0;  // bytes
@@ -139,6 +146,8 @@ void* allocate(size_t bytes) {
 }  // namespace
 
 MemoryStats memory_stats() { return {current_bytes, peak_bytes, largest_bytes}; }
+
+int64_t kept_block_bytes() { return cache().held(); }
 
 void reset_memory_peak() {
   peak_bytes = current_bytes.load();

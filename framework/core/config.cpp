@@ -299,12 +299,16 @@ int Config::as<int>() const {
 template <>
 double Config::as<double>() const {
   const auto value = is_scalar() ? parse_number(node_->text) : std::nullopt;
-  if (!value) fail("a number");
+  if (!value || std::isnan(*value)) fail("a number");
   return *value;
 }
 template <>
 float Config::as<float>() const {
-  return static_cast<float>(as<double>());
+  const auto value = as<double>();
+  if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
+    fail("a number of at most 3.4e38");
+  }
+  return static_cast<float>(value);
 }
 
 namespace {

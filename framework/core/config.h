@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
+
 namespace lacuna {
 
 /// Where a value stands: file name, line and column from 1 (0: not from a file).
@@ -153,5 +155,17 @@ class Config {
 double require_range(const Config& map, std::string_view key, double value, double low,
                      double high);
 int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low);
+
+/// What `make` returns. What it throws about options that know no file is given the position of the
+/// node they came from. *Errors:* ConfigError.
+template <class Make>
+auto at_position(const Config& node, Make&& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const ConfigError& error) {
+    if (std::string(error.what()).starts_with(node.position().file + ":")) throw;
+    node.error(error.what());
+  }
+}
 
 }  // namespace lacuna

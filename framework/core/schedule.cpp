@@ -57,6 +57,8 @@ Schedule make_polynomial(const Config& c) {
   const float init = read_float(c, "init"), final = read_float(c, "final");
   const auto start = c.required<int64_t>("start"), end = c.required<int64_t>("end");
   const float power = c.get<float>("power", 3.0f);
+  constexpr int64_t kFar = int64_t{1} << 53;  // what lies between is counted without overflow
+  if (start < -kFar) c.at("start").fail("a step of at least " + std::to_string(-kFar));
   if (end <= start) c.at("end").fail("a step after start (" + std::to_string(start) + ")");
   return {[=](int64_t t, int64_t) {
             const float done = static_cast<float>(t - start) / static_cast<float>(end - start);
@@ -130,8 +132,12 @@ UpdateSchedule UpdateSchedule::every(int64_t freq, int64_t start, std::optional<
 }
 
 UpdateSchedule UpdateSchedule::at_steps(std::vector<int64_t> steps) {
-  UpdateSchedule schedule;
   std::ranges::sort(steps);
+  if (!steps.empty() && steps.front() < 0) {
+    throw ConfigError("steps: expected steps of at least 0, found " +
+                      std::to_string(steps.front()));
+  }
+  UpdateSchedule schedule;
   schedule.steps_ = std::move(steps);
   return schedule;
 }
@@ -141,7 +147,8 @@ UpdateSchedule UpdateSchedule::from_config(const Config& config) {
   if (!config.is_map()) config.fail("a map with `freq` (and `start`, `stop`) or with `steps`");
   if (config.has("steps")) {
     if (config.has("freq")) config.error("has both `freq` and `steps`; give one of them");
-    return at_steps(config.required<std::vector<int64_t>>("steps"));
+    return at_position(config.at("steps"),
+                       [&] { return at_steps(config.required<std::vector<int64_t>>("steps")); });
   }
   const auto freq = require_at_least(config, "freq", config.required<int64_t>("freq"), 1);
   const auto start = require_at_least(config, "start", config.get<int64_t>("start", 0), 0);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 
@@ -12,12 +13,30 @@ const StateDict::Value& StateDict::find(std::string_view name) const {
   if (found != values_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [key, value] : values_) names.push_back(key);
-  throw CheckpointError("the saved state has no '" + std::string(name) + "'; " +
+  throw CheckpointError("the saved state has no '" + prefix_ + std::string(name) + "'; " +
                         suggest_name(name, names));
 }
 
-void StateDict::wrong_type(std::string_view name) {
-  throw CheckpointError("'" + std::string(name) + "' in the saved state is of another type");
+void StateDict::refuse(std::string_view name, const std::string& problem) const {
+  throw CheckpointError("'" + prefix_ + std::string(name) + "' in the saved state " + problem);
+}
+
+void StateDict::wrong_type(std::string_view name) const { refuse(name, "is of another type"); }
+
+int64_t StateDict::count(std::string_view name, int64_t most) const {
+  const auto value = get<int64_t>(name);
+  if (value >= 0 && value <= most) return value;
+  refuse(name, "is " + std::to_string(value) + ", expected a count" +
+                   (most == kMostCounted ? "" : " of at most " + std::to_string(most)));
+}
+
+double StateDict::number(std::string_view name, double least, double most) const {
+  const auto value = get<double>(name);
+  if (value >= least && value <= most) return value;
+  refuse(name, "is " + Config(value).text() + ", expected " +
+                   (least == -kLargestNumber
+                        ? "a finite number"
+                        : "a number from " + Config(least).text() + " to " + Config(most).text()));
 }
 
 void StateDict::merge(std::string_view prefix, StateDict other) {
@@ -26,6 +45,7 @@ void StateDict::merge(std::string_view prefix, StateDict other) {
 
 StateDict StateDict::below(std::string_view prefix) const {
   StateDict part;
+  part.prefix_ = prefix_ + std::string(prefix) + "/";
   const std::string start = std::string(prefix) + "/";
   for (auto it = values_.lower_bound(start); it != values_.end() && it->first.starts_with(start);
        ++it) {

@@ -39,16 +39,28 @@ class StateDict {
     if (typed == nullptr) wrong_type(name);
     return *typed;
   }
+  /// An integer that counts something, and a number that some bounds hold: a saved state may be
+  /// anybody's. *Errors:* CheckpointError that names it as in the whole state, and what was found;
+  /// those of `get`.
+  int64_t count(std::string_view name, int64_t most = kMostCounted) const;
+  double number(std::string_view name, double least = -kLargestNumber,
+                double most = kLargestNumber) const;
+  static constexpr int64_t kMostCounted = int64_t{1} << 62;  ///< which still can be counted up
+  static constexpr double kLargestNumber = 1e300;            ///< finite, and so are a few of them
+
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
-  /// Adds all of `other` below `prefix` + "/"; and the entries below a prefix, without it.
+  /// Adds all of `other` below `prefix` + "/"; and the entries below a prefix, without it, which
+  /// messages give all the same.
   void merge(std::string_view prefix, StateDict other);
   StateDict below(std::string_view prefix) const;
 
  private:
   const Value& find(std::string_view name) const;
-  [[noreturn]] static void wrong_type(std::string_view name);
+  [[noreturn]] void wrong_type(std::string_view name) const;
+  [[noreturn]] void refuse(std::string_view name, const std::string& problem) const;
 
+  std::string prefix_;  // of what is below one
   std::map<std::string, Value, std::less<>> values_;
 };
 

@@ -75,6 +75,10 @@ ByteReader::ByteReader(std::filesystem::path path)
   if (file_ == nullptr) {
     throw DataError(path_.string() + ": cannot be opened: " + std::strerror(errno));
   }
+  std::error_code unknown;  // is found out when it is read
+  if (std::filesystem::is_character_file(path_, unknown)) {
+    throw DataError(path_.string() + ": is a device, not a file of data");
+  }
   if (path_.extension() == ".gz") gzip_ = std::make_unique<Gzip>(*this);
 }
 

@@ -151,6 +151,11 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }
+  if (splits.train->num_classes() == 1) {
+    data.error(
+        "all training labels are 0, and classification needs two classes; choose another label "
+        "column, or say task: regression or num_classes");
+  }
   HoldOut parts = hold_out(data, splits.train->size(), seed);
   normalize(data, splits, parts.train);
   if (!parts.validation.empty()) {

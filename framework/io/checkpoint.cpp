@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/checkpoint_seal.h"
@@ -48,6 +49,20 @@ void write_value(Hdf5File& file, const std::string& name, const StateDict::Value
         }
       },
       value);
+}
+
+int64_t count_attribute(const Hdf5File& file, const char* name) {
+  const int64_t value = file.attribute_integer("/", name);
+  if (value >= 0 && value <= StateDict::kMostCounted) return value;
+  throw DataError("its attribute '" + std::string(name) + "' is " + std::to_string(value) +
+                  ", expected a count");
+}
+
+double seconds_attribute(const Hdf5File& file, const char* name) {
+  const double value = file.attribute_number("/", name);
+  if (value >= 0.0 && value <= StateDict::kLargestNumber) return value;
+  throw DataError("its attribute '" + std::string(name) + "' is " + Config(value).text() +
+                  ", expected a number of seconds");
 }
 
 // The type in the file and the rank name the alternative that was written.
@@ -124,10 +139,10 @@ Checkpoint read_checkpoint(const std::string& path) {
   try {
     const Hdf5File file = Hdf5File::open(path);
     Checkpoint checkpoint;
-    checkpoint.step = file.attribute_integer("/", "step");
+    checkpoint.step = count_attribute(file, "step");
     checkpoint.config_yaml = file.attribute_text("/", "config");
-    checkpoint.train_seconds = file.attribute_number("/", "train_seconds");
-    checkpoint.metrics_bytes = file.attribute_integer("/", "metrics_bytes");
+    checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
+    checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");
     checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
     read_group(file, "/", checkpoint.state);
     return checkpoint;

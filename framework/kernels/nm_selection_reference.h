@@ -48,35 +48,16 @@ inline uint32_t select_greedily(const float* w, int64_t stride) {
 }
 
 inline uint32_t select_exactly(const float* w, int64_t stride) {
-  float pairs[4][6];
-  for (int r = 0; r < 4; ++r) {
+  PairSums pairs = {};
+  for (size_t r = 0; r < 4; ++r) {
     for (size_t k = 0; k < 6; ++k) {
-      float sum = 0.0f;
-      for (int c = 0; c < 4; ++c) {
-        const float a = std::abs(w[r * stride + c]);
-        if ((kColumnPairs[k] >> c & 1) != 0 && !std::isnan(a)) sum += a;
+      for (int64_t c = 0; c < 4; ++c) {
+        const float a = std::abs(w[static_cast<int64_t>(r) * stride + c]);
+        if ((kColumnPairs[k] >> c & 1) != 0 && !std::isnan(a)) pairs[r][k] += a;
       }
-      pairs[r][k] = sum;
     }
   }
-  float best = -1.0f;
-  uint32_t kept = 0;
-  for (const PatternClass& in : kClasses) {
-    float upper = -1.0f, lower = -1.0f;
-    uint32_t upper_bits = 0, lower_bits = 0;
-    for (int i = 0; i < in.uppers; ++i) {
-      const HalfPattern half = in.upper[static_cast<size_t>(i)];
-      const float sum = pairs[0][half.first] + pairs[1][half.second];
-      if (sum > upper) upper = sum, upper_bits = half_bits(half);
-    }
-    for (int i = 0; i < in.lowers; ++i) {
-      const HalfPattern half = in.lower[static_cast<size_t>(i)];
-      const float sum = pairs[2][half.first] + pairs[3][half.second];
-      if (sum > lower) lower = sum, lower_bits = half_bits(half);
-    }
-    if (upper + lower > best) best = upper + lower, kept = upper_bits | lower_bits << 8;
-  }
-  return kept;
+  return best_pattern(pairs, 0);
 }
 
 }  // namespace lacuna::reference

@@ -64,4 +64,37 @@ constexpr uint32_t half_bits(HalfPattern half) {
   return kColumnPairs[half.first] | static_cast<uint32_t>(kColumnPairs[half.second]) << 4;
 }
 
+/// Sums of two of a row's columns, for each row, in the order of kColumnPairs.
+using PairSums = std::array<std::array<float, 6>, 4>;
+
+/// The best pattern by sums that are not negative, four bits a row, of those that hold all of
+/// `kept`; equal ones in the order of TransposableSelection::Exact. 0 where no pattern holds them.
+constexpr uint32_t best_pattern(const PairSums& pairs, uint32_t kept) {
+  struct Half {
+    float sum = -1.0f;
+    uint32_t bits = 0;
+  };
+  const auto best_half = [](const std::array<HalfPattern, 6>& members, int count,
+                            const std::array<float, 6>& first, const std::array<float, 6>& second,
+                            uint32_t wanted) {
+    Half best;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      const float sum = first[members[i].first] + second[members[i].second];
+      const uint32_t bits = half_bits(members[i]);
+      if (sum > best.sum && (bits & wanted) == wanted) best = {sum, bits};
+    }
+    return best;
+  };
+  float most = -1.0f;
+  uint32_t best = 0;
+  for (const PatternClass& in : kClasses) {
+    const Half upper = best_half(in.upper, in.uppers, pairs[0], pairs[1], kept & 0xff);
+    const Half lower = best_half(in.lower, in.lowers, pairs[2], pairs[3], kept >> 8);
+    if (upper.bits == 0 || lower.bits == 0 || !(upper.sum + lower.sum > most)) continue;
+    most = upper.sum + lower.sum;
+    best = upper.bits | lower.bits << 8;
+  }
+  return best;
+}
+
 }  // namespace lacuna

@@ -142,6 +142,17 @@ PatternPtr SavedParameter::pattern(const Layout* layout) const {
   }
 }
 
+void SavedParameter::require_fit() const {
+  if (!is_compressed()) return;
+  // Patterned layouts have room for every group of a shape, which no model vouches for here.
+  constexpr int64_t kMostForEach = 1024;
+  if (layout_->granularity().numel() > 1 && shape_.numel() / kMostForEach > nnz_) {
+    fail("its shape " + shape_.to_string() + " is not one of a matrix in layout '" +
+         std::string(layout_->name()) + "' with " + std::to_string(nnz_) + " nonzeros");
+  }
+  pattern();
+}
+
 void SavedParameter::restore(Parameter& parameter, PatternPtr pattern) const {
   parameter.set_pattern(std::move(pattern));
   if (is_compressed()) {

@@ -37,8 +37,12 @@ class SavedParameter {
   int64_t index_bytes() const;
 
   /// Its positions in a layout, or (null) in that it was saved in. Positions that are not all there
-  /// are masked where dense is asked for. *Errors:* ShapeError when the layout cannot store them.
+  /// are masked where dense is asked for. *Errors:* CheckpointError when the layout cannot store
+  /// them.
   PatternPtr pattern(const Layout* layout = nullptr) const;
+  /// Whether the layout it was saved in can hold its positions. For a state that is not compared
+  /// with a model. *Errors:* CheckpointError.
+  void require_fit() const;
   /// Gives a parameter of this shape a pattern that `pattern` made, and the values.
   void restore(Parameter& parameter, PatternPtr pattern) const;
 

@@ -65,7 +65,8 @@ int run_eval(const EvalCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
   Config config = saved_config(checkpoint, path);
-  const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
+  InputFormat format;
+  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   keep_normalization(config, format);
   apply_eval_overrides(config, command.overrides);
   const TrainOptions train = TrainOptions::from_config(config.get("train"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -57,6 +58,7 @@ std::vector<Row> parameter_rows(const StateDict& model, const std::vector<Row>& 
   std::vector<Row> rows;
   for (const std::string& name : saved_parameter_names(model)) {
     const SavedParameter saved(model, name);
+    saved.require_fit();
     Row row{name,        saved.shape(),       std::string(saved.layout().name()),
             saved.nnz(), saved.value_bytes(), saved.index_bytes()};
     for (const Row& state : states) {
@@ -105,11 +107,22 @@ void print_rows(const char* title, const std::vector<Row>& rows) {
   }
 }
 
-template <class Entries>
-void print_entries(const Entries& entries) {
-  for (const auto& [name, entry] : entries) {
-    std::printf("%-14s %s\n", name.c_str(), entry.help.c_str());
+// Names and what they are, in two columns.
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+void print_lines(const Lines& lines) {
+  size_t width = 0;
+  for (const auto& [name, help] : lines) width = std::max(width, name.size());
+  for (const auto& [name, help] : lines) {
+    std::printf("%-*s  %s\n", static_cast<int>(width), name.c_str(), help.c_str());
   }
+}
+
+template <class Registry>
+Lines lines_of(const Registry& registry) {
+  Lines lines;
+  for (const auto& [name, entry] : registry.entries()) lines.emplace_back(name, entry.help);
+  return lines;
 }
 
 }  // namespace
@@ -162,21 +175,22 @@ int run_inspect(const InspectCommand& command) {
 
 int run_list(const std::string& what) {
   if (what == "algorithms") {
-    print_entries(algorithm_registry().entries());
+    print_lines(lines_of(algorithm_registry()));
   } else if (what == "sparsifiers") {
-    print_entries(sparsifier_registry().entries());
+    print_lines(lines_of(sparsifier_registry()));
   } else if (what == "layouts") {
     for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
     std::puts("nm, block: of a pattern of that type");
   } else if (what == "layers") {
-    print_entries(layer_registry().entries());
-    std::printf("%-14s %s\n", "sequential", "layers: a chain of its own, for dotted names");
+    Lines lines = lines_of(layer_registry());
+    lines.emplace_back("sequential", "layers: a chain of its own, for dotted names");
+    print_lines(lines);
   } else if (what == "optimizers") {
-    print_entries(optimizer_registry().entries());
+    print_lines(lines_of(optimizer_registry()));
   } else if (what == "schedules") {
-    print_entries(schedule_registry().entries());
+    print_lines(lines_of(schedule_registry()));
   } else if (what == "datasets") {
-    print_entries(dataset_registry().entries());
+    print_lines(lines_of(dataset_registry()));
   } else {
     const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts", "layers",
                                             "optimizers", "schedules",   "datasets"};

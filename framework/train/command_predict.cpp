@@ -150,7 +150,8 @@ int run_predict(const PredictCommand& command) {
   const std::string path = find_checkpoint(command.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path);
   const Config config = saved_config(checkpoint, path);
-  const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
+  InputFormat format;
+  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written

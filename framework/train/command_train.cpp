@@ -57,6 +57,9 @@ void describe(const Experiment& e, const Trainer& trainer) {
       }
     }
     log_info(line);
+    if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
+      log_warning("the parameter '" + parameter->name() + "' has no nonzero");
+    }
   }
   log_info(std::to_string(e.nnz()) + " of " + std::to_string(e.numel()) +
            " parameters are nonzeros; " + std::to_string(e.data.train->size()) +

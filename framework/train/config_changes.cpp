@@ -14,7 +14,7 @@ const std::vector<std::string>& changeable() {
   static const std::vector<std::string> paths = {
       "data.dir",        "train.epochs",     "train.steps",           "train.threads",
       "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
-      "train.prefetch",  "run_dir",          "sparsity.layout"};
+      "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout"};
   return paths;
 }
 
@@ -55,6 +55,19 @@ std::string path_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('='));
 }
 
+// `sparsity.layout` and `sparsify.layout` are those of all entries. Returns whether it was one.
+bool set_all_layouts(Config& config, const std::string& assignment) {
+  const std::string path = path_of(assignment);
+  const std::string section = path.substr(0, path.find('.'));
+  if (path != section + ".layout" || !config.is_map() || !config.has(section)) return false;
+  if (section != "sparsity" && section != "sparsify") return false;
+  Config parsed = Config::map();
+  apply_override(parsed, assignment);
+  const Config layout = parsed.at(section).at("layout");
+  section == "sparsity" ? set_sparsity_layout(config, layout) : set_sparsify_layout(config, layout);
+  return true;
+}
+
 struct Difference {
   std::string path;
   Config run, given;
@@ -87,12 +100,7 @@ void compare(const Config& run, const Config& given, const std::string& path,
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     const std::string path = path_of(assignment);
-    if (path == "sparsity.layout" && config.is_map() && config.has("sparsity")) {
-      Config parsed = Config::map();
-      apply_override(parsed, assignment);
-      set_layout(config, parsed.at("sparsity").at("layout"));
-      continue;
-    }
+    if (set_all_layouts(config, assignment)) continue;
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
     if (path == "train.steps") config.get("train").erase("epochs");

@@ -174,6 +174,25 @@ std::vector<PlannedParameter> Experiment::plan() const {
 
 void Experiment::write_layouts() { write_density_limits(config, *sparsity->csr_up_to); }
 
+// Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
+// need not count.)
+void Experiment::require_same_step(const StateDict& state) const {
+  if (!state.contains("trainer/step")) return;
+  const int64_t step = state.count("trainer/step");
+  const auto refuse = [&](const std::string& what, int64_t found) {
+    throw CheckpointError(
+        "'" + what + "' in the saved state is " + std::to_string(found) +
+        ", which is not where a run stands after 'trainer/step' = " + std::to_string(step));
+  };
+  const auto require = [&](const std::string& name, int64_t expected) {
+    if (state.count(name) != expected) refuse(name, state.count(name));
+  };
+  require("optimizer/step", step);
+  require("loader/epoch", step / steps_per_epoch());
+  require("loader/batch", step % steps_per_epoch() * train.accumulate);
+  if (sparsity != nullptr) state.count("algorithm/step", step);
+}
+
 void Experiment::load_state_dict(const StateDict& state) {
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
@@ -182,6 +201,7 @@ void Experiment::load_state_dict(const StateDict& state) {
   optimizer->load_state_dict(state.below("optimizer"));
   if (sparsity != nullptr) sparsity->restore_layouts();
   loader->load_state(state.below("loader"));
+  require_same_step(state);
 }
 
 int64_t Experiment::numel() const {

@@ -43,6 +43,9 @@ struct Experiment {
   /// layout it was saved in, unless the configuration names another. *Errors:* CheckpointError.
   void load_state_dict(const StateDict& state);
 
+  /// *Errors:* CheckpointError when the parts of a state are of different steps.
+  void require_same_step(const StateDict& state) const;
+
   int64_t numel() const;  ///< parameters of the model, zeros included
   int64_t nnz() const;    ///< of these, trained
 };

@@ -25,15 +25,17 @@ StateDict InputFormat::state_dict() const {
 }
 
 InputFormat InputFormat::from_state(const StateDict& state) {
-  InputFormat format{.example_shape = Shape(state.get<std::vector<int64_t>>("example_shape")),
-                     .normalization = {}};
+  InputFormat format;
   try {
+    format.example_shape = Shape(state.get<std::vector<int64_t>>("example_shape"));
     const Config saved = parse_yaml(state.get<std::string>("normalization"), "normalization");
     format.normalization = {.mean = saved.required<std::vector<double>>("mean"),
                             .std = saved.required<std::vector<double>>("std")};
   } catch (const ConfigError& error) {
     throw CheckpointError(std::string("the checkpoint's data format cannot be read: ") +
                           error.what());
+  } catch (const ShapeError& error) {
+    throw CheckpointError(std::string("'data/example_shape' in the saved state: ") + error.what());
   }
   return format;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
@@ -38,7 +39,11 @@ void add_train(CLI::App& app, Action& action) {
       ->add_option("--verify", c.verify_steps,
                    "Compare the first N steps with the same run in layout masked")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const Config given = Config::plain(text);
+        const bool is_count = given.is_number() && given.as<double>() >= 1.0;
+        return is_count ? std::string() : "expected a number of steps of at least 1, found " + text;
+      });
   command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
   command->callback([&action] { action = [] { return run_train(c); }; });
 }

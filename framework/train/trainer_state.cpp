@@ -19,9 +19,10 @@ void add_sums(StateDict& state, const std::string& prefix, const TrainingSums& s
 }
 
 TrainingSums read_sums(const StateDict& state, const std::string& prefix) {
-  return {.loss = state.get<double>(prefix + "_loss"),
-          .correct = state.get<int64_t>(prefix + "_correct"),
-          .examples = state.get<int64_t>(prefix + "_examples")};
+  const int64_t examples = state.count(prefix + "_examples");
+  return {.loss = state.number(prefix + "_loss"),
+          .correct = state.count(prefix + "_correct", examples),
+          .examples = examples};
 }
 
 // Bytes of a text file up to its last line end.
@@ -55,20 +56,21 @@ StateDict Trainer::own_state() const {
 }
 
 void Trainer::load_own_state(const StateDict& own) {
-  step_ = own.get<int64_t>("step");
-  examples_ = own.get<int64_t>("examples");
+  step_ = own.count("step");
+  examples_ = own.count("examples");
   epoch_sums_ = read_sums(own, "epoch");
   window_sums_ = read_sums(own, "window");
-  last_epoch_loss_ = own.get<double>("last_epoch_loss");
-  evaluations_without_gain_ = own.get<int64_t>("evaluations_without_gain");
-  stopped_early_ = own.get<int64_t>("stopped_early") != 0;
+  last_epoch_loss_ = own.number("last_epoch_loss");
+  evaluations_without_gain_ = own.count("evaluations_without_gain", step_);
+  stopped_early_ = own.count("stopped_early", 1) != 0;
   last_evaluated_step_ = own.get<int64_t>("last_evaluated_step");
-  if (own.contains("best_score")) best_score_ = own.get<double>("best_score");
-  if (own.contains("score_to_beat")) score_to_beat_ = own.get<double>("score_to_beat");
+  if (last_evaluated_step_ != -1) own.count("last_evaluated_step", step_);
+  if (own.contains("best_score")) best_score_ = own.number("best_score");
+  if (own.contains("score_to_beat")) score_to_beat_ = own.number("score_to_beat");
   if (own.contains("test_loss")) {
-    test_ = {.loss = own.get<double>("test_loss"),
-             .accuracy = own.get<double>("test_accuracy"),
-             .examples = own.get<int64_t>("test_examples")};
+    test_ = {.loss = own.number("test_loss"),
+             .accuracy = own.number("test_accuracy", 0.0, 1.0),
+             .examples = own.count("test_examples")};
   }
 }
 
@@ -138,7 +140,12 @@ void Trainer::resume(const std::string& checkpoint_path) {
                       " steps: give train.epochs or train.steps a "
                       "larger value");
   }
-  naming_file(checkpoint_path, [&] { load_state_dict(saved.state); });
+  naming_file(checkpoint_path, [&] {
+    load_state_dict(saved.state);
+    if (step_ == saved.step) return;
+    throw CheckpointError("its attribute 'step' is " + std::to_string(saved.step) +
+                          ", 'trainer/step' in the saved state " + std::to_string(step_));
+  });
   train_seconds_ = saved.train_seconds;
   last_saved_step_ = step_;
   folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/train/layout_config.h"
 #include "lacuna/framework/train/training_step.h"
@@ -23,6 +24,19 @@ void note_value(double value, double reference, const std::string& name, ModelDi
   if (difference <= d.value || std::isnan(d.value)) return;
   d.value = difference;
   d.parameter = name;
+}
+
+// What draws by the bits of its tensor draws something else after the first rounding.
+void require_comparable(const Config& sparsify) {
+  if (sparsify.is_null()) return;
+  for (const Config& entry : sparsify.items()) {
+    const Config sparsifier = entry.get("sparsifier");
+    const Config type = sparsifier.is_map() ? sparsifier.get("type") : sparsifier;
+    if (to_lower(type.text()) != "random_fraction") continue;
+    sparsifier.error(
+        "--verify cannot compare runs with random_fraction: what it draws depends on every bit of "
+        "the tensor, and other layouts round otherwise");
+  }
 }
 
 }  // namespace
@@ -76,12 +90,15 @@ Verification::Verification(const Config& config, int64_t steps,
                            const std::optional<std::string>& checkpoint)
     : steps_(steps) {
   Config masked = config.clone();
-  if (masked.get("sparsity").is_null()) {
+  const bool has_weights = sparsifies_weights(masked);
+  if (masked.get("sparsity").is_null() && !has_weights) {
     throw ConfigError(
         "--verify compares the layouts of sparse parameters, and the configuration has no "
-        "`sparsity`");
+        "`sparsity`, and no weights under `sparsify`");
   }
-  set_layout(masked, "masked");
+  require_comparable(masked.get("sparsify"));
+  set_sparsity_layout(masked, "masked");
+  if (has_weights) set_sparsify_layout(masked, "masked");
   reference_ = build_experiment(masked, checkpoint ? Start::FromCheckpoint : Start::Fresh);
   if (checkpoint) reference_->load_state_dict(read_checkpoint(*checkpoint).state);
   reference_->model->train();

@@ -290,6 +290,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"sparsity: {sparsity: 1.5}", "sparsity.sparsity: expected a number from 0.0 to"},
         BadConfig{"sparsity: {sparsity: 0.5, schedule: 0.4}", "are both given"},
         BadConfig{"sparsity: {algorithm: gmp, sparsity: 0.5}", "use algorithm 'static'"},
+        BadConfig{"sparsity: {algorithm: saliency, sparsity: 0.5}",
+                  "sparsity: saliency: a constant sparsity never changes the mask"},
         BadConfig{"sparsity: {algorithm: set, sparsity: 0.5, drop_fraction: 2}",
                   "sparsity.drop_fraction: expected a number from 0.0 to 1.0, found '2'"},
         BadConfig{"sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 0}}",

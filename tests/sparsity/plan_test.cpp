@@ -46,6 +46,8 @@ TEST(PlanTest, ForeseesWhatTrainingEndsWith) {
   expect_foreseen("{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.05}}", 9);
   expect_foreseen("{algorithm: acdc, sparsity: 0.75, update: {freq: 3}}", 10);
   expect_foreseen("{algorithm: snip, sparsity: 0.75, scope: layer}", 2);
+  expect_foreseen("{algorithm: snip, sparsity: 0.75, scope: layer, distribution: erk}", 2);
+  expect_foreseen("{algorithm: snip, sparsity: 0.7, pattern: {type: block, rows: 4, cols: 2}}", 2);
   expect_foreseen("{algorithm: ste, sparsity: 0.75, update: {freq: 3}}", 9);
 }
 
@@ -105,6 +107,42 @@ TEST(PlanTest, RefusesARunTooLongToPlan) {
   t.apply(*algorithm);
   expect_throws<ConfigError>([&] { algorithm->plan(int64_t{1} << 50); },
                              "is longer than can be planned (10000000)");
+}
+
+// fc1.weight has 192 elements, fc2.weight 64.
+TEST(PlanTest, RefusesAParameterWithoutNonzeros) {
+  const std::string begins =
+      "parameter 'fc2.weight' of shape [4, 16] begins without any nonzero, for their number is "
+      "rounded down; make it less sparse, or leave it out";
+  expect_refused("{algorithm: static, sparsity: 0.99}", 3, "static: " + begins);
+  expect_refused("{algorithm: rigl, density: 0.01, update: {freq: 2}}", 9, "rigl: " + begins);
+  expect_refused("{algorithm: set, fan_in: 0.1, update: {freq: 2}}", 9, "begins without");
+  expect_refused("{algorithm: static, sparsity: 0.95, balance_in_groups: 4}", 3, "begins without");
+  expect_refused("[{sparsity: 0.5, param_filter: fc1.weight}, {sparsity: 0.99}]", 3, begins);
+  expect_refused(
+      "{algorithm: gmp, sparsity: {type: polynomial, init: 0, final: 0.99, start: 0, end: 6}, "
+      "update: {freq: 2}}",
+      9, "gmp: parameter 'fc2.weight' of shape [4, 16] ends without any nonzero");
+  expect_refused("{phases: [{until: 3, algorithm: dense}, {algorithm: static, sparsity: 0.99}]}", 9,
+                 begins);
+  expect_refused("{algorithm: static, sparsity: 0.9, pattern: {type: block, rows: 4, cols: 4}}", 3,
+                 "begins without any nonzero");
+  expect_refused("{algorithm: snip, sparsity: 0.99, scope: layer}", 3, "snip: parameter 'fc2.");
+  expect_refused("{algorithm: snip, sparsity: 0.999}", 3, "snip: of all 256 elements none is kept");
+  TestModel t;
+  const auto global = from_yaml("{algorithm: snip, sparsity: 0.99}");  // the gradients decide
+  t.apply(*global);
+  global->plan(3);
+}
+
+TEST(PlanTest, RefusesASparsityThatFallsWhereNothingGrows) {
+  for (const char* algorithm : {"gmp", "saliency"}) {
+    expect_refused(std::string("{algorithm: ") + algorithm +
+                       ", sparsity: {type: polynomial, init: 0.9, final: 0.1, start: 0, end: 6}, "
+                       "update: {freq: 2, start: 2}}",
+                   8,
+                   std::string(algorithm) + ": the sparsity falls before the last update at step");
+  }
 }
 
 TEST(PlanTest, RefusesATargetThatCannotBeReached) {

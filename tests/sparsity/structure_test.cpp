@@ -12,6 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/cell_rule.h"
 #include "lacuna/sparsity/competition.h"
@@ -71,6 +72,27 @@ TEST(CellRule, TheExactTileIsTheBestOfAllAndNoWorseThanTheGreedyOne) {
     worse += sum(by_greed, scores) < best - 1e-6 ? 1 : 0;
   }
   EXPECT_GT(worse, 0);
+}
+
+// Coarse weights, so that many tiles have several best patterns.
+TEST(CellRule, TransposableTilesAreThoseOfTheKernelTiesIncluded) {
+  const Shape shape{32, 48};
+  const CounterRng rng(3, "coarse");
+  Tensor weights = Tensor::empty(shape), sizes = Tensor::empty(shape);
+  for (int64_t i = 0; i < shape.numel(); ++i) {
+    const float size = static_cast<float>(rng.bits(static_cast<uint64_t>(i)) % 3) * 0.5f;
+    sizes.mutable_data()[i] = size;
+    weights.mutable_data()[i] = i % 2 == 0 ? size : -size;
+  }
+  for (const auto search : {Structure::Search::Exact, Structure::Search::Greedy}) {
+    const Competition competition({}, Structure::transposable_2_4(search), shape);
+    const BitMask expected =
+        transposable_select(32, 48, weights.storage(),
+                            search == Structure::Search::Exact ? TransposableSelection::Exact
+                                                               : TransposableSelection::Greedy);
+    EXPECT_EQ(competition.grow_maximum(rows_of(sizes), shape.numel() / 2, Positions(shape)),
+              Positions::of(shape, expected));
+  }
 }
 
 TEST(CellRule, RandomCellsAreFullHoldWhatIsKeptAndComeAboutEquallyOften) {

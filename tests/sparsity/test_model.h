@@ -1,6 +1,8 @@
 // A small model, its data, and a training step, shared by the tests of the algorithms.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <vector>
 
@@ -20,6 +22,20 @@ inline std::vector<float> whole(const Parameter& parameter, const Tensor& stored
 }
 inline std::vector<float> whole(const Parameter& parameter) {
   return parameter.to_dense().to_vector();
+}
+
+/// Values and optimizer states of a sparse parameter are zero where its mask is.
+inline void expect_zero_outside(const Parameter& parameter) {
+  const ByteArray mask = parameter.mask();
+  std::vector<std::vector<float>> arrays{whole(parameter)};
+  for (const auto& [name, slot] : parameter.slots()) {
+    arrays.push_back(whole(parameter, slot.values));
+  }
+  for (const std::vector<float>& array : arrays) {
+    for (size_t i = 0; i < mask.values.size(); ++i) {
+      ASSERT_TRUE(mask.values[i] != 0 || array[i] == 0.0f) << parameter.name();
+    }
+  }
 }
 
 /// fc1 [16, 12], ReLU, fc2 [4, 16], trained on random data with Adam.

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/reorder.h"
+#include "random_values.h"
 
 namespace lacuna {
 namespace {
@@ -32,23 +33,14 @@ struct Problem {
       row_begin.push_back(static_cast<int64_t>(column.size()));
     }
     stream = csr_stream(rows, columns, row_begin, column);
-    x = random(Shape{batch, columns}, "x");
-    dy = random(Shape{batch, rows}, "dy");
-    bias = random(Shape{rows}, "bias");
-    elements = random(Shape{static_cast<int64_t>(column.size())}, "values");
+    x = random_tensor(Shape{batch, columns}, "x");
+    dy = random_tensor(Shape{batch, rows}, "dy");
+    bias = random_tensor(Shape{rows}, "bias");
+    elements = random_tensor(Shape{static_cast<int64_t>(column.size())}, "values");
     values = Tensor::empty(elements.shape());
     places = csr_canonical_places(stream, row_begin);
     for (size_t v = 0; v < places.size(); ++v)
       values.mutable_data()[v] = elements.data()[places[v]];
-  }
-
-  static Tensor random(const Shape& shape, std::string_view name) {
-    const CounterRng rng(3, name);
-    Tensor tensor = Tensor::empty(shape);
-    for (int64_t i = 0; i < tensor.numel(); ++i) {
-      tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
-    }
-    return tensor;
   }
 
   Tensor product(const float* bias_data) const {
@@ -321,13 +313,13 @@ TEST(ReorderTest, AgreesWithTheTensorsOwnConversion) {
   for (const auto& [batch, features] :
        {std::pair{1, 1}, std::pair{3, 5}, std::pair{64, 64}, std::pair{70, 131}, std::pair{0, 3},
         std::pair{130, 1000}, std::pair{5, 0}}) {
-    const Tensor x = Problem::random(Shape{batch, features}, "x");
+    const Tensor x = random_tensor(Shape{batch, features}, "x");
     const Tensor slabs = reordered(x, Order::BatchSlabs);
     const Tensor expected = x.to(Order::BatchSlabs);
     ASSERT_TRUE(std::ranges::equal(slabs.storage(), expected.storage()));
     EXPECT_EQ(reordered(slabs, Order::RowMajor).to_vector(), x.to_vector());
   }
-  const Tensor x = Problem::random(Shape{2, 2}, "x");
+  const Tensor x = random_tensor(Shape{2, 2}, "x");
   EXPECT_TRUE(reordered(x, Order::RowMajor).shares_storage_with(x));
 }
 

@@ -6,17 +6,10 @@
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/core/random.h"
+#include "random_values.h"
 
 namespace lacuna {
 namespace {
-
-std::vector<float> random_values(int64_t count, std::string_view name) {
-  const CounterRng rng(7, name);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 2.0f * rng.uniform(i) - 1.0f;
-  return values;
-}
 
 struct Operands {
   std::vector<float> a, b, c, bias;

@@ -9,18 +9,10 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
+#include "random_values.h"
 
 namespace lacuna {
 namespace {
-
-Tensor random(const Shape& shape, std::string_view name) {
-  const CounterRng rng(3, name);
-  Tensor tensor = Tensor::empty(shape);
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
-  }
-  return tensor;
-}
 
 /// A matrix whose groups hold up to n nonzeros in random columns, some groups and rows fewer or
 /// none, with values and activations.
@@ -46,12 +38,12 @@ struct Problem {
       row_begin.push_back(static_cast<int64_t>(column.size()));
     }
     matrix = nm_matrix(form, row_begin, column);
-    x = random(Shape{batch, form.columns}, "x");
-    dy = random(Shape{batch, form.rows}, "dy");
-    bias = random(Shape{form.rows}, "bias");
+    x = random_tensor(Shape{batch, form.columns}, "x");
+    dy = random_tensor(Shape{batch, form.rows}, "dy");
+    bias = random_tensor(Shape{form.rows}, "bias");
     values = Tensor::zeros(Shape{form.stored()});
     dense = std::vector<double>(static_cast<size_t>(form.rows * form.columns));
-    const Tensor drawn = random(Shape{form.stored()}, "values");
+    const Tensor drawn = random_tensor(Shape{form.stored()}, "values");
     nm_for_each(matrix, [&](int64_t slot, int64_t r, int64_t c) {
       values.mutable_data()[slot] = drawn.data()[slot];
       dense[static_cast<size_t>(r * form.columns + c)] = double{drawn.data()[slot]};

@@ -3,21 +3,12 @@
 #include <limits>
 #include <vector>
 
-#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "random_values.h"
 #include "throws.h"
 
 namespace lacuna {
 namespace {
-
-Tensor random_tensor(const Shape& shape, std::string_view name) {
-  const CounterRng rng(3, name);
-  Tensor tensor = Tensor::empty(shape);
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
-  }
-  return tensor;
-}
 
 PatternPtr checkered(const Shape& shape, const Layout& layout = masked_layout()) {
   BitMask mask = BitMask::zeros(shape.numel());

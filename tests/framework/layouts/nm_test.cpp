@@ -6,19 +6,11 @@
 
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "random_values.h"
 #include "throws.h"
 
 namespace lacuna {
 namespace {
-
-Tensor random_tensor(const Shape& shape, std::string_view name) {
-  const CounterRng rng(3, name);
-  Tensor tensor = Tensor::empty(shape);
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
-  }
-  return tensor;
-}
 
 // Two of each four along rows and columns, but for what `thin` leaves out: then groups have fewer.
 PatternPtr pattern_of(const NmFormat& format, const Shape& shape, bool thin) {

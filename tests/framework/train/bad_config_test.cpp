@@ -175,6 +175,10 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer.type=adm", "unknown optimizer 'adm'; did you mean 'adam'?");
   refuses("optimizer.lr=x", "optimizer.lr: expected a number, a list of numbers or a map");
   refuses("optimizer.lr=-1", "optimizer.lr: expected a number of at least 0");
+  for (const char* key : {"optimizer.lr", "optimizer.weight_decay", "optimizer.eps"}) {
+    refuses(std::string(key) + "=.inf", std::string(key) + ": expected a number of at least 0");
+    refuses(std::string(key) + "=1e300", "and at most 3.4e38, found 1e+300");
+  }
   refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
   refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
   refuses("optimizer.groups=[{params: foo*}]", "'foo*' matches no parameter");
@@ -199,6 +203,12 @@ TEST_F(BadConfig, OfSparsity) {
     refuses(semi_sparse + ", " + key + "}", "semi_sparse takes no `");
   }
   refuses(semi_sparse + ", every: 9}", "no update falls within its 5 steps");
+  refuses("sparsity={algorithm: set, sparsity: 0.5, update: {steps: [2, -1]}}",
+          "sparsity.update.steps: steps: expected steps of at least 0, found -1");
+  refuses("sparsity={algorithm: gmp, sparsity: [0.1, .nan]}",
+          "sparsity.sparsity.1: expected a number, found '.nan'");
+  refuses("sparsity=0.9999",
+          "sparsity: static: parameter 'fc1.weight' of shape [12, 784] begins without any nonzero");
 }
 
 TEST_F(BadConfig, OfSparsifiers) {
@@ -208,7 +218,7 @@ TEST_F(BadConfig, OfSparsifiers) {
   refuses(with("fc3.output", "keep_all"), "sparsify.0.tensor: 'fc3.output' matches no layer; ");
   refuses(with("fc1.output", "nm"), "sparsify.0.sparsifier: n: a required key is missing");
   refuses(with("fc1.output", "{type: block_fraction, fraction: 0.5, rows: 1, cols: 1048577}"),
-          "sparsify.0.sparsifier: pattern: a block has 1 to 1048576 rows and columns");
+          "sparsify.0.sparsifier.cols: a block has at most 1048576 rows and columns");
   refuses(with("fc1.weight", "{type: nm, n: 2, m: 4}, layout: nm"),
           "sparsify.0.layout: layout nm goes with a `pattern` of its type alone");
   // Known before the first step, whatever batch it will be.
@@ -220,7 +230,7 @@ TEST_F(BadConfig, OfSparsifiers) {
   write_text(config(), kGood + std::string("sparsify: [{tensor: fc1.output, sparsifier: "
                                            "{type: nm, n: 2, m: 4, group: 10}}]\n"));
   refused(train({"--set", "data.limit=45"}),
-          "sparsify: in the last batch of training (5 examples): parameter 'fc1.output' of shape "
+          "sparsify: in the last batch of training (5 examples): tensor 'fc1.output' of shape "
           "[5, 12]",
           "the last batch");
   refused(train({"--set", "train.eval_batch_size=15"}), "sparsify: in ", "evaluation");

@@ -89,6 +89,12 @@ TEST_F(BadFiles, OfTables) {
   refuses("x,l\n1,0\n2\n", ":3:1: expected 2 fields, found 1");
   refuses("x,l\n1,0\ntwo,1\n", ":3:1: field 'x': expected a number, found 'two'");
   refuses("x,l\n1,0\n2,-1\n", ":3:3: field 'l': expected a label");
+  write_text(table, "x,l\n1,0\n2,0\n");
+  const Ended one_class = train();
+  EXPECT_EQ(one_class.code, 2);
+  EXPECT_THAT(one_class.err,
+              HasSubstr("data: all training labels are 0, and classification needs"));
+  refused(train({"--set", "data.train=/dev/zero"}), "/dev/zero: is a device, not a file of data");
   write_text(table, "x,l\n1,0\n2,1\n");
   write_text(folder_ / "test.csv", "x,l\n1,2\n");
   refused(train({"--set", "data.test=" + (folder_ / "test.csv")}),

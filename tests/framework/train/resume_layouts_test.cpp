@@ -149,6 +149,28 @@ TEST_F(ResumeLayouts, ANumberTakesALayoutToo) {
   EXPECT_EQ(layout_at(18), "masked");
 }
 
+TEST_F(ResumeLayouts, SparsifiedWeightsTakeAnotherLayout) {
+  const std::string given =
+      "sparsify=[{tensor: fc1.output, sparsifier: {type: nm, n: 2, m: 4}}, {tensor: fc1.weight, "
+      "sparsifier: {type: scalar_fraction, fraction: 0.8}, layout: csr}]";
+  ASSERT_EQ(train({"--set", given}, "whole").code, 0);
+  for (const char* path : {"sparsify.layout", "sparsify.1.layout"}) {
+    std::filesystem::remove_all(run_dir());
+    ASSERT_EQ(train({"--set", given}, "run", {.fault = "step.between:6"}).code, -9);
+    const Ended ended = resume({"--set", std::string(path) + "=masked"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(layout_at(18), "masked");
+    EXPECT_EQ(layout_at(18, "whole"), "csr");
+    expect_near(values_of(state(18).below("model"), "fc1.weight"),
+                values_of(state(18, "whole").below("model"), "fc1.weight"));
+  }
+  std::filesystem::remove_all(run_dir());
+  ASSERT_EQ(train({"--set", given}, "run", {.fault = "step.between:6"}).code, -9);
+  const Ended ended = resume({"--set", "sparsify.0.layout=masked"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("sparsify.0: unknown key 'layout'"));
+}
+
 TEST_F(ResumeLayouts, RefusesWhatIsNoLayout) {
   begin("csr");
   const Ended ended = resume({"--set", "sparsity.layout=cs"});

@@ -56,6 +56,36 @@ TEST(Verification, ACompressedRunDiffersByRounding) {
   EXPECT_LT(found.relative_loss(), 1e-4);
 }
 
+// Weights that are sparsified by name, beside an activation that is.
+Config sparsified_config() {
+  Config config = parse_yaml(kTinyRun, "tiny");
+  apply_override(config,
+                 "sparsify=[{tensor: fc1.output, sparsifier: {type: nm, n: 2, m: 4}}, {tensor: "
+                 "fc1.weight, sparsifier: {type: scalar_fraction, fraction: 0.8}, layout: csr}]");
+  return config;
+}
+
+TEST(Verification, ComparesSparsifiedWeights) {
+  const auto run = build_experiment(sparsified_config());
+  Verification verification(run->config, 10, std::nullopt);
+  EXPECT_EQ(run->model->parameter("fc1.weight")->pattern()->layout().name(), "csr");
+  for (int i = 0; i < 10; ++i) verification.compare_step(*run, step(*run));
+  const ModelDifferences& found = verification.differences();
+  EXPECT_GT(found.value, 0.0);  // csr and masked round otherwise
+  EXPECT_LT(found.relative_value(), 1e-4);
+  run->model->parameter("fc1.weight")->mutable_values().mutable_data()[3] += 0.1f;
+  Verification other(run->config, 1, std::nullopt);
+  expect_throws<Error>([&] { other.compare_step(*run, 1.0); }, "more than rounding");
+}
+
+TEST(Verification, RefusesWhatDrawsByEveryBit) {
+  Config config = sparsified_config();
+  apply_override(config, "sparsify.1.sparsifier={type: random_fraction, fraction: 0.5}");
+  const auto run = build_experiment(config);
+  expect_throws<ConfigError>([&] { Verification(run->config, 1, std::nullopt); },
+                             "--verify cannot compare runs with random_fraction");
+}
+
 TEST(Verification, AnotherValueIsAnError) {
   const auto run = build_experiment(sparse_config());
   Verification verification(run->config, 2, std::nullopt);
@@ -129,7 +159,7 @@ TEST(Verification, NeedsSparsity) {
   const auto run = build_experiment(parse_yaml(kTinyRun, "tiny"));
   expect_throws<ConfigError>([&] { Verification(run->config, 1, std::nullopt); },
                              "--verify compares the layouts of sparse parameters, and the "
-                             "configuration has no `sparsity`");
+                             "configuration has no `sparsity`, and no weights under `sparsify`");
 }
 
 class VerifyRun : public RunFixture {};
@@ -164,8 +194,12 @@ TEST_F(VerifyRun, RefusesWhatItCannotCompare) {
   EXPECT_EQ(dense.code, 2);
   EXPECT_THAT(dense.err, HasSubstr("the configuration has no `sparsity`"));
   EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("run")));
-  EXPECT_EQ(train({"--set", kSparse, "--verify", "0"}).code, 2);
-  EXPECT_EQ(train({"--set", kSparse, "--verify", "many"}).code, 2);
+  for (const char* steps : {"0", "-1", "many"}) {
+    const Ended ended = train({"--set", kSparse, "--verify", steps});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err, HasSubstr(std::string("expected a number of steps of at least 1, ") +
+                                     "found " + steps));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+// What is kept of the memory of freed Buffers (see buffer.cpp); not what a program counts.
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna {
+
+/// Bytes of blocks that wait for the next Buffer of their size: at most 64 MiB, or what the program
+/// has given back since it used most and a quarter of that besides. For tests.
+int64_t kept_block_bytes();
+
+}  // namespace lacuna

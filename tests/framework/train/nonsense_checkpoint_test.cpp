@@ -1,0 +1,263 @@
+// Checkpoints with a valid seal and nonsense in them: refused by file and name, or taken as they
+// are; never a crash.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/train/runs.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/train/trainer.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
+using Value = StateDict::Value;
+
+// Too short, too long, and with one of some elements changed to each of `others`.
+template <class T>
+void add_lists(const std::vector<T>& list, const std::vector<T>& others,
+               std::vector<Value>& changed) {
+  changed.emplace_back(std::vector<T>());
+  std::vector<T> longer = list;
+  longer.push_back(list.empty() ? T{1} : list.back());
+  changed.emplace_back(longer);
+  for (const size_t i : {size_t{0}, list.size() / 2, list.size() - 1}) {
+    if (i >= list.size()) continue;
+    for (const T other : others) {
+      std::vector<T> one = list;
+      one[i] = other;
+      changed.emplace_back(one);
+    }
+  }
+}
+
+std::vector<Value> nonsense(const Value& value) {
+  std::vector<Value> changed{std::string("nonsense"),
+                             int64_t{-3},
+                             0.5,
+                             Tensor::zeros({2, 3}),
+                             ByteArray{{3}, {1, 0, 1}},
+                             std::vector<int64_t>{1, -1}};
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    for (const int64_t other : {int64_t{-1}, kLeast, kMost, int64_t{1} << 40, *integer + 1}) {
+      changed.emplace_back(other);
+    }
+  } else if (std::holds_alternative<double>(value)) {
+    for (const double other : {std::nan(""), -INFINITY, -1.0, 1e308}) changed.emplace_back(other);
+  } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    add_lists<int64_t>(*list, {-1, kLeast, kMost, int64_t{1} << 33, 0}, changed);
+  } else if (const auto* indices = std::get_if<std::vector<uint32_t>>(&value)) {
+    add_lists<uint32_t>(*indices, {0xffffffffu, 0u, 784u}, changed);
+  } else if (const auto* array = std::get_if<Tensor>(&value)) {
+    changed.emplace_back(Tensor::zeros(Shape{array->numel() + 1}));
+    changed.emplace_back(Tensor::zeros(Shape{0}));
+  } else if (const auto* bytes = std::get_if<ByteArray>(&value)) {
+    std::vector<uint8_t> more = bytes->values;
+    more.push_back(255);
+    changed.emplace_back(ByteArray{{static_cast<int64_t>(more.size())}, more});
+    changed.emplace_back(ByteArray{{0}, {}});
+  }
+  return changed;
+}
+
+// Whether a message names a dataset: one part of its path below the first.
+bool names(const std::string& message, const std::string& dataset) {
+  size_t begin = dataset.find('/') + 1;
+  while (true) {
+    const size_t end = std::min(dataset.find('/', begin), dataset.size());
+    if (message.find(dataset.substr(begin, end - begin)) != std::string::npos) return true;
+    if (end == dataset.size()) return false;
+    begin = end + 1;
+  }
+}
+
+StateDict state_of(const Experiment& e) {
+  StateDict state;
+  state.merge("model", e.model->state_dict());
+  state.merge("optimizer", e.optimizer->state_dict());
+  state.merge("algorithm", e.sparsity->state_dict());
+  state.merge("loader", e.loader->state());
+  return state;
+}
+
+/// A run of four steps, to be resumed for a fifth from checkpoints that are not its own.
+class NonsenseCheckpoint : public RunFixture {
+ protected:
+  void begin(const std::string& sparsity) {
+    std::filesystem::remove_all(run_dir());
+    const Ended ended = train({"--set", "sparsity=" + sparsity, "--set", "train.steps=4", "--set",
+                               "data.train_size=50", "--set", "data.test_size=10"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    good_ = read_checkpoint(checkpoint(4));
+    config_ = load_yaml(run_dir() + "/config.yaml");
+    config_.set_path("train.steps", int64_t{5});
+  }
+
+  // What resuming throws; empty when it goes on, which it then does for a step.
+  std::string resume(const Checkpoint& from, const std::string& dataset) {
+    const std::string path = folder_ / "nonsense.h5";
+    write_checkpoint(path, from);
+    const auto experiment = build_experiment(config_.clone(), Start::FromCheckpoint);
+    Trainer trainer(*experiment, RunFolder::open(run_dir()), ProgressStyle::Lines);
+    try {
+      trainer.resume(path);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(path));
+      EXPECT_TRUE(names(error.what(), dataset)) << error.what();
+      return error.what();
+    }
+    const StateDict loaded = state_of(*experiment);
+    for (const auto& [name, value] : loaded.values()) {
+      const auto there = from.state.values().find(name), before = good_.state.values().find(name);
+      EXPECT_TRUE((there != from.state.values().end() && is_identical(value, there->second)) ||
+                  (before != good_.state.values().end() && is_identical(value, before->second)))
+          << name;
+    }
+    try {
+      trainer.run();
+    } catch (const Error&) {  // a loss that is not finite, say
+    }
+    return "";
+  }
+
+  void expect_no_nonsense() {
+    ASSERT_EQ(resume(good_, "step"), "");
+    for (const auto& [name, value] : good_.state.values()) {
+      SCOPED_TRACE(name);
+      for (const Value& other : nonsense(value)) {
+        Checkpoint changed = good_;
+        changed.state.set(name, other);
+        const std::string message = resume(changed, name);
+        const bool is_data = name.starts_with("data/");  // for eval and predict
+        if (other.index() != value.index()) {
+          EXPECT_TRUE(is_data || !message.empty());
+          continue;
+        }
+        if (const auto* integer = std::get_if<int64_t>(&other)) {
+          const bool is_none = name == "trainer/last_evaluated_step" && *integer == -1;
+          EXPECT_TRUE((*integer >= 0 && *integer < kMost) || is_none || !message.empty())
+              << *integer;
+        } else if (const auto* number = std::get_if<double>(&other)) {
+          EXPECT_TRUE(std::isfinite(*number) || !message.empty()) << *number;
+        } else {
+          EXPECT_TRUE(is_data || !message.empty()) << "an array";
+        }
+      }
+    }
+  }
+
+  Checkpoint good_;
+  Config config_;
+};
+
+TEST_F(NonsenseCheckpoint, OfCompressedParameters) {
+  begin("{algorithm: rigl, sparsity: 0.9, update: {freq: 2}, layout: csr}");
+  expect_no_nonsense();
+}
+
+TEST_F(NonsenseCheckpoint, OfPatterns) {
+  begin(
+      "[{algorithm: static, pattern: {type: nm, n: 2, m: 4}, layout: nm, param_filter: fc1.weight},"
+      " {algorithm: set, sparsity: 0.5, pattern: {type: block, rows: 2, cols: 4}, layout: block, "
+      "update: {freq: 2}}]");
+  expect_no_nonsense();
+}
+
+TEST_F(NonsenseCheckpoint, OfMaskedOnesWithShadowsAndMomentum) {
+  begin(
+      "[{algorithm: snfs, sparsity: 0.9, update: {freq: 2}, param_filter: fc1.weight, layout: "
+      "masked}, {algorithm: ste, sparsity: 0.5, update: {freq: 2}, layout: masked}]");
+  expect_no_nonsense();
+}
+
+TEST_F(NonsenseCheckpoint, OfPhases) {
+  begin(
+      "{layout: csr, phases: [{until: 3, algorithm: set, sparsity: 0.9, update: {freq: 2}}, "
+      "{algorithm: static, sparsity: 0.95}]}");
+  expect_no_nonsense();
+}
+
+TEST_F(NonsenseCheckpoint, OfAttributes) {
+  begin("{sparsity: 0.9, layout: csr}");
+  const auto refuses = [&](const std::string& attribute,
+                           const std::function<void(Checkpoint&)>& f) {
+    Checkpoint changed = good_;
+    f(changed);
+    const std::string message = resume(changed, attribute);
+    EXPECT_THAT(message, HasSubstr("its attribute '" + attribute + "' is ")) << attribute;
+  };
+  for (const int64_t value : {int64_t{-1}, kLeast, kMost}) {
+    refuses("metrics_bytes", [&](Checkpoint& c) { c.metrics_bytes = value; });
+    refuses("step", [&](Checkpoint& c) { c.step = value; });
+  }
+  refuses("step", [&](Checkpoint& c) { c.step = 3; });
+  for (const double value : {-1.0, std::nan(""), static_cast<double>(INFINITY)}) {
+    refuses("train_seconds", [&](Checkpoint& c) { c.train_seconds = value; });
+  }
+}
+
+// A state that stands at no step of a run.
+TEST_F(NonsenseCheckpoint, OfPartsOfDifferentSteps) {
+  begin("{phases: [{until: 3, sparsity: 0.9}, {sparsity: 0.95}], layout: csr}");
+  const auto refuses = [&](const std::string& name, int64_t value, const std::string& message) {
+    Checkpoint changed = good_;
+    changed.state.set(name, value);
+    EXPECT_THAT(resume(changed, name), HasSubstr(message));
+  };
+  const std::string after = ", which is not where a run stands after 'trainer/step' = 4";
+  refuses("optimizer/step", 5, "'optimizer/step' in the saved state is 5" + after);
+  refuses("loader/epoch", 7, "'loader/epoch' in the saved state is 7" + after);
+  refuses("loader/batch", 1, "'loader/batch' in the saved state is 1" + after);
+  refuses("algorithm/step", 5, "'algorithm/step' in the saved state is 5, expected a count of at");
+  refuses("algorithm/step", 2, "is in phase 1 at step 2, when the plan is in another");
+  refuses("algorithm/phase", 0, "is in phase 0 at step 4, when the plan is in another");
+  refuses("optimizer/fc1.bias/step", 5, "'fc1.bias/step' is 5, expected a count of at most 4");
+  refuses("trainer/epoch_correct", 1000, "'trainer/epoch_correct' in the saved state is 1000");
+}
+
+// What is looked at without a model that says what is expected.
+TEST_F(NonsenseCheckpoint, IsRefusedByInspectEvalAndPredict) {
+  begin("{pattern: {type: nm, n: 2, m: 4}, layout: nm, param_filter: fc1.weight}");
+  const std::string path = folder_ / "nonsense.h5";
+  const auto refuses = [&](const std::string& command, const std::string& name, const Value& value,
+                           const std::string& message) {
+    Checkpoint changed = good_;
+    changed.state.set(name, value);
+    write_checkpoint(path, changed);
+    std::vector<std::string> arguments{command, path};
+    if (command == "predict") arguments.insert(arguments.end(), {"x.csv", "--out", "y.csv"});
+    const Ended ended = run_lacuna(arguments);
+    EXPECT_EQ(ended.code, 1) << command << " " << name;
+    EXPECT_THAT(ended.err, HasSubstr(path + ": ")) << command << " " << name;
+    EXPECT_THAT(ended.err, HasSubstr(message)) << command << " " << name;
+  };
+  // Three of the first four columns: what csr holds, and 2:4 does not.
+  std::vector<uint32_t> three = good_.state.get<std::vector<uint32_t>>("model/fc1.weight/indices");
+  std::iota(three.begin(), three.begin() + 3, 0u);
+  const std::string indices = "model/fc1.weight/indices";
+  refuses("inspect", indices, three, "the parameter 'fc1.weight' in the checkpoint: ");
+  refuses("inspect", "model/fc1.weight/shape", std::vector<int64_t>{12, 4294967292},
+          "its shape [12, 4294967292] is not one of a matrix in layout");
+  refuses("inspect", "model/fc1.weight/shape", std::vector<int64_t>{12, -4}, "negative dimension");
+  for (const char* command : {"eval", "predict"}) {
+    refuses(command, indices, three, "the parameter 'fc1.weight' in the checkpoint: ");
+    refuses(command, "data/example_shape", std::vector<int64_t>{28, -28},
+            "'data/example_shape' in the saved state: negative dimension");
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
