@@ -172,8 +172,12 @@ StateDict Phases::state_dict() const {
 
 void Phases::load_state_dict(const StateDict& state) {
   require_own(state);
-  const auto phase =
-      static_cast<size_t>(state.count("phase", static_cast<int64_t>(phases_.size()) - 1));
+  const auto saved = state.get<int64_t>("phase");
+  if (saved < 0 || saved >= static_cast<int64_t>(phases_.size())) {
+    throw CheckpointError("the checkpoint is in phase " + std::to_string(saved) + " of a plan of " +
+                          std::to_string(phases_.size()));
+  }
+  const auto phase = static_cast<size_t>(saved);
   step_ = state.count("step");
   const int64_t begin = phase == 0 ? 0 : *phases_[phase - 1].until;
   if (step_ < begin || step_ >= phases_[phase].until.value_or(StateDict::kMostCounted)) {

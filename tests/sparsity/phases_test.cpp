@@ -167,6 +167,9 @@ TEST(PhasesTest, RefuseTheStateOfAnotherPlan) {
                                  "the checkpoint is in phase 3 of a plan of 3");
   state.set("phase", int64_t{-1});
   expect_throws<CheckpointError>([&] { phases->load_state_dict(state); }, "is in phase -1 of");
+  state.set("phase", int64_t{1});
+  expect_throws<CheckpointError>([&] { phases->load_state_dict(state); },
+                                 "is in phase 1 at step 0, when the plan is in another");
   Static single({.sparsity = 0.5});
   other.apply(single);
   expect_throws<CheckpointError>(
