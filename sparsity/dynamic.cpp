@@ -200,8 +200,17 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
                       sparsity.get(end_key).text() + ", after the last update at step " +
                       std::to_string(last) + ": its final value is never reached");
   }
+  if (!uses_drop_fraction()) return;
+  int64_t made = update_schedule_.is_update(0) ? 1 : 0;
+  for (const int64_t step : updates) {
+    constexpr float kRounding = 1e-5f;
+    const float fraction = drop_fraction_.at(step, made++);
+    if (fraction >= -kRounding && fraction <= 1.0f + kRounding) continue;
+    throw ConfigError(name + ": the drop_fraction is " + Config(fraction).text() + " at step " +
+                      std::to_string(step) + ", expected a fraction from 0 to 1");
+  }
   const Config drop = drop_fraction_.config();
-  if (uses_drop_fraction() && schedule_type(drop) == "cosine" &&
+  if (schedule_type(drop) == "cosine" &&
       drop.required<double>("half_period") < static_cast<double>(last)) {
     throw ConfigError(name + ": the cosine drop_fraction climbs again after its half_period of " +
                       drop.get("half_period").text() + " steps, and updates last until step " +

@@ -57,6 +57,7 @@ Schedule make_polynomial(const Config& c) {
   const float init = read_float(c, "init"), final = read_float(c, "final");
   const auto start = c.required<int64_t>("start"), end = c.required<int64_t>("end");
   const float power = c.get<float>("power", 3.0f);
+  if (!(power > 0.0f && std::isfinite(power))) c.at("power").fail("a number above 0");
   constexpr int64_t kFar = int64_t{1} << 53;  // what lies between is counted without overflow
   if (start < -kFar) c.at("start").fail("a step of at least " + std::to_string(-kFar));
   if (end <= start) c.at("end").fail("a step after start (" + std::to_string(start) + ")");

@@ -101,6 +101,15 @@ TEST(PlanTest, RefusesADropFractionThatClimbsAgain) {
   EXPECT_EQ(good->plan(12)[0].update_steps, (std::vector<int64_t>{5}));
 }
 
+TEST(PlanTest, RefusesADropFractionThatIsNone) {
+  expect_refused(
+      "{algorithm: rigl, sparsity: 0.5, update: {freq: 2}, drop_fraction: [0.3, 0.2, 2]}", 9,
+      "rigl: the drop_fraction is 2.0 at step 4, expected a fraction from 0 to 1");
+  expect_refused(
+      "{algorithm: set, sparsity: 0.5, drop_fraction: {type: linear, init: 0.1, slope: -0.1}}", 9,
+      "set: the drop_fraction is -0.1 at step 2");
+}
+
 TEST(PlanTest, RefusesARunTooLongToPlan) {
   TestModel t;
   const auto algorithm = from_yaml("{algorithm: set, sparsity: 0.5, update: {freq: 100}}");

@@ -205,6 +205,10 @@ TEST_F(BadConfig, OfSparsity) {
   refuses(semi_sparse + ", every: 9}", "no update falls within its 5 steps");
   refuses("sparsity={algorithm: set, sparsity: 0.5, update: {steps: [2, -1]}}",
           "sparsity.update.steps: steps: expected steps of at least 0, found -1");
+  refuses(
+      "sparsity={algorithm: gmp, sparsity: {type: polynomial, init: 0, final: 0.5, start: 0, "
+      "end: 4, power: -1}}",
+      "sparsity.sparsity.power: expected a number above 0, found '-1'");
   refuses("sparsity={algorithm: gmp, sparsity: [0.1, .nan]}",
           "sparsity.sparsity.1: expected a number, found '.nan'");
   refuses("sparsity=0.9999",
