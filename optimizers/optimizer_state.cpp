@@ -93,6 +93,10 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
       expected.insert(name);
       expected.insert(name + kDenseMark);
       const bool is_dense = slot.requires_dense || state.contains(name + kDenseMark);
+      const int64_t* mark = find_count(state, name + kDenseMark);
+      if (state.contains(name + kDenseMark) && (mark == nullptr || *mark != 1)) {
+        lines.push_back("'" + name + kDenseMark + "' is not 1, the only value it has");
+      }
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
       const Tensor* saved = find_array(state, name);

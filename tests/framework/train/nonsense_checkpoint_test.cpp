@@ -89,7 +89,7 @@ bool is_impossible(const Value& value, const Value& before) {
 
 // Whether a message names a dataset: one part of its path below the first.
 bool names(const std::string& message, const std::string& dataset) {
-  if (dataset.ends_with("/type")) return message.find("'nonsense'") != std::string::npos;
+  if (message.find("'nonsense'") != std::string::npos) return dataset.ends_with("/type");
   size_t begin = dataset.find('/') + 1;
   while (true) {
     const size_t end = std::min(dataset.find('/', begin), dataset.size());
@@ -121,6 +121,31 @@ class NonsenseCheckpoint : public RunFixture {
     config_.set_path("train.steps", int64_t{5});
   }
 
+  // What loading throws, as below but without a file, which is half of the time.
+  std::string load(const StateDict& state, const std::string& dataset) {
+    const auto experiment = build_experiment(config_.clone(), Start::FromCheckpoint);
+    try {
+      experiment->load_state_dict(state);
+    } catch (const CheckpointError& error) {
+      EXPECT_TRUE(names(error.what(), dataset)) << error.what();
+      return error.what();
+    }
+    expect_loaded(*experiment, state);
+    return "";
+  }
+
+  // Each value is that of the state, or what it was before the nonsense.
+  void expect_loaded(const Experiment& experiment, const StateDict& state) {
+    const auto holds = [](const StateDict& s, const std::string& name, const Value& value) {
+      const auto found = s.values().find(name);
+      return found != s.values().end() && is_identical(value, found->second);
+    };
+    const StateDict loaded = state_of(experiment);
+    for (const auto& [name, value] : loaded.values()) {
+      EXPECT_TRUE(holds(state, name, value) || holds(good_.state, name, value)) << name;
+    }
+  }
+
   // What resuming throws; empty when it goes on, which it then does for a step.
   std::string resume(const Checkpoint& from, const std::string& dataset) {
     const std::string path = folder_ / "nonsense.h5";
@@ -134,14 +159,8 @@ class NonsenseCheckpoint : public RunFixture {
       EXPECT_TRUE(names(error.what(), dataset)) << error.what();
       return error.what();
     }
-    const StateDict loaded = state_of(*experiment);
-    for (const auto& [name, value] : loaded.values()) {
-      const auto there = from.state.values().find(name), before = good_.state.values().find(name);
-      EXPECT_TRUE((there != from.state.values().end() && is_identical(value, there->second)) ||
-                  (before != good_.state.values().end() && is_identical(value, before->second)))
-          << name;
-    }
-    if (dataset.starts_with("algorithm/")) trainer.run();
+    expect_loaded(*experiment, from.state);
+    trainer.run();
     return "";
   }
 
@@ -154,7 +173,8 @@ class NonsenseCheckpoint : public RunFixture {
       for (const Value& other : nonsense(value)) {
         Checkpoint changed = good_;
         changed.state.set(name, other);
-        const std::string message = resume(changed, name);
+        const bool is_trainers = name.starts_with("trainer/");
+        const std::string message = is_trainers ? resume(changed, name) : load(changed.state, name);
         const bool must_refuse = other.index() != value.index() || is_impossible(other, value);
         EXPECT_TRUE(!must_refuse || !message.empty());
       }
