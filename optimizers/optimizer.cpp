@@ -1,7 +1,6 @@
 #include "lacuna/optimizers/optimizer.h"
 
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "lacuna/framework/core/config.h"
@@ -15,7 +14,9 @@ std::string in_words(double value) { return Config(value).text(); }
 
 // Only a constant can be checked ahead; schedules are checked at each step.
 void require_lr(const std::string& key, const Schedule& lr) {
-  if (lr.is_constant()) require_option_at_least(key, lr.config().as<double>(), 0.0);
+  if (!lr.is_constant()) return;
+  const double value = lr.at(0);  // NaN is no number to a configuration
+  require_option_at_least(key, std::isnan(value) ? value : lr.config().as<double>(), 0.0);
 }
 
 // A constant keeps its double precision, as PyTorch's learning rates do.
@@ -26,11 +27,9 @@ double value_at(const Schedule& schedule, int64_t step) {
 }  // namespace
 
 void require_option_at_least(const std::string& key, double value, double low) {
-  // The updates are made of floats.
-  if (!(value >= low && value <= double{std::numeric_limits<float>::max()})) {
-    throw OptionError(key, "expected a number of at least " + in_words(low) +
-                               (value > low ? " and at most 3.4e38" : "") + ", found " +
-                               in_words(value));
+  if (!(value >= low && std::isfinite(value))) {
+    throw OptionError(
+        key, "expected a number of at least " + in_words(low) + ", found " + in_words(value));
   }
 }
 

@@ -73,20 +73,21 @@ StateDict Optimizer::state_dict() const {
 std::vector<std::string> Optimizer::differences(const StateDict& state) const {
   std::vector<std::string> lines;
   std::set<std::string> expected{"type", "step"};
-  const auto check_count = [&](const std::string& name, int64_t most) {
+  const auto check_count = [&](const std::string& name, int64_t limit) {
     const int64_t* count = find_count(state, name);
-    if (count == nullptr || *count < 0 || *count > most) {
-      lines.push_back(
-          "'" + name + "' is " +
-          (count == nullptr ? "missing" : std::to_string(*count) + ", expected a count") +
-          (most == StateDict::kMostCounted ? "" : " of at most " + std::to_string(most)));
+    if (count == nullptr || *count < 0) {
+      lines.push_back("'" + name + "' is missing or no count");
+    } else if (*count > limit) {
+      lines.push_back("'" + name + "' is " + std::to_string(*count) +
+                      ", expected a count of at most " + std::to_string(limit));
     }
     return count == nullptr ? 0 : *count;
   };
   const int64_t taken = check_count("step", StateDict::kMostCounted);
+  const int64_t most = taken < 0 ? StateDict::kMostCounted : taken;
   for (const ParameterPtr& parameter : parameters_) {
     const std::string prefix = parameter->name() + "/";
-    const int64_t steps = check_count(prefix + "step", taken);
+    const int64_t steps = check_count(prefix + "step", most);
     expected.insert(prefix + "step");
     for (const StateSlot& slot : state_slots()) {
       const std::string name = prefix + slot.name;

@@ -177,7 +177,6 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer.lr=-1", "optimizer.lr: expected a number of at least 0");
   for (const char* key : {"optimizer.lr", "optimizer.weight_decay", "optimizer.eps"}) {
     refuses(std::string(key) + "=.inf", std::string(key) + ": expected a number of at least 0");
-    refuses(std::string(key) + "=1e300", "and at most 3.4e38, found 1e+300");
   }
   refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
   refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
