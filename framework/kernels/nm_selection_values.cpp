@@ -19,45 +19,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/nm_select_part.inc"
-
-#ifndef LACUNA_NM_NUMBERS_OF_BITS
-#define LACUNA_NM_NUMBERS_OF_BITS
-namespace lacuna {
-namespace {
-
-constexpr int kMostLanes = 16;
-
-// By a byte of bits, the numbers of those that are set, four bits each.
-constexpr std::array<uint32_t, 256> numbers_of_bits() {
-  std::array<uint32_t, 256> numbers = {};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t filled = 0;
-    for (uint32_t bit = 0; bit < 8; ++bit) {
-      if ((byte >> bit & 1u) != 0) numbers[byte] |= bit << (4 * filled++);
-    }
-  }
-  return numbers;
-}
-constexpr std::array<uint32_t, 256> kNumbersOfBits = numbers_of_bits();
-
-// The same for two groups of four: two bits each.
-constexpr std::array<uint8_t, 256> numbers_in_fours() {
-  std::array<uint8_t, 256> numbers = {};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t filled = 0, packed = 0;
-    for (uint32_t bit = 0; bit < 8; ++bit) {
-      if ((byte >> bit & 1u) != 0 && filled < 4) packed |= bit % 4 << (2 * filled++);
-    }
-    numbers[byte] = static_cast<uint8_t>(packed);
-  }
-  return numbers;
-}
-constexpr std::array<uint8_t, 256> kNumbersInFours = numbers_in_fours();
-
-}  // namespace
-}  // namespace lacuna
-#endif
+#include "lacuna/framework/kernels/nm_codes.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -82,47 +44,6 @@ HWY_INLINE void compress_part(const float* w, const uint8_t* bits, int in_sixtee
     to += bits[i / 8] >> (i % 8) & 1;
   }
 #endif
-}
-
-// Codes of kPart floats at 2:4: each four bits make four, by a lookup in a register.
-HWY_INLINE void codes_of_two_of_four(const uint8_t* bits, uint8_t* codes) {
-  static_assert(kPart == 8 * 16);
-  const hn::FixedTag<uint8_t, 16> d;
-  const hn::Repartition<uint16_t, decltype(d)> two;
-  const auto table = hn::LoadU(d, kNumbersInFours.data()), low = hn::Set(d, 15);
-  const auto all = hn::LoadU(d, bits);
-  const auto upper = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(two, all)));
-  const auto first = hn::TableLookupBytes(table, hn::And(all, low));
-  const auto second = hn::TableLookupBytes(table, hn::And(upper, low));
-  const auto moved = hn::BitCast(d, hn::ShiftLeft<4>(hn::BitCast(two, second)));
-  hn::StoreU(hn::Or(first, moved), d, codes);
-}
-
-// Codes of kPart floats: of each byte of bits as many as are set in it.
-template <int n, int m>
-HWY_INLINE void codes_of_part(const uint8_t* bits, uint8_t* codes) {
-  if constexpr (m == 4 && n == 2) return codes_of_two_of_four(bits, codes);
-  const auto of_byte = [&](int64_t byte) HWY_ATTR -> uint32_t {
-    return m == 4 ? kNumbersInFours[bits[byte]] : kNumbersOfBits[bits[byte]];
-  };
-  for (int64_t byte = 0; byte < kPart / 8; byte += 2) {
-    if constexpr (m == 16) {  // the second byte's numbers begin at eight, behind the first one's
-      const int filled = 4 * std::popcount(bits[byte]), rest = 4 * std::popcount(bits[byte + 1]);
-      const uint32_t eights = 0x88888888u & ((1u << rest) - 1);
-      const uint32_t both = of_byte(byte) | (of_byte(byte + 1) | eights) << filled;
-      if constexpr (n == 1) {
-        const auto half = static_cast<uint8_t>(byte % 4 == 0 ? both : codes[byte / 4] | both << 4);
-        codes[byte / 4] = half;
-      } else {
-        std::memcpy(codes + byte / 2 * n / 2, &both, n / 2);
-      }
-    } else if constexpr (n == 1) {
-      codes[byte / 2] = static_cast<uint8_t>(of_byte(byte) | of_byte(byte + 1) << 4);
-    } else {
-      const uint32_t both = of_byte(byte) | of_byte(byte + 1) << (4 * n);
-      std::memcpy(codes + byte * n / 2, &both, n);
-    }
-  }
 }
 
 // Values and codes of kPart floats: the slots of a row in a tile, and a vector more.
