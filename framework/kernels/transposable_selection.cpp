@@ -11,6 +11,7 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/kernels/nm_selection_reference.h"
+#include "lacuna/framework/kernels/transposable_patterns.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/transposable_selection.cpp"
@@ -100,61 +101,87 @@ int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint16_t* b
   return at;
 }
 
-// A sum, and the bits that it belongs to.
+// A sum, and the bits of the weights in it, as in reference::select_exactly.
 struct Candidate {
   Vector sum;
   Integers bits;
 };
 
-HWY_INLINE void take_larger(Candidate& best, const Candidate& other) {
-  const auto is_larger = hn::Gt(other.sum, best.sum);
-  best.bits = hn::IfThenElse(hn::RebindMask(Ints(), is_larger), other.bits, best.bits);
-  best.sum = hn::Max(other.sum, best.sum);
+HWY_INLINE Candidate larger(const Candidate& a, const Candidate& b) {
+  const auto is_larger = hn::Gt(b.sum, a.sum);
+  return {hn::Max(b.sum, a.sum), hn::IfThenElse(hn::RebindMask(Ints(), is_larger), b.bits, a.bits)};
 }
 
-// The best half of a class: member `i` and those after it. Unrolled when compiling, so that sums
-// are found at known places.
-template <size_t c, bool kUpper, size_t i = 0>
-HWY_INLINE Candidate best_half(const Vector (&first)[6], const Vector (&second)[6]) {
-  constexpr const PatternClass& in = kClasses[c];
-  constexpr HalfPattern half = kUpper ? in.upper[i] : in.lower[i];
-  constexpr auto bits = static_cast<int32_t>(half_bits(half) << (kUpper ? 0 : 8));
-  Candidate best{hn::Add(first[half.first], second[half.second]), hn::Set(Ints(), bits)};
-  if constexpr (i + 1 < static_cast<size_t>(kUpper ? in.uppers : in.lowers)) {
-    take_larger(best, best_half<c, kUpper, i + 1>(first, second));
+HWY_INLINE Candidate both(const Candidate& a, const Candidate& b) {
+  return {hn::Add(a.sum, b.sum), hn::Or(a.bits, b.bits)};
+}
+
+// The columns of pair `i` shared out to two arrays, either way.
+template <size_t i>
+HWY_INLINE Candidate shared_out(const Vector (&a)[4], const Vector (&b)[4], uint32_t unit_a,
+                                uint32_t unit_b) {
+  constexpr ColumnPair c = kColumnPairs[i];
+  const auto bits = [&](uint32_t of_a, uint32_t of_b) HWY_ATTR {
+    return hn::Set(Ints(), static_cast<int32_t>(unit_a << of_a | unit_b << of_b));
+  };
+  return larger({hn::Add(a[c.first], b[c.second]), bits(c.first, c.second)},
+                {hn::Add(a[c.second], b[c.first]), bits(c.second, c.first)});
+}
+
+template <size_t... i>
+HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4], std::index_sequence<i...>) {
+  Vector upper[4], lower[4];  // of a column both weights
+  for (int c = 0; c < 4; ++c) {
+    upper[c] = hn::Add(rows[0][c], rows[1][c]);
+    lower[c] = hn::Add(rows[2][c], rows[3][c]);
   }
-  return best;
+  const Candidate of_upper[] = {shared_out<i>(rows[0], rows[1], kRowUnits[0], kRowUnits[1])...};
+  const Candidate of_lower[] = {shared_out<i>(rows[2], rows[3], kRowUnits[2], kRowUnits[3])...};
+  const Candidate halves[] = {
+      shared_out<i>(upper, lower, kRowUnits[0] | kRowUnits[1], kRowUnits[2] | kRowUnits[3])...};
+  Candidate best = larger(both(halves[1], halves[4]), both(halves[0], halves[5]));
+  ((best = larger(best, both(both(of_upper[i], of_lower[i]), halves[5 - i]))), ...);
+  const auto one_of_each = [](const Candidate(&of)[6])
+                               HWY_ATTR { return larger(both(of[1], of[4]), both(of[0], of[5])); };
+  return larger(best, both(one_of_each(of_upper), one_of_each(of_lower))).bits;
 }
 
-// The best pattern of class `c` and those after it.
-template <size_t c = 0>
-HWY_INLINE Candidate best_pattern(const Vector (&pairs)[4][6]) {
-  const Candidate upper = best_half<c, true>(pairs[0], pairs[1]);
-  const Candidate lower = best_half<c, false>(pairs[2], pairs[3]);
-  Candidate best{hn::Add(upper.sum, lower.sum), hn::Or(upper.bits, lower.bits)};
-  if constexpr (c + 1 < kPatternClasses) take_larger(best, best_pattern<c + 1>(pairs));
-  return best;
+HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4]) {
+  return best_pattern(rows, std::make_index_sequence<6>());
 }
 
-// Sums of two |w| of a row, by pair of columns.
-HWY_INLINE void sum_pairs(const Vector* row, Vector (&pairs)[6]) {
-  Vector a[4];
-  for (int c = 0; c < 4; ++c) a[c] = hn::IfThenZeroElse(hn::IsNaN(row[c]), hn::Abs(row[c]));
-  pairs[0] = hn::Add(a[0], a[1]);
-  pairs[1] = hn::Add(a[0], a[2]);
-  pairs[2] = hn::Add(a[0], a[3]);
-  pairs[3] = hn::Add(a[1], a[2]);
-  pairs[4] = hn::Add(a[1], a[3]);
-  pairs[5] = hn::Add(a[2], a[3]);
+// Their |w|; NaN is kept, or 0.
+template <bool kKeepNaN>
+HWY_INLINE void load_magnitudes(const float* w, int64_t stride, Vector (&rows)[4][4]) {
+  for (int r = 0; r < 4; ++r) {
+    load_fours(Floats(), w + r * stride, rows[r]);
+    for (Vector& v : rows[r]) {
+      v = hn::Abs(v);
+      if constexpr (!kKeepNaN) v = hn::IfThenZeroElse(hn::IsNaN(v), v);
+    }
+  }
+}
+
+// A function of its own, or the compiler keeps the other one's weights in memory.
+HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint16_t* bits) {
+  Vector rows[4][4];
+  load_magnitudes<false>(w, stride, rows);
+  store_bits(best_pattern(rows), bits);
 }
 
 int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
   int64_t at = 0;
   for (; at + kTiles <= tiles; at += kTiles) {
-    Vector elements[16], pairs[4][6];
-    load_tiles(w + 4 * at, stride, elements);
-    for (int r = 0; r < 4; ++r) sum_pairs(elements + 4 * r, pairs[r]);
-    store_bits(best_pattern(pairs).bits, bits + at);
+    Vector rows[4][4];
+    load_magnitudes<true>(w + 4 * at, stride, rows);
+    Vector all = hn::Zero(Floats());  // NaN where there is one
+    for (const auto& row : rows) {
+      all = hn::Add(all, hn::Add(hn::Add(row[0], row[1]), hn::Add(row[2], row[3])));
+    }
+    store_bits(best_pattern(rows), bits + at);
+    if (!hn::AllFalse(Floats(), hn::IsNaN(all))) {
+      select_among_nan(w + 4 * at, stride, bits + at);
+    }
   }
   return at;
 }

@@ -217,7 +217,7 @@ class SemiSparseLayouts : public testing::TestWithParam<std::tuple<const char*, 
 
 TEST_P(SemiSparseLayouts, TrainToTheSameNumbersAsMasked) {
   const auto [pattern, rest] = GetParam();
-  for (const char* layout : {"auto", "csr", "pattern"}) {
+  for (const char* layout : {"auto", "csr", "nm"}) {
     WiderRun run(pattern, rest, layout), reference(pattern, rest, "masked");
     for (uint64_t step = 1; step <= 8; ++step) {
       run.step(step);
@@ -245,7 +245,7 @@ TEST_P(SemiSparseLayouts, TrainToTheSameNumbersAsMasked) {
 
 TEST_P(SemiSparseLayouts, ResumeBitForBit) {
   const auto [pattern, rest] = GetParam();
-  for (const char* layout : {"masked", "pattern"}) {
+  for (const char* layout : {"masked", "nm"}) {
     WiderRun through(pattern, rest, layout), first(pattern, rest, layout);
     WiderRun second(pattern, rest, layout);
     for (uint64_t step = 1; step <= 7; ++step) through.step(step);
