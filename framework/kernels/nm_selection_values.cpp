@@ -21,12 +21,41 @@
 
 #include "lacuna/framework/kernels/nm_codes.inc"
 
+#ifndef LACUNA_NM_VALUES_RUN
+#define LACUNA_NM_VALUES_RUN
+namespace lacuna {
+namespace {
+
+// Rows [begin, end) to select from.
+struct ValuesRun {
+  const NmForm* form = nullptr;
+  const std::vector<NmTile>* tiles = nullptr;
+  int64_t begin = 0, end = 0;
+  const float* weights = nullptr;
+  float* values = nullptr;
+  uint8_t* codes = nullptr;
+};
+
+// Makes what follows `filled` bits of `bytes` zero.
+inline void clear_codes(int64_t filled, int64_t bytes, uint8_t* codes) {
+  if (filled == 8 * bytes) return;
+  if (filled % 8 != 0) {
+    uint8_t& byte = codes[filled / 8];
+    byte = static_cast<uint8_t>(byte & ((1 << (filled % 8)) - 1));
+  }
+  std::fill(codes + (filled + 7) / 8, codes + bytes, uint8_t{0});
+}
+
+}  // namespace
+}  // namespace lacuna
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET == HWY_SCALAR
-bool select_values(int, int, const float*, float*, uint8_t*) { return false; }
+bool select_values(const ValuesRun&) { return false; }
 #else
 
 // The floats whose bits are set, side by side; `in_sixteen` of each 16. Writes up to 16 more.
@@ -47,12 +76,38 @@ HWY_INLINE void compress_part(const float* w, const uint8_t* bits, int in_sixtee
 }
 
 // Values and codes of kPart floats: the slots of a row in a tile, and a vector more.
-bool select_values(int n, int m, const float* w, float* values, uint8_t* codes) {
-  return with_format(n, m, [&]<int kN, int kM>(Format<kN, kM>) HWY_ATTR {
-    uint8_t bits[kPart / 8 + 8] = {};
-    select_part<kN, kM>(w, bits);
-    compress_part(w, bits, kMostLanes / kM * kN, values);
-    codes_of_part<kN, kM>(bits, codes);
+template <int n, int m>
+HWY_INLINE void values_of_part(const float* w, float* values, uint8_t* codes) {
+  uint8_t bits[kPart / 8 + 8] = {};
+  select_part<n, m>(w, bits);
+  compress_part(w, bits, kMostLanes / m * n, values);
+  codes_of_part<n, m>(bits, codes);
+}
+
+// Those of rows, from end to end; false where there is no code for the format.
+bool select_values(const ValuesRun& run) {
+  return with_format(run.form->n, run.form->m, [&]<int n, int m>(Format<n, m>) HWY_ATTR {
+    constexpr int64_t kCodeBytes = kPart / m * n * (m <= 4 ? 2 : 4) / 8;
+    float part[kPart], kept[kPart + kMostLanes];
+    uint8_t codes[kPart];
+    for (int64_t row = run.begin; row < run.end; ++row) {
+      for (const NmTile& tile : *run.tiles) {
+        const float* w = run.weights + row * run.form->columns + tile.first_column;
+        float* into = run.values + tile.first_slot + row * tile.slots;
+        uint8_t* into_codes = run.codes + tile.first_code + row * tile.code_bytes;
+        // What is written past the row's slots are those of rows that follow, where there are some.
+        if (tile.columns == kPart && (run.end - row - 1) * tile.slots >= kMostLanes) {
+          values_of_part<n, m>(w, into, codes);
+          std::memcpy(into_codes, codes, kCodeBytes);
+          continue;
+        }
+        std::fill(std::copy_n(w, tile.columns, part), part + kPart, 0.0f);
+        values_of_part<n, m>(part, kept, codes);
+        std::memcpy(into, kept, static_cast<size_t>(tile.slots) * sizeof(float));
+        std::memcpy(into_codes, codes, static_cast<size_t>(tile.code_bytes));
+        clear_codes(tile.slots * run.form->code_bits(), tile.code_bytes, into_codes);
+      }
+    }
   });
 }
 
@@ -67,8 +122,6 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(select_values);
-
-constexpr int64_t kPart = NmForm::kMostTileColumns;
 
 // The slots of one row in one tile, whose codes are zero before.
 void select_row_plainly(const NmForm& form, const float* w, int64_t columns, float* values,
@@ -86,16 +139,6 @@ void select_row_plainly(const NmForm& form, const float* w, int64_t columns, flo
     }
     for (; slot < end; ++slot) values[slot] = 0.0f;
   }
-}
-
-// Makes what follows `filled` bits of `bytes` zero.
-void clear_codes(int64_t filled, int64_t bytes, uint8_t* codes) {
-  if (filled == 8 * bytes) return;
-  if (filled % 8 != 0) {
-    uint8_t& byte = codes[filled / 8];
-    byte = static_cast<uint8_t>(byte & ((1 << (filled % 8)) - 1));
-  }
-  std::fill(codes + (filled + 7) / 8, codes + bytes, uint8_t{0});
 }
 
 // The slots of each group that no selection fills.
@@ -121,30 +164,19 @@ void nm_select_values(const NmForm& form, std::span<const float> weights, NmMatr
   std::vector<NmTile> tiles;
   for (int64_t t = 0; t < form.tiles(); ++t) tiles.push_back(form.tile(t));
   parallel_for(form.rows, form.rows_of_block(), [&](int64_t begin, int64_t end) {
-    std::array<float, kPart> part;
-    std::array<float, 2 * kPart> kept;
-    std::array<uint8_t, kPart> codes;
+    const ValuesRun block{.form = &form,
+                          .tiles = &tiles,
+                          .begin = begin,
+                          .end = end,
+                          .weights = weights.data(),
+                          .values = values.data(),
+                          .codes = matrix.codes.data()};
+    if (!use_reference_kernels() && run(block)) return;
     for (int64_t row = begin; row < end; ++row) {
       for (const NmTile& tile : tiles) {
-        const float* w = weights.data() + row * form.columns + tile.first_column;
-        float* into = values.data() + tile.first_slot + row * tile.slots;
-        uint8_t* into_codes = matrix.codes.data() + tile.first_code + row * tile.code_bytes;
-        if (tile.columns < kPart) {
-          std::fill(std::copy_n(w, tile.columns, part.begin()), part.end(), 0.0f);
-          w = part.data();
-        }
-        // What is written past the row's slots are those of rows that follow, where there are some.
-        const bool is_direct = tile.columns == kPart && (end - row - 1) * tile.slots >= kMostLanes;
-        if (!use_reference_kernels() &&
-            run(form.n, form.m, w, is_direct ? into : kept.data(), codes.data())) {
-          if (!is_direct) {
-            std::memcpy(into, kept.data(), static_cast<size_t>(tile.slots) * sizeof(float));
-          }
-          std::memcpy(into_codes, codes.data(), static_cast<size_t>(tile.code_bytes));
-          clear_codes(tile.slots * form.code_bits(), tile.code_bytes, into_codes);
-        } else {
-          select_row_plainly(form, w, tile.columns, into, into_codes);
-        }
+        select_row_plainly(form, weights.data() + row * form.columns + tile.first_column,
+                           tile.columns, values.data() + tile.first_slot + row * tile.slots,
+                           matrix.codes.data() + tile.first_code + row * tile.code_bytes);
       }
     }
   });

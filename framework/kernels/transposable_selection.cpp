@@ -24,11 +24,11 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Tiles side by side in four rows: writes 16 bits for each, four of each row. Returns how many were
-// done: as many as fill whole vectors.
+// Tiles side by side in four rows of `stride` floats: writes their bits, to four rows of `bytes`
+// bytes. Returns how many were done: as many as fill whole vectors.
 #if HWY_TARGET == HWY_SCALAR
-int64_t select_greedy(const float*, int64_t, int64_t, uint16_t*) { return 0; }
-int64_t select_exact(const float*, int64_t, int64_t, uint16_t*) { return 0; }
+int64_t select_greedy(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
+int64_t select_exact(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 #else
 
 using Floats = hn::CappedTag<float, 16>;
@@ -42,10 +42,21 @@ HWY_INLINE void load_tiles(const float* w, int64_t stride, Vector (&elements)[16
   for (int r = 0; r < 4; ++r) load_fours(Floats(), w + r * stride, elements + 4 * r);
 }
 
-HWY_INLINE void store_bits(Integers bits, uint16_t* to) {
+// Four bits of each of four rows: two tiles make a byte. Rows' bits are `stride` bytes apart.
+HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
+  const hn::Repartition<uint64_t, Ints> pairs;
+  const hn::Rebind<uint8_t, decltype(pairs)> bytes;
   const hn::RebindToUnsigned<Ints> u;
-  const hn::Rebind<uint16_t, Ints> words;
-  hn::StoreU(hn::TruncateTo(words, hn::BitCast(u, in_order(Ints(), bits))), words, to);
+  const auto tiles = hn::BitCast(u, in_order(Ints(), bits));
+  const auto store = [&](auto of_row, int64_t row) HWY_ATTR {
+    const auto pair = hn::BitCast(pairs, hn::And(of_row, hn::Set(u, 15)));
+    hn::StoreU(hn::TruncateTo(bytes, hn::Or(pair, hn::ShiftRight<28>(pair))), bytes,
+               to + row * stride);
+  };
+  store(tiles, 0);
+  store(hn::ShiftRight<4>(tiles), 1);
+  store(hn::ShiftRight<8>(tiles), 2);
+  store(hn::ShiftRight<12>(tiles), 3);
 }
 
 // One more weight of each tile: the largest of those that are open.
@@ -76,7 +87,7 @@ HWY_INLINE void take_largest(const Integers (&keys)[16], Integers& open, Integer
 
 // kBatches vectors of tiles side by side: one waits for itself, two fill each other's gaps.
 template <int kBatches>
-HWY_INLINE void select_greedily(const float* w, int64_t stride, uint16_t* bits) {
+HWY_INLINE void select_greedily(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
   const Ints k;
   Integers keys[kBatches][16], open[kBatches], kept[kBatches];
   for (int b = 0; b < kBatches; ++b) {
@@ -89,15 +100,16 @@ HWY_INLINE void select_greedily(const float* w, int64_t stride, uint16_t* bits) 
   for (int i = 0; i < 8; ++i) {
     for (int b = 0; b < kBatches; ++b) take_largest(keys[b], open[b], kept[b]);
   }
-  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles * b);
+  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles / 2 * b, bytes);
 }
 
-int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + 2 * kTiles <= tiles; at += 2 * kTiles) {
-    select_greedily<2>(w + 4 * at, stride, bits + at);
+    select_greedily<2>(w + 4 * at, stride, bits + at / 2, bytes);
   }
-  for (; at + kTiles <= tiles; at += kTiles) select_greedily<1>(w + 4 * at, stride, bits + at);
+  for (; at + kTiles <= tiles; at += kTiles)
+    select_greedily<1>(w + 4 * at, stride, bits + at / 2, bytes);
   return at;
 }
 
@@ -163,13 +175,13 @@ HWY_INLINE void load_magnitudes(const float* w, int64_t stride, Vector (&rows)[4
 }
 
 // A function of its own, or the compiler keeps the other one's weights in memory.
-HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint16_t* bits) {
+HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
   Vector rows[4][4];
   load_magnitudes<false>(w, stride, rows);
-  store_bits(best_pattern(rows), bits);
+  store_bits(best_pattern(rows), bits, bytes);
 }
 
-int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + kTiles <= tiles; at += kTiles) {
     Vector rows[4][4];
@@ -178,9 +190,9 @@ int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint16_t* bi
     for (const auto& row : rows) {
       all = hn::Add(all, hn::Add(hn::Add(row[0], row[1]), hn::Add(row[2], row[3])));
     }
-    store_bits(best_pattern(rows), bits + at);
+    store_bits(best_pattern(rows), bits + at / 2, bytes);
     if (!hn::AllFalse(Floats(), hn::IsNaN(all))) {
-      select_among_nan(w + 4 * at, stride, bits + at);
+      select_among_nan(w + 4 * at, stride, bits + at / 2, bytes);
     }
   }
   return at;
@@ -211,20 +223,27 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
                    " weights: rows and columns must be divisible by 4");
 }
 
-// Row `row` of each tile, four bits each, from bit `first` of the words on. Other bits stay.
-void put_row(std::span<const uint16_t> tiles, int64_t row, int64_t first, uint64_t* words) {
-  uint64_t* word = words + first / 64;
-  int64_t filled = first % 64;
-  uint64_t bits = 0;
-  for (const uint16_t tile : tiles) {
-    bits |= static_cast<uint64_t>(tile >> (4 * row) & 15) << filled;
-    filled += kFour;
-    if (filled < 64) continue;
-    *word++ |= bits;
-    bits = 0;
-    filled = 0;
+// One tile's bits, four of each row, in the form that the kernels write.
+void put_tile(uint32_t tile, int64_t at, uint8_t* bits, int64_t bytes) {
+  for (int64_t r = 0; r < kFour; ++r) {
+    const uint32_t mine = tile >> (4 * r) & 15;
+    uint8_t& byte = bits[r * bytes + at / 2];
+    byte = static_cast<uint8_t>(at % 2 == 0 ? mine : byte | mine << 4);
   }
-  if (filled > 0) *word |= bits;
+}
+
+// `count` bits from bit `first` of the words on. Other bits stay.
+void put_bits(const uint8_t* bits, int64_t count, int64_t first, uint64_t* words) {
+  uint64_t* word = words + first / 64;
+  const int64_t shift = first % 64;
+  for (; count > 0; count -= 64, bits += 8, ++word) {
+    uint64_t some = 0;
+    std::memcpy(&some, bits, static_cast<size_t>(std::min(count + 7, int64_t{64}) / 8));
+    if (count < 64) some &= (uint64_t{1} << count) - 1;
+    word[0] |= some << shift;
+    // The next word exists where bits are left for it.
+    if (shift != 0 && count > 64 - shift) word[1] |= some >> (64 - shift);
+  }
 }
 
 }  // namespace
@@ -240,15 +259,17 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
   parallel_for(rows, kRows, [&](int64_t begin, int64_t end) {
-    std::vector<uint16_t> bits(static_cast<size_t>(columns / kFour));
-    const auto tiles = static_cast<int64_t>(bits.size());
+    const int64_t tiles = columns / kFour, bytes = (tiles + 1) / 2;
+    std::vector<uint8_t> bits(static_cast<size_t>(kFour * bytes));
     for (int64_t row = begin; row < end; row += kFour) {
       const float* w = weights.data() + row * columns;
-      int64_t at = use_reference_kernels() ? 0 : run(w, columns, tiles, bits.data());
+      int64_t at = use_reference_kernels() ? 0 : run(w, columns, tiles, bits.data(), bytes);
       for (; at < tiles; ++at) {
-        bits[static_cast<size_t>(at)] = static_cast<uint16_t>(plain(w + kFour * at, columns));
+        put_tile(plain(w + kFour * at, columns), at, bits.data(), bytes);
       }
-      for (int64_t r = 0; r < kFour; ++r) put_row(bits, r, (row + r) * columns, words.data());
+      for (int64_t r = 0; r < kFour; ++r) {
+        put_bits(bits.data() + r * bytes, columns, (row + r) * columns, words.data());
+      }
     }
   });
   return BitMask::from_words(size, std::move(words));
