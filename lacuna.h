@@ -64,6 +64,7 @@
 #include "lacuna/sparsity/cells.h"
 #include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/dead_lines.h"
 #include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/dense_gradient.h"
 #include "lacuna/sparsity/distribution.h"
