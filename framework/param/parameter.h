@@ -36,8 +36,8 @@ struct ParameterBytes {
 };
 
 /// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
-/// dense and masked patterns they have the logical shape. `set_pattern` is the only way a pattern
-/// changes, and moves them all.
+/// dense and masked patterns they have the logical shape. A pattern changes by `set_pattern`,
+/// which moves them all, or `replace`.
 class Parameter final : public GradientSink {
  public:
   /// A dense parameter whose values are drawn when they are first needed, by then under its full
