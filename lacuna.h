@@ -45,8 +45,10 @@
 #include "lacuna/layers/layer_norm.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/relu.h"
+#include "lacuna/layers/semi_sparse_activation.h"
 #include "lacuna/layers/sigmoid.h"
 #include "lacuna/layers/silu.h"
+#include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
 
 // Optimizers and sparsity algorithms.
@@ -62,6 +64,7 @@
 #include "lacuna/sparsity/cells.h"
 #include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/dead_lines.h"
 #include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/dense_gradient.h"
 #include "lacuna/sparsity/distribution.h"

@@ -10,8 +10,10 @@
 #include "lacuna/layers/layer_norm.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/relu.h"
+#include "lacuna/layers/semi_sparse_activation.h"
 #include "lacuna/layers/sigmoid.h"
 #include "lacuna/layers/silu.h"
+#include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
 
 namespace lacuna {
@@ -71,11 +73,21 @@ LayerPtr make_dropout(const Config& options, const Shape&) {
   return std::make_unique<Dropout>(Dropout::Options{.p = p});
 }
 
+LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
+  const auto m = require_at_least(options, "m", options.get<int64_t>("m", 4), 1);
+  const auto n = require_at_least(options, "n", options.get<int64_t>("n", 2), 1);
+  if (m > 16) options.at("m").fail("a number from 1 to 16");
+  if (n > m) options.at("n").fail("at most m, which is " + std::to_string(m));
+  return std::make_unique<SemiSparseActivation>(
+      SemiSparseActivation::Options{.n = static_cast<int>(n), .m = static_cast<int>(m)});
+}
+
 }  // namespace
 
 void register_layers(LayerRegistry& registry) {
   registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init", make_linear);
   registry.add("relu", "max(x, 0)", make_plain<ReLU>);
+  registry.add("squared_relu", "max(x, 0)²", make_plain<SquaredReLU>);
   registry.add("gelu", "x Φ(x): approximate (none, tanh)", make_gelu);
   registry.add("silu", "x σ(x)", make_plain<SiLU>);
   registry.add("sigmoid", "1 / (1 + e⁻ˣ)", make_plain<Sigmoid>);
@@ -83,6 +95,8 @@ void register_layers(LayerRegistry& registry) {
   registry.add("layer_norm", "normalization over the last dimension: eps, features",
                make_layer_norm);
   registry.add("dropout", "zeroes elements while training: p", make_dropout);
+  registry.add("semi_sparse_activation", "keeps the n largest |x| of each m features: n (2), m (4)",
+               make_semi_sparse_activation);
   registry.add("flatten", "all of an example's dimensions in one", make_plain<Flatten>);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/dead_lines.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -12,21 +13,6 @@ namespace {
 
 // Above so many positions a bit for each is too much to remember which were ever active.
 constexpr int64_t kMostTracked = int64_t{1} << 30;
-
-// Rows and columns (dimension 0, and all others together) that hold no position.
-void count_dead(const Positions& positions, MaskUpdate& record) {
-  std::vector<char> alive(static_cast<size_t>(positions.columns()));
-  int64_t dead = positions.columns();
-  for (int64_t r = 0; r < positions.rows() && dead > 0; ++r) {  // mostly few rows use all columns
-    for (const uint32_t column : positions.row(r)) {
-      dead -= alive[column] == 0 ? 1 : 0;
-      alive[column] = 1;
-    }
-  }
-  record.dead_columns = dead;
-  for (int64_t r = 0; r < positions.rows(); ++r)
-    record.dead_rows += positions.row(r).empty() ? 1 : 0;
-}
 
 }  // namespace
 
@@ -276,6 +262,13 @@ void SparsityAlgorithm::set_positions(Parameter& parameter, const Positions& pos
   install(parameter, positions, &present);
 }
 
+void SparsityAlgorithm::use_master(Parameter& parameter, const PatternPtr& pattern,
+                                   const Tensor& master) {
+  Tensor values = Tensor::empty(pattern->stored_shape());
+  pattern->layout().from_dense(*pattern, master.storage(), values.mutable_storage());
+  parameter.replace(pattern, std::move(values));
+}
+
 namespace {
 
 // Moves a parameter to a pattern; returns how many positions stay. Without `present` all there are
@@ -297,34 +290,63 @@ int64_t move_parameter(Parameter& parameter, const PatternPtr& pattern, const Po
 
 void SparsityAlgorithm::install(Parameter& parameter, const Positions& positions,
                                 const Positions* present) {
-  const size_t index = index_of(parameter);
-  const int64_t nnz = positions.count(), old_nnz = parameter.pattern()->nnz();
-  const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
-  MaskUpdate record{.parameter = parameter.name(), .target_sparsity = target_sparsity(parameter)};
-  record.nnz = nnz;
-  record.actual_sparsity = 1.0 - static_cast<double>(nnz) / numel;
-  note_active(index, positions);
-  if (ever_active_[index]) {
-    record.ever_active = static_cast<double>(ever_active_[index]->count) / numel;
+  const int64_t old_nnz = parameter.pattern()->nnz(), nnz = positions.count();
+  if (EverActive* active = ever_active(parameter)) {
+    positions.for_each_word([&](int64_t word, uint64_t there) {
+      active->count += active->bits.set_in_word(word, there);
+    });
   }
-  count_dead(positions, record);
   const Layout& layout = layout_for(parameter, nnz, can_compress(parameter, positions));
-  record.layout = layout.name();
   const PatternPtr pattern = Pattern::make(layout, parameter.shape(), positions);
-  const int64_t kept = move_parameter(parameter, pattern, positions, present);
-  record.dropped = old_nnz - kept;
-  record.grown = nnz - kept;
-  record.churn = static_cast<double>(record.grown) / static_cast<double>(std::max<int64_t>(nnz, 1));
+  int64_t kept = 0;
+  if (const Tensor master = master_of(parameter); master.defined()) {
+    kept = present == nullptr ? nnz : count_common(*present, positions);
+    use_master(parameter, pattern, master);
+  } else {
+    kept = move_parameter(parameter, pattern, positions, present);
+  }
+  note_update(parameter, dead_lines(positions), old_nnz - kept, nnz - kept);
+}
+
+void SparsityAlgorithm::set_selected_mask(Parameter& parameter, const BitMask& mask) {
+  const Pattern& old = *parameter.pattern();
+  const int64_t old_nnz = old.nnz(), nnz = mask.count();
+  const int64_t kept = old.is_dense() ? nnz : count_common(old.mask(), mask);
+  if (EverActive* active = ever_active(parameter)) {
+    const std::span<const uint64_t> words = mask.words();
+    for (size_t w = 0; w < words.size(); ++w) {
+      active->count += active->bits.set_in_word(static_cast<int64_t>(w), words[w]);
+    }
+  }
+  const Layout& layout = layout_for(parameter, nnz, true);
+  use_master(parameter, Pattern::make(layout, parameter.shape(), mask), master_of(parameter));
+  note_update(parameter, dead_lines(mask, parameter.shape()), old_nnz - kept, nnz - kept);
+}
+
+void SparsityAlgorithm::note_update(const Parameter& parameter, const DeadLines& dead,
+                                    int64_t dropped, int64_t grown) {
+  const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));
+  const int64_t nnz = parameter.pattern()->nnz();
+  MaskUpdate record{.parameter = parameter.name(),
+                    .target_sparsity = target_sparsity(parameter),
+                    .actual_sparsity = 1.0 - static_cast<double>(nnz) / numel,
+                    .nnz = nnz,
+                    .dropped = dropped,
+                    .grown = grown,
+                    .dead_rows = dead.rows,
+                    .dead_columns = dead.columns,
+                    .layout = std::string(parameter.pattern()->layout().name())};
+  record.churn = static_cast<double>(grown) / static_cast<double>(std::max<int64_t>(nnz, 1));
+  if (const EverActive* active = ever_active(parameter)) {
+    record.ever_active = static_cast<double>(active->count) / numel;
+  }
   last_update_.push_back(record);
   computed_hooks_.call(*this, parameter, record.actual_sparsity);
 }
 
-void SparsityAlgorithm::note_active(size_t index, const Positions& positions) {
-  if (!ever_active_[index]) return;
-  auto& [bits, count] = *ever_active_[index];
-  positions.for_each_word([&mask = bits, &active = count](int64_t word, uint64_t there) {
-    active += mask.set_in_word(word, there);
-  });
+SparsityAlgorithm::EverActive* SparsityAlgorithm::ever_active(const Parameter& parameter) {
+  std::optional<EverActive>& active = ever_active_[index_of(parameter)];
+  return active ? &*active : nullptr;
 }
 
 HookHandle SparsityAlgorithm::register_target_sparsity_hook(TargetSparsityHook hook) {

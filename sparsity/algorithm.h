@@ -23,6 +23,7 @@
 namespace lacuna {
 
 class SparsityAlgorithm;
+struct DeadLines;
 
 /// What every algorithm has in common.
 struct SparsityOptions {
@@ -202,6 +203,13 @@ class SparsityAlgorithm {
   void set_positions(Parameter& parameter, const Positions& positions, const Positions& present);
   /// The same. *Errors:* ShapeError when the sizes differ.
   void set_mask(Parameter& parameter, const BitMask& mask);
+  /// The same by bits alone. *Requires* that the mask has the structure, and a master.
+  void set_selected_mask(Parameter& parameter, const BitMask& mask);
+  /// The dense array that a parameter's values are taken from in each new pattern; undefined where
+  /// they stay what they were.
+  virtual Tensor master_of(const Parameter& /*parameter*/) const { return {}; }
+  /// A parameter's master in a pattern, as its values. The gradient is dropped.
+  static void use_master(Parameter& parameter, const PatternPtr& pattern, const Tensor& master);
   /// Where the masks come from when an algorithm takes charge.
   enum class FirstMasks {
     Make,     ///< `initial_mask`
@@ -237,7 +245,6 @@ class SparsityAlgorithm {
   int64_t nm_target(int64_t wanted, int64_t units) const;
   /// `present`: the positions there are; null where that is every one.
   void install(Parameter& parameter, const Positions& positions, const Positions* present);
-  void note_active(size_t index, const Positions& positions);
   void name_final_layouts(std::vector<PlannedParameter>& planned) const;
   /// *Errors:* ConfigError when a parameter that is planned has no nonzero: counts are rounded
   /// down, and what is surely meant is a few.
@@ -248,6 +255,11 @@ class SparsityAlgorithm {
     BitMask bits;
     int64_t count = 0;
   };
+  /// Null where they are not remembered.
+  EverActive* ever_active(const Parameter& parameter);
+  /// Adds what became of a parameter to the last update, and calls the hooks.
+  void note_update(const Parameter& parameter, const DeadLines& dead, int64_t dropped,
+                   int64_t grown);
 
   SparsityOptions options_;
   std::vector<ParameterPtr> parameters_;

@@ -1,12 +1,11 @@
 #include "lacuna/sparsity/cell_rule.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
 
+#include "lacuna/framework/kernels/nm_selection_reference.h"
 #include "lacuna/framework/kernels/topk.h"
-#include "lacuna/framework/kernels/transposable_patterns.h"
 
 namespace lacuna {
 namespace {
@@ -41,16 +40,12 @@ int largest(CellBits candidates, std::span<const float> scores) {
 
 std::span<const CellBits> transposable_tiles() {
   static const std::vector<CellBits> tiles = [] {
-    std::vector<CellBits> all;
-    for (const PatternClass& in : kClasses) {
-      for (const HalfPattern upper : std::span(in.upper).first(static_cast<size_t>(in.uppers))) {
-        for (const HalfPattern lower : std::span(in.lower).first(static_cast<size_t>(in.lowers))) {
-          all.push_back(static_cast<CellBits>(half_bits(upper) | half_bits(lower) << 8));
-        }
-      }
+    std::vector<CellBits> found;
+    for (uint32_t tile = 0; tile <= 0xffffu; ++tile) {
+      const auto bits = static_cast<CellBits>(tile);
+      if (std::popcount(bits) == 8 && is_two_by_four(bits)) found.push_back(bits);
     }
-    std::ranges::sort(all);
-    return all;
+    return found;
   }();
   return tiles;
 }
@@ -82,16 +77,26 @@ CellBits CellRule::best(CellBits kept, CellBits candidates, std::span<const floa
 
 CellBits CellRule::best_transposable(CellBits kept, CellBits candidates,
                                      std::span<const float> scores) const {
-  PairSums pairs = {};
-  for (size_t r = 0; r < 4; ++r) {
-    for (size_t k = 0; k < 6; ++k) {
-      for (size_t c = 0; c < 4; ++c) {
-        const bool counts = (kColumnPairs[k] >> c & 1) != 0 && (candidates >> (4 * r + c) & 1) != 0;
-        if (counts && !std::isnan(scores[4 * r + c])) pairs[r][k] += scores[4 * r + c];
-      }
+  // A tile that is filled from nothing is SemiSparse's, with its rule for equal sums.
+  if (kept == 0 && candidates == all()) {
+    return static_cast<CellBits>(reference::select_exactly(scores.data(), 4));
+  }
+  double best_sum = -1.0;
+  CellBits best = kept;
+  for (const CellBits tile : transposable_tiles()) {
+    if ((tile & kept) != kept) continue;
+    double sum = 0.0;
+    for (auto rest = static_cast<CellBits>(tile & candidates); rest != 0;
+         rest = static_cast<CellBits>(rest & (rest - 1))) {
+      const float score = scores[static_cast<size_t>(std::countr_zero(rest))];
+      if (!std::isnan(score)) sum += static_cast<double>(score);
+    }
+    if (sum > best_sum) {
+      best_sum = sum;
+      best = static_cast<CellBits>(tile & (kept | candidates));
     }
   }
-  return static_cast<CellBits>(kept | (best_pattern(pairs, kept) & candidates));
+  return best;
 }
 
 CellBits CellRule::greedy_transposable(CellBits kept, CellBits candidates,

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "lacuna/framework/kernels/elementwise.h"
 #include "lacuna/framework/kernels/gemm.h"
 #include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {
 namespace {
@@ -47,6 +49,15 @@ void DenseGradient::observe(const Tensor& gradient) {
 }
 
 void DenseGradient::observe_product(const Tensor& dy, const Tensor& x) {
+  if (use_ == Use::Instead) {
+    const PatternPtr all = Pattern::dense(Shape{dy.shape().features(), x.shape().features()});
+    const bool is_first = !sum_.defined();
+    if (is_first) sum_ = Tensor::empty(all->shape());
+    if (!sum_.unique()) sum_ = sum_.clone();
+    all->layout().weight_gradient(*all, dy, x, is_first ? Accumulate::No : Accumulate::Yes,
+                                  sum_.mutable_storage());
+    return;
+  }
   products_.push_back({dy, reordered(x, Order::RowMajor)});
 }
 
@@ -77,6 +88,12 @@ void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) c
           .beta = beta});
     beta = 1.0f;
   }
+}
+
+Tensor DenseGradient::take_sum() {
+  sum();
+  Tensor taken = std::exchange(sum_, Tensor());
+  return taken.unique() ? taken : taken.clone();
 }
 
 const Tensor& DenseGradient::sum() {

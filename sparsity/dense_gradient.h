@@ -15,8 +15,14 @@ namespace lacuna {
 /// whose layout stores every position.
 class DenseGradient final : public GradientObserver {
  public:
+  /// Whether the parameter collects its own gradient, too, or the whole one is computed here in
+  /// each backward, in its place.
+  enum class Use { Beside, Instead };
+  explicit DenseGradient(Use use = Use::Beside) : use_(use) {}
+
   void observe(const Tensor& gradient) override;
   void observe_product(const Tensor& dy, const Tensor& x) override;
+  bool takes_gradients() const override { return use_ == Use::Instead; }
   void reset() override;
 
   /// False before the first backward.
@@ -25,12 +31,15 @@ class DenseGradient final : public GradientObserver {
   void rows(std::span<const int64_t> rows, std::span<float> into) const;
   /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
   const Tensor& sum();
+  /// The same, to be changed; the gradients seen are forgotten.
+  Tensor take_sum();
 
  private:
   struct Product {
     Tensor dy, x;  // x row-major
   };
 
+  Use use_;
   Tensor sum_;
   std::vector<Product> products_;
 };

@@ -77,13 +77,15 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   count_step();
   if (!update_schedule_.is_update(step())) return;
   refresh_targets();
-  for (const ParameterPtr& parameter : parameters()) {
-    const Positions present = parameter->pattern()->positions();
-    const auto sparsity = static_cast<float>(target_sparsity(*parameter));
-    set_positions(*parameter, update_positions(*parameter, present, sparsity), present);
-  }
+  for (const ParameterPtr& parameter : parameters()) update_parameter(*parameter);
   count_update();
   stop_observing();
+}
+
+void DynamicSparsityAlgorithm::update_parameter(Parameter& parameter) {
+  const Positions present = parameter.pattern()->positions();
+  const auto sparsity = static_cast<float>(target_sparsity(parameter));
+  set_positions(parameter, update_positions(parameter, present, sparsity), present);
 }
 
 void DynamicSparsityAlgorithm::require_bits(const Parameter& parameter) const {
@@ -109,7 +111,7 @@ BitMask DynamicPatternAlgorithm::update_mask(const Parameter& parameter, const B
 void DynamicSparsityAlgorithm::observe_gradients() {
   if (!gradients_.empty()) return;  // an earlier micro-batch of this step has asked already
   for (const ParameterPtr& parameter : parameters()) {
-    auto observer = std::make_shared<DenseGradient>();
+    auto observer = std::make_shared<DenseGradient>(use_of_dense_gradient());
     parameter->set_gradient_observer(observer);
     gradients_[parameter.get()] = std::move(observer);
   }
@@ -135,7 +137,7 @@ DenseGradient& DynamicSparsityAlgorithm::collected(const Parameter& parameter) c
   return *found->second;
 }
 
-const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& parameter) const {
+DenseGradient& DynamicSparsityAlgorithm::whole_gradient(const Parameter& parameter) const {
   constexpr int64_t kMost = int64_t{1} << 31;
   DenseGradient& gradient = collected(parameter);
   if (parameter.numel() > kMost) {
@@ -144,7 +146,15 @@ const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& paramete
                      std::to_string(parameter.numel()) +
                      " elements; above 2^31 read it by rows, with gradient_rows");
   }
-  return gradient.sum();
+  return gradient;
+}
+
+const Tensor& DynamicSparsityAlgorithm::dense_gradient(const Parameter& parameter) const {
+  return whole_gradient(parameter).sum();
+}
+
+Tensor DynamicSparsityAlgorithm::take_dense_gradient(const Parameter& parameter) const {
+  return whole_gradient(parameter).take_sum();
 }
 
 ScoreRows DynamicSparsityAlgorithm::gradient_rows(const Parameter& parameter) const {

@@ -68,6 +68,11 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// Whether the update at `step` needs the dense gradient of that step's backward. Asked before
   /// the forward.
   virtual bool wants_dense_gradient(int64_t /*step*/) const { return false; }
+  /// Whether that gradient takes the place of the parameters' own, which are then not computed;
+  /// `before_step` must give them one.
+  virtual DenseGradient::Use use_of_dense_gradient() const { return DenseGradient::Use::Beside; }
+  /// Changes the mask of one parameter on an update step. By default to `update_positions`.
+  virtual void update_parameter(Parameter& parameter);
 
   /// Nonzeros an update leaves of `nnz`, by count alone: for the plan. The target by default.
   virtual int64_t nnz_after_update(int64_t /*nnz*/, int64_t target, int64_t /*groups*/,
@@ -81,6 +86,8 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// floats. *Errors:* StateError when it was not asked for before the forward, or would have more
   /// than 2^31 elements.
   const Tensor& dense_gradient(const Parameter& parameter) const;
+  /// The same, to be changed, and forgotten here.
+  Tensor take_dense_gradient(const Parameter& parameter) const;
   /// The same row by row, as grow_maximum reads it: nothing whole is made. Valid until the gradient
   /// is zeroed. *Errors:* StateError when it was not asked for.
   ScoreRows gradient_rows(const Parameter& parameter) const;
@@ -101,6 +108,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   void check_schedules(const std::vector<int64_t>& updates, int64_t steps) const;
   void observe_gradients();
   DenseGradient& collected(const Parameter& parameter) const;
+  DenseGradient& whole_gradient(const Parameter& parameter) const;
 
   UpdateSchedule update_schedule_;
   Schedule drop_fraction_;

@@ -59,15 +59,16 @@ SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t s
 }
 
 SemiSparse::SemiSparse(const SemiSparseOptions& options)
-    : StraightThrough(dynamic_options(options)), decay_(static_cast<float>(options.decay)) {}
+    : StraightThrough(dynamic_options(options)),
+      decay_(static_cast<float>(options.decay)),
+      changes_every_step_(options.every == 1) {}
 
 SemiSparse::~SemiSparse() { SemiSparse::release(); }
 
 // The part of the master that is used.
 Positions SemiSparse::select(const Parameter& parameter) const {
-  const Structure& s = options().structure;
-  if (s.is_nm() && s.group == 1) {
-    return Positions::of(parameter.shape(), select_nm(s, master(parameter)));
+  if (selects_bits()) {
+    return Positions::of(parameter.shape(), select_nm(options().structure, master(parameter)));
   }
   return competition(parameter).grow_maximum(rows_of(master(parameter)), target_nnz(parameter),
                                              Positions(parameter.shape()));
@@ -80,20 +81,33 @@ Positions SemiSparse::first_positions(const Parameter& parameter, FirstMasks fir
                                    : select(parameter);
 }
 
+void SemiSparse::on_apply(Module& module) {
+  StraightThrough::on_apply(module);
+  for (const ParameterPtr& parameter : parameters()) {
+    parameter->changes_every_step = changes_every_step_;
+  }
+}
+
+void SemiSparse::update_parameter(Parameter& parameter) {
+  if (selects_bits()) {
+    set_selected_mask(parameter, select_nm(options().structure, master(parameter)));
+  } else {
+    StraightThrough::update_parameter(parameter);
+  }
+}
+
 Positions SemiSparse::update_positions(const Parameter& parameter, const Positions&, float) {
   return select(parameter);
 }
 
-Tensor SemiSparse::adjusted_gradient(const Parameter& parameter, const Tensor& gradient) const {
-  if (decay_ == 0.0f) return gradient;
-  Tensor adjusted = gradient.clone();
-  const std::span<float> g = adjusted.mutable_storage();
+void SemiSparse::adjust_gradient(const Parameter& parameter, Tensor& gradient) const {
+  if (decay_ == 0.0f) return;
+  const std::span<float> g = gradient.mutable_storage();
   const std::span<const float> w = master(parameter).storage();
   const BitMask used = parameter.pattern()->mask();
   for (size_t i = 0; i < g.size(); ++i) {
     if (!used.test(static_cast<int64_t>(i))) g[i] += decay_ * w[i];
   }
-  return adjusted;
 }
 
 // Masks change at every update, their number of positions never does.
@@ -107,19 +121,16 @@ void SemiSparse::foresee(std::vector<PlannedParameter>& planned, int64_t steps) 
 }
 
 void SemiSparse::release() {
-  restore_masters();
-  StraightThrough::release();
+  for (const ParameterPtr& parameter : parameters()) {
+    parameter->replace(Pattern::dense(parameter->shape()), master(*parameter));
+  }
+  release_loaded();
 }
 
 // The masters are those of another step.
-void SemiSparse::release_loaded() { StraightThrough::release(); }
-
-void SemiSparse::restore_masters() {
-  for (const ParameterPtr& parameter : parameters()) {
-    const Tensor whole = master(*parameter).clone();
-    parameter->set_pattern(Pattern::dense(parameter->shape()));
-    parameter->assign(whole);
-  }
+void SemiSparse::release_loaded() {
+  for (const ParameterPtr& parameter : parameters()) parameter->changes_every_step = false;
+  StraightThrough::release();
 }
 
 std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(

@@ -48,16 +48,22 @@ class SemiSparse final : public StraightThrough {
   Positions first_positions(const Parameter& parameter, FirstMasks first) override;
   Positions update_positions(const Parameter& parameter, const Positions& present,
                              float sparsity) override;
-  Tensor adjusted_gradient(const Parameter& parameter, const Tensor& gradient) const override;
+  void on_apply(Module& module) override;
+  void update_parameter(Parameter& parameter) override;
+  void adjust_gradient(const Parameter& parameter, Tensor& gradient) const override;
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
   void release() override;
   void release_loaded() override;
 
  private:
   Positions select(const Parameter& parameter) const;
-  void restore_masters();
+  /// Whether masks are selected by the kernels, which give bits.
+  bool selects_bits() const {
+    return options().structure.is_nm() && options().structure.group == 1;
+  }
 
   float decay_;
+  bool changes_every_step_;
 };
 
 /// Lets linear layers' weights of a model be used in semi-structured form, by globs on their full

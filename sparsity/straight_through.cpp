@@ -1,6 +1,5 @@
 #include "lacuna/sparsity/straight_through.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -70,36 +69,29 @@ const Tensor& StraightThrough::master(const Parameter& parameter) {
 void StraightThrough::before_step(Optimizer&) {
   patterns_.clear();
   for (const ParameterPtr& parameter : parameters()) {
-    const Tensor gradient = adjusted_gradient(*parameter, dense_gradient(*parameter));
-    const Slot& shadow = parameter->dense_slot(kShadow);
+    Tensor gradient = take_dense_gradient(*parameter);
+    adjust_gradient(*parameter, gradient);
     patterns_.push_back(parameter->pattern());
-    parameter->set_gradient_observer(nullptr);  // what follows is no gradient to observe
-    parameter->zero_gradient();
-    parameter->set_pattern(Pattern::dense(parameter->shape()));
-    parameter->assign(shadow.values);
-    parameter->accumulate(gradient);
+    // The optimizer changes the shadow itself: both share one array.
+    parameter->replace(Pattern::dense(parameter->shape()), master(*parameter), std::move(gradient));
   }
 }
 
 void StraightThrough::after_step(Optimizer& optimizer) {
+  // An update that follows takes new values from the shadow anyway.
+  const bool updates = autoupdate && update_schedule().is_update(step() + 1);
   for (size_t i = 0; i < parameters().size(); ++i) {
     Parameter& parameter = *parameters()[i];
-    std::ranges::copy(parameter.values().storage(),
-                      parameter.dense_slot(kShadow).values.mutable_storage().begin());
     for (auto& [name, slot] : parameter.slots()) slot.requires_dense = true;
-    parameter.zero_gradient();  // it was the master's
-    parameter.set_pattern(patterns_[i]);
+    if (updates) {
+      parameter.replace(patterns_[i], Tensor::empty(patterns_[i]->stored_shape()));
+    } else {
+      use_master(parameter, patterns_[i], master(parameter));
+    }
   }
   patterns_.clear();
   stop_observing();
   DynamicSparsityAlgorithm::after_step(optimizer);
-}
-
-void StraightThrough::update(Optimizer& optimizer) {
-  DynamicSparsityAlgorithm::update(optimizer);
-  for (const ParameterPtr& parameter : parameters()) {
-    parameter->assign(parameter->dense_slot(kShadow).values);
-  }
 }
 
 BitMask StraightThrough::update_mask(const Parameter& parameter, const BitMask&, float) {

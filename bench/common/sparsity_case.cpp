@@ -10,10 +10,16 @@ std::unique_ptr<SparsityAlgorithm> apply_sparsity(const SparsityCase& sparsity,
                                                   Module& model, Optimizer& optimizer) {
   if (sparsity.algorithm.empty()) return nullptr;
   Config entry = Config::map({{"algorithm", sparsity.algorithm},
-                              {"sparsity", sparsity.sparsity},
                               {"layout", sparsity.layout},
                               {"param_filter", Config::from_value(parameters)}});
-  if (sparsity.algorithm != "static") {
+  if (sparsity.pattern.is_null()) {
+    entry.set("sparsity", sparsity.sparsity);
+  } else {
+    entry.set("pattern", sparsity.pattern.clone());
+  }
+  if (sparsity.algorithm == "semi_sparse") {
+    entry.set("every", sparsity.freq);
+  } else if (sparsity.algorithm != "static") {
     entry.set("update", Config::map({{"freq", sparsity.freq}}));
   }
   auto algorithm = configure(entry, 0);

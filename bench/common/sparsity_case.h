@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/algorithm.h"
@@ -17,6 +18,8 @@ struct SparsityCase {
   std::string layout;     ///< masked, csr, auto; of no meaning in dense training
   double sparsity = 0.0;
   int64_t freq = 100;  ///< steps between updates, of the algorithms that have them
+  /// A structure that says how sparse, as in a configuration ({type: nm, n: 2, m: 4}); null: none.
+  Config pattern = {};
 };
 
 /// Sets the algorithm up for a model's parameters of these names, and has it follow the optimizer.

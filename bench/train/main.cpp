@@ -64,11 +64,32 @@ MeasureOptions measuring(const Settings& settings) {
   return options;
 }
 
-// Measures one network at one sparsity, and returns the summary's lines.
-std::vector<std::vector<std::string>> compare(const TrainingData& data, const Hidden& hidden,
+// Training that selects its masks from dense weights at every step.
+std::vector<Contender> semi_sparse_contenders(const TrainingData& data, const Hidden& hidden) {
+  std::vector<Contender> all;
+  const auto add = [&](const std::string& name, const SparsityCase& which) {
+    if (!which.algorithm.empty()) check(name, data, hidden, which);
+    all.push_back({name, which, std::make_unique<Trainee>(data.images, hidden, which)});
+  };
+  add("dense", {});
+  for (const bool transposable : {false, true}) {
+    const std::string layout = transposable ? "nm 2:4 transposable" : "nm 2:4";
+    const Config pattern = Config::map(
+        {{"type", "nm"}, {"n", int64_t{2}}, {"m", int64_t{4}}, {"transposable", transposable}});
+    add("semi_sparse, " + layout, {.algorithm = "semi_sparse",
+                                   .layout = layout,
+                                   .sparsity = 0.5,
+                                   .freq = 1,
+                                   .pattern = pattern});
+  }
+  return all;
+}
+
+// Measures one network's contenders, and returns the summary's lines.
+std::vector<std::vector<std::string>> compare(const std::vector<Contender>& all,
+                                              const TrainingData& data, const Hidden& hidden,
                                               double sparsity, const Settings& settings,
                                               Report& report) {
-  const std::vector<Contender> all = contenders(data, hidden, sparsity);
   std::vector<Work> works;
   for (const Contender& c : all) {
     works.push_back({c.name, {[&trainee = *c.trainee] { trainee.step(); }}});
@@ -121,10 +142,14 @@ void run(const Settings& settings, Report& report) {
                          settings.threads_text(),
                 .columns = {"sparsity", "training", "stored as", "ms a step", "spread",
                             "over dense", "s an epoch"}};
-    for (const double sparsity : sparsities) {
-      const auto lines = compare(data, hidden, sparsity, settings, report);
+    const auto add = [&](const std::vector<Contender>& all, double sparsity) {
+      const auto lines = compare(all, data, hidden, sparsity, settings, report);
       table.rows.insert(table.rows.end(), lines.begin(), lines.end());
+    };
+    for (const double sparsity : sparsities) {
+      add(contenders(data, hidden, sparsity), sparsity);
     }
+    add(semi_sparse_contenders(data, hidden), 0.5);
     report.summarize(std::move(table));
   }
 }

@@ -1,5 +1,6 @@
-// ReLU is bound by memory; the others by one exponential (about 15 instructions) and a division an
-// element. Blocks of 16384 elements whatever the kind, so that small arrays start no threads.
+// ReLU and its square are bound by memory; the others by one exponential (about 15 instructions)
+// and a division an element. Blocks of 16384 elements whatever the kind, so that small arrays start
+// no threads.
 #include "lacuna/framework/kernels/activation.h"
 
 #include <string>
@@ -109,6 +110,15 @@ struct Tanh {
   }
 };
 
+struct SquaredRelu {
+  HWY_INLINE Vector operator()(Vector x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, constant(0.0)), hn::Mul(x, x));
+  }
+  HWY_INLINE Vector operator()(Vector x, Vector dy) const {
+    return hn::IfThenZeroElse(hn::Le(x, constant(0.0)), hn::Mul(dy, hn::Add(x, x)));
+  }
+};
+
 template <class... Inputs>
 HWY_INLINE void run(Activation kind, float* y, int64_t count, const Inputs*... x) {
   switch (kind) {
@@ -124,6 +134,8 @@ HWY_INLINE void run(Activation kind, float* y, int64_t count, const Inputs*... x
       return map(Sigmoid(), count, y, x...);
     case Activation::Tanh:
       return map(Tanh(), count, y, x...);
+    case Activation::SquaredReLU:
+      return map(SquaredRelu(), count, y, x...);
   }
 }
 

@@ -6,12 +6,13 @@
 namespace lacuna {
 
 enum class Activation {
-  ReLU,      ///< max(x, 0)
-  GELU,      ///< x Φ(x), Φ the normal distribution's cumulative function
-  GELUTanh,  ///< x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, its older approximation
-  SiLU,      ///< x σ(x)
-  Sigmoid,   ///< σ(x) = 1 / (1 + e⁻ˣ)
-  Tanh,      ///< tanh x
+  ReLU,         ///< max(x, 0)
+  GELU,         ///< x Φ(x), Φ the normal distribution's cumulative function
+  GELUTanh,     ///< x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, its older approximation
+  SiLU,         ///< x σ(x)
+  Sigmoid,      ///< σ(x) = 1 / (1 + e⁻ˣ)
+  Tanh,         ///< tanh x
+  SquaredReLU,  ///< max(x, 0)²
 };
 
 /// Whether the derivative is computed from the function's output (else from its input).
@@ -19,13 +20,15 @@ constexpr bool derives_from_output(Activation kind) {
   return kind == Activation::ReLU || kind == Activation::Sigmoid || kind == Activation::Tanh;
 }
 
-/// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs. y may be x.
+/// y[i] = f(x[i]). NaN stays NaN. Finite inputs give finite outputs, but for squares that overflow.
+/// y may be x.
 /// *Accuracy:* 3e-7 relative to max(1, |y|). *Errors:* ShapeError when lengths differ.
 /// *Cost:* one pass; up to one exponential and two divisions an element; several threads when long.
 void activate(Activation kind, std::span<const float> x, std::span<float> y);
 
 /// dx[i] = dy[i] f′, from the output or the input as `derives_from_output` says. ReLU passes dy
-/// where the output is not ≤ 0 (NaN included, as PyTorch does). dx may be dy or `saved`.
+/// where the output is not ≤ 0 (NaN included, as PyTorch does), SquaredReLU 2 x dy where the input
+/// is not. dx may be dy or `saved`.
 void activate_gradient(Activation kind, std::span<const float> saved, std::span<const float> dy,
                        std::span<float> dx);
 

@@ -71,6 +71,8 @@ T activation(Activation kind, T x) {
       return sigmoid(x);
     case Activation::Tanh:
       return std::tanh(x);
+    case Activation::SquaredReLU:
+      return std::real(x) < 0 ? T(0) : x * x;
   }
   return x;
 }
@@ -93,6 +95,8 @@ T activation_derivative(Activation kind, T s) {
       return s * (T(1) - s);
     case Activation::Tanh:
       return T(1) - s * s;
+    case Activation::SquaredReLU:
+      return std::real(s) <= 0 ? T(0) : T(2) * s;
   }
   return T(1);
 }
@@ -107,7 +111,8 @@ void activate_gradient(Activation kind, const T* saved, const T* dy, T* dx, int6
   for (int64_t i = 0; i < count; ++i) {
     const T slope = activation_derivative(kind, saved[i]);
     // A selection: an infinite gradient does not become NaN where the output is zero.
-    dx[i] = kind == Activation::ReLU && slope == T(0) ? T(0) : dy[i] * slope;
+    const bool selects = kind == Activation::ReLU || kind == Activation::SquaredReLU;
+    dx[i] = selects && slope == T(0) ? T(0) : dy[i] * slope;
   }
 }
 

@@ -20,30 +20,42 @@ int64_t internal::count_blocks(int64_t rows, int64_t columns, int64_t nnz) {
   return std::clamp<int64_t>(std::min(rows / kRows, nnz / in_block), 1, 1 << 16);
 }
 
-// Columns in a tile. A tile of 160 columns of a slab takes 40 KiB of the first-level cache; a
-// longer one is read from the second level, at about 8 cycles a nonzero instead of 5, but saves the
-// loading and storing of each output row once a tile (about 14 cycles). Where a block's rows use
-// less than each column once, no cache has it for them: the longest tile.
+namespace {
+
+// Columns in a tile, and the cycles that a nonzero takes there.
+struct TileChoice {
+  int64_t columns;
+  double per_nonzero;
+};
+
+}  // namespace
+
+// A tile of 160 columns of a slab takes 40 KiB of the first-level cache; longer ones are read from
+// the second level, those of more than 2048 columns from the third, but save the loading and
+// storing of each output row once a tile (about 14 cycles). Where a block's rows use less than each
+// column once, no cache has it for them: the longest tile.
 int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
-  constexpr double kNear = 5.0, kFar = 8.0, kSegment = 14.0;
+  constexpr double kSegment = 14.0;
   const double density =
       rows == 0 || columns == 0
           ? 0.0
           : static_cast<double>(nnz) / static_cast<double>(rows) / static_cast<double>(columns);
-  const auto cost = [&](int64_t tile, double per_nonzero) {
-    const double in_tile = density * static_cast<double>(tile);
-    const double segments = std::min(1.0, in_tile) / static_cast<double>(tile);  // by column
-    return per_nonzero * density + kSegment * segments;
+  const auto cost = [&](const TileChoice& tile) {
+    const auto width = static_cast<double>(tile.columns);
+    const double segments = std::min(1.0, density * width) / width;  // by column
+    return tile.per_nonzero * density + kSegment * segments;
   };
   const int64_t near_tile = density > 0.15 ? 128 : 160;
   if (columns <= near_tile) return std::max<int64_t>(columns, 1);
   const int64_t far_tile = std::min(columns, kLongestTile);
-  const bool is_reused = nnz / count_blocks(rows, columns, nnz) >= columns;
-  if (is_reused && cost(near_tile, kNear) <= cost(far_tile, kFar)) {
-    const int64_t tiles = (columns + near_tile - 1) / near_tile;
-    return (columns + tiles - 1) / tiles;
+  if (nnz / count_blocks(rows, columns, nnz) < columns) return far_tile;
+  TileChoice best{far_tile, columns <= 2048 ? 8.0 : 9.0};
+  for (const TileChoice& tile : {TileChoice{340, 6.5}, TileChoice{near_tile, 5.0}}) {
+    const int64_t tiles = (columns + tile.columns - 1) / tile.columns;
+    const TileChoice even{(columns + tiles - 1) / tiles, tile.per_nonzero};
+    if (cost(even) <= cost(best)) best = even;
   }
-  return far_tile;
+  return best.columns;
 }
 
 std::vector<int64_t> internal::cut_rows(int64_t rows, int64_t blocks,

@@ -10,8 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "lacuna/framework/core/bit_mask.h"
 
 namespace lacuna {
 
@@ -74,6 +77,19 @@ struct NmMatrix {
 /// O(slots).
 NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> columns);
+
+/// The same of a mask's bits, row after row. None where some group has not n bits, or n is none of
+/// 1, 2, 4 or m none of 4, 8, 16. *Requires* rows · columns bits. *Cost:* a few instructions for
+/// each 128 columns of a row.
+std::optional<NmMatrix> nm_matrix_of_full(const NmForm& form, const BitMask& mask);
+
+/// Whether each four rows have at most two bits in each column. *Requires* rows divisible by four.
+bool nm_columns_fit(const NmForm& form, const BitMask& mask);
+
+/// Between the slots' values and a dense matrix [rows, columns], row-major, zero where there is no
+/// slot. Unused slots become zero. *Cost:* one pass over both; by vectors for most formats.
+void nm_from_dense(const NmMatrix& matrix, const float* dense, float* values);
+void nm_to_dense(const NmMatrix& matrix, const float* values, float* dense);
 
 /// `visit(slot, row, column)` for each slot that holds a nonzero, ascending by slot: in each row
 /// columns ascend.

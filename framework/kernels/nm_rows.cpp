@@ -1,10 +1,7 @@
 // The N:M products for batches of a few examples, row-major: see nm.h.
 //
-// Where groups of M inputs have M/2 or M/4 slots, as most formats have, a vector's worth of slots
-// takes its inputs from two or four vectors of them, by in-register lookups; codes are spread to
-// lanes by shifts. Gather instructions would be slower than scalar code where processors have had
-// them mended. Other formats run scalar code, compiled for each instruction set for its fused
-// multiply-add.
+// Most formats take their inputs by lookups (nm_lookup.inc). Others run scalar code, compiled for
+// each instruction set for its fused multiply-add.
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
@@ -17,135 +14,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/nm_loop.inc"
+#include "lacuna/framework/kernels/nm_lookup.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
-
-constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
-
-// The slots of one row in one tile.
-struct NmRow {
-  const uint8_t* codes = nullptr;
-  int64_t slots = 0;
-  int64_t m = 0, in_group = 0;  // columns and slots of a group
-};
-
-// Calls `one(slot, column)` for slots from `first` on, a multiple of four and of a group's slots.
-template <class Code, class One>
-HWY_INLINE void for_each_column(const NmRow& row, int64_t first, const One& one) {
-  int64_t group = first / row.in_group * row.m;
-  const int64_t fours = std::max(row.in_group / 4, int64_t{1});
-  int64_t left = fours;
-  for (int64_t at = first; at < row.slots; at += 4) {
-    const uint64_t word = Code::word(row.codes + at / 4 * Code::kBytesOfFour);
-    const int64_t columns[4] = {
-        group + Code::template column<0, 0>(word),
-        group + Code::template column<1, 0>(word) + Code::kGroups / 4 * row.m,
-        group + Code::template column<2, 0>(word) + Code::kGroups / 2 * row.m,
-        group + Code::template column<3, 0>(word) + 3 * Code::kGroups / 4 * row.m};
-    const int64_t count = std::min(row.slots - at, int64_t{4});
-    for (int64_t i = 0; i < count; ++i) one(at + i, columns[i]);
-    if (--left == 0) {
-      group += Code::kGroups * row.m;
-      left = fours;
-    }
-  }
-}
-
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-constexpr bool kHasLookup = true;
-using Integers = hn::RebindToSigned<Floats>;
-
-// Takes vectors of inputs by their codes, where a group has 1/kParts as many slots as columns.
-template <class Code, int kParts>
-class Lookup {
- public:
-  HWY_INLINE explicit Lookup(const NmForm& form) {
-    HWY_ALIGN int32_t first[kLanes], part[kLanes];
-    HWY_ALIGN uint32_t shift[kLanes];
-    for (int lane = 0; lane < kLanes; ++lane) {
-      first[lane] = lane % kInPart / form.slots() * form.m;
-      shift[lane] = static_cast<uint32_t>(Code::kBits * lane % 32);
-      part[lane] = lane / kInPart;
-    }
-    first_ = hn::Load(Integers(), first);
-    shift_ = hn::Load(hn::RebindToUnsigned<Integers>(), shift);
-    part_ = hn::Load(Integers(), part);
-  }
-
-  /// The inputs of kLanes slots of a row from slot `at` on. *Requires* that x is the tile's first.
-  HWY_INLINE Vector operator()(const NmRow& row, int64_t at, const float* x) const {
-    x += at * kParts;
-    const auto codes = codes_of(row.codes + at * Code::kBits / 8);
-    const auto indices = hn::IndicesFromVec(Floats(), hn::Add(codes, first_));
-    Vector taken = hn::TableLookupLanes(hn::LoadU(Floats(), x), indices);
-    for (int i = 1; i < kParts; ++i) {
-      const Vector other = hn::TableLookupLanes(hn::LoadU(Floats(), x + i * kLanes), indices);
-      const auto is_other = hn::Eq(part_, hn::Set(Integers(), i));
-      taken = hn::IfThenElse(hn::RebindMask(Floats(), is_other), other, taken);
-    }
-    return taken;
-  }
-
- private:
-  static constexpr int kInPart = kLanes / kParts;
-
-  HWY_INLINE hn::Vec<Integers> codes_of(const uint8_t* codes) const {
-    const hn::RebindToUnsigned<Integers> u;
-    constexpr size_t kBytes = kLanes * Code::kBits / 8;
-    uint32_t words[2] = {};
-    std::memcpy(words, codes, kBytes);
-    auto all = hn::Set(u, words[0]);
-    if constexpr (kBytes > 4) {
-      const hn::Half<decltype(u)> half;
-      all = hn::Combine(u, hn::Set(half, words[1]), hn::Set(half, words[0]));
-    }
-    const auto mask = hn::Set(u, (1u << Code::kBits) - 1);
-    return hn::BitCast(Integers(), hn::And(hn::Shr(all, shift_), mask));
-  }
-
-  hn::Vec<Integers> first_, part_;
-  hn::Vec<hn::RebindToUnsigned<Integers>> shift_;
-};
-#else
-constexpr bool kHasLookup = false;
-template <class Code, int kParts>
-class Lookup;
-#endif
-
-// Calls `body(Code, Parts<n>)`: n vectors of inputs for a vector of slots, 0 for scalar code.
-template <int n>
-struct Parts {};
-template <class Body>
-HWY_INLINE void with_parts(const NmForm& form, const Body& body) {
-  with_code(form, [&]<class Code>(Code code) HWY_ATTR {
-    if constexpr (kHasLookup) {
-      const int parts = form.m % form.slots() == 0 ? form.m / form.slots() : 0;
-      const bool is_whole = parts > 0 && kLanes / parts % form.slots() == 0;
-      if (is_whole && parts == 2) return body(code, Parts<2>());
-      if (is_whole && parts == 4) return body(code, Parts<4>());
-    }
-    body(code, Parts<0>());
-  });
-}
-
-// The loop over rows [begin, end): `body(row, its number, first slot, first column)`.
-template <class Body>
-HWY_INLINE void for_each_row(const NmMatrix& s, int64_t begin, int64_t end, const Body& body) {
-  const int64_t tiles = s.form.tiles();
-  for (int64_t t = 0; t < tiles; ++t) {
-    const NmTile tile = s.form.tile(t);
-    for (int64_t r = begin; r < end; ++r) {
-      const NmRow row{.codes = s.codes.data() + tile.first_code + r * tile.code_bytes,
-                      .slots = tile.slots,
-                      .m = s.form.m,
-                      .in_group = s.form.slots()};
-      body(row, r, tile.first_slot + r * tile.slots, tile.first_column);
-    }
-  }
-}
 
 // Rows' slots that fill vectors: adds their products to `sum`, and returns how many they are.
 template <class Take>
@@ -171,16 +44,6 @@ HWY_INLINE int64_t scale(const NmRow& row, const Take& take, float factor, const
     hn::StoreU(hn::MulAdd(factors, take(row, at, x), before), Floats(), gradient + at);
   }
   return at;
-}
-
-// Calls `body(take)`, where `take` is null or takes inputs by vectors.
-template <class Code, int kParts, class Body>
-HWY_INLINE void with_lookup(const NmForm& form, const Body& body) {
-  if constexpr (kParts > 0) {
-    body(Lookup<Code, kParts>(form));
-  } else {
-    body(nullptr);
-  }
 }
 
 template <class Code, int kParts>

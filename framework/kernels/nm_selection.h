@@ -29,11 +29,9 @@ enum class TransposableSelection {
   /// than any pattern of eight (Hubara et al., 2021, arXiv 2102.08124, without their second half).
   Greedy,
   /// The largest sum of |w| of the 90 patterns with two in each row and column; NaN counts as 0.
-  /// Sums are those of floats: of the rows, of the upper and the lower two rows, of both. Of equal
-  /// sums the first is taken; patterns come in the order of the upper rows' number of weights in
-  /// each column (as these numbers first occur when the pairs 01, 02, 03, 12, 13, 23 of the first
-  /// row, in each those of the second, are gone through), and of one such number those with the
-  /// larger sums of the upper rows, then of the lower, then in the pairs' order.
+  /// Sums are those of floats, taken in one order, and of equal ones the first is taken, as
+  /// reference::select_exactly has them (nm_selection_reference.h): where rounding hides which
+  /// pattern is the best, or several are, it is the same one on every machine.
   Exact,
 };
 

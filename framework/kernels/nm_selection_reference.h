@@ -1,8 +1,10 @@
 // The selections of N:M sparsity in plain C++: see nm_selection.h.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "lacuna/framework/kernels/transposable_patterns.h"
 
@@ -47,17 +49,51 @@ inline uint32_t select_greedily(const float* w, int64_t stride) {
   return kept;
 }
 
+/// A sum of |w|, and the bits of the weights in it.
+struct Candidate {
+  float sum = 0.0f;
+  uint32_t bits = 0;
+};
+inline Candidate larger(const Candidate& a, const Candidate& b) { return b.sum > a.sum ? b : a; }
+inline Candidate both(const Candidate& a, const Candidate& b) {
+  return {a.sum + b.sum, a.bits | b.bits};
+}
+
+/// See transposable_patterns.h. Of equal sums the one that is compared first is taken.
 inline uint32_t select_exactly(const float* w, int64_t stride) {
-  PairSums pairs = {};
-  for (size_t r = 0; r < 4; ++r) {
-    for (size_t k = 0; k < 6; ++k) {
-      for (int64_t c = 0; c < 4; ++c) {
-        const float a = std::abs(w[static_cast<int64_t>(r) * stride + c]);
-        if ((kColumnPairs[k] >> c & 1) != 0 && !std::isnan(a)) pairs[r][k] += a;
-      }
-    }
+  using Line = std::array<float, 4>;
+  std::array<Line, 4> rows;
+  for (size_t i = 0; i < 16; ++i) {
+    const float a = std::abs(w[static_cast<int64_t>(i / 4) * stride + static_cast<int64_t>(i % 4)]);
+    rows[i / 4][i % 4] = std::isnan(a) ? 0.0f : a;
   }
-  return best_pattern(pairs, 0);
+  Line upper, lower;
+  for (size_t c = 0; c < 4; ++c) {
+    upper[c] = rows[0][c] + rows[1][c];
+    lower[c] = rows[2][c] + rows[3][c];
+  }
+  const auto shared_out = [](ColumnPair c, const Line& a, const Line& b, uint32_t unit_a,
+                             uint32_t unit_b) {
+    return larger({a[c.first] + b[c.second], unit_a << c.first | unit_b << c.second},
+                  {a[c.second] + b[c.first], unit_a << c.second | unit_b << c.first});
+  };
+  using Pairs = std::array<Candidate, 6>;
+  Pairs of_upper, of_lower, halves;
+  for (size_t i = 0; i < 6; ++i) {
+    const ColumnPair c = kColumnPairs[i];
+    of_upper[i] = shared_out(c, rows[0], rows[1], kRowUnits[0], kRowUnits[1]);
+    of_lower[i] = shared_out(c, rows[2], rows[3], kRowUnits[2], kRowUnits[3]);
+    halves[i] =
+        shared_out(c, upper, lower, kRowUnits[0] | kRowUnits[1], kRowUnits[2] | kRowUnits[3]);
+  }
+  Candidate best = larger(both(halves[1], halves[4]), both(halves[0], halves[5]));
+  for (size_t i = 0; i < 6; ++i) {
+    best = larger(best, both(both(of_upper[i], of_lower[i]), halves[5 - i]));
+  }
+  const auto one_of_each = [](const Pairs& of) {
+    return larger(both(of[1], of[4]), both(of[0], of[5]));
+  };
+  return larger(best, both(one_of_each(of_upper), one_of_each(of_lower))).bits;
 }
 
 }  // namespace lacuna::reference

@@ -4,6 +4,8 @@
 #include "lacuna/framework/kernels/nm_transpose.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "lacuna/framework/core/bit_mask.h"
@@ -110,15 +112,90 @@ TransposedTile transpose_tile(const uint32_t (&codes)[4], uint32_t unused) {
   return tile;
 }
 
-}  // namespace
+// The transposed tiles of all patterns without unused slots, found by the codes of four rows: each
+// row has one of six pairs of columns.
+class TileTable {
+ public:
+  TileTable() {
+    std::array<uint32_t, 6> pairs = {};  // codes of the pairs 01, 02, 12, 03, 13, 23
+    uint32_t count = 0;
+    for (uint32_t second = 1; second < 4; ++second) {
+      for (uint32_t first = 0; first < second; ++first) pairs[count++] = first | second << 2;
+    }
+    for (uint32_t upper = 0; upper < 256; ++upper) two_rows_[upper] = 0;
+    for (uint32_t a = 0; a < 6; ++a) {
+      for (uint32_t b = 0; b < 6; ++b) {
+        two_rows_[pairs[a] | pairs[b] << 4] = static_cast<uint8_t>(6 * a + b);
+      }
+    }
+    for (uint32_t tile = 0; tile < 36 * 36; ++tile) {
+      const uint32_t codes[4] = {pairs[tile / 216], pairs[tile / 36 % 6], pairs[tile / 6 % 6],
+                                 pairs[tile % 6]};
+      uint32_t columns[4] = {};
+      for (const uint32_t row : codes) ++columns[row & 3], ++columns[row >> 2];
+      const bool is_2_4 = std::ranges::all_of(columns, [](uint32_t n) { return n == 2; });
+      if (is_2_4) tiles_[tile] = transpose_tile(codes, 0);
+    }
+  }
 
-NmTranspose nm_transpose(const NmMatrix& matrix) {
+  /// By two bytes, of two rows' codes each.
+  const TransposedTile& operator()(uint32_t upper, uint32_t lower) const {
+    return tiles_[36u * two_rows_[upper] + two_rows_[lower]];
+  }
+
+ private:
+  std::array<uint8_t, 256> two_rows_;
+  std::array<TransposedTile, 36 * 36> tiles_;
+};
+
+// Eight rows make whole bytes of the transpose's codes. *Requires* that no slot is unused.
+void transpose_full(const NmMatrix& matrix, NmTranspose& result) {
+  static const TileTable table;
   const NmForm& form = matrix.form;
-  NmTranspose result;
-  NmForm& turned = result.matrix.form;
-  turned = {.rows = form.columns, .columns = form.rows, .n = form.n, .m = form.m};
-  result.matrix.codes.resize(static_cast<size_t>(turned.code_bytes()) + 8);
-  result.places.resize(static_cast<size_t>(form.rows * form.columns / 16));
+  const NmForm& turned = result.matrix.form;
+  constexpr int64_t kRows = 128;
+  parallel_for(form.rows, kRows, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += 2 * kFour) {
+      const bool has_lower = row + kFour < form.rows;
+      const int64_t place = row / kFour * (form.columns / kFour);
+      const NmTile across = turned.tile(row / turned.tile_columns());
+      uint8_t* into =
+          result.matrix.codes.data() + across.first_code + (row - across.first_column) / 8;
+      for (int64_t t = 0; t < form.tiles(); ++t) {
+        const NmTile tile = form.tile(t);
+        const uint8_t* codes = matrix.codes.data() + tile.first_code + row * tile.code_bytes;
+        uint32_t* upper_places = result.places.data() + place + tile.first_column / kFour;
+        uint32_t* lower_places = upper_places + form.columns / kFour;
+        const auto tile_of = [&](int64_t g, int64_t rows_below) {
+          const uint8_t* at = codes + rows_below * tile.code_bytes + g / 2;
+          const int64_t shift = g % 2 * 4;
+          const auto four_bits = [&](int64_t i) {
+            return static_cast<uint32_t>(at[i * tile.code_bytes] >> shift & 15);
+          };
+          return table(four_bits(0) | four_bits(1) << 4, four_bits(2) | four_bits(3) << 4);
+        };
+        uint8_t* to = into + tile.first_column * across.code_bytes;
+        for (int64_t g = 0; g < tile.columns / kFour; ++g) {
+          const TransposedTile upper = tile_of(g, 0);
+          upper_places[g] = upper.places;
+          TransposedTile lower;
+          if (has_lower) {
+            lower = tile_of(g, kFour);
+            lower_places[g] = lower.places;
+          }
+          for (int64_t c = 0; c < kFour; ++c, to += across.code_bytes) {
+            *to = static_cast<uint8_t>(upper.codes[c] | lower.codes[c] << 4);
+          }
+        }
+      }
+    }
+  });
+}
+
+// Any pattern, tile by tile.
+void transpose_partial(const NmMatrix& matrix, NmTranspose& result) {
+  const NmForm& form = matrix.form;
+  const NmForm& turned = result.matrix.form;
   BitMask unused = BitMask::zeros(matrix.unused.empty() ? 0 : form.stored());
   for (const uint32_t slot : matrix.unused) unused.set(slot);
   for_each_strip(
@@ -152,6 +229,18 @@ NmTranspose nm_transpose(const NmMatrix& matrix) {
         }
       });
   std::ranges::sort(result.matrix.unused);
+}
+
+}  // namespace
+
+NmTranspose nm_transpose(const NmMatrix& matrix) {
+  const NmForm& form = matrix.form;
+  NmTranspose result;
+  NmForm& turned = result.matrix.form;
+  turned = {.rows = form.columns, .columns = form.rows, .n = form.n, .m = form.m};
+  result.matrix.codes.resize(static_cast<size_t>(turned.code_bytes()) + 8);
+  result.places.resize(static_cast<size_t>(form.rows * form.columns / 16));
+  matrix.unused.empty() ? transpose_full(matrix, result) : transpose_partial(matrix, result);
   return result;
 }
 

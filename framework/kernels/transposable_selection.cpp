@@ -11,6 +11,7 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/kernels/nm_selection_reference.h"
+#include "lacuna/framework/kernels/transposable_patterns.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/transposable_selection.cpp"
@@ -23,11 +24,11 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// Tiles side by side in four rows: writes 16 bits for each, four of each row. Returns how many were
-// done: as many as fill whole vectors.
+// Tiles side by side in four rows of `stride` floats: writes their bits, to four rows of `bytes`
+// bytes. Returns how many were done: as many as fill whole vectors.
 #if HWY_TARGET == HWY_SCALAR
-int64_t select_greedy(const float*, int64_t, int64_t, uint16_t*) { return 0; }
-int64_t select_exact(const float*, int64_t, int64_t, uint16_t*) { return 0; }
+int64_t select_greedy(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
+int64_t select_exact(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 #else
 
 using Floats = hn::CappedTag<float, 16>;
@@ -41,10 +42,21 @@ HWY_INLINE void load_tiles(const float* w, int64_t stride, Vector (&elements)[16
   for (int r = 0; r < 4; ++r) load_fours(Floats(), w + r * stride, elements + 4 * r);
 }
 
-HWY_INLINE void store_bits(Integers bits, uint16_t* to) {
+// Four bits of each of four rows: two tiles make a byte. Rows' bits are `stride` bytes apart.
+HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
+  const hn::Repartition<uint64_t, Ints> pairs;
+  const hn::Rebind<uint8_t, decltype(pairs)> bytes;
   const hn::RebindToUnsigned<Ints> u;
-  const hn::Rebind<uint16_t, Ints> words;
-  hn::StoreU(hn::TruncateTo(words, hn::BitCast(u, in_order(Ints(), bits))), words, to);
+  const auto tiles = hn::BitCast(u, in_order(Ints(), bits));
+  const auto store = [&](auto of_row, int64_t row) HWY_ATTR {
+    const auto pair = hn::BitCast(pairs, hn::And(of_row, hn::Set(u, 15)));
+    hn::StoreU(hn::TruncateTo(bytes, hn::Or(pair, hn::ShiftRight<28>(pair))), bytes,
+               to + row * stride);
+  };
+  store(tiles, 0);
+  store(hn::ShiftRight<4>(tiles), 1);
+  store(hn::ShiftRight<8>(tiles), 2);
+  store(hn::ShiftRight<12>(tiles), 3);
 }
 
 // One more weight of each tile: the largest of those that are open.
@@ -75,7 +87,7 @@ HWY_INLINE void take_largest(const Integers (&keys)[16], Integers& open, Integer
 
 // kBatches vectors of tiles side by side: one waits for itself, two fill each other's gaps.
 template <int kBatches>
-HWY_INLINE void select_greedily(const float* w, int64_t stride, uint16_t* bits) {
+HWY_INLINE void select_greedily(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
   const Ints k;
   Integers keys[kBatches][16], open[kBatches], kept[kBatches];
   for (int b = 0; b < kBatches; ++b) {
@@ -88,73 +100,100 @@ HWY_INLINE void select_greedily(const float* w, int64_t stride, uint16_t* bits) 
   for (int i = 0; i < 8; ++i) {
     for (int b = 0; b < kBatches; ++b) take_largest(keys[b], open[b], kept[b]);
   }
-  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles * b);
+  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles / 2 * b, bytes);
 }
 
-int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + 2 * kTiles <= tiles; at += 2 * kTiles) {
-    select_greedily<2>(w + 4 * at, stride, bits + at);
+    select_greedily<2>(w + 4 * at, stride, bits + at / 2, bytes);
   }
-  for (; at + kTiles <= tiles; at += kTiles) select_greedily<1>(w + 4 * at, stride, bits + at);
+  for (; at + kTiles <= tiles; at += kTiles)
+    select_greedily<1>(w + 4 * at, stride, bits + at / 2, bytes);
   return at;
 }
 
-// A sum, and the bits that it belongs to.
+// A sum, and the bits of the weights in it, as in reference::select_exactly.
 struct Candidate {
   Vector sum;
   Integers bits;
 };
 
-HWY_INLINE void take_larger(Candidate& best, const Candidate& other) {
-  const auto is_larger = hn::Gt(other.sum, best.sum);
-  best.bits = hn::IfThenElse(hn::RebindMask(Ints(), is_larger), other.bits, best.bits);
-  best.sum = hn::Max(other.sum, best.sum);
+HWY_INLINE Candidate larger(const Candidate& a, const Candidate& b) {
+  const auto is_larger = hn::Gt(b.sum, a.sum);
+  return {hn::Max(b.sum, a.sum), hn::IfThenElse(hn::RebindMask(Ints(), is_larger), b.bits, a.bits)};
 }
 
-// The best half of a class: member `i` and those after it. Unrolled when compiling, so that sums
-// are found at known places.
-template <size_t c, bool kUpper, size_t i = 0>
-HWY_INLINE Candidate best_half(const Vector (&first)[6], const Vector (&second)[6]) {
-  constexpr const PatternClass& in = kClasses[c];
-  constexpr HalfPattern half = kUpper ? in.upper[i] : in.lower[i];
-  constexpr auto bits = static_cast<int32_t>(half_bits(half) << (kUpper ? 0 : 8));
-  Candidate best{hn::Add(first[half.first], second[half.second]), hn::Set(Ints(), bits)};
-  if constexpr (i + 1 < static_cast<size_t>(kUpper ? in.uppers : in.lowers)) {
-    take_larger(best, best_half<c, kUpper, i + 1>(first, second));
+HWY_INLINE Candidate both(const Candidate& a, const Candidate& b) {
+  return {hn::Add(a.sum, b.sum), hn::Or(a.bits, b.bits)};
+}
+
+// The columns of pair `i` shared out to two arrays, either way.
+template <size_t i>
+HWY_INLINE Candidate shared_out(const Vector (&a)[4], const Vector (&b)[4], uint32_t unit_a,
+                                uint32_t unit_b) {
+  constexpr ColumnPair c = kColumnPairs[i];
+  const auto bits = [&](uint32_t of_a, uint32_t of_b) HWY_ATTR {
+    return hn::Set(Ints(), static_cast<int32_t>(unit_a << of_a | unit_b << of_b));
+  };
+  return larger({hn::Add(a[c.first], b[c.second]), bits(c.first, c.second)},
+                {hn::Add(a[c.second], b[c.first]), bits(c.second, c.first)});
+}
+
+template <size_t... i>
+HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4], std::index_sequence<i...>) {
+  Vector upper[4], lower[4];  // of a column both weights
+  for (int c = 0; c < 4; ++c) {
+    upper[c] = hn::Add(rows[0][c], rows[1][c]);
+    lower[c] = hn::Add(rows[2][c], rows[3][c]);
   }
-  return best;
+  const Candidate of_upper[] = {shared_out<i>(rows[0], rows[1], kRowUnits[0], kRowUnits[1])...};
+  const Candidate of_lower[] = {shared_out<i>(rows[2], rows[3], kRowUnits[2], kRowUnits[3])...};
+  const Candidate halves[] = {
+      shared_out<i>(upper, lower, kRowUnits[0] | kRowUnits[1], kRowUnits[2] | kRowUnits[3])...};
+  Candidate best = larger(both(halves[1], halves[4]), both(halves[0], halves[5]));
+  ((best = larger(best, both(both(of_upper[i], of_lower[i]), halves[5 - i]))), ...);
+  const auto one_of_each = [](const Candidate(&of)[6])
+                               HWY_ATTR { return larger(both(of[1], of[4]), both(of[0], of[5])); };
+  return larger(best, both(one_of_each(of_upper), one_of_each(of_lower))).bits;
 }
 
-// The best pattern of class `c` and those after it.
-template <size_t c = 0>
-HWY_INLINE Candidate best_pattern(const Vector (&pairs)[4][6]) {
-  const Candidate upper = best_half<c, true>(pairs[0], pairs[1]);
-  const Candidate lower = best_half<c, false>(pairs[2], pairs[3]);
-  Candidate best{hn::Add(upper.sum, lower.sum), hn::Or(upper.bits, lower.bits)};
-  if constexpr (c + 1 < kPatternClasses) take_larger(best, best_pattern<c + 1>(pairs));
-  return best;
+HWY_INLINE Integers best_pattern(const Vector (&rows)[4][4]) {
+  return best_pattern(rows, std::make_index_sequence<6>());
 }
 
-// Sums of two |w| of a row, by pair of columns.
-HWY_INLINE void sum_pairs(const Vector* row, Vector (&pairs)[6]) {
-  Vector a[4];
-  for (int c = 0; c < 4; ++c) a[c] = hn::IfThenZeroElse(hn::IsNaN(row[c]), hn::Abs(row[c]));
-  pairs[0] = hn::Add(a[0], a[1]);
-  pairs[1] = hn::Add(a[0], a[2]);
-  pairs[2] = hn::Add(a[0], a[3]);
-  pairs[3] = hn::Add(a[1], a[2]);
-  pairs[4] = hn::Add(a[1], a[3]);
-  pairs[5] = hn::Add(a[2], a[3]);
+// Their |w|; NaN is kept, or 0.
+template <bool kKeepNaN>
+HWY_INLINE void load_magnitudes(const float* w, int64_t stride, Vector (&rows)[4][4]) {
+  for (int r = 0; r < 4; ++r) {
+    load_fours(Floats(), w + r * stride, rows[r]);
+    for (Vector& v : rows[r]) {
+      v = hn::Abs(v);
+      if constexpr (!kKeepNaN) v = hn::IfThenZeroElse(hn::IsNaN(v), v);
+    }
+  }
 }
 
-int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint16_t* bits) {
+// A function of its own, or the compiler keeps the other one's weights in memory.
+HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
+  Vector rows[4][4];
+  load_magnitudes<false>(w, stride, rows);
+  store_bits(best_pattern(rows), bits, bytes);
+}
+
+int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + kTiles <= tiles; at += kTiles) {
-    Vector elements[16], pairs[4][6];
-    load_tiles(w + 4 * at, stride, elements);
-    for (int r = 0; r < 4; ++r) sum_pairs(elements + 4 * r, pairs[r]);
-    store_bits(best_pattern(pairs).bits, bits + at);
+    Vector rows[4][4];
+    load_magnitudes<true>(w + 4 * at, stride, rows);
+    Vector all = hn::Zero(Floats());  // NaN where there is one
+    for (const auto& row : rows) {
+      all = hn::Add(all, hn::Add(hn::Add(row[0], row[1]), hn::Add(row[2], row[3])));
+    }
+    store_bits(best_pattern(rows), bits + at / 2, bytes);
+    if (!hn::AllFalse(Floats(), hn::IsNaN(all))) {
+      select_among_nan(w + 4 * at, stride, bits + at / 2, bytes);
+    }
   }
   return at;
 }
@@ -184,20 +223,27 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
                    " weights: rows and columns must be divisible by 4");
 }
 
-// Row `row` of each tile, four bits each, from bit `first` of the words on. Other bits stay.
-void put_row(std::span<const uint16_t> tiles, int64_t row, int64_t first, uint64_t* words) {
-  uint64_t* word = words + first / 64;
-  int64_t filled = first % 64;
-  uint64_t bits = 0;
-  for (const uint16_t tile : tiles) {
-    bits |= static_cast<uint64_t>(tile >> (4 * row) & 15) << filled;
-    filled += kFour;
-    if (filled < 64) continue;
-    *word++ |= bits;
-    bits = 0;
-    filled = 0;
+// One tile's bits, four of each row, in the form that the kernels write.
+void put_tile(uint32_t tile, int64_t at, uint8_t* bits, int64_t bytes) {
+  for (int64_t r = 0; r < kFour; ++r) {
+    const uint32_t mine = tile >> (4 * r) & 15;
+    uint8_t& byte = bits[r * bytes + at / 2];
+    byte = static_cast<uint8_t>(at % 2 == 0 ? mine : byte | mine << 4);
   }
-  if (filled > 0) *word |= bits;
+}
+
+// `count` bits from bit `first` of the words on. Other bits stay.
+void put_bits(const uint8_t* bits, int64_t count, int64_t first, uint64_t* words) {
+  uint64_t* word = words + first / 64;
+  const int64_t shift = first % 64;
+  for (; count > 0; count -= 64, bits += 8, ++word) {
+    uint64_t some = 0;
+    std::memcpy(&some, bits, static_cast<size_t>(std::min(count + 7, int64_t{64}) / 8));
+    if (count < 64) some &= (uint64_t{1} << count) - 1;
+    word[0] |= some << shift;
+    // The next word exists where bits are left for it.
+    if (shift != 0 && count > 64 - shift) word[1] |= some >> (64 - shift);
+  }
 }
 
 }  // namespace
@@ -213,15 +259,17 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
   parallel_for(rows, kRows, [&](int64_t begin, int64_t end) {
-    std::vector<uint16_t> bits(static_cast<size_t>(columns / kFour));
-    const auto tiles = static_cast<int64_t>(bits.size());
+    const int64_t tiles = columns / kFour, bytes = (tiles + 1) / 2;
+    std::vector<uint8_t> bits(static_cast<size_t>(kFour * bytes));
     for (int64_t row = begin; row < end; row += kFour) {
       const float* w = weights.data() + row * columns;
-      int64_t at = use_reference_kernels() ? 0 : run(w, columns, tiles, bits.data());
+      int64_t at = use_reference_kernels() ? 0 : run(w, columns, tiles, bits.data(), bytes);
       for (; at < tiles; ++at) {
-        bits[static_cast<size_t>(at)] = static_cast<uint16_t>(plain(w + kFour * at, columns));
+        put_tile(plain(w + kFour * at, columns), at, bits.data(), bytes);
       }
-      for (int64_t r = 0; r < kFour; ++r) put_row(bits, r, (row + r) * columns, words.data());
+      for (int64_t r = 0; r < kFour; ++r) {
+        put_bits(bits.data() + r * bytes, columns, (row + r) * columns, words.data());
+      }
     }
   });
   return BitMask::from_words(size, std::move(words));

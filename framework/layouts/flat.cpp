@@ -90,7 +90,7 @@ class DenseLayout : public Layout {
 };
 
 const BitMask& mask_of(const Pattern& pattern) {
-  return static_cast<const MaskIndex*>(pattern.index())->mask;
+  return static_cast<const MaskIndex*>(pattern.index())->bits;
 }
 
 // Up to so many examples the masked gradient takes one pass over memory.
@@ -103,6 +103,11 @@ class MaskedLayout final : public DenseLayout {
   std::shared_ptr<const PatternIndex> index(const Shape&,
                                             const Positions& positions) const override {
     return std::make_shared<const MaskIndex>(positions.to_mask());
+  }
+
+  std::shared_ptr<const PatternIndex> index_of_mask(const Shape&,
+                                                    const BitMask& mask) const override {
+    return std::make_shared<const MaskIndex>(mask);
   }
 
   Positions positions(const Pattern& pattern) const override {

@@ -9,12 +9,13 @@
 namespace lacuna {
 
 struct MaskIndex final : PatternIndex {
-  explicit MaskIndex(BitMask mask_) : mask(std::move(mask_)) {}
+  explicit MaskIndex(BitMask mask) : bits(std::move(mask)) {}
   int64_t bytes() const override {
-    return static_cast<int64_t>(mask.words().size() * sizeof(uint64_t));
+    return static_cast<int64_t>(bits.words().size() * sizeof(uint64_t));
   }
+  const BitMask* mask() const override { return &bits; }
 
-  const BitMask mask;
+  const BitMask bits;
 };
 
 }  // namespace lacuna

@@ -22,6 +22,8 @@ class PatternIndex {
  public:
   virtual ~PatternIndex() = default;
   virtual int64_t bytes() const = 0;
+  /// The positions as bits, where they are kept so; else null.
+  virtual const BitMask* mask() const { return nullptr; }
 };
 
 /// What a layout has computed from a weight's values, as a transposed copy, and from which version
@@ -37,6 +39,9 @@ struct WeightView {
   std::span<const float> values;     ///< aligned to the pattern
   uint64_t version = 0;              ///< another one when the values have changed
   DerivedValues* derived = nullptr;  ///< null: nothing is kept between products
+  /// Whether the pattern is used for one step alone, so that a layout should compute at once what
+  /// it would otherwise build an index for.
+  bool changes_every_step = false;
 };
 
 /// One object per layout, stateless, alive for the whole program. Weights are [out, in]; inputs and
@@ -51,6 +56,9 @@ class Layout {
   /// cannot store them.
   virtual std::shared_ptr<const PatternIndex> index(const Shape& shape,
                                                     const Positions& positions) const = 0;
+  /// The same of the positions whose bit is set. By default by way of Positions.
+  virtual std::shared_ptr<const PatternIndex> index_of_mask(const Shape& shape,
+                                                            const BitMask& mask) const;
   /// The positions of a pattern. *Cost:* O(nnz).
   virtual Positions positions(const Pattern& pattern) const = 0;
   /// Length of the arrays (values, gradient, optimizer states) aligned to the pattern.

@@ -68,8 +68,18 @@ class NmIndex final : public PatternIndex {
                            .n = format.n,
                            .m = format.m},
                           positions.row_begin(), positions.column())) {}
+  NmIndex(const Shape& shape, const NmFormat& format, NmMatrix matrix, BitMask mask)
+      : shape_(shape),
+        format_(format),
+        nnz_(matrix.form.stored()),
+        mask_(std::move(mask)),
+        forward(std::move(matrix)) {}
 
-  int64_t bytes() const override { return forward.bytes() + nm_.bytes() + csr_.bytes(); }
+  int64_t bytes() const override {
+    const auto mask_bytes = static_cast<int64_t>(mask_.words().size() * sizeof(uint64_t));
+    return forward.bytes() + nm_.bytes() + csr_.bytes() + mask_bytes;
+  }
+  const BitMask* mask() const override { return mask_.size() == 0 ? nullptr : &mask_; }
 
   Elements elements() const { return Elements(forward, nnz_); }
 
@@ -96,6 +106,7 @@ class NmIndex final : public PatternIndex {
   const Shape shape_;
   const NmFormat format_;
   const int64_t nnz_;
+  const BitMask mask_;  // where the pattern was made from one
   mutable std::once_flag once_;
   mutable NmTranspose nm_;     // where the format is transposable
   mutable CsrTransposed csr_;  // where it is not
@@ -144,10 +155,21 @@ class NmLayout final : public Layout {
 
   std::shared_ptr<const PatternIndex> index(const Shape& shape,
                                             const Positions& positions) const override {
-    require_form(shape, positions);
+    require_form(shape, form_of(shape));
     require_groups(shape, positions);
     if (format_.transposable) require_columns(shape, positions);
     return std::make_shared<const NmIndex>(shape, format_, positions);
+  }
+
+  std::shared_ptr<const PatternIndex> index_of_mask(const Shape& shape,
+                                                    const BitMask& mask) const override {
+    const NmForm form = form_of(shape);
+    require_form(shape, form);
+    std::optional<NmMatrix> matrix = nm_matrix_of_full(form, mask);
+    if (!matrix || (format_.transposable && !nm_columns_fit(form, mask))) {
+      return index(shape, Positions::of(shape, mask));
+    }
+    return std::make_shared<const NmIndex>(shape, format_, *std::move(matrix), mask);
   }
 
   Positions positions(const Pattern& pattern) const override {
@@ -182,12 +204,15 @@ class NmLayout final : public Layout {
   }
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
-    return forward_product(index_of(weight.pattern).forward, weight.values, x, bias,
-                           order(x.shape().batch(), 0));
+    const Tensor y = forward_product(index_of(weight.pattern).forward, weight.values, x, bias,
+                                     order(x.shape().batch(), 0));
+    // What follows, back to this layer's gradients, is row-major then.
+    return uses_dense_gradient(weight) ? reordered(y, Order::RowMajor) : y;
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
     const NmIndex& index = index_of(weight.pattern);
+    if (uses_dense_gradient(weight)) return by_dense(weight, dy);
     if (!format_.transposable) return csr_input_gradient(weight, index.transposed_csr(), dy);
     const NmTranspose& transposed = index.transposed_nm();
     DerivedValues own;
@@ -236,22 +261,14 @@ class NmLayout final : public Layout {
   }
 
   Tensor to_dense(const Pattern& pattern, std::span<const float> values) const override {
-    Tensor dense = Tensor::zeros(pattern.shape());
-    float* into = dense.mutable_data();
-    const int64_t columns = index_of(pattern).forward.form.columns;
-    nm_for_each(index_of(pattern).forward, [&](int64_t slot, int64_t row, int64_t column) {
-      into[row * columns + column] = values[static_cast<size_t>(slot)];
-    });
+    Tensor dense = Tensor::empty(pattern.shape());
+    nm_to_dense(index_of(pattern).forward, values.data(), dense.mutable_data());
     return dense;
   }
 
   void from_dense(const Pattern& pattern, std::span<const float> dense,
                   std::span<float> values) const override {
-    const int64_t columns = index_of(pattern).forward.form.columns;
-    nm_for_each(index_of(pattern).forward, [&](int64_t slot, int64_t row, int64_t column) {
-      values[static_cast<size_t>(slot)] = dense[static_cast<size_t>(row * columns + column)];
-    });
-    prune(pattern, values);
+    nm_from_dense(index_of(pattern).forward, dense.data(), values.data());
   }
 
   void prune(const Pattern& pattern, std::span<float> values) const override {
@@ -259,21 +276,40 @@ class NmLayout final : public Layout {
   }
 
  private:
+  bool uses_dense_gradient(const WeightView& weight) const {
+    return weight.changes_every_step && !format_.transposable;
+  }
+
+  // A transposed index takes longer to build than it saves in one product.
+  static Tensor by_dense(const WeightView& weight, const Tensor& dy) {
+    const Shape& shape = weight.pattern.shape();
+    DerivedValues own;
+    const auto values = refreshed(weight, shape.numel(), own, [&](float* into) {
+      nm_to_dense(index_of(weight.pattern).forward, weight.values.data(), into);
+    });
+    return dense_layout().input_gradient({.pattern = *Pattern::dense(shape), .values = values}, dy);
+  }
+
   [[noreturn]] void refuse(const Shape& shape, const std::string& why) const {
     throw ShapeError("layout " + name_ + " cannot store shape " + shape.to_string() + ": " + why);
   }
 
-  void require_form(const Shape& shape, const Positions& positions) const {
+  NmForm form_of(const Shape& shape) const {
+    return {.rows = matrix_rows(shape),
+            .columns = matrix_columns(shape),
+            .n = format_.n,
+            .m = format_.m};
+  }
+
+  void require_form(const Shape& shape, const NmForm& form) const {
     constexpr int64_t kMost = int64_t{1} << 31;
-    const int64_t columns = positions.columns(), m = format_.m;
+    const int64_t columns = form.columns, m = format_.m;
     if (columns % m != 0) {
       refuse(shape, std::to_string(columns) + " columns are not divisible by " + std::to_string(m));
     }
-    if (format_.transposable && positions.rows() % m != 0) {
-      refuse(shape,
-             std::to_string(positions.rows()) + " rows are not divisible by " + std::to_string(m));
+    if (format_.transposable && form.rows % m != 0) {
+      refuse(shape, std::to_string(form.rows) + " rows are not divisible by " + std::to_string(m));
     }
-    const NmForm form{.rows = positions.rows(), .columns = columns, .n = format_.n, .m = format_.m};
     if (form.rows >= kMost || form.stored() >= kMost) {
       refuse(shape, "it would need " + std::to_string(form.stored()) +
                         " slots; there may be fewer than 2^31");

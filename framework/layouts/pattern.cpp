@@ -7,7 +7,6 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/layouts/flat.h"
 
 namespace lacuna {
 
@@ -16,12 +15,16 @@ PatternPtr Pattern::dense(const Shape& shape) {
 }
 
 PatternPtr Pattern::masked(const Shape& shape, const BitMask& mask) {
+  return make(masked_layout(), shape, mask);
+}
+
+PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const BitMask& mask) {
   if (mask.size() != shape.numel()) {
     throw ShapeError("a mask for shape " + shape.to_string() + " needs " +
                      std::to_string(shape.numel()) + " bits, found " + std::to_string(mask.size()));
   }
-  return std::make_shared<const Pattern>(shape, masked_layout(), mask.count(),
-                                         std::make_shared<const MaskIndex>(mask));
+  return std::make_shared<const Pattern>(shape, layout, mask.count(),
+                                         layout.index_of_mask(shape, mask));
 }
 
 PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const Positions& positions) {
@@ -40,7 +43,7 @@ Pattern::Pattern(const Shape& shape, const Layout& layout, int64_t nnz,
 
 BitMask Pattern::mask() const {
   if (is_dense()) throw StateError("a dense pattern has no mask");
-  if (const auto* masked = dynamic_cast<const MaskIndex*>(index())) return masked->mask;
+  if (const BitMask* bits = index() == nullptr ? nullptr : index()->mask()) return *bits;
   return positions().to_mask();
 }
 
@@ -115,6 +118,11 @@ PatternMove::PatternMove(const Pattern& from, const Pattern& to, const Positions
   }
   numbers = {};
   to.layout().expand(to, found, source_);
+}
+
+std::shared_ptr<const PatternIndex> Layout::index_of_mask(const Shape& shape,
+                                                          const BitMask& mask) const {
+  return index(shape, Positions::of(shape, mask));
 }
 
 void Layout::storage_places(const Pattern& pattern, std::span<uint32_t> places) const {

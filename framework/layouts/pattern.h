@@ -23,6 +23,8 @@ class Pattern {
   static PatternPtr masked(const Shape& shape, const BitMask& mask);
   /// Positions in any layout. *Errors:* ShapeError when they are of another shape.
   static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions);
+  /// The same of the positions whose bit is set.
+  static PatternPtr make(const Layout& layout, const Shape& shape, const BitMask& mask);
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return *layout_; }
@@ -32,6 +34,8 @@ class Pattern {
     return numel() == 0 ? 1.0 : static_cast<double>(nnz_) / static_cast<double>(numel());
   }
   int64_t stored_size() const { return layout_->stored_size(*this); }
+  /// The shape of arrays aligned to it.
+  Shape stored_shape() const { return is_flat() ? shape_ : Shape{stored_size()}; }
 
   bool is_dense() const { return layout_ == &dense_layout(); }
   /// Whether arrays aligned to it have the logical shape; otherwise they hold the nonzeros alone,

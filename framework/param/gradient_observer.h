@@ -15,6 +15,9 @@ class GradientObserver {
   /// The same for a gradient that is dYᵀ X and has not been computed: a compressed parameter never
   /// has it whole. The factors may be kept. *Shapes:* dy [..., out], x [..., in].
   virtual void observe_product(const Tensor& dy, const Tensor& x) = 0;
+  /// Whether it takes the gradients, so that the parameter collects none: who installs such an
+  /// observer hands the optimizer a gradient.
+  virtual bool takes_gradients() const { return false; }
   /// The gradients seen so far are dropped: `zero_grad`.
   virtual void reset() = 0;
 };

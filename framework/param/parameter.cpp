@@ -19,9 +19,7 @@ void Parameter::initialize(uint64_t seed) {
   ++version_;
 }
 
-Shape Parameter::stored_shape() const {
-  return pattern_->is_flat() ? shape() : Shape{pattern_->stored_size()};
-}
+Shape Parameter::stored_shape() const { return pattern_->stored_shape(); }
 
 void Parameter::materialize() const {
   if (values_.defined()) return;
@@ -128,6 +126,31 @@ void Parameter::move_to(PatternPtr pattern, const Move& move) {
   }
 }
 
+void Parameter::replace(PatternPtr pattern, Tensor values, Tensor gradient) {
+  const Shape stored = pattern->stored_shape();
+  const bool fits = pattern->shape() == shape() && values.shape() == stored &&
+                    (!gradient.defined() || gradient.shape() == stored);
+  if (!fits) {
+    throw ShapeError("parameter '" + name_ + "' of shape " + shape().to_string() +
+                     " was given a pattern of shape " + pattern->shape().to_string() +
+                     " with arrays of shape " + values.shape().to_string() + ", expected " +
+                     stored.to_string());
+  }
+  has_gradient_ = false;
+  const auto is_aligned = [](const auto& entry) { return !entry.second.requires_dense; };
+  if (std::ranges::any_of(slots_, is_aligned)) {
+    set_pattern(std::move(pattern));
+  } else {
+    *derived_ = {};
+    pattern_ = std::move(pattern);
+  }
+  values_ = std::move(values);
+  ++version_;
+  pruned_ = false;
+  gradient_ = std::move(gradient);
+  has_gradient_ = gradient_.defined();
+}
+
 Tensor Parameter::compacted(const Tensor& stored) const {
   Tensor elements = Tensor::empty(Shape{pattern_->nnz()});
   if (stored.shape() != stored_shape()) {
@@ -154,7 +177,8 @@ WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
           .values = values(),
           .sink = std::move(sink),
           .version = version_,
-          .derived = derived_};
+          .derived = derived_,
+          .changes_every_step = changes_every_step};
 }
 
 void Parameter::prune() {
@@ -199,7 +223,10 @@ void Parameter::accumulate(const Tensor& gradient) {
                      gradient.shape().to_string() + ", the parameter " + shape().to_string());
   }
   const Tensor rows = reordered(gradient, Order::RowMajor);
-  if (observer_ != nullptr) observer_->observe(rows);
+  if (observer_ != nullptr) {
+    observer_->observe(rows);
+    if (observer_->takes_gradients()) return;
+  }
   Tensor& buffer = gradient_buffer();
   if (!has_gradient_) {
     pattern_->layout().from_dense(*pattern_, rows.storage(), buffer.mutable_storage());
@@ -217,8 +244,10 @@ void Parameter::zero_gradient() {
 }
 
 void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
-  if (observer_ != nullptr && !pattern_->is_flat()) {
+  const bool takes = observer_ != nullptr && observer_->takes_gradients();
+  if (observer_ != nullptr && (takes || !pattern_->is_flat())) {
     observer_->observe_product(dy, x);
+    if (takes) return;
   } else if (observer_ != nullptr) {
     Tensor dense = Tensor::empty(shape());
     dense_layout().weight_gradient(*Pattern::dense(shape()), dy, x, Accumulate::No,

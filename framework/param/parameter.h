@@ -36,8 +36,8 @@ struct ParameterBytes {
 };
 
 /// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
-/// dense and masked patterns they have the logical shape. `set_pattern` is the only way a pattern
-/// changes, and moves them all.
+/// dense and masked patterns they have the logical shape. A pattern changes by `set_pattern`,
+/// which moves them all, or `replace`.
 class Parameter final : public GradientSink {
  public:
   /// A dense parameter whose values are drawn when they are first needed, by then under its full
@@ -49,6 +49,9 @@ class Parameter final : public GradientSink {
   /// Whether the parameter is used by linear() alone, which runs on every layout: the layer that
   /// owns it says so. Others keep a layout that stores every position.
   bool is_linear_weight = false;
+  /// Whether its pattern is another one after each step, so that nothing that takes long to make of
+  /// a pattern pays. The algorithm that changes it says so.
+  bool changes_every_step = false;
   /// Type of the sparsity algorithm in charge of it; empty when there is none.
   std::string sparsified_by;
 
@@ -85,6 +88,10 @@ class Parameter final : public GradientSink {
   void set_pattern(PatternPtr pattern);
   /// The same where the move between the two, both compressed, is at hand.
   void set_pattern(PatternPtr pattern, const PatternMove& move);
+  /// Gives it a pattern and the values for it in one, and drops the gradient, or takes the one
+  /// given: for values that come from elsewhere, where nothing is to be moved but the slots that
+  /// are aligned to the pattern. The tensors are shared, not copied. *Errors:* ShapeError.
+  void replace(PatternPtr pattern, Tensor values, Tensor gradient = Tensor());
   /// Between an array aligned to the pattern and the pattern's elements alone, ascending by flat
   /// index: the form in which compressed arrays are saved. *Errors:* ShapeError. *Cost:* O(stored).
   Tensor compacted(const Tensor& stored) const;

@@ -27,8 +27,9 @@ std::unique_ptr<Module> make(const std::string& name, const Config& options,
 }
 
 TEST(Builtin, ListsEveryLayerUnderItsType) {
-  EXPECT_THAT(registry().names(), ElementsAre("dropout", "flatten", "gelu", "layer_norm", "linear",
-                                              "relu", "sigmoid", "silu", "tanh"));
+  EXPECT_THAT(registry().names(),
+              ElementsAre("dropout", "flatten", "gelu", "layer_norm", "linear", "relu",
+                          "semi_sparse_activation", "sigmoid", "silu", "squared_relu", "tanh"));
   for (const auto& [name, entry] : registry().entries()) {
     const Config options = Config::map({{"out_features", 3}});
     EXPECT_EQ(entry.make(options, {20})->type(), name);

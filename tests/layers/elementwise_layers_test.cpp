@@ -8,6 +8,7 @@
 #include "lacuna/layers/relu.h"
 #include "lacuna/layers/sigmoid.h"
 #include "lacuna/layers/silu.h"
+#include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
 
 namespace lacuna {
@@ -26,6 +27,9 @@ TEST(ActivationLayers, ComputeTheirFunctions) {
   EXPECT_NEAR(at(silu, 1.5f), 1.5 / (1.0 + std::exp(-1.5)), 1e-6);
   Sigmoid sigmoid;
   EXPECT_NEAR(at(sigmoid, 1.5f), 1.0 / (1.0 + std::exp(-1.5)), 1e-6);
+  SquaredReLU squared;
+  EXPECT_EQ(at(squared, -2.0f), 0.0f);
+  EXPECT_EQ(at(squared, 3.0f), 9.0f);
   Tanh tanh;
   EXPECT_NEAR(at(tanh, 1.5f), std::tanh(1.5), 1e-6);
 }
@@ -36,8 +40,9 @@ TEST(ActivationLayers, KeepShapesAndHaveNoParameters) {
   const SiLU silu;
   const Sigmoid sigmoid;
   const Tanh tanh;
+  const SquaredReLU squared;
   for (const Module* layer :
-       std::initializer_list<const Module*>{&relu, &gelu, &silu, &sigmoid, &tanh}) {
+       std::initializer_list<const Module*>{&relu, &gelu, &silu, &sigmoid, &tanh, &squared}) {
     EXPECT_EQ(layer->output_shape({3, 5}), (Shape{3, 5})) << layer->type();
     EXPECT_TRUE(layer->parameters().empty()) << layer->type();
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/keep.h"
@@ -170,6 +171,102 @@ TEST(SemiSparse, ResumesInAPhaseBeforeOrBehindIt) {
     EXPECT_EQ(whole(second.weight()), whole(through.weight())) << before;
   }
 }
+
+/// 132 → 68 → ReLU → 20 → ReLU → 8 on random data, its first two weights by an algorithm.
+struct WiderRun {
+  WiderRun(const std::string& pattern, const std::string& rest, const std::string& layout) {
+    register_builtins();
+    model.add<Linear>("fc1", {.in_features = 132, .out_features = 68});
+    model.add<ReLU>("relu1");
+    model.add<Linear>("fc2", {.in_features = 68, .out_features = 20});
+    model.add<ReLU>("relu2");
+    model.add<Linear>("fc3", {.in_features = 20, .out_features = 8});
+    model.initialize(0);
+    algorithm = configure(parse_yaml("{algorithm: semi_sparse, pattern: " + pattern + ", " + rest +
+                                         "layout: " + layout +
+                                         ", param_filter: [fc1.weight, "
+                                         "fc2.weight]}",
+                                     "c.yaml"),
+                          0);
+    model.apply(*algorithm);
+    optimizer = std::make_unique<Adam>(model.parameters(), AdamOptions{.lr = 0.01});
+    optimizer->apply(*algorithm);
+  }
+  void step(uint64_t number) {
+    const CounterRng rng(number, "data");
+    for (uint64_t part = 0; part < 2; ++part) {  // two micro-batches
+      Tensor x = Tensor::empty(Shape{37, 132});
+      std::vector<int64_t> classes;
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        x.mutable_data()[i] = 2.0f * rng.uniform((part << 32) + static_cast<uint64_t>(i)) - 1.0f;
+      }
+      for (uint64_t i = 0; i < 37; ++i)
+        classes.push_back(static_cast<int64_t>(rng.bits(90000 + 37 * part + i) % 8));
+      backward(cross_entropy(model(Variable(x)), IndexTensor(Shape{37}, classes)));
+    }
+    optimizer->step();
+    optimizer->zero_grad();
+  }
+
+  Sequential model;
+  std::unique_ptr<SparsityAlgorithm> algorithm;
+  std::unique_ptr<Adam> optimizer;
+};
+
+class SemiSparseLayouts : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(SemiSparseLayouts, TrainToTheSameNumbersAsMasked) {
+  const auto [pattern, rest] = GetParam();
+  for (const char* layout : {"auto", "csr", "nm"}) {
+    WiderRun run(pattern, rest, layout), reference(pattern, rest, "masked");
+    for (uint64_t step = 1; step <= 8; ++step) {
+      run.step(step);
+      reference.step(step);
+      for (const char* name : {"fc1.weight", "fc2.weight"}) {
+        const Parameter& found = *run.model.parameter(name);
+        const Parameter& expected = *reference.model.parameter(name);
+        ASSERT_EQ(found.mask(), expected.mask()) << layout << " " << name << " at " << step;
+        const std::vector<float> a = whole(found), b = whole(expected);
+        for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4f) << layout << i;
+      }
+      const auto updates = run.algorithm->last_update(), same = reference.algorithm->last_update();
+      ASSERT_EQ(updates.size(), same.size());
+      for (size_t i = 0; i < updates.size(); ++i) {
+        EXPECT_EQ(updates[i].nnz, same[i].nnz);
+        EXPECT_EQ(updates[i].dropped, same[i].dropped);
+        EXPECT_EQ(updates[i].grown, same[i].grown);
+        EXPECT_EQ(updates[i].ever_active, same[i].ever_active);
+        EXPECT_EQ(updates[i].dead_rows, same[i].dead_rows);
+        EXPECT_EQ(updates[i].dead_columns, same[i].dead_columns);
+      }
+    }
+  }
+}
+
+TEST_P(SemiSparseLayouts, ResumeBitForBit) {
+  const auto [pattern, rest] = GetParam();
+  for (const char* layout : {"masked", "nm"}) {
+    WiderRun through(pattern, rest, layout), first(pattern, rest, layout);
+    WiderRun second(pattern, rest, layout);
+    for (uint64_t step = 1; step <= 7; ++step) through.step(step);
+    for (uint64_t step = 1; step <= 4; ++step) first.step(step);
+    second.model.load_state_dict(first.model.state_dict());
+    second.algorithm->load_state_dict(first.algorithm->state_dict());
+    second.optimizer->load_state_dict(first.optimizer->state_dict());
+    for (uint64_t step = 5; step <= 7; ++step) second.step(step);
+    for (const ParameterPtr& p : through.model.parameters()) {
+      EXPECT_EQ(whole(*second.model.parameter(p->name())), whole(*p)) << layout << p->name();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Patterns, SemiSparseLayouts,
+    testing::Combine(testing::Values("{type: nm, n: 2, m: 4}", "{type: nm, n: 1, m: 4}",
+                                     "{type: nm, n: 2, m: 4, transposable: true}",
+                                     "{type: nm, n: 2, m: 4, transposable: true, search: greedy}",
+                                     "{type: nm, n: 2, m: 4, group: 4}"),
+                     testing::Values("", "every: 3, ", "decay: 0.001, ")));
 
 TEST(SemiSparse, ResumesBitForBit) {
   const auto run = [](TestModel& m, SemiSparse& a, int steps) {

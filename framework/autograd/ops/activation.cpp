@@ -34,6 +34,18 @@ struct ReluNode final : Node {
   Tensor y;
 };
 
+struct SquaredReluNode final : Node {
+  explicit SquaredReluNode(Tensor x_) : x(std::move(x_)) {}
+  std::string_view name() const override { return "squared_relu"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    return {gradient(Activation::SquaredReLU, x, dy)};       // dx = x ≤ 0 ? 0 : 2 x dy   [...]
+  }
+
+  Tensor x;
+};
+
 struct GeluNode final : Node {
   explicit GeluNode(Tensor x_) : x(std::move(x_)) {}
   std::string_view name() const override { return "gelu"; }
@@ -100,6 +112,10 @@ struct TanhNode final : Node {
 Variable relu(const Variable& x) {
   const Tensor y = apply(Activation::ReLU, x.value());
   return record<ReluNode>(y, {x}, y);
+}
+
+Variable squared_relu(const Variable& x) {
+  return record<SquaredReluNode>(apply(Activation::SquaredReLU, x.value()), {x}, x.value());
 }
 
 Variable gelu(const Variable& x) {

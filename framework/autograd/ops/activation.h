@@ -10,6 +10,10 @@ namespace lacuna {
 /// y = max(x, 0). The gradient passes where y is not ≤ 0.
 Variable relu(const Variable& x);
 
+/// y = max(x, 0)². *Source:* So et al., "Primer: searching for efficient transformers for language
+/// modeling", 2021 (arXiv:2109.08668).
+Variable squared_relu(const Variable& x);
+
 /// y = x Φ(x) with Φ the normal distribution's cumulative function.
 /// *Source:* Hendrycks and Gimpel, arXiv:1606.08415.
 Variable gelu(const Variable& x);

@@ -6,6 +6,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/mask.h"
+#include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/kernels/reorder.h"
 
 namespace lacuna {
@@ -56,6 +57,26 @@ Variable keep(const Variable& x, const KeepFunction& choose) {
   BitMask mask = chosen_of(choose, rows);
   Tensor y = kept_of(mask, rows);
   return record<KeepNode>(std::move(y), {x}, std::move(mask));
+}
+
+void require_keep_nm(const std::string& who, const Shape& shape, int n, int m) {
+  if (n < 1 || n > m || m > NmForm::kLargestGroup) {
+    throw ConfigError(who + ": N:M needs 1 <= N <= M <= " + std::to_string(NmForm::kLargestGroup) +
+                      ", found " + std::to_string(n) + ":" + std::to_string(m));
+  }
+  if (shape.rank() >= 1 && shape.features() % m == 0) return;
+  throw ShapeError(who + ": activations of shape " + shape.to_string() + " have " +
+                   std::to_string(shape.rank() < 1 ? 0 : shape.features()) +
+                   " features, not divisible by m = " + std::to_string(m));
+}
+
+Variable keep_nm(const Variable& x, int n, int m) {
+  require_keep_nm("keep_nm", x.shape(), n, m);
+  return keep(x, [n, m](const Tensor& rows) {
+    const NmForm form{
+        .rows = rows.shape().batch(), .columns = rows.shape().features(), .n = n, .m = m};
+    return nm_select(form, rows.storage());
+  });
 }
 
 Variable keep_gradient(const Variable& x, const KeepFunction& choose) {

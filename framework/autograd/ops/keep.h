@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/bit_mask.h"
@@ -15,6 +16,14 @@ using KeepFunction = std::function<BitMask(const Tensor& rows)>;
 /// ReLU that has chosen them). *Shapes:* any, kept; the result is row-major. *Errors:* ShapeError
 /// when the mask has another size. *Saves:* a bit an element.
 Variable keep(const Variable& x, const KeepFunction& choose);
+
+/// y = the n largest |x| of each m consecutive features, else 0: what the kernels select
+/// (kernels/nm_selection.h); of equal ones those that come first. The gradient passes to what was
+/// kept alone. *Shapes:* [..., features]; the result is row-major. *Errors:* ConfigError unless
+/// 1 ≤ n ≤ m ≤ 16; ShapeError when m does not divide the features. *Saves:* a bit an element.
+Variable keep_nm(const Variable& x, int n, int m);
+/// *Errors:* those of `keep_nm` for activations of this shape, begun with `who`.
+void require_keep_nm(const std::string& who, const Shape& shape, int n, int m);
 
 /// y = x; in backward dx = dy where `choose(dy)` keeps it, else 0.
 Variable keep_gradient(const Variable& x, const KeepFunction& choose);

@@ -48,8 +48,11 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                      bias.shape().to_string());
   }
   const Layout& layout = weight.pattern->layout();
-  const Tensor input =
-      reordered(x.value(), layout.order(x.shape().batch(), std::max(shape[0], shape[1])));
+  // Where a pattern changes every step, its gradients are dense products: x stays as it is.
+  const Order order = weight.changes_every_step
+                          ? x.value().order()
+                          : layout.order(x.shape().batch(), std::max(shape[0], shape[1]));
+  const Tensor input = reordered(x.value(), order);
   Tensor y = layout.forward(weight.view(), input, bias.defined() ? bias.value() : Tensor());
   const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
   return record<LinearNode>(std::move(y), {x, bias, anchor}, input, weight);

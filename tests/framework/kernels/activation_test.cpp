@@ -17,8 +17,9 @@ using test::largest_error;
 using test::normal_values;
 using testing::ThrowsMessage;
 
-constexpr Activation kAll[] = {Activation::ReLU, Activation::GELU,    Activation::GELUTanh,
-                               Activation::SiLU, Activation::Sigmoid, Activation::Tanh};
+constexpr Activation kAll[] = {Activation::ReLU,       Activation::GELU,    Activation::GELUTanh,
+                               Activation::SiLU,       Activation::Sigmoid, Activation::Tanh,
+                               Activation::SquaredReLU};
 
 std::vector<float> activated(Activation kind, const std::vector<float>& x) {
   std::vector<float> y(x.size());
@@ -96,6 +97,7 @@ TEST(Activation, NanStaysNanAndFiniteStaysFinite) {
       const auto y = activated(kind, x);
       for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == place) << i;
     }
+    if (kind == Activation::SquaredReLU) continue;  // huge² is infinite
     for (const float y : activated(kind, {huge, -huge, 1e20f, -1e20f, 0.0f, -0.0f, 1e-40f})) {
       EXPECT_TRUE(std::isfinite(y));
     }
@@ -117,6 +119,20 @@ TEST(Activation, ReluSelectsItsGradient) {
   EXPECT_EQ(dx[2], 0.0f);
   EXPECT_EQ(dx[3], 4.0f);
   EXPECT_TRUE(std::isnan(dx[4]));
+}
+
+TEST(Activation, SquaredReluSelectsItsGradient) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{-1.0f, 2.0f, -0.0f, 0.5f, nan}, dy{nan, 3.0f, INFINITY, nan, 1.0f};
+  std::vector<float> dx(5);
+  activate_gradient(Activation::SquaredReLU, x, dy, dx);
+  EXPECT_EQ(dx[0], 0.0f);
+  EXPECT_EQ(dx[1], 12.0f);
+  EXPECT_EQ(dx[2], 0.0f);
+  EXPECT_TRUE(std::isnan(dx[3]));
+  EXPECT_TRUE(std::isnan(dx[4]));
+  EXPECT_EQ(activated(Activation::SquaredReLU, {-INFINITY, 3.0f, -0.0f}),
+            (std::vector<float>{0.0f, 9.0f, 0.0f}));
 }
 
 TEST(Activation, DifferentLengthsAreAnError) {

@@ -109,6 +109,36 @@ TEST(ParameterTest, Prune_DoesItsWorkAfterEveryChange) {
   EXPECT_FALSE(p->is_pruned());
 }
 
+TEST(ParameterTest, Replace_SharesTheArraysAndMovesAlignedSlotsAlone) {
+  const Shape shape{2, 2};
+  const ParameterPtr p = named(shape, Initializer::constant(1.0), "w");
+  p->dense_slot("shadow").values = counted(shape);
+  p->slot("m") = counted(shape);
+  p->accumulate(counted(shape));
+  const Tensor values = Tensor::from(Shape{1}, std::vector<float>{7});
+  const PatternPtr one =
+      Pattern::make(csr_layout(), shape, Positions::of(shape, std::vector<int64_t>{2}));
+  p->replace(one, values);
+  EXPECT_FALSE(p->has_gradient());
+  EXPECT_TRUE(p->values().shares_storage_with(values));
+  EXPECT_EQ(p->slot("m").to_vector(), (std::vector<float>{3}));
+  EXPECT_EQ(p->slots().at("shadow").values.to_vector(), (std::vector<float>{1, 2, 3, 4}));
+  p->slots().erase("m");
+  const Tensor& shadow = p->slots().at("shadow").values;
+  p->replace(Pattern::dense(shape), shadow, counted(shape));
+  EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{1, 2, 3, 4}));
+  p->mutable_values().mutable_data()[0] = 9.0f;
+  EXPECT_EQ(shadow.data()[0], 9.0f);
+  expect_throws<ShapeError>(
+      [&] { p->replace(one, counted(shape)); },
+      "'w' of shape [2, 2] was given a pattern of shape [2, 2] with arrays of "
+      "shape [2, 2], expected [1]");
+  expect_throws<ShapeError>([&] { p->replace(Pattern::dense(Shape{4}), counted(Shape{4})); },
+                            "a pattern of shape [4]");
+  expect_throws<ShapeError>(
+      [&] { p->replace(Pattern::dense(shape), counted(shape), Tensor::zeros(Shape{1})); }, "'w'");
+}
+
 TEST(ParameterTest, SetPattern_RefusesAnotherShape) {
   const ParameterPtr p = named(Shape{2, 2}, Initializer::constant(1.0), "fc.weight");
   expect_throws<ShapeError>([&] { p->set_pattern(Pattern::dense(Shape{4})); },
@@ -153,6 +183,29 @@ TEST(ParameterTest, ObserverSeesTheDenseGradient) {
   EXPECT_EQ(p->gradient().to_vector(), (std::vector<float>{6, 0}));
   p->zero_gradient();
   EXPECT_TRUE(recorder->seen.empty());
+}
+
+TEST(ParameterTest, AnObserverThatTakesGradientsLeavesNone) {
+  struct Taker final : GradientObserver {
+    void observe(const Tensor&) override { ++seen; }
+    void observe_product(const Tensor&, const Tensor&) override { ++seen; }
+    bool takes_gradients() const override { return true; }
+    void reset() override {}
+    int seen = 0;
+  };
+  const ParameterPtr p = named(Shape{1, 2}, Initializer::constant(1.0), "w");
+  for (const bool compressed : {false, true}) {
+    if (compressed) {
+      p->set_pattern(Pattern::make(csr_layout(), Shape{1, 2},
+                                   Positions::of(Shape{1, 2}, std::vector<int64_t>{1})));
+    }
+    const auto taker = std::make_shared<Taker>();
+    p->set_gradient_observer(taker);
+    p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
+    p->accumulate(counted(Shape{1, 2}));
+    EXPECT_EQ(taker->seen, 2);
+    EXPECT_FALSE(p->has_gradient());
+  }
 }
 
 TEST(ParameterTest, ObserverOfACompressedParameterSeesTheFactors) {

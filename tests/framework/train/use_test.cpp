@@ -326,7 +326,7 @@ TEST_F(Use, ListNamesTheBuiltIns) {
       {"algorithms", {"static", "gmp", "set", "rigl"}},
       {"layers",
        {"linear", "relu", "gelu", "silu", "sigmoid", "tanh", "layer_norm", "dropout", "flatten",
-        "sequential"}},
+        "squared_relu", "semi_sparse_activation", "sequential"}},
       {"optimizers", {"sgd", "adam", "adamw"}},
       {"schedules", {"constant", "linear", "cosine", "polynomial", "multi_step"}},
       {"datasets", {"mnist", "csv", "hdf5", "glyphs", "synthetic"}}};

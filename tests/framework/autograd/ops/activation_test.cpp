@@ -15,9 +15,13 @@ struct Op {
   Variable (*function)(const Variable&);
 };
 
-const Op kOps[] = {{Activation::ReLU, relu},          {Activation::GELU, gelu},
-                   {Activation::GELUTanh, gelu_tanh}, {Activation::SiLU, silu},
-                   {Activation::Sigmoid, sigmoid},    {Activation::Tanh, lacuna::tanh}};
+const Op kOps[] = {{Activation::ReLU, relu},
+                   {Activation::GELU, gelu},
+                   {Activation::GELUTanh, gelu_tanh},
+                   {Activation::SiLU, silu},
+                   {Activation::Sigmoid, sigmoid},
+                   {Activation::Tanh, lacuna::tanh},
+                   {Activation::SquaredReLU, squared_relu}};
 
 TEST(ActivationOps, DerivativesAgreeWithTheDefinition) {
   for (const Op& op : kOps) {
