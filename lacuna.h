@@ -72,6 +72,7 @@
 #include "lacuna/sparsity/filter.h"
 #include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/largest_part.h"
 #include "lacuna/sparsity/layout_option.h"
 #include "lacuna/sparsity/mask_init.h"
 #include "lacuna/sparsity/phases.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/largest_part.h"
 
 namespace lacuna {
 namespace {
@@ -34,18 +34,6 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   return options;
 }
 
-// By the kernels, which are fast enough for every step.
-BitMask select_nm(const Structure& s, const Tensor& weights) {
-  const int64_t rows = matrix_rows(weights.shape()), columns = matrix_columns(weights.shape());
-  if (s.transposable) {
-    return transposable_select(rows, columns, weights.storage(),
-                               s.search == Structure::Search::Greedy
-                                   ? TransposableSelection::Greedy
-                                   : TransposableSelection::Exact);
-  }
-  return nm_select({.rows = rows, .columns = columns, .n = s.n, .m = s.m}, weights.storage());
-}
-
 }  // namespace
 
 SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t seed) {
@@ -66,19 +54,17 @@ SemiSparse::SemiSparse(const SemiSparseOptions& options)
 SemiSparse::~SemiSparse() { SemiSparse::release(); }
 
 // The part of the master that is used.
-Positions SemiSparse::select(const Parameter& parameter) const {
-  if (selects_bits()) {
-    return Positions::of(parameter.shape(), select_nm(options().structure, master(parameter)));
-  }
-  return competition(parameter).grow_maximum(rows_of(master(parameter)), target_nnz(parameter),
-                                             Positions(parameter.shape()));
+BitMask SemiSparse::select(const Parameter& parameter) const {
+  return largest_part(options().structure, master(parameter), target_nnz(parameter));
 }
 
-Positions SemiSparse::initial_positions(const Parameter& parameter) { return select(parameter); }
+Positions SemiSparse::initial_positions(const Parameter& parameter) {
+  return Positions::of(parameter.shape(), select(parameter));
+}
 
 Positions SemiSparse::first_positions(const Parameter& parameter, FirstMasks first) {
   return first == FirstMasks::Keep ? StraightThrough::first_positions(parameter, first)
-                                   : select(parameter);
+                                   : initial_positions(parameter);
 }
 
 void SemiSparse::on_apply(Module& module) {
@@ -89,15 +75,11 @@ void SemiSparse::on_apply(Module& module) {
 }
 
 void SemiSparse::update_parameter(Parameter& parameter) {
-  if (selects_bits()) {
-    set_selected_mask(parameter, select_nm(options().structure, master(parameter)));
-  } else {
-    StraightThrough::update_parameter(parameter);
-  }
+  set_selected_mask(parameter, select(parameter));
 }
 
 Positions SemiSparse::update_positions(const Parameter& parameter, const Positions&, float) {
-  return select(parameter);
+  return initial_positions(parameter);
 }
 
 void SemiSparse::adjust_gradient(const Parameter& parameter, Tensor& gradient) const {

@@ -56,11 +56,7 @@ class SemiSparse final : public StraightThrough {
   void release_loaded() override;
 
  private:
-  Positions select(const Parameter& parameter) const;
-  /// Whether masks are selected by the kernels, which give bits.
-  bool selects_bits() const {
-    return options().structure.is_nm() && options().structure.group == 1;
-  }
+  BitMask select(const Parameter& parameter) const;
 
   float decay_;
   bool changes_every_step_;

@@ -5,6 +5,7 @@
 #include "lacuna/framework/layouts/grouped.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -30,6 +31,8 @@ namespace {
 constexpr int64_t kVeryFewExamples = 4, kFewExamples = 8, kManyFeatures = 1 << 20;
 constexpr int64_t kFewForGradient = 12;
 
+constexpr int64_t kMost = int64_t{1} << 31;  // nonzeros and rows
+
 const GroupedIndex& index_of(const Pattern& pattern) {
   return *static_cast<const GroupedIndex*>(pattern.index());
 }
@@ -53,6 +56,46 @@ class GroupedLayout final : public Layout {
     check(shape, positions);
     if (!cells_) return csr_layout().index(shape, positions);
     return std::make_shared<const GroupedIndex>(shape, *cells_, positions);
+  }
+
+  std::shared_ptr<const PatternIndex> index_of_mask(const Shape& shape,
+                                                    const BitMask& mask) const override {
+    constexpr int64_t kWord = 64;
+    const int64_t rows = matrix_rows(shape), columns = matrix_columns(shape);
+    if (!cells_ || cells_->is_transposed || columns % kWord != 0 || mask.size() >= kMost) {
+      return index(shape, Positions::of(shape, mask));
+    }
+    check_sides(shape, rows, columns);
+    std::vector<int64_t> begin{0};
+    std::vector<uint32_t> cells, in_row;
+    for (int64_t first = 0; first < rows; first += tiling_.rows) {
+      const auto words_of = [&](int64_t row) {
+        return mask.words().subspan(static_cast<size_t>(row * columns / kWord),
+                                    static_cast<size_t>(columns / kWord));
+      };
+      for (int64_t row = first + 1; row < first + tiling_.rows; ++row) {
+        if (!std::ranges::equal(words_of(row), words_of(first))) refuse_row(shape, row, first);
+      }
+      in_row.clear();
+      int64_t column = 0;
+      for (uint64_t word : words_of(first)) {
+        for (; word != 0; word &= word - 1) {
+          in_row.push_back(static_cast<uint32_t>(column + std::countr_zero(word)));
+        }
+        column += kWord;
+      }
+      check_row(shape, first, in_row);
+      const CellShape& cell = cells_->cell;
+      for (int64_t row = 0; row < tiling_.rows; row += cell.rows) {
+        for (size_t i = 0; i < in_row.size(); i += static_cast<size_t>(cell.columns)) {
+          cells.push_back(in_row[i] / static_cast<uint32_t>(cell.columns));
+        }
+        begin.push_back(static_cast<int64_t>(cells.size()));
+      }
+    }
+    const CellShape& cell = cells_->cell;
+    return std::make_shared<const GroupedIndex>(
+        shape, grouped_stream(cell, rows / cell.rows, columns / cell.columns, begin, cells), mask);
   }
 
   Positions positions(const Pattern& pattern) const override {
@@ -116,6 +159,12 @@ class GroupedLayout final : public Layout {
     for (size_t i = 0; i < element.size(); ++i) stored[i] = elements[element[i]];
   }
 
+  void from_dense(const Pattern& pattern, std::span<const float> dense,
+                  std::span<float> values) const override {
+    if (!cells_ || cells_->is_transposed) return Layout::from_dense(pattern, dense, values);
+    index_of(pattern).take(dense, values);
+  }
+
  private:
   // The order in which products on `tensor` run.
   Order order_of(const GroupedStream& stream, const Tensor& tensor) const {
@@ -158,16 +207,24 @@ class GroupedLayout final : public Layout {
     throw ShapeError("layout " + name_ + " cannot store shape " + shape.to_string() + ": " + why);
   }
 
-  void check(const Shape& shape, const Positions& positions) const {
+  void check_sides(const Shape& shape, int64_t rows, int64_t columns) const {
     const auto check_side = [&](int64_t size, int64_t unit, const char* what) {
       if (size % unit != 0) {
         refuse(shape,
                std::to_string(size) + " " + what + " are not divisible by " + std::to_string(unit));
       }
     };
-    check_side(positions.rows(), tiling_.rows, "rows");
-    check_side(positions.columns(), tiling_.columns * tiling_.m, "columns");
-    constexpr int64_t kMost = int64_t{1} << 31;
+    check_side(rows, tiling_.rows, "rows");
+    check_side(columns, tiling_.columns * tiling_.m, "columns");
+  }
+
+  [[noreturn]] void refuse_row(const Shape& shape, int64_t row, int64_t first) const {
+    refuse(shape, "row " + std::to_string(row) + " has other positions than row " +
+                      std::to_string(first) + ", with which it shares its tiles");
+  }
+
+  void check(const Shape& shape, const Positions& positions) const {
+    check_sides(shape, positions.rows(), positions.columns());
     if (positions.count() >= kMost || positions.rows() >= kMost) {
       refuse(shape, "it has " + std::to_string(positions.count()) +
                         " nonzeros, of which fewer than 2^31 can be held, and of rows");
@@ -177,8 +234,7 @@ class GroupedLayout final : public Layout {
       if (row == first) {
         check_row(shape, row, positions.row(row));
       } else if (!std::ranges::equal(positions.row(row), positions.row(first))) {
-        refuse(shape, "row " + std::to_string(row) + " has other positions than row " +
-                          std::to_string(first) + ", with which it shares its tiles");
+        refuse_row(shape, row, first);
       }
     }
   }

@@ -1,7 +1,6 @@
 #include "lacuna/framework/layouts/grouped_index.h"
 
 #include <numeric>
-#include <span>
 #include <utility>
 
 namespace lacuna {
@@ -64,6 +63,28 @@ GroupedIndex::GroupedIndex(const Shape& shape, const CellForm& form, const Posit
       is_transposed(form.is_transposed),
       stream(form.is_transposed ? transposed_stream_of(form.cell, positions)
                                 : stream_of(form.cell, positions)) {}
+
+GroupedIndex::GroupedIndex(const Shape& shape, GroupedStream cells, BitMask mask)
+    : shape_(shape), mask_(std::move(mask)), is_transposed(false), stream(std::move(cells)) {}
+
+int64_t GroupedIndex::bytes() const {
+  const int64_t bits = mask_ ? static_cast<int64_t>(mask_->words().size_bytes()) : 0;
+  return stream.bytes() + by_columns_.bytes() + bits;
+}
+
+void GroupedIndex::take(std::span<const float> dense, std::span<float> values) const {
+  const int64_t rows = stream.cell.rows, columns = stream.cell.columns, width = stream.columns();
+  csr_for_each_segment(stream.cells, [&](int64_t row, int64_t first, int64_t tile, int64_t length) {
+    const float* from = dense.data() + row * rows * width;
+    float* into = values.data() + first * rows * columns;
+    for (int64_t k = first; k < first + length; ++k) {
+      const int64_t column = (tile + stream.cells.offsets[static_cast<size_t>(k)]) * columns;
+      for (int64_t c = column; c < column + columns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) *into++ = from[r * width + c];
+      }
+    }
+  });
+}
 
 const GroupedTransposed& GroupedIndex::by_columns() const {
   std::call_once(once_, [&] { by_columns_ = grouped_transposed(stream); });

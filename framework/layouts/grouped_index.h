@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/kernels/grouped.h"
@@ -32,8 +33,11 @@ class GroupedIndex final : public PatternIndex {
  public:
   /// *Requires* positions that consist of whole cells.
   GroupedIndex(const Shape& shape, const CellForm& form, const Positions& positions);
+  /// Of a stream of cells of the weight itself, and the same positions as bits.
+  GroupedIndex(const Shape& shape, GroupedStream cells, BitMask mask);
 
-  int64_t bytes() const override { return stream.bytes() + by_columns_.bytes(); }
+  int64_t bytes() const override;
+  const BitMask* mask() const override { return mask_ ? &*mask_ : nullptr; }
 
   /// The cells by columns; built when first asked for: a pattern whose layer comes first in a model
   /// never needs it.
@@ -45,6 +49,9 @@ class GroupedIndex final : public PatternIndex {
   /// *Cost:* O(nnz); 4 bytes for each.
   std::vector<uint32_t> elements() const;
 
+  /// The values at the cells, from a row-major matrix. *Requires* !is_transposed. *Cost:* O(nnz).
+  void take(std::span<const float> dense, std::span<float> values) const;
+
  private:
   struct Cell {
     int64_t row = 0, column = 0, place = 0;  // of cells, and in the stream
@@ -53,6 +60,7 @@ class GroupedIndex final : public PatternIndex {
   std::vector<int64_t> row_begins(const std::vector<Cell>& cells) const;
 
   Shape shape_;
+  std::optional<BitMask> mask_;
   mutable std::once_flag once_;
   mutable GroupedTransposed by_columns_;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,28 @@ TEST_P(GroupedLayouts, ComputesAsMaskedDoes) {
       const Shape shape = this->shape(5, 7);
       expect_same_as_masked(layout(), shape, GetParam().positions(shape, density), batch);
     }
+  }
+}
+
+// A mask gives what its positions give, where rows are whole words of it and where they are not.
+TEST_P(GroupedLayouts, IsMadeOfAMaskAsOfPositions) {
+  for (const int64_t column_tiles : {64, 13}) {
+    const Shape shape = this->shape(3, column_tiles);
+    const Positions positions = GetParam().positions(shape, 0.4);
+    BitMask mask = positions.to_mask();
+    const PatternPtr expected = Pattern::make(layout(), shape, positions);
+    const PatternPtr pattern = Pattern::make(layout(), shape, mask);
+    EXPECT_EQ(pattern->positions(), positions);
+    EXPECT_EQ(pattern->mask(), mask);
+    const Tensor dense = random_tensor(shape, "dense");
+    std::vector<float> values(static_cast<size_t>(positions.count()), NAN), same = values;
+    layout().from_dense(*pattern, dense.storage(), values);
+    layout().from_dense(*expected, dense.storage(), same);
+    EXPECT_EQ(values, same);
+    if (GetParam().rows * GetParam().columns == 1) continue;  // any mask will do
+    mask = BitMask::zeros(shape.numel());
+    mask.set(shape.numel() - 1);  // a part of a tile
+    EXPECT_THROW(Pattern::make(layout(), shape, mask), ShapeError);
   }
 }
 
