@@ -1,6 +1,7 @@
 #include "lacuna/sparsity/largest_part.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -25,23 +26,40 @@ void put_bits(std::vector<uint64_t>& bits, int64_t first, const std::vector<uint
   }
 }
 
+// The units of row `u`, of `across` in each, as bits of positions in a row.
+void put_units(const BitMask& units, int64_t u, int64_t across, int64_t width,
+               std::vector<uint64_t>& row) {
+  if (width == 1 && across % kWord == 0) {
+    std::copy_n(units.words().begin() + u * across / kWord, row.size(), row.begin());
+    return;
+  }
+  std::ranges::fill(row, 0);
+  if (across % kWord == 0 && kWord % width == 0) {  // a unit's bits are in one word
+    const uint64_t ones = ~uint64_t{0} >> (kWord - width);
+    for (int64_t w = 0; w < across / kWord; ++w) {
+      for (uint64_t rest = units.words()[static_cast<size_t>(u * across / kWord + w)]; rest != 0;
+           rest &= rest - 1) {
+        const int64_t column = (w * kWord + std::countr_zero(rest)) * width;
+        row[static_cast<size_t>(column / kWord)] |= ones << (column % kWord);
+      }
+    }
+    return;
+  }
+  for (int64_t unit = 0; unit < across; ++unit) {
+    if (!units.test(u * across + unit)) continue;
+    for (int64_t c = unit * width; c < (unit + 1) * width; ++c) {
+      row[static_cast<size_t>(c / kWord)] |= uint64_t{1} << (c % kWord);
+    }
+  }
+}
+
 // The positions of units: each unit's bit for all of its rows and columns.
 BitMask positions_of(const BitMask& units, const Structure& s, int64_t rows, int64_t columns) {
   const int64_t height = s.unit_rows(), width = s.unit_columns(), across = columns / width;
   std::vector<uint64_t> bits(static_cast<size_t>((rows * columns + kWord - 1) / kWord));
   std::vector<uint64_t> row(static_cast<size_t>((columns + kWord - 1) / kWord));
   for (int64_t u = 0; u < rows / height; ++u) {
-    if (width == 1 && columns % kWord == 0) {
-      std::copy_n(units.words().begin() + u * columns / kWord, row.size(), row.begin());
-    } else {
-      std::ranges::fill(row, 0);
-      for (int64_t unit = 0; unit < across; ++unit) {
-        if (!units.test(u * across + unit)) continue;
-        for (int64_t c = unit * width; c < (unit + 1) * width; ++c) {
-          row[static_cast<size_t>(c / kWord)] |= uint64_t{1} << (c % kWord);
-        }
-      }
-    }
+    put_units(units, u, across, width, row);
     for (int64_t r = u * height; r < (u + 1) * height; ++r) put_bits(bits, r * columns, row);
   }
   return BitMask::from_words(rows * columns, std::move(bits));

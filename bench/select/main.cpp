@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm_selection.h"
+#include "lacuna/sparsity/largest_part.h"
 
 namespace lacuna::bench {
 namespace {
@@ -40,6 +41,7 @@ struct Selection {
   std::function<void()> run;
   std::function<BitMask()> mask;  // for the check
   int most_in_group = 0, group = 0;
+  int least_in_group = 1;
 };
 
 /// The operands and results of one shape.
@@ -67,6 +69,18 @@ class Workload {
       };
       all.push_back({name, "values", values, [this, values] { return mask_of(values); }, n, m});
     }
+    for (const auto& [name, structure] : {std::pair{"2:4 g8", Structure::nm(2, 4, 8)},
+                                          {"1:4 g8", Structure::nm(1, 4, 8)},
+                                          {"block 16x16, 50 %", Structure::block(16, 16)},
+                                          {"block 4x4, 50 %", Structure::block(4, 4)}}) {
+      if (out_ % structure.unit_rows() != 0 || in_ % structure.unit_columns() != 0) continue;
+      const auto mask = [this, structure = structure] {
+        return largest_part(structure, weights_, out_ * in_ / 2);
+      };
+      // Of blocks, any number may lie side by side.
+      const bool is_nm = structure.is_nm();
+      all.push_back({name, "mask", mask, mask, is_nm ? structure.n : 4, 4, is_nm ? 1 : 0});
+    }
     for (const auto& [name, how] : {std::pair{"greedy", TransposableSelection::Greedy},
                                     {"exact", TransposableSelection::Exact}}) {
       const auto mask = [this, how = how] {
@@ -83,7 +97,7 @@ class Workload {
     std::vector<int> count(static_cast<size_t>(mask.size() / selection.group));
     mask.for_each([&](int64_t i) { ++count[static_cast<size_t>(i / selection.group)]; });
     for (const int found : count) {
-      if (found >= 1 && found <= selection.most_in_group) continue;
+      if (found >= selection.least_in_group && found <= selection.most_in_group) continue;
       throw Error("selection " + selection.format + ": a group has " + std::to_string(found) +
                   " weights, there should be " + std::to_string(selection.most_in_group));
     }
