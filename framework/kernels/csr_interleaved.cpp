@@ -64,44 +64,40 @@ HWY_INLINE void gradient_block_side_by_side(const CsrStream& s, const CsrBlock& 
   });
 }
 
-void product_block_interleaved(const CsrStream& s, const CsrBlock& block, const float* values,
-                               const float* x, int64_t batch, const float* bias, float* y) {
+// Calls `body(Batch<n>)` for n = batch examples, of which there are 2 to 8.
+template <int n>
+struct Batch {};
+template <class Body>
+HWY_INLINE void with_batch(int64_t batch, const Body& body) {
   switch (batch) {
     case 2:
-      return product_block_side_by_side<2>(s, block, values, x, bias, y);
+      return body(Batch<2>());
     case 3:
-      return product_block_side_by_side<3>(s, block, values, x, bias, y);
+      return body(Batch<3>());
     case 4:
-      return product_block_side_by_side<4>(s, block, values, x, bias, y);
+      return body(Batch<4>());
     case 5:
-      return product_block_side_by_side<5>(s, block, values, x, bias, y);
+      return body(Batch<5>());
     case 6:
-      return product_block_side_by_side<6>(s, block, values, x, bias, y);
+      return body(Batch<6>());
     case 7:
-      return product_block_side_by_side<7>(s, block, values, x, bias, y);
+      return body(Batch<7>());
     default:
-      return product_block_side_by_side<8>(s, block, values, x, bias, y);
+      return body(Batch<8>());
   }
+}
+
+void product_block_interleaved(const CsrStream& s, const CsrBlock& block, const float* values,
+                               const float* x, int64_t batch, const float* bias, float* y) {
+  with_batch(batch, [&]<int n>(Batch<n>)
+                        HWY_ATTR { product_block_side_by_side<n>(s, block, values, x, bias, y); });
 }
 
 void gradient_block_interleaved(const CsrStream& s, const CsrBlock& block, const float* dy,
                                 const float* x, int64_t batch, bool accumulate, float* gradient) {
-  switch (batch) {
-    case 2:
-      return gradient_block_side_by_side<2>(s, block, dy, x, accumulate, gradient);
-    case 3:
-      return gradient_block_side_by_side<3>(s, block, dy, x, accumulate, gradient);
-    case 4:
-      return gradient_block_side_by_side<4>(s, block, dy, x, accumulate, gradient);
-    case 5:
-      return gradient_block_side_by_side<5>(s, block, dy, x, accumulate, gradient);
-    case 6:
-      return gradient_block_side_by_side<6>(s, block, dy, x, accumulate, gradient);
-    case 7:
-      return gradient_block_side_by_side<7>(s, block, dy, x, accumulate, gradient);
-    default:
-      return gradient_block_side_by_side<8>(s, block, dy, x, accumulate, gradient);
-  }
+  with_batch(batch, [&]<int n>(Batch<n>) HWY_ATTR {
+    gradient_block_side_by_side<n>(s, block, dy, x, accumulate, gradient);
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// SemiSparse and sparsifiers: masks of a dense master weight, of activations and of gradients.
+// SemiSparse: masks of a dense master weight.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,15 +10,11 @@
 #include <tuple>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/keep.h"
-#include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/semi_sparse.h"
-#include "lacuna/sparsity/sparsified_weight.h"
-#include "lacuna/sparsity/sparsify.h"
 #include "test_model.h"
 #include "throws.h"
 
@@ -269,138 +265,23 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("", "every: 3, ", "decay: 0.001, ")));
 
 TEST(SemiSparse, ResumesBitForBit) {
-  const auto run = [](TestModel& m, SemiSparse& a, int steps) {
+  const auto run = [](TestModel& m, int steps) {
     for (int i = 0; i < steps; ++i) m.step();
-    (void)a;
   };
   TestModel through, first, second;
   SemiSparse a = semi_sparse(4, 1e-3), b = semi_sparse(4, 1e-3), c = semi_sparse(4, 1e-3);
   through.apply(a);
-  run(through, a, 11);
+  run(through, 11);
   first.apply(b);
-  run(first, b, 6);
+  run(first, 6);
   second.apply(c);
   second.model.load_state_dict(first.model.state_dict());
   c.load_state_dict(b.state_dict());
   second.optimizer->load_state_dict(first.optimizer->state_dict());
-  run(second, c, 5);
+  run(second, 5);
   EXPECT_EQ(whole(second.weight()), whole(through.weight()));
   EXPECT_EQ(second.weight().slots().at("shadow").values.to_vector(),
             through.weight().slots().at("shadow").values.to_vector());
-}
-
-TEST(Keep, PassesValuesAndGradientsAtTheSameElements) {
-  Variable x = Variable::leaf(Tensor::from(Shape{2, 2}, std::vector{1.0f, -3.0f, 2.0f, 0.5f}));
-  const KeepFunction large = [](const Tensor& t) {
-    BitMask mask = BitMask::zeros(t.numel());
-    for (int64_t i = 0; i < t.numel(); ++i) {
-      if (std::abs(t.data()[i]) > 1.5f) mask.set(i);
-    }
-    return mask;
-  };
-  const Variable y = keep(x, large);
-  EXPECT_EQ(y.value().to_vector(), (std::vector{0.0f, -3.0f, 2.0f, 0.0f}));
-  backward(sum(y));
-  EXPECT_EQ(x.gradient().to_vector(), (std::vector{0.0f, 1.0f, 1.0f, 0.0f}));
-  x.zero_gradient();
-  backward(sum(keep_gradient(x, large)));  // a gradient of ones: none is large
-  EXPECT_EQ(x.gradient().to_vector(), std::vector<float>(4));
-}
-
-struct SparsifierCase {
-  const char* config;
-  int64_t kept;  // of 8x8 different values
-};
-
-class Sparsifiers : public testing::TestWithParam<SparsifierCase> {};
-
-TEST_P(Sparsifiers, KeepWhatTheySay) {
-  register_builtins();
-  const SparsifierPtr s = make_sparsifier(parse_yaml(GetParam().config, "c.yaml"), 3);
-  Tensor x = Tensor::empty(Shape{2, 4, 8});
-  for (int64_t i = 0; i < 64; ++i) {
-    x.mutable_data()[i] = static_cast<float>((i * 37 + 11) % 64) - 31.5f;
-  }
-  const BitMask mask = s->keep(x, "x");
-  EXPECT_EQ(mask.size(), 64);
-  EXPECT_EQ(mask.count(), GetParam().kept);
-  EXPECT_EQ(mask, s->keep(x, "x"));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, Sparsifiers,
-    testing::Values(SparsifierCase{"keep_all", 64},
-                    SparsifierCase{"{type: scalar_threshold, threshold: 30.5}", 4},
-                    SparsifierCase{"{type: scalar_fraction, fraction: 0.75}", 16},
-                    SparsifierCase{"{type: nm, n: 2, m: 4}", 32},
-                    SparsifierCase{"{type: nm, n: 1, m: 8}", 8},
-                    SparsifierCase{"{type: block_fraction, fraction: 0.5, rows: 4, cols: 2}", 32},
-                    SparsifierCase{"{type: random_fraction, fraction: 1.0}", 0}));
-
-TEST(Sparsify, ReachesTheTensorsOfLayersByGlob) {
-  register_builtins();
-  TestModel model;
-  sparsify_activations(
-      model.model,
-      sparsify_from_config(parse_yaml("[{tensor: 'relu*.output', sparsifier: {type: nm, n: 2, m: "
-                                      "4}}, {tensor: fc1.output.grad, sparsifier: {type: "
-                                      "scalar_fraction, fraction: 1.0}}]",
-                                      "c.yaml"),
-                           0));
-  const Variable y = model.model(Variable(model.x));
-  backward(cross_entropy(y, model.labels));
-  // Nothing of the gradient comes through to fc1; fc2 saw 2 of 4 activations at most.
-  for (const float g : model.weight().gradient().to_vector()) EXPECT_EQ(g, 0.0f);
-  float largest = 0.0f;
-  for (const float g : model.weight("fc2.weight").gradient().to_vector()) {
-    largest = std::max(largest, std::abs(g));
-  }
-  EXPECT_GT(largest, 0.0f);
-}
-
-TEST(Sparsify, WeightsFollowTheSparsifier) {
-  register_builtins();
-  TestModel model;
-  const auto entries = sparsify_from_config(
-      parse_yaml("[{tensor: 'fc*.weight', sparsifier: {type: nm, n: 2, m: 4}, layout: csr}]",
-                 "c.yaml"),
-      0);
-  const auto algorithm = sparsify_weights(entries);
-  ASSERT_NE(algorithm, nullptr);
-  TestModel other;
-  SemiSparse semi({.structure = Structure::nm(2, 4), .layout = "csr"});
-  model.apply(*algorithm);
-  other.apply(semi);
-  for (int i = 0; i < 5; ++i) {
-    model.step();
-    other.step();
-  }
-  EXPECT_EQ(model.weight().pattern()->layout().name(), "csr");
-  EXPECT_EQ(whole(model.weight()), whole(other.weight()));
-}
-
-TEST(Sparsify, MistakesAreNamed) {
-  register_builtins();
-  const auto refused = [](const std::string& list, const std::string& says) {
-    const auto make = [&] {
-      const auto entries = sparsify_from_config(parse_yaml(list, "c.yaml"), 0);
-      TestModel model;
-      sparsify_activations(model.model, entries);
-      model.model(Variable(model.x));
-    };
-    EXPECT_THAT(make, ThrowsMessage<Error>(testing::HasSubstr(says))) << list;
-  };
-  refused("[{tensor: fc1, sparsifier: keep_all}]", "'fc1' names no tensor");
-  refused("[{tensor: fc7.input, sparsifier: keep_all}]", "did you mean 'fc");
-  refused("[{tensor: fc1.input, sparsifier: keep_al}]", "did you mean 'keep_all'");
-  refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction}}]", "fraction");
-  refused("[{tensor: fc1.input, sparsifier: {type: scalar_fraction, fraction: 2}}]", "fraction");
-  refused("[{tensor: fc1.input, sparsifier: {type: nm, n: 2, m: 5}}]",
-          "'fc1.input' of shape [20, 12]");
-  refused("[{tensor: fc1.input.grad, sparsifier: {type: nm, n: 2, m: 5}}]",
-          "'fc1.input.grad' of shape [20, 12]");  // before there is a gradient
-  refused("[{tensor: fc1.input, sparsifier: nm}]", "c.yaml:1:");
-  refused("{tensor: fc1.input}", "a list of maps");
 }
 
 }  // namespace
