@@ -289,8 +289,4 @@ std::string density_limit_key(const std::string& parameter, const Layout& compre
   return parameter + " in " + std::string(compressed.name());
 }
 
-const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch) {
-  return *compare_layouts(shape, nnz, batch).layout;
-}
-
 }  // namespace lacuna

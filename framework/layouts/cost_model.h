@@ -41,7 +41,4 @@ double density_limit(const Shape& shape, int64_t batch, const Layout& compressed
 using DensityLimits = std::map<std::string, double, std::less<>>;
 std::string density_limit_key(const std::string& parameter, const Layout& compressed);
 
-/// The layout that compare_layouts finds faster.
-const Layout& choose_layout(const Shape& shape, int64_t nnz, int64_t batch);
-
 }  // namespace lacuna
