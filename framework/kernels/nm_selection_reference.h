@@ -96,4 +96,23 @@ inline uint32_t select_exactly(const float* w, int64_t stride) {
   return larger(best, both(one_of_each(of_upper), one_of_each(of_lower))).bits;
 }
 
+struct TileRange {
+  int64_t begin = 0, end = 0;
+};
+
+/// The bits of some of the tiles that lie side by side, to four rows of bits, `bytes` apart: two
+/// tiles make a byte.
+template <class Select>
+void select_tiles(const Select& select, const float* w, int64_t stride, const TileRange& tiles,
+                  uint8_t* bits, int64_t bytes) {
+  for (int64_t at = tiles.begin; at < tiles.end; ++at) {
+    const uint32_t tile = select(w + 4 * at, stride);
+    for (int64_t r = 0; r < 4; ++r) {
+      const uint32_t mine = tile >> (4 * r) & 15;
+      uint8_t& byte = bits[r * bytes + at / 2];
+      byte = static_cast<uint8_t>(at % 2 == 0 ? mine : byte | mine << 4);
+    }
+  }
+}
+
 }  // namespace lacuna::reference

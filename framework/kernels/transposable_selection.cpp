@@ -1,4 +1,4 @@
-// Selecting in tiles of 4 × 4, many at a time: a lane for each tile. See nm_selection.h.
+// Selecting in tiles of 4 × 4: see nm_selection.h. The exact selection, a lane for each tile.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,6 +11,7 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/framework/kernels/nm_selection_reference.h"
+#include "lacuna/framework/kernels/transposable_greedy.h"
 #include "lacuna/framework/kernels/transposable_patterns.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,7 +28,6 @@ namespace {
 // Tiles side by side in four rows of `stride` floats: writes their bits, to four rows of `bytes`
 // bytes. Returns how many were done: as many as fill whole vectors.
 #if HWY_TARGET == HWY_SCALAR
-int64_t select_greedy(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 int64_t select_exact(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 #else
 
@@ -57,60 +57,6 @@ HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
   store(hn::ShiftRight<4>(tiles), 1);
   store(hn::ShiftRight<8>(tiles), 2);
   store(hn::ShiftRight<12>(tiles), 3);
-}
-
-// One more weight of each tile: the largest of those that are open.
-HWY_INLINE void take_largest(const Integers (&keys)[16], Integers& open, Integers& kept) {
-  const Ints k;
-  const auto closed = hn::Set(k, -2);
-  auto best = closed, bit = hn::Zero(k);
-  for (int i = 0; i < 16; ++i) {
-    const auto mine = hn::Set(k, 1 << i);
-    const auto key = hn::IfThenElse(hn::TestBit(open, mine), keys[i], closed);
-    bit = hn::IfThenElse(hn::Gt(key, best), mine, bit);
-    best = hn::Max(key, best);
-  }
-  // All bits of the row, and of the column, that has the bit.
-  auto row = hn::Zero(k), column = hn::Zero(k);
-  for (int i = 0; i < 4; ++i) {
-    const auto of_row = hn::Set(k, 0xf << (4 * i)), of_column = hn::Set(k, 0x1111 << i);
-    const auto none = hn::Zero(k);
-    row = hn::Or(row, hn::IfThenElseZero(hn::Ne(hn::And(bit, of_row), none), of_row));
-    column = hn::Or(column, hn::IfThenElseZero(hn::Ne(hn::And(bit, of_column), none), of_column));
-  }
-  const auto closed_by = [&](Integers line) HWY_ATTR {  // a line that had one before has two now
-    return hn::IfThenElseZero(hn::Ne(hn::And(kept, line), hn::Zero(k)), line);
-  };
-  open = hn::AndNot(hn::Or(bit, hn::Or(closed_by(row), closed_by(column))), open);
-  kept = hn::Or(kept, bit);
-}
-
-// kBatches vectors of tiles side by side: one waits for itself, two fill each other's gaps.
-template <int kBatches>
-HWY_INLINE void select_greedily(const float* w, int64_t stride, uint8_t* bits, int64_t bytes) {
-  const Ints k;
-  Integers keys[kBatches][16], open[kBatches], kept[kBatches];
-  for (int b = 0; b < kBatches; ++b) {
-    Vector elements[16];
-    load_tiles(w + 4 * kTiles * b, stride, elements);
-    for (int i = 0; i < 16; ++i) keys[b][i] = keys_of(Floats(), elements[i]);
-    open[b] = hn::Set(k, 0xffff);
-    kept[b] = hn::Zero(k);
-  }
-  for (int i = 0; i < 8; ++i) {
-    for (int b = 0; b < kBatches; ++b) take_largest(keys[b], open[b], kept[b]);
-  }
-  for (int b = 0; b < kBatches; ++b) store_bits(kept[b], bits + kTiles / 2 * b, bytes);
-}
-
-int64_t select_greedy(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
-  int64_t at = 0;
-  for (; at + 2 * kTiles <= tiles; at += 2 * kTiles) {
-    select_greedily<2>(w + 4 * at, stride, bits + at / 2, bytes);
-  }
-  for (; at + kTiles <= tiles; at += kTiles)
-    select_greedily<1>(w + 4 * at, stride, bits + at / 2, bytes);
-  return at;
 }
 
 // A sum, and the bits of the weights in it, as in reference::select_exactly.
@@ -208,7 +154,6 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna {
 namespace {
 
-HWY_EXPORT(select_greedy);
 HWY_EXPORT(select_exact);
 
 constexpr int64_t kFour = 4;
@@ -223,13 +168,12 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
                    " weights: rows and columns must be divisible by 4");
 }
 
-// One tile's bits, four of each row, in the form that the kernels write.
-void put_tile(uint32_t tile, int64_t at, uint8_t* bits, int64_t bytes) {
-  for (int64_t r = 0; r < kFour; ++r) {
-    const uint32_t mine = tile >> (4 * r) & 15;
-    uint8_t& byte = bits[r * bytes + at / 2];
-    byte = static_cast<uint8_t>(at % 2 == 0 ? mine : byte | mine << 4);
-  }
+void exact_tiles(const float* weights, int64_t stride, int64_t tiles, uint8_t* bits,
+                 int64_t bytes) {
+  const int64_t done = use_reference_kernels() ? 0
+                                               : HWY_DYNAMIC_DISPATCH(select_exact)(
+                                                     weights, stride, tiles, bits, bytes);
+  reference::select_tiles(reference::select_exactly, weights, stride, {done, tiles}, bits, bytes);
 }
 
 // `count` bits from bit `first` of the words on. Other bits stay.
@@ -251,10 +195,7 @@ void put_bits(const uint8_t* bits, int64_t count, int64_t first, uint64_t* words
 BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights,
                             TransposableSelection selection) {
   require_tiles(rows, columns, weights);
-  const bool is_greedy = selection == TransposableSelection::Greedy;
-  const auto run =
-      is_greedy ? HWY_DYNAMIC_DISPATCH(select_greedy) : HWY_DYNAMIC_DISPATCH(select_exact);
-  const auto plain = is_greedy ? reference::select_greedily : reference::select_exactly;
+  const auto run = selection == TransposableSelection::Greedy ? greedy_tiles : exact_tiles;
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
@@ -262,11 +203,7 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
     const int64_t tiles = columns / kFour, bytes = (tiles + 1) / 2;
     std::vector<uint8_t> bits(static_cast<size_t>(kFour * bytes));
     for (int64_t row = begin; row < end; row += kFour) {
-      const float* w = weights.data() + row * columns;
-      int64_t at = use_reference_kernels() ? 0 : run(w, columns, tiles, bits.data(), bytes);
-      for (; at < tiles; ++at) {
-        put_tile(plain(w + kFour * at, columns), at, bits.data(), bytes);
-      }
+      run(weights.data() + row * columns, columns, tiles, bits.data(), bytes);
       for (int64_t r = 0; r < kFour; ++r) {
         put_bits(bits.data() + r * bytes, columns, (row + r) * columns, words.data());
       }
