@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/kernels/nm_selection_reference.h"
-#include "lacuna/framework/kernels/topk.h"
+#include "lacuna/framework/kernels/kth_largest.h"
 
 namespace lacuna {
 namespace {

@@ -12,10 +12,13 @@
 namespace lacuna {
 namespace {
 
+using Words = std::vector<uint64_t>;
 constexpr int64_t kWord = 64;
 
+size_t words_of(int64_t bits) { return static_cast<size_t>((bits + kWord - 1) / kWord); }
+
 // Sets `count` bits from bit `first` on to those of `row`.
-void put_bits(std::vector<uint64_t>& bits, int64_t first, const std::vector<uint64_t>& row) {
+void put_bits(Words& bits, int64_t first, const Words& row) {
   const auto word = static_cast<size_t>(first / kWord);
   const int shift = static_cast<int>(first % kWord);
   for (size_t i = 0; i < row.size(); ++i) {
@@ -26,29 +29,49 @@ void put_bits(std::vector<uint64_t>& bits, int64_t first, const std::vector<uint
   }
 }
 
-// The units of row `u`, of `across` in each, as bits of positions in a row.
-void put_units(const BitMask& units, int64_t u, int64_t across, int64_t width,
-               std::vector<uint64_t>& row) {
-  if (width == 1 && across % kWord == 0) {
-    std::copy_n(units.words().begin() + u * across / kWord, row.size(), row.begin());
-    return;
-  }
-  std::ranges::fill(row, 0);
-  if (across % kWord == 0 && kWord % width == 0) {  // a unit's bits are in one word
-    const uint64_t ones = ~uint64_t{0} >> (kWord - width);
-    for (int64_t w = 0; w < across / kWord; ++w) {
-      for (uint64_t rest = units.words()[static_cast<size_t>(u * across / kWord + w)]; rest != 0;
-           rest &= rest - 1) {
-        const int64_t column = (w * kWord + std::countr_zero(rest)) * width;
-        row[static_cast<size_t>(column / kWord)] |= ones << (column % kWord);
-      }
+// `bits` = `count` bits from bit `first` of the mask on; zeros behind them.
+void get_bits(const BitMask& mask, int64_t first, int64_t count, Words& bits) {
+  const std::span<const uint64_t> words = mask.words();
+  const auto from = static_cast<size_t>(first / kWord);
+  const int shift = static_cast<int>(first % kWord);
+  std::ranges::fill(bits, 0);
+  for (size_t i = 0; i < words_of(count); ++i) {
+    bits[i] = words[from + i] >> shift;
+    if (shift > 0 && from + i + 1 < words.size()) {
+      bits[i] |= words[from + i + 1] << (kWord - shift);
     }
-    return;
   }
-  for (int64_t unit = 0; unit < across; ++unit) {
-    if (!units.test(u * across + unit)) continue;
-    for (int64_t c = unit * width; c < (unit + 1) * width; ++c) {
-      row[static_cast<size_t>(c / kWord)] |= uint64_t{1} << (c % kWord);
+  if (count % kWord != 0) bits[words_of(count) - 1] &= (uint64_t{1} << (count % kWord)) - 1;
+}
+
+// Each of 32 bits twice.
+uint64_t doubled(uint32_t bits) {
+  uint64_t x = bits;
+  x = (x | x << 16) & 0x0000ffff0000ffffu;
+  x = (x | x << 8) & 0x00ff00ff00ff00ffu;
+  x = (x | x << 4) & 0x0f0f0f0f0f0f0f0fu;
+  x = (x | x << 2) & 0x3333333333333333u;
+  x = (x | x << 1) & 0x5555555555555555u;
+  return x | x << 1;
+}
+
+// In place, each of the first `count` bits `width` times. The others are zero before.
+void widen(int64_t count, int64_t width, Words& bits) {
+  for (; width % 2 == 0; width /= 2, count *= 2) {
+    for (size_t w = words_of(count); w-- > 0;) {
+      const uint64_t word = bits[w];
+      bits[2 * w] = doubled(static_cast<uint32_t>(word));
+      // Behind the last word there may be none: then it has no upper half.
+      if (2 * w + 1 < bits.size()) bits[2 * w + 1] = doubled(static_cast<uint32_t>(word >> 32));
+    }
+  }
+  if (width == 1) return;
+  for (int64_t i = count; i-- > 0;) {  // from the end: what is read is not yet written
+    const bool is_set = (bits[static_cast<size_t>(i / kWord)] >> (i % kWord) & 1) != 0;
+    for (int64_t c = i * width; c < (i + 1) * width; ++c) {
+      uint64_t& word = bits[static_cast<size_t>(c / kWord)];
+      const uint64_t bit = uint64_t{1} << (c % kWord);
+      word = is_set ? word | bit : word & ~bit;
     }
   }
 }
@@ -56,10 +79,10 @@ void put_units(const BitMask& units, int64_t u, int64_t across, int64_t width,
 // The positions of units: each unit's bit for all of its rows and columns.
 BitMask positions_of(const BitMask& units, const Structure& s, int64_t rows, int64_t columns) {
   const int64_t height = s.unit_rows(), width = s.unit_columns(), across = columns / width;
-  std::vector<uint64_t> bits(static_cast<size_t>((rows * columns + kWord - 1) / kWord));
-  std::vector<uint64_t> row(static_cast<size_t>((columns + kWord - 1) / kWord));
+  Words bits(words_of(rows * columns)), row(words_of(columns));
   for (int64_t u = 0; u < rows / height; ++u) {
-    put_units(units, u, across, width, row);
+    get_bits(units, u * across, across, row);
+    widen(across, width, row);
     for (int64_t r = u * height; r < (u + 1) * height; ++r) put_bits(bits, r * columns, row);
   }
   return BitMask::from_words(rows * columns, std::move(bits));

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/draws.h"
+#include "lacuna/framework/kernels/kth_largest.h"
 #include "lacuna/framework/kernels/topk.h"
 #include "lacuna/sparsity/selection.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/kernels/draws.h"
-#include "lacuna/framework/kernels/topk.h"
+#include "lacuna/framework/kernels/kth_largest.h"
 
 namespace lacuna {
 namespace {
@@ -129,28 +129,7 @@ BitMask top_k(std::span<const float> scores, int64_t per_group, const BitMask& a
   return chosen;
 }
 
-BitMask top_k(std::span<const float> scores, int64_t count) {
-  constexpr size_t kWord = 64;
-  const auto size = static_cast<int64_t>(scores.size());
-  if (count >= size) return BitMask::ones(size);
-  if (count <= 0) return BitMask::zeros(size);
-  const KthLargest least = kth_largest(scores, count);
-  std::vector<uint64_t> words((scores.size() + kWord - 1) / kWord);
-  int64_t ties = least.ties;
-  for (size_t w = 0; w < words.size(); ++w) {
-    const std::span<const float> of_word =
-        scores.subspan(w * kWord, std::min(kWord, scores.size() - w * kWord));
-    uint64_t above = 0, equal = 0;
-    for (size_t i = 0; i < of_word.size(); ++i) {
-      const uint32_t key = order_key(of_word[i]);
-      above |= uint64_t{key > least.key} << i;
-      equal |= uint64_t{key == least.key} << i;
-    }
-    for (; equal != 0 && ties > 0; equal &= equal - 1, --ties) above |= equal & -equal;
-    words[w] = above;
-  }
-  return BitMask::from_words(size, std::move(words));
-}
+BitMask top_k(std::span<const float> scores, int64_t count) { return largest_mask(scores, count); }
 
 BitMask drop_minimum(std::span<const float> scores, int64_t per_group, const BitMask& mask,
                      const GroupIndex& groups) {

@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/framework/kernels/groups_of_four.inc"
 #include "lacuna/framework/kernels/simd_loop.inc"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,6 +47,53 @@ HWY_INLINE float sum_of_columns(const float* sums, int64_t columns) {
   return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE int64_t add_by_vectors(float*, int64_t, int64_t, float*) { return 0; }
+#else
+
+// In place, the partial sums of sum_of_columns where four divide the columns: four for each tile.
+HWY_INLINE void fold_to_four(float* sums, int64_t tiles, int64_t columns) {
+  const hn::FixedTag<float, 4> d;
+  for (int64_t t = 0; t < tiles; ++t) {
+    auto part = hn::LoadU(d, sums + t * columns);
+    for (int64_t c = 4; c < columns; c += 4)
+      part = hn::Add(part, hn::LoadU(d, sums + t * columns + c));
+    hn::StoreU(part, d, sums + 4 * t);
+  }
+}
+
+// scores += sum_of_columns, of as many tiles as fill whole vectors. Returns how many; the sums of
+// the others stay.
+HWY_INLINE int64_t add_by_vectors(float* sums, int64_t tiles, int64_t columns, float* scores) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToSigned<decltype(d)> i;
+  const auto lanes = static_cast<int64_t>(hn::MaxLanes(d));
+  if (columns % 4 != 0) return 0;
+  const int64_t count = tiles / lanes * lanes;
+  if (columns > 4) fold_to_four(sums, count, columns);
+  for (int64_t t = 0; t < count; t += lanes) {
+    hn::Vec<decltype(d)> of[4];
+    load_fours(d, sums + 4 * t, of);
+    const auto sum = hn::Add(hn::Add(of[0], of[1]), hn::Add(of[2], of[3]));
+    const auto ordered = hn::BitCast(d, in_order(i, hn::BitCast(i, sum)));
+    hn::StoreU(hn::Add(hn::LoadU(d, scores + t), ordered), d, scores + t);
+  }
+  return count;
+}
+
+#endif
+
+HWY_INLINE void add_sums(float* sums, int64_t tiles, int64_t columns, float* scores) {
+  if (columns == 1) {
+    map([](Vector score, Vector sum) HWY_ATTR { return hn::Add(score, sum); }, tiles, scores,
+        static_cast<const float*>(scores), static_cast<const float*>(sums));
+    return;
+  }
+  for (int64_t t = add_by_vectors(sums, tiles, columns, scores); t < tiles; ++t) {
+    scores[t] += sum_of_columns(sums + t * columns, columns);
+  }
+}
+
 template <TileNorm kNorm>
 HWY_INLINE void scores_of(const TileShape& tile, const float* weights, int64_t stride,
                           int64_t count, float* scores) {
@@ -58,9 +106,7 @@ HWY_INLINE void scores_of(const TileShape& tile, const float* weights, int64_t s
       const int64_t columns = std::min(tile.columns - c, kBuffer);
       column_sums<kNorm>(weights + first * tile.columns + c, tile.rows, stride, tiles * columns,
                          sums);
-      for (int64_t t = 0; t < tiles; ++t) {
-        scores[first + t] += sum_of_columns(sums + t * columns, columns);
-      }
+      add_sums(sums, tiles, columns, scores + first);
     }
   }
   if (kNorm == TileNorm::L2) {

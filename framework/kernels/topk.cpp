@@ -4,11 +4,10 @@
 #include "lacuna/framework/kernels/topk.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
+#include <bit>
 
-#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/kth_largest.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/topk.cpp"
@@ -75,78 +74,7 @@ int64_t select_above_reference(const float* scores, int64_t count, int32_t thres
   return found;
 }
 
-constexpr int kDigit = 12;  // bits of a key that a histogram looks at
-
-struct Digit {
-  uint32_t digit = 0;
-  int64_t k = 0;     // how many of the k largest have it
-  size_t count = 0;  // how many keys have it
-};
-
-// The digit at `shift` that the k-th largest key has. All keys agree above it. Four histograms:
-// neighbours are often in the same bin, and would wait for each other.
-template <class Item, class Key>
-Digit digit_of_kth(std::span<const Item> items, int64_t k, int shift, const Key& key_of) {
-  constexpr uint32_t kBins = 1 << kDigit;
-  std::array<std::array<uint32_t, kBins>, 4> histogram{};
-  const auto bin_of = [&](Item item) { return key_of(item) >> shift & (kBins - 1); };
-  const size_t fours = items.size() / 4 * 4;
-  for (size_t i = 0; i < fours; i += 4) {
-    for (size_t j = 0; j < 4; ++j) ++histogram[j][bin_of(items[i + j])];
-  }
-  for (size_t i = fours; i < items.size(); ++i) ++histogram[0][bin_of(items[i])];
-  const auto in_bin = [&](uint32_t bin) {
-    return int64_t{histogram[0][bin]} + histogram[1][bin] + histogram[2][bin] + histogram[3][bin];
-  };
-  uint32_t bin = kBins - 1;
-  for (; in_bin(bin) < k; --bin) k -= in_bin(bin);
-  return {bin, k, static_cast<size_t>(in_bin(bin))};
-}
-
-// The keys that have it.
-template <class Item, class Key>
-Array<uint32_t> keys_with(const Digit& digit, std::span<const Item> items, int shift,
-                          const Key& key_of) {
-  constexpr uint32_t kBins = 1 << kDigit;
-  Array<uint32_t> keys(digit.count + 1);  // every key is written, and stays if it has the digit
-  size_t count = 0;
-  for (const Item item : items) {
-    const uint32_t key = key_of(item);
-    keys[count] = key;
-    count += (key >> shift & (kBins - 1)) == digit.digit ? 1 : 0;
-  }
-  keys.resize(count);
-  return keys;
-}
-
-template <class Item, class Key>
-KthLargest kth_largest_by(std::span<const Item> items, int64_t k, const Key& key_of) {
-  constexpr size_t kFew = 1024;
-  constexpr int kHigh = 32 - kDigit, kMiddle = kHigh - kDigit;
-  Digit found = digit_of_kth(items, k, kHigh, key_of);
-  Array<uint32_t> keys = keys_with(found, items, kHigh, key_of);
-  if (keys.size() > kFew) {
-    const auto same = [](uint32_t key) { return key; };
-    const std::span<const uint32_t> left(keys);
-    found = digit_of_kth(left, found.k, kMiddle, same);
-    keys = keys_with(found, left, kMiddle, same);
-  }
-  const auto nth = keys.begin() + (found.k - 1);
-  std::nth_element(keys.begin(), nth, keys.end(), std::greater<>());
-  const uint32_t key = *nth;
-  const auto above = std::count_if(keys.begin(), nth, [&](uint32_t c) { return c > key; });
-  return {key, found.k - above};
-}
-
 }  // namespace
-
-KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k) {
-  return kth_largest_by(keys, k, [](uint32_t key) { return key; });
-}
-
-KthLargest kth_largest(std::span<const float> scores, int64_t k) {
-  return kth_largest_by(scores, k, order_key);
-}
 
 TopKCollector::TopKCollector(int64_t k, float floor)
     : k_(k),

@@ -1,31 +1,11 @@
-// Exact selection of the k largest: by histogram over an array, and streamed with bounded memory.
+// Exact selection of the k largest of a stream, with bounded memory.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace lacuna {
-
-/// Orders floats as unsigned integers: NaN is 0, then −∞ … +∞, with −0 equal to +0.
-inline uint32_t order_key(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value + 0.0f);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0;
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
-
-/// The k-th largest of some keys, and how many of the k largest are equal to it.
-struct KthLargest {
-  uint32_t key = 0;
-  int64_t ties = 0;
-};
-
-/// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* two histograms of 12 bits, the second among the keys of
-/// one bin; memory for as many keys.
-KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
-/// The same of the keys of scores.
-KthLargest kth_largest(std::span<const float> scores, int64_t k);
 
 /// Collects the k largest |score| of a stream, at equal |score| those that came first. NaN is never
 /// among them. *Memory:* 12 bytes for each of about 2k + 12288 entries.

@@ -92,47 +92,5 @@ TEST(TopKCollector, FloorBelowTheKthLargestChangesNothing) {
   EXPECT_LT(too_high.size(), 300);  // which the caller sees
 }
 
-TEST(KthLargestTest, AgreesWithSorting) {
-  for (const int64_t size : {1, 2, 5, 1000, 9973}) {
-    const std::vector<float> scores = scores_with_ties(size, 4);
-    std::vector<uint32_t> keys;
-    for (const float score : scores) keys.push_back(order_key(score));
-    std::vector<uint32_t> sorted = keys;
-    std::ranges::sort(sorted, std::greater<>());
-    for (const int64_t k : {int64_t{1}, (size + 1) / 2, size}) {
-      const KthLargest found = kth_largest(keys, k);
-      const uint32_t key = sorted[static_cast<size_t>(k - 1)];
-      EXPECT_EQ(found.key, key);
-      EXPECT_EQ(found.ties, k - std::ranges::count_if(keys, [&](uint32_t c) { return c > key; }));
-    }
-  }
-}
-
-TEST(KthLargestTest, TakesScoresAndFindsTheLastBitsOfKeysThatAgree) {
-  std::vector<float> scores = distinct_scores(6000, 2);
-  for (float& score : scores) score = 1.0f + score * 0x1.0p-12f;  // one bin of the first histogram
-  std::vector<uint32_t> keys;
-  for (const float score : scores) keys.push_back(order_key(score));
-  std::vector<uint32_t> sorted = keys;
-  std::ranges::sort(sorted, std::greater<>());
-  for (const int64_t k : {1, 7, 2999, 6000}) {
-    const KthLargest found = kth_largest(std::span<const float>(scores), k),
-                     by_keys = kth_largest(std::span<const uint32_t>(keys), k);
-    EXPECT_EQ(found.key, sorted[static_cast<size_t>(k - 1)]);
-    EXPECT_EQ(found.key, by_keys.key);
-    EXPECT_EQ(found.ties, by_keys.ties);
-  }
-}
-
-TEST(OrderKey, OrdersLikeTheFloatsWithNaNLowest) {
-  const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> ascending{std::nanf(""), -inf, -2.0f, -1e-40f, 0.0f, 1e-40f, 3.0f, inf};
-  for (size_t i = 1; i < ascending.size(); ++i) {
-    EXPECT_LT(order_key(ascending[i - 1]), order_key(ascending[i])) << i;
-  }
-  EXPECT_EQ(order_key(-0.0f), order_key(0.0f));
-  EXPECT_EQ(order_key(-std::nanf("")), 0u);
-}
-
 }  // namespace
 }  // namespace lacuna
