@@ -1,5 +1,6 @@
-// A sample of the keys gives two bounds with the k-th largest between them, almost surely. A pass
-// by vectors counts the keys above and packs those between, among which the search goes on.
+// A sample of the keys gives two bounds with the k-th largest from one to the other, almost surely.
+// A pass by vectors counts the keys above and at the bounds, and packs those between, among which
+// the search goes on. Keys that many items share become bounds: they are counted, not packed.
 #include "lacuna/framework/kernels/kth_largest.h"
 
 #include <algorithm>
@@ -21,14 +22,14 @@
 namespace lacuna {
 namespace {
 
-// Keys from `low` to `high`.
 struct Bounds {
-  uint32_t low = 0, high = 0;
+  uint32_t low = 0, high = 0;  // low ≤ high
 };
 
-// How many items' keys are above the bounds, and between them.
+// How many items' keys are above the bounds, at the higher one, between them, and at the lower one
+// where it is another.
 struct Parted {
-  int64_t above = 0, between = 0;
+  int64_t above = 0, at_high = 0, between = 0, at_low = 0;
 };
 
 inline uint32_t key_of(uint32_t key) { return key; }
@@ -71,18 +72,24 @@ HWY_INLINE Parted part(const Item* items, int64_t count, const Bounds& bounds, u
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     const auto keys = load_keys(items + i);
-    const auto above = hn::Gt(keys, high);
-    found.above += static_cast<int64_t>(hn::CountTrue(d, above));
-    const auto chosen = hn::Not(hn::Or(above, hn::Gt(low, keys)));
+    const auto count_of = [&](auto mask)
+                              HWY_ATTR { return static_cast<int64_t>(hn::CountTrue(d, mask)); };
+    found.above += count_of(hn::Gt(keys, high));
+    found.at_high += count_of(hn::Eq(keys, high));
+    found.at_low += count_of(hn::Eq(keys, low));
+    const auto chosen = hn::And(hn::Gt(keys, low), hn::Gt(high, keys));
     hn::StoreU(hn::Compress(keys, chosen), d, between + found.between);
-    found.between += static_cast<int64_t>(hn::CountTrue(d, chosen));
+    found.between += count_of(chosen);
   }
   for (; i < count; ++i) {
     const uint32_t key = key_of(items[i]);
     between[found.between] = key;
     found.above += key > bounds.high ? 1 : 0;
-    found.between += key >= bounds.low && key <= bounds.high ? 1 : 0;
+    found.at_high += key == bounds.high ? 1 : 0;
+    found.at_low += key == bounds.low ? 1 : 0;
+    found.between += key > bounds.low && key < bounds.high ? 1 : 0;
   }
+  if (bounds.low == bounds.high) found.at_low = 0;
   return found;
 }
 
@@ -245,12 +252,21 @@ KthLargest find_kth_largest(std::span<const Item> items, int64_t k) {
   for (int64_t i = 0; i < size && found.between <= most; i += kChunk) {
     const Parted some =
         run_part(items.data() + i, std::min(kChunk, size - i), bounds, keys.data() + found.between);
-    found = {found.above + some.above, found.between + some.between};
+    found = {.above = found.above + some.above,
+             .at_high = found.at_high + some.at_high,
+             .between = found.between + some.between,
+             .at_low = found.at_low + some.at_low};
   }
-  const int64_t left = k - found.above;
-  if (found.between > most || left < 1 || left > found.between) return kth_by_histograms(items, k);
-  return find_kth_largest(std::span<const uint32_t>(keys).first(static_cast<size_t>(found.between)),
-                          left);
+  if (found.between > most || k <= found.above) return kth_by_histograms(items, k);
+  int64_t left = k - found.above;
+  if (left <= found.at_high) return {bounds.high, left};
+  left -= found.at_high;
+  if (left <= found.between) {
+    return find_kth_largest(
+        std::span<const uint32_t>(keys).first(static_cast<size_t>(found.between)), left);
+  }
+  left -= found.between;
+  return left <= found.at_low ? KthLargest{bounds.low, left} : kth_by_histograms(items, k);
 }
 
 // The same of one word's scores, fewer than 64 too.

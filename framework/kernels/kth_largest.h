@@ -25,9 +25,8 @@ struct KthLargest {
 };
 
 /// *Requires* 1 ≤ k ≤ keys.size(). *Cost:* a sample tells within which bounds it lies; one pass by
-/// vectors, and the same among the tenth or so within. Where the sample deceives (many are equal),
-/// two histograms. Memory for an eighth as many keys, or as many as share their first 12 bits with
-/// the one sought.
+/// vectors, and the same among the tenth or so within. Where the sample deceives, two histograms.
+/// Memory for an eighth as many keys, or as many as share their first 12 bits with the one sought.
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
 /// The same of the keys of scores.
 KthLargest kth_largest(std::span<const float> scores, int64_t k);
