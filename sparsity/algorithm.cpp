@@ -92,7 +92,8 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const
                        .update_steps = {},
                        .layout = std::string(parameter->pattern()->layout().name()),
                        .final_layout = {},
-                       .compressed = {}});
+                       .compressed = {},
+                       .changes_every_step = parameter->changes_every_step});
   }
   foresee(planned, total_steps);
   require_nonzeros(planned);
@@ -213,10 +214,11 @@ const Layout& SparsityAlgorithm::layout_for(const Parameter& parameter, int64_t 
   if (!options_.layout.is_auto()) return options_.layout.choose();
   if (!parameter.is_linear_weight) return masked_layout();
   const Layout& compressed = compressed_layout();
-  const std::string key = density_limit_key(parameter.name(), compressed);
+  const PatternUse use = parameter.changes_every_step ? PatternUse::OneStep : PatternUse::ManySteps;
+  const std::string key = density_limit_key(parameter.name(), compressed, use);
   auto found = csr_up_to->find(key);
   if (found == csr_up_to->end()) {
-    const double limit = density_limit(parameter.shape(), expected_batch, compressed);
+    const double limit = density_limit(parameter.shape(), expected_batch, compressed, use);
     found = csr_up_to->emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));

@@ -79,6 +79,7 @@ struct PlannedParameter {
   std::string layout = {};            ///< how it is stored with its initial nonzeros
   std::string final_layout = {};      ///< and with its final ones
   std::string compressed = {};        ///< what `layout: auto` has for it besides masked
+  bool changes_every_step = false;    ///< see Parameter
 };
 
 using TargetSparsityHook =

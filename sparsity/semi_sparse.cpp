@@ -15,9 +15,6 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   if (!o.structure.exists()) {
     throw ConfigError("semi_sparse needs a pattern, such as {type: nm, n: 2, m: 4}");
   }
-  if (o.every < 1) {
-    throw ConfigError("semi_sparse: every must be at least 1, found " + std::to_string(o.every));
-  }
   if (!(o.decay >= 0.0) || !std::isfinite(o.decay)) {
     throw ConfigError("semi_sparse: decay must be 0 or more, found " + Config(o.decay).text());
   }
@@ -30,7 +27,6 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   options.param_filter = o.param_filter;
   options.structure = o.structure;
   options.layout = o.layout;
-  options.update = UpdateSchedule::every(o.every);
   return options;
 }
 
@@ -47,39 +43,14 @@ SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t s
 }
 
 SemiSparse::SemiSparse(const SemiSparseOptions& options)
-    : StraightThrough(dynamic_options(options)),
-      decay_(static_cast<float>(options.decay)),
-      changes_every_step_(options.every == 1) {}
+    : SelectedPart("semi_sparse", dynamic_options(options), options.every),
+      decay_(static_cast<float>(options.decay)) {}
 
 SemiSparse::~SemiSparse() { SemiSparse::release(); }
 
 // The part of the master that is used.
 BitMask SemiSparse::select(const Parameter& parameter) const {
   return largest_part(options().structure, master(parameter), target_nnz(parameter));
-}
-
-Positions SemiSparse::initial_positions(const Parameter& parameter) {
-  return Positions::of(parameter.shape(), select(parameter));
-}
-
-Positions SemiSparse::first_positions(const Parameter& parameter, FirstMasks first) {
-  return first == FirstMasks::Keep ? StraightThrough::first_positions(parameter, first)
-                                   : initial_positions(parameter);
-}
-
-void SemiSparse::on_apply(Module& module) {
-  StraightThrough::on_apply(module);
-  for (const ParameterPtr& parameter : parameters()) {
-    parameter->changes_every_step = changes_every_step_;
-  }
-}
-
-void SemiSparse::update_parameter(Parameter& parameter) {
-  set_selected_mask(parameter, select(parameter));
-}
-
-Positions SemiSparse::update_positions(const Parameter& parameter, const Positions&, float) {
-  return initial_positions(parameter);
 }
 
 void SemiSparse::adjust_gradient(const Parameter& parameter, Tensor& gradient) const {
@@ -98,7 +69,7 @@ void SemiSparse::foresee(std::vector<PlannedParameter>& planned, int64_t steps) 
   for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
   const std::vector<int64_t> targets = targets_at(0, 0, shapes);
   for (size_t i = 0; i < planned.size(); ++i) planned[i].initial_nnz = targets[i];
-  StraightThrough::foresee(planned, steps);
+  SelectedPart::foresee(planned, steps);
   for (PlannedParameter& parameter : planned) parameter.final_nnz = parameter.initial_nnz;
 }
 
@@ -110,10 +81,7 @@ void SemiSparse::release() {
 }
 
 // The masters are those of another step.
-void SemiSparse::release_loaded() {
-  for (const ParameterPtr& parameter : parameters()) parameter->changes_every_step = false;
-  StraightThrough::release();
-}
+void SemiSparse::release_loaded() { SelectedPart::release(); }
 
 std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
     Module& model, const std::map<std::string, SemiSparseOptions>& layers) {

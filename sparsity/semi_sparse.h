@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/sparsity/straight_through.h"
+#include "lacuna/sparsity/selected_part.h"
 
 namespace lacuna {
 
@@ -35,7 +35,7 @@ struct SemiSparseOptions {
 /// *Sources:* Mishra et al., "Accelerating sparse deep neural networks", 2021 (arXiv:2104.08378);
 /// Zhou et al., "Learning N:M fine-grained structured sparse neural networks from scratch", ICLR
 /// 2021 (arXiv:2102.04010): SR-STE. *Cost:* dense weight gradient and states; the selection.
-class SemiSparse final : public StraightThrough {
+class SemiSparse final : public SelectedPart {
  public:
   /// *Errors:* ConfigError without a pattern, or when `every` is below 1 or `decay` negative.
   explicit SemiSparse(const SemiSparseOptions& options);
@@ -44,22 +44,14 @@ class SemiSparse final : public StraightThrough {
   std::string_view type() const override { return "semi_sparse"; }
 
  protected:
-  Positions initial_positions(const Parameter& parameter) override;
-  Positions first_positions(const Parameter& parameter, FirstMasks first) override;
-  Positions update_positions(const Parameter& parameter, const Positions& present,
-                             float sparsity) override;
-  void on_apply(Module& module) override;
-  void update_parameter(Parameter& parameter) override;
+  BitMask select(const Parameter& parameter) const override;
   void adjust_gradient(const Parameter& parameter, Tensor& gradient) const override;
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
   void release() override;
   void release_loaded() override;
 
  private:
-  BitMask select(const Parameter& parameter) const;
-
   float decay_;
-  bool changes_every_step_;
 };
 
 /// Lets linear layers' weights of a model be used in semi-structured form, by globs on their full

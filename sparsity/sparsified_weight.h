@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "lacuna/sparsity/selected_part.h"
 #include "lacuna/sparsity/sparsifier.h"
-#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 
@@ -19,7 +19,7 @@ struct SparsifiedWeightOptions {
 /// As SemiSparse, for any sparsifier: straight-through training of a dense master weight. It lets
 /// parameters go as they are used, sparse. *Cost:* dense weight gradient and states; the
 /// sparsifier.
-class SparsifiedWeight final : public StraightThrough {
+class SparsifiedWeight final : public SelectedPart {
  public:
   /// *Errors:* ConfigError without a sparsifier, or when `every` is below 1.
   explicit SparsifiedWeight(const SparsifiedWeightOptions& options);
@@ -32,15 +32,10 @@ class SparsifiedWeight final : public StraightThrough {
   }
 
  protected:
-  Positions initial_positions(const Parameter& parameter) override;
-  Positions first_positions(const Parameter& parameter, FirstMasks first) override;
-  Positions update_positions(const Parameter& parameter, const Positions& present,
-                             float sparsity) override;
+  BitMask select(const Parameter& parameter) const override;
   void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
 
  private:
-  Positions select(const Parameter& parameter) const;
-
   SparsifierPtr sparsifier_;
 };
 

@@ -1,5 +1,6 @@
 #include "lacuna/sparsity/sparsifier.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <utility>
@@ -7,7 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/sparsity/competition.h"
+#include "lacuna/sparsity/largest_part.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
@@ -15,6 +16,18 @@ namespace {
 
 // The rows of a tensor as a matrix [batch, features].
 Shape as_matrix(const Shape& rows) { return Shape{rows.batch(), rows.features()}; }
+
+// A bit for each element that `stays`, asked for in order.
+template <class Stays>
+BitMask bits_where(int64_t numel, Stays&& stays) {
+  constexpr size_t kWord = 64;
+  const auto size = static_cast<size_t>(numel);
+  std::vector<uint64_t> words((size + kWord - 1) / kWord);
+  for (size_t i = 0; i < size; ++i) {  // added up, not branched on
+    words[i / kWord] |= uint64_t{stays(i)} << (i % kWord);
+  }
+  return BitMask::from_words(numel, std::move(words));
+}
 
 struct KeepAll final : Sparsifier {
   std::string_view type() const override { return "keep_all"; }
@@ -40,11 +53,11 @@ class RandomFraction final : public Sparsifier {
   Scope scope() const override { return Scope::Streaming; }
   BitMask keep(const Tensor& rows, const std::string& name) const override {
     const CounterRng rng(seed_, name + "/random_fraction", content_stream(rows));
-    BitMask mask = BitMask::zeros(rows.numel());
-    for (int64_t i = 0; i < rows.numel(); ++i) {
-      if (static_cast<double>(rng.uniform(static_cast<uint64_t>(i))) >= fraction_) mask.set(i);
-    }
-    return mask;
+    std::array<uint32_t, 4> words = {};  // of a block of the generator
+    return bits_where(rows.numel(), [&](size_t i) {
+      if (i % 4 == 0) words = rng.block(i / 4);
+      return static_cast<double>(CounterRng::uniform_of(words[i % 4])) >= fraction_;
+    });
   }
 
  private:
@@ -58,12 +71,8 @@ class ScalarThreshold final : public Sparsifier {
   std::string_view type() const override { return "scalar_threshold"; }
   Scope scope() const override { return Scope::Streaming; }
   BitMask keep(const Tensor& rows, const std::string&) const override {
-    BitMask mask = BitMask::zeros(rows.numel());
     const std::span<const float> values = rows.storage();
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (std::abs(values[i]) >= threshold_) mask.set(static_cast<int64_t>(i));
-    }
-    return mask;
+    return bits_where(rows.numel(), [&](size_t i) { return std::abs(values[i]) >= threshold_; });
   }
 
  private:
@@ -97,10 +106,9 @@ class Structured final : public Sparsifier {
     const Shape matrix = as_matrix(rows.shape());
     const int64_t units = structure_.units(matrix).numel();
     const int64_t count = target_nnz(fraction_, units) * structure_.unit_size();
-    return Competition({}, structure_, matrix)
-        .grow_maximum(rows_of(rows.reshape(matrix)), count, Positions(matrix))
-        .to_mask();
+    return largest_part(structure_, rows.reshape(matrix), count);
   }
+  Structure structure() const override { return structure_; }
   void require_fit(const Shape& rows, const std::string& name) const override {
     structure_.require_fit("tensor '" + name + "'", as_matrix(rows));
   }

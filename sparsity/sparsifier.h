@@ -9,6 +9,7 @@
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/registry.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/sparsity/structure.h"
 
 namespace lacuna {
 
@@ -29,6 +30,8 @@ class Sparsifier {
   /// Its name in a configuration, as in "nm".
   virtual std::string_view type() const = 0;
   virtual Scope scope() const = 0;
+  /// The structure of what it keeps: weights are then stored in the layout made for it.
+  virtual Structure structure() const { return Structure::none(); }
   /// The elements of a row-major tensor that stay. `name` says whose they are, for messages and as
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.

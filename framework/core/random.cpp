@@ -39,9 +39,7 @@ std::array<uint32_t, 4> CounterRng::block(uint64_t block) const {
 
 uint32_t CounterRng::bits(uint64_t index) const { return block(index / 4)[index % 4]; }
 
-float CounterRng::uniform(uint64_t index) const {
-  return static_cast<float>(bits(index) >> 8) * 0x1.0p-24f;
-}
+float CounterRng::uniform(uint64_t index) const { return uniform_of(bits(index)); }
 
 double CounterRng::normal(uint64_t index) const {
   const auto words = block(index);

@@ -34,6 +34,7 @@ double density_of(int half_powers) { return std::exp2(-0.5 * half_powers); }
 
 struct WeightClass {
   const Layout* compressed;
+  PatternUse use;
   int64_t out, in, batch;
   int half_powers;
 
@@ -43,6 +44,7 @@ struct WeightClass {
     text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
          << active_instruction_set();
     if (compressed != &csr_layout()) text << "/" << compressed->name();
+    if (use == PatternUse::OneStep) text << "/one step";
     std::string key = text.str();
     std::ranges::replace(key, ' ', '_');
     return key;
@@ -55,9 +57,11 @@ int64_t sampled_side(int64_t side, int64_t granularity) {
   return std::min(side, most);
 }
 
-WeightClass class_of(const Layout& compressed, const Shape& shape, int half_powers, int64_t batch) {
+WeightClass class_of(const Layout& compressed, PatternUse use, const Shape& shape, int half_powers,
+                     int64_t batch) {
   const Shape unit = compressed.granularity();
   return {.compressed = &compressed,
+          .use = use,
           .out = sampled_side(shape[0], unit[0]),
           .in = sampled_side(shape[1], unit[1]),
           .batch = std::min(batch, kLargestBatch),
@@ -113,6 +117,37 @@ class Step {
   uint64_t version_ = 0;
 };
 
+// The same of a pattern for one step.
+class NewPatternStep {
+ public:
+  NewPatternStep(const WeightClass& c, const Layout& layout, BitMask mask)
+      : layout_(layout),
+        mask_(std::move(mask)),
+        master_(random(Shape{c.out, c.in}, "values")),
+        x_(random(Shape{c.batch, c.in}, "x")),
+        dy_(random(Shape{c.batch, c.out}, "dy")) {}
+
+  void operator()() {
+    const PatternPtr pattern = Pattern::make(layout_, master_.shape(), mask_);
+    Tensor values = Tensor::empty(pattern->stored_shape());
+    layout_.from_dense(*pattern, master_.storage(), values.mutable_storage());
+    DerivedValues derived;
+    const WeightView weight{.pattern = *pattern,
+                            .values = values.storage(),
+                            .version = 1,
+                            .derived = &derived,
+                            .changes_every_step = true};
+    layout_.forward(weight, x_, Tensor());
+    layout_.input_gradient(weight, dy_);
+  }
+
+ private:
+  const Layout& layout_;
+  BitMask mask_;
+  Tensor master_, x_, dy_;
+};
+
+template <class Step>
 double milliseconds(Step& step) {
   const auto start = std::chrono::steady_clock::now();
   step();
@@ -122,12 +157,9 @@ double milliseconds(Step& step) {
 
 // Both in turn, so that what else the machine does hits both; the least of each, because that only
 // adds.
-LayoutCosts measure(const WeightClass& c) {
+template <class Step>
+LayoutCosts measure(Step masked, Step compressed) {
   const FlushDenormals flush;
-  const Shape shape{c.out, c.in};
-  const Positions positions = c.compressed->sample(shape, c.density());
-  Step masked(c, Pattern::make(masked_layout(), shape, positions));
-  Step compressed(c, Pattern::make(*c.compressed, shape, positions));
   milliseconds(masked);
   milliseconds(compressed);
   LayoutCosts least{.masked_ms = INFINITY, .compressed_ms = INFINITY};
@@ -139,6 +171,18 @@ LayoutCosts measure(const WeightClass& c) {
     total += masked_ms + compressed_ms;
   }
   return least;
+}
+
+LayoutCosts measure(const WeightClass& c) {
+  const Shape shape{c.out, c.in};
+  const Positions positions = c.compressed->sample(shape, c.density());
+  if (c.use == PatternUse::OneStep) {
+    const BitMask mask = positions.to_mask();
+    return measure(NewPatternStep(c, masked_layout(), mask),
+                   NewPatternStep(c, *c.compressed, mask));
+  }
+  return measure(Step(c, Pattern::make(masked_layout(), shape, positions)),
+                 Step(c, Pattern::make(*c.compressed, shape, positions)));
 }
 
 fs::path cache_file() {
@@ -215,8 +259,8 @@ namespace {
 
 // The costs of a weight at one of the measured densities.
 LayoutCosts costs_at(const Shape& shape, int half_powers, int64_t batch, const Layout& compressed,
-                     bool& measured_now) {
-  const WeightClass c = class_of(compressed, shape, half_powers, std::max<int64_t>(batch, 1));
+                     PatternUse use, bool& measured_now) {
+  const WeightClass c = class_of(compressed, use, shape, half_powers, std::max<int64_t>(batch, 1));
   bool is_new = false;
   LayoutCosts costs = table().find(c, is_new);
   measured_now |= is_new;
@@ -231,13 +275,13 @@ LayoutCosts costs_at(const Shape& shape, int half_powers, int64_t batch, const L
 // Between the two nearest measured densities, on a line: what runs is proportional to the density
 // but for a part that does not depend on it.
 LayoutCosts costs_between(const Shape& shape, double density, int64_t batch,
-                          const Layout& compressed, bool& measured_now) {
+                          const Layout& compressed, PatternUse use, bool& measured_now) {
   const double half_powers =
       std::clamp(-2.0 * std::log2(density), 0.0, static_cast<double>(kSparsest));
   const auto denser = static_cast<int>(half_powers);
-  const LayoutCosts dense = costs_at(shape, denser, batch, compressed, measured_now);
+  const LayoutCosts dense = costs_at(shape, denser, batch, compressed, use, measured_now);
   if (denser == kSparsest || half_powers == denser) return dense;
-  const LayoutCosts sparse = costs_at(shape, denser + 1, batch, compressed, measured_now);
+  const LayoutCosts sparse = costs_at(shape, denser + 1, batch, compressed, use, measured_now);
   const double low = density_of(denser + 1), share = (density - low) / (density_of(denser) - low);
   return {.masked_ms = std::lerp(sparse.masked_ms, dense.masked_ms, share),
           .compressed_ms = std::lerp(sparse.compressed_ms, dense.compressed_ms, share)};
@@ -246,14 +290,14 @@ LayoutCosts costs_between(const Shape& shape, double density, int64_t batch,
 }  // namespace
 
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
-                             const Layout& compressed) {
+                             const Layout& compressed, PatternUse use) {
   if (shape.rank() != 2 || shape.numel() == 0) {
     return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
   }
   const double density =
       std::max(static_cast<double>(nnz), 1.0) / static_cast<double>(shape.numel());
   bool measured_now = false;
-  const LayoutCosts costs = costs_between(shape, density, batch, compressed, measured_now);
+  const LayoutCosts costs = costs_between(shape, density, batch, compressed, use, measured_now);
   const bool faster = costs.compressed_ms < costs.masked_ms;
   const std::string name(compressed.name());
   char numbers[120];
@@ -265,12 +309,12 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
           .reason = (faster ? name : "masked") + ": " + numbers};
 }
 
-double density_limit(const Shape& shape, int64_t batch, const Layout& compressed) {
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed, PatternUse use) {
   if (shape.rank() != 2 || shape.numel() == 0) return 0.0;
   // By how much the compressed layout is slower.
   const auto lag = [&](int half_powers) {
     bool ignored = false;
-    const LayoutCosts costs = costs_at(shape, half_powers, batch, compressed, ignored);
+    const LayoutCosts costs = costs_at(shape, half_powers, batch, compressed, use, ignored);
     return costs.compressed_ms - costs.masked_ms;
   };
   int slower = -1, faster = kSparsest + 1;  // bisection over the measured densities
@@ -284,9 +328,11 @@ double density_limit(const Shape& shape, int64_t batch, const Layout& compressed
   return std::lerp(density_of(faster), density_of(slower), gain / (gain + loss));
 }
 
-std::string density_limit_key(const std::string& parameter, const Layout& compressed) {
-  if (&compressed == &csr_layout()) return parameter;
-  return parameter + " in " + std::string(compressed.name());
+std::string density_limit_key(const std::string& parameter, const Layout& compressed,
+                              PatternUse use) {
+  const bool one_step = use == PatternUse::OneStep;
+  if (&compressed == &csr_layout() && !one_step) return parameter;
+  return parameter + " in " + std::string(compressed.name()) + (one_step ? ", for one step" : "");
 }
 
 }  // namespace lacuna

@@ -8,8 +8,15 @@
 
 namespace lacuna {
 
-/// What one training step of a linear layer's weight costs in each layout (three products, the
-/// gradient's masking, Adam's update), in milliseconds.
+/// How long a weight's pattern is used.
+enum class PatternUse {
+  ManySteps,
+  OneStep,  ///< chosen anew from a dense master weight at each step, which gets a dense gradient
+};
+
+/// What one training step of a linear layer's weight costs in each layout, in milliseconds: three
+/// products, the gradient's masking, Adam's update. Of a pattern for one step: making it and its
+/// values, two products; the rest is the same in each layout.
 struct LayoutCosts {
   double masked_ms = 0.0;
   double compressed_ms = 0.0;
@@ -29,16 +36,19 @@ struct LayoutChoice {
 /// size is allocated. *Cost:* tens of milliseconds for each density of a class that is new.
 /// *Shapes:* shape [out, in] with rank 2; others are stored masked.
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
-                             const Layout& compressed = csr_layout());
+                             const Layout& compressed = csr_layout(),
+                             PatternUse use = PatternUse::ManySteps);
 
 /// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
 /// never is. Where the line through the costs at two measured densities crosses masked's.
 /// *Cost:* some 0.1 s for a shape that is new.
-double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout());
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout(),
+                     PatternUse use = PatternUse::ManySteps);
 
-/// density_limit by a parameter's full name, as in "fc1.weight", and for other layouts than csr by
-/// "fc1.weight in nm 2:4".
+/// density_limit by a parameter's full name, as in "fc1.weight", for other layouts than csr by
+/// "fc1.weight in nm 2:4", and of patterns for one step by "fc1.weight in csr, for one step".
 using DensityLimits = std::map<std::string, double, std::less<>>;
-std::string density_limit_key(const std::string& parameter, const Layout& compressed);
+std::string density_limit_key(const std::string& parameter, const Layout& compressed,
+                              PatternUse use = PatternUse::ManySteps);
 
 }  // namespace lacuna

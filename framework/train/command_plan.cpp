@@ -96,10 +96,11 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     const auto& limits = *experiment.sparsity->csr_up_to;
     const Layout* own = find_layout(p.compressed);
     const Layout& compressed = own == nullptr ? csr_layout() : *own;
-    const auto limit = limits.find(density_limit_key(p.parameter, compressed));
+    const PatternUse use = p.changes_every_step ? PatternUse::OneStep : PatternUse::ManySteps;
+    const auto limit = limits.find(density_limit_key(p.parameter, compressed, use));
     if (limit != limits.end()) {
       const LayoutChoice choice =
-          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed);
+          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed, use);
       std::printf("; %s is faster up to a density of %.2g, in the end %s",
                   std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
     }

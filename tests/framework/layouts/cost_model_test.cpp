@@ -36,7 +36,9 @@ class Cache : public testing::Environment {
     for (int h = 0; h <= 16; ++h) {
       costs << "50x60/8/" << h << suffix << "1 " << (h < 3 ? 2.0 : 0.5) << "\n"
             << "51x60/8/" << h << suffix << "1 2\n"
-            << "52x60/8/" << h << suffix << "1 0.5\n";
+            << "52x60/8/" << h << suffix << "1 0.5\n"
+            << "50x60/8/" << h << suffix.substr(0, suffix.size() - 1) << "/one_step 1 "
+            << (h < 5 ? 2.0 : 0.5) << "\n";
     }
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -85,6 +87,24 @@ TEST(CostModel, FindsTheDensityUpToWhichCsrIsFaster) {
   EXPECT_EQ(density_limit(Shape{51, 60}, 8), 0.0);
   EXPECT_EQ(density_limit(Shape{52, 60}, 8), 1.0);
   EXPECT_EQ(density_limit(Shape{52}, 8), 0.0);
+}
+
+TEST(CostModel, CountsTheMakingOfPatternsForOneStep) {
+  const Shape shape{50, 60};
+  EXPECT_NEAR(density_limit(shape, 8, csr_layout(), PatternUse::OneStep), 0.2012, 0.0001);
+  EXPECT_EQ(compare_layouts(shape, 900, 8).layout, &csr_layout());
+  EXPECT_EQ(compare_layouts(shape, 900, 8, csr_layout(), PatternUse::OneStep).layout,
+            &masked_layout());
+  const LayoutChoice few =
+      compare_layouts(Shape{256, 256}, 650, 32, csr_layout(), PatternUse::OneStep);
+  EXPECT_EQ(few.layout, &csr_layout()) << few.reason;
+  EXPECT_NE(few.reason.find("measured now"), std::string::npos);
+}
+
+TEST(CostModel, NamesTheUseInItsKeys) {
+  EXPECT_EQ(density_limit_key("fc1.weight", csr_layout()), "fc1.weight");
+  EXPECT_EQ(density_limit_key("fc1.weight", csr_layout(), PatternUse::OneStep),
+            "fc1.weight in csr, for one step");
 }
 
 TEST(CostModel, WhatIsNoMatrixStaysMasked) {
