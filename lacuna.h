@@ -79,6 +79,7 @@
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/score_groups.h"
+#include "lacuna/sparsity/selected_part.h"
 #include "lacuna/sparsity/selection.h"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/set.h"

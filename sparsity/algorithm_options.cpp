@@ -9,19 +9,6 @@
 namespace lacuna {
 namespace {
 
-// `layout: nm` and `layout: block` are the pattern's own.
-LayoutOption layout_from_config(const Config& entry, const Structure& structure) {
-  const std::string name = entry.get("layout").is_null() ? "" : entry.get("layout").text();
-  if (name != "nm" && name != "block") return LayoutOption::from_config(entry);
-  entry.get<std::string>("layout", "auto");
-  if ((name == "nm") != structure.is_nm() || !structure.exists()) {
-    entry.get("layout").error(
-        "layout " + name + " needs a pattern of its type, as in pattern: {" +
-        (name == "nm" ? "type: nm, n: 2, m: 4}" : "type: block, rows: 16, cols: 16}"));
-  }
-  return LayoutOption(structure.layout());
-}
-
 // Sparsities of N:M patterns that are written as decimals.
 constexpr double kSparsityTolerance = 1e-4;
 
@@ -42,7 +29,7 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed)
     given.error("pattern " + options.structure.description() + " has a sparsity of " +
                 Config(1.0 - options.structure.full_density()).text() + ": leave `sparsity` out");
   }
-  options.layout = layout_from_config(entry, options.structure);
+  options.layout = LayoutOption::from_config(entry, options.structure);
   const auto in = entry.optional<int64_t>("balance_in_groups");
   const auto out = entry.optional<int64_t>("balance_out_groups");
   if (in && out) {

@@ -20,7 +20,7 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
     if (layout_ != nullptr) return;
     if (name_ == "nm" || name_ == "block") {
       throw ConfigError("layout " + name_ +
-                        " goes with a `pattern` of its type alone; give auto, masked or csr here");
+                        " needs a pattern of its type; give auto, masked or csr here");
     }
     throw ConfigError("unknown layout '" + name_ + "'; " + suggest_name(name_, names));
   }
@@ -29,8 +29,13 @@ LayoutOption::LayoutOption(std::string name) : name_(std::move(name)) {
 LayoutOption::LayoutOption(const Layout& layout)
     : name_(layout.name()), layout_(&layout == &dense_layout() ? &masked_layout() : &layout) {}
 
-LayoutOption LayoutOption::from_config(const Config& entry) {
+LayoutOption LayoutOption::from_config(const Config& entry, const Structure& structure) {
   const auto name = entry.get<std::string>("layout", "auto");
+  if (structure.exists() && (name == "nm" || name == "block")) {
+    if ((name == "nm") == structure.is_nm()) return LayoutOption(structure.layout());
+    entry.get("layout").error("layout " + name + " needs a pattern of its type, not " +
+                              structure.description());
+  }
   try {
     return LayoutOption(name);
   } catch (const ConfigError& error) {

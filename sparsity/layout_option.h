@@ -6,6 +6,7 @@
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/param/parameter.h"
+#include "lacuna/sparsity/structure.h"
 
 namespace lacuna {
 
@@ -19,7 +20,10 @@ class LayoutOption {
   LayoutOption(const char* name) : LayoutOption(std::string(name)) {}
   /// A layout of the user's own, or a built-in one.
   LayoutOption(const Layout& layout);  // NOLINT: a layout is an option
-  static LayoutOption from_config(const Config& entry);
+  /// The key `layout` of an entry. "nm" and "block" are the layout made for its structure.
+  /// *Errors:* ConfigError, also when these are of another type than the structure.
+  static LayoutOption from_config(const Config& entry,
+                                  const Structure& structure = Structure::none());
 
   const std::string& name() const { return name_; }
   bool is_auto() const { return layout_ == nullptr; }

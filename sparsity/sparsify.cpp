@@ -65,7 +65,7 @@ std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t see
     SparsifyEntry entry{.tensor = item.required<std::string>("tensor"),
                         .sparsifier = make_sparsifier(item.at("sparsifier"), seed)};
     if (at_position(item.at("tensor"), [&] { return entry.is_weight(); })) {
-      entry.layout = LayoutOption::from_config(item);
+      entry.layout = LayoutOption::from_config(item, entry.sparsifier->structure());
       entry.every = require_at_least(item, "every", item.get<int64_t>("every", 1), 1);
     }
     entries.push_back(std::move(entry));

@@ -69,25 +69,43 @@ TEST(Sparsify, ReachesTheTensorsOfLayersByGlob) {
   EXPECT_GT(largest, 0.0f);
 }
 
-TEST(Sparsify, WeightsFollowTheSparsifier) {
-  register_builtins();
-  TestModel model;
-  const auto entries = sparsify_from_config(
-      parse_yaml("[{tensor: 'fc*.weight', sparsifier: {type: nm, n: 2, m: 4}, layout: csr}]",
-                 "c.yaml"),
-      0);
+// As SemiSparse does, whose selection is the same.
+void expect_as_semi_sparse(const std::string& entry, const SemiSparseOptions& options,
+                           const std::string& layout) {
+  TestModel model, other;
+  const auto entries = sparsify_from_config(parse_yaml("[" + entry + "]", "c.yaml"), 0);
   const auto algorithm = sparsify_weights(entries);
   ASSERT_NE(algorithm, nullptr);
-  TestModel other;
-  SemiSparse semi({.structure = Structure::nm(2, 4), .layout = "csr"});
+  SemiSparse semi(options);
   model.apply(*algorithm);
   other.apply(semi);
   for (int i = 0; i < 5; ++i) {
     model.step();
     other.step();
   }
-  EXPECT_EQ(model.weight().pattern()->layout().name(), "csr");
-  EXPECT_EQ(whole(model.weight()), whole(other.weight()));
+  EXPECT_EQ(model.weight().pattern()->layout().name(), layout);
+  EXPECT_EQ(whole(model.weight()), whole(other.weight())) << entry;
+}
+
+TEST(Sparsify, WeightsFollowTheSparsifier) {
+  register_builtins();
+  const std::string weights = "{tensor: 'fc*.weight', sparsifier: ";
+  const Structure nm = Structure::nm(2, 4), block = Structure::block(4, 2);
+  const std::string blocks = "{type: block_fraction, rows: 4, cols: 2, fraction: 0.5}";
+  for (const char* every : {"1", "2"}) {
+    const std::string end = std::string(", every: ") + every + "}";
+    const int64_t steps = every[0] - '0';
+    expect_as_semi_sparse(weights + "{type: nm, n: 2, m: 4}, layout: csr" + end,
+                          {.structure = nm, .layout = "csr", .every = steps}, "csr");
+    expect_as_semi_sparse(weights + "{type: nm, n: 2, m: 4}, layout: nm" + end,
+                          {.structure = nm, .layout = nm.layout(), .every = steps}, "nm 2:4");
+    expect_as_semi_sparse(weights + blocks + ", layout: block" + end,
+                          {.structure = block,
+                           .sparsity = SparsityTarget(0.5),
+                           .layout = block.layout(),
+                           .every = steps},
+                          std::string(block.layout().name()));
+  }
 }
 
 TEST(Sparsify, MistakesAreNamed) {

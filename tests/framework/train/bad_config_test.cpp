@@ -222,8 +222,10 @@ TEST_F(BadConfig, OfSparsifiers) {
   refuses(with("fc1.output", "nm"), "sparsify.0.sparsifier: n: a required key is missing");
   refuses(with("fc1.output", "{type: block_fraction, fraction: 0.5, rows: 1, cols: 1048577}"),
           "sparsify.0.sparsifier.cols: a block has at most 1048576 rows and columns");
-  refuses(with("fc1.weight", "{type: nm, n: 2, m: 4}, layout: nm"),
-          "sparsify.0.layout: layout nm goes with a `pattern` of its type alone");
+  refuses(with("fc1.weight", "{type: nm, n: 2, m: 4}, layout: block"),
+          "sparsify.0.layout: layout block needs a pattern of its type, not 2:4");
+  refuses(with("fc1.weight", "{type: scalar_fraction, fraction: 0.5}, layout: nm"),
+          "sparsify.0.layout: layout nm needs a pattern of its type; give auto, masked or csr");
   // Known before the first step, whatever batch it will be.
   const std::string three_rows = "{type: block_fraction, fraction: 0.5, rows: 3, cols: 2}";
   for (const char* tensor : {"fc1.output", "fc1.output.grad", "fc2.input", "fc2.input.grad"}) {
