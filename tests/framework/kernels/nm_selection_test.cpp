@@ -116,8 +116,9 @@ BitMask plain_tiles(int64_t rows, int64_t columns, const std::vector<float>& w, 
 }
 
 TEST(TransposableSelectionTest, IsThatOfTheReference) {
-  for (const auto& [rows, columns] : {std::pair{4, 4}, std::pair{8, 60}, std::pair{36, 132},
-                                      std::pair{20, 64}, std::pair{0, 8}, std::pair{4, 0}}) {
+  for (const auto& [rows, columns] :
+       {std::pair{4, 4}, std::pair{8, 60}, std::pair{36, 132}, std::pair{20, 64}, std::pair{8, 516},
+        std::pair{4, 1100}, std::pair{0, 8}, std::pair{4, 0}}) {
     for (const bool coarse : {false, true}) {
       const std::vector<float> w = random_weights(int64_t{rows} * columns, coarse);
       EXPECT_EQ(transposable_select(rows, columns, w, TransposableSelection::Greedy),
@@ -191,7 +192,8 @@ TEST(NmSelection, DoesNotDependOnTheNumberOfThreads) {
     nm_select_values(form, w, matrix, values);
     return std::tuple(
         nm_select(form, w), matrix.codes, values,
-        transposable_select(form.rows, form.columns, w, TransposableSelection::Exact));
+        transposable_select(form.rows, form.columns, w, TransposableSelection::Exact),
+        transposable_select(form.rows, form.columns, w, TransposableSelection::Greedy));
   };
   const int before = num_threads();
   set_num_threads(1);
