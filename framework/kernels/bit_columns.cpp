@@ -1,11 +1,10 @@
-// A vector of numbers is packed by the mask's own bits (Compress): no branch depends on how many
+// A vector of numbers is packed by the mask's own bits: no branch depends on how many
 // are set, where a loop over the ones of a word mispredicts its end. A word without ones is
 // skipped.
 #include "lacuna/framework/kernels/bit_columns.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "lacuna/framework/kernels/instruction_set.h"
 
@@ -14,10 +13,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/framework/kernels/packing.inc"
+
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Of 64-bit chunks, chunk c standing for the columns 64 · c …
 int64_t ListBits(const uint64_t* chunks, int64_t count, uint32_t first, uint32_t* into) {
@@ -36,11 +35,9 @@ int64_t ListBits(const uint64_t* chunks, int64_t count, uint32_t first, uint32_t
     }
     auto columns = hn::Iota(d, first);
     for (uint32_t i = 0; i < 64; i += lanes) {
-      uint8_t bits[8];  // LoadMaskBits may read eight bytes
-      std::memcpy(bits, &chunk, sizeof bits);
-      const auto mask = hn::LoadMaskBits(d, bits);
-      hn::StoreU(hn::Compress(columns, mask), d, into);
-      into += hn::CountTrue(d, mask);
+      const Packing<decltype(d)> packing(chunk);
+      hn::StoreU(packing(columns), d, into);
+      into += packing.count();
       columns = hn::Add(columns, step);
       chunk >>= lanes;
     }

@@ -17,6 +17,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/framework/kernels/packing.inc"
+
 #ifndef LACUNA_KTH_LARGEST
 #define LACUNA_KTH_LARGEST
 namespace lacuna {
@@ -42,8 +44,6 @@ inline uint32_t key_of(float score) { return order_key(score); }
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 using Keys = hn::CappedTag<uint32_t, 16>;
 using KeyVector = hn::Vec<Keys>;
@@ -77,9 +77,9 @@ HWY_INLINE Parted part(const Item* items, int64_t count, const Bounds& bounds, u
     found.above += count_of(hn::Gt(keys, high));
     found.at_high += count_of(hn::Eq(keys, high));
     found.at_low += count_of(hn::Eq(keys, low));
-    const auto chosen = hn::And(hn::Gt(keys, low), hn::Gt(high, keys));
-    hn::StoreU(hn::Compress(keys, chosen), d, between + found.between);
-    found.between += count_of(chosen);
+    const Packing<Keys> chosen(hn::And(hn::Gt(keys, low), hn::Gt(high, keys)));
+    hn::StoreU(chosen(keys), d, between + found.between);
+    found.between += chosen.count();
   }
   for (; i < count; ++i) {
     const uint32_t key = key_of(items[i]);

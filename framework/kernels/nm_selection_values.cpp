@@ -20,6 +20,7 @@
 #include <hwy/highway.h>
 
 #include "lacuna/framework/kernels/nm_codes.inc"
+#include "lacuna/framework/kernels/packing.inc"
 
 #ifndef LACUNA_NM_VALUES_RUN
 #define LACUNA_NM_VALUES_RUN
@@ -58,21 +59,16 @@ namespace {
 bool select_values(const ValuesRun&) { return false; }
 #else
 
-// The floats whose bits are set, side by side; `in_sixteen` of each 16. Writes up to 16 more.
-HWY_INLINE void compress_part(const float* w, const uint8_t* bits, int in_sixteen, float* to) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  const hn::FixedTag<float, kMostLanes> d;
-  for (int64_t at = 0; at < kPart; at += kMostLanes, to += in_sixteen) {
-    uint8_t mask[8] = {bits[at / 8], bits[at / 8 + 1]};  // LoadMaskBits may read eight bytes
-    hn::StoreU(hn::Compress(hn::LoadU(d, w + at), hn::LoadMaskBits(d, mask)), d, to);
+// The floats whose bits are set, side by side: n of each m. Writes up to 16 more.
+template <int n, int m>
+HWY_INLINE void compress_part(const float* w, const uint8_t* bits, float* to) {
+  const hn::CappedTag<float, kMostLanes> d;
+  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  for (int64_t at = 0; at < kPart; at += kLanes) {
+    const Packing<decltype(d)> packing(bits, at);
+    hn::StoreU(packing(hn::LoadU(d, w + at)), d, to);
+    to += kLanes % m == 0 ? kLanes / m * n : packing.count();
   }
-#else  // twice as fast there
-  static_cast<void>(in_sixteen);
-  for (int64_t i = 0; i < kPart; ++i) {
-    *to = w[i];
-    to += bits[i / 8] >> (i % 8) & 1;
-  }
-#endif
 }
 
 // Values and codes of kPart floats: the slots of a row in a tile, and a vector more.
@@ -80,7 +76,7 @@ template <int n, int m>
 HWY_INLINE void values_of_part(const float* w, float* values, uint8_t* codes) {
   uint8_t bits[kPart / 8 + 8] = {};
   select_part<n, m>(w, bits);
-  compress_part(w, bits, kMostLanes / m * n, values);
+  compress_part<n, m>(w, bits, values);
   codes_of_part<n, m>(bits, codes);
 }
 

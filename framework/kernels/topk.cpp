@@ -1,6 +1,6 @@
 // The stream is read in chunks of 4096 scores, which fit the first-level cache with their
 // survivors. |score| as bits orders like the float, so one integer comparison per vector decides,
-// and the survivors' bits and offsets are packed by Compress: no branch depends on the scores.
+// and the survivors' bits and offsets are packed side by side: no branch depends on the scores.
 #include "lacuna/framework/kernels/topk.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/framework/kernels/packing.inc"
+
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Writes the bits of the |scores| above the threshold, and their offsets; returns their number.
 // Both outputs have room for `count` entries and a vector.
@@ -35,10 +35,10 @@ int64_t SelectAbove(const float* scores, int64_t count, int32_t threshold, uint3
     const auto bits =
         hn::And(hn::LoadU(d, reinterpret_cast<const int32_t*>(scores + i)), magnitude);
     const auto chosen = hn::And(hn::Gt(bits, above), hn::Gt(nan, bits));
-    const auto chosen_u = hn::RebindMask(du, chosen);
-    hn::StoreU(hn::Compress(hn::BitCast(du, bits), chosen_u), du, keys + found);
-    hn::StoreU(hn::Compress(offset, chosen_u), du, offsets + found);
-    found += static_cast<int64_t>(hn::CountTrue(d, chosen));
+    const Packing<decltype(du)> packing(hn::RebindMask(du, chosen));
+    hn::StoreU(packing(hn::BitCast(du, bits)), du, keys + found);
+    hn::StoreU(packing(offset), du, offsets + found);
+    found += packing.count();
     offset = hn::Add(offset, step);
   }
   for (; i < count; ++i) {
