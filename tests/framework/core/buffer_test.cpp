@@ -14,16 +14,6 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-using Buffers = std::vector<std::unique_ptr<Buffer>>;
-
-Buffers make(int count, int64_t bytes) {
-  Buffers buffers;
-  for (int i = 0; i < count; ++i) {
-    buffers.push_back(std::make_unique<Buffer>(static_cast<size_t>(bytes)));
-  }
-  return buffers;
-}
-
 TEST(Buffer, IsAlignedPaddedAndCounted) {
   const int64_t before = memory_stats().current;
   reset_memory_peak();
@@ -47,6 +37,16 @@ TEST(Buffer, ThatCannotBeHadIsABadAlloc) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // it must see every free, and nothing is kept
+
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+Buffers make(int count, int64_t bytes) {
+  Buffers buffers;
+  for (int i = 0; i < count; ++i) {
+    buffers.push_back(std::make_unique<Buffer>(static_cast<size_t>(bytes)));
+  }
+  return buffers;
+}
 
 TEST(BlockCache, GivesABlockToTheNextOfItsSize) {
   void* block = Buffers(make(1, kMiB))[0]->data();
