@@ -329,6 +329,14 @@ void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t 
   });
 }
 
+// Rows that one thread takes at a time in the gradient, which has no slabs to share out: few rows of
+// many slots, as an activation's, are cut finer than in the product.
+static int64_t rows_of_gradient_block(const NmForm& form) {
+  constexpr int64_t kLeastRows = 64, kParts = 8;
+  const int64_t part = (form.rows + kParts - 1) / kParts;
+  return std::min(form.rows_of_block(), std::max((part + 3) / 4 * 4, kLeastRows));
+}
+
 void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch, bool accumulate,
                  float* gradient) {
   const NmForm& form = s.form;
@@ -337,7 +345,7 @@ void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t bat
       use_reference_kernels() ? reference::nm_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = slab_count(batch);
   const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
-  parallel_for(form.rows, form.rows_of_block(), [&](int64_t begin, int64_t end) {
+  parallel_for(form.rows, rows_of_gradient_block(form), [&](int64_t begin, int64_t end) {
     for (int64_t slab = 0; slab < slabs; ++slab) {
       run(s, begin, end, dy + slab * form.rows * kSlabWidth, x + slab * form.columns * kSlabWidth,
           std::min(kSlabWidth, batch - slab * kSlabWidth), accumulate || slab > 0, gradient,

@@ -1,0 +1,95 @@
+#include "lacuna/framework/autograd/ops/linear_nm.h"
+
+#include <memory>
+#include <utility>
+
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/kernels/nm_activations.h"
+#include "lacuna/framework/kernels/reduce.h"
+#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/layouts/csr_products.h"
+
+namespace lacuna {
+namespace {
+
+// The weight in slabs of outputs: a step's three products share them, and evaluation makes them
+// once.
+std::span<const float> output_slabs(const WeightReference& weight, DerivedValues& own) {
+  const Shape& shape = weight.pattern->shape();
+  return refreshed(weight.view(), output_slabs_size(shape[0], shape[1]), own, [&](float* into) {
+    weight_to_output_slabs(weight.values.data(), shape[0], shape[1], into);
+  });
+}
+
+// As linear's node, the weight is there as a variable without a value.
+struct LinearNmNode final : Node {
+  LinearNmNode(const NmValue& x, Shape shape, WeightReference weight_)
+      : matrix(x.matrix), values(x.values), x_shape(shape), weight(std::move(weight_)) {}
+
+  std::string_view name() const override { return "linear_nm"; }
+  std::vector<Tensor*> saved() override { return {&values}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [..., out]
+    const int64_t batch = matrix->form.rows, out = dy.shape().features();
+    Tensor slabs;
+    if (needs(0) || weight.sink != nullptr) {
+      slabs = Tensor::empty(Shape{output_slabs_size(out, batch)});
+      rows_to_output_slabs(dy.data(), batch, out, slabs.mutable_data());
+    }
+    std::vector<Tensor> gradients(3);
+    if (needs(0)) gradients[0] = input_gradient(slabs, out);  // dX = dY W in x's slots  [..., in]
+    if (needs(1)) gradients[1] = sum_rows(dy);                // db = Σ dY                   [out]
+    if (weight.sink != nullptr) accumulate_weight_gradient(slabs, out);  // dW = dYᵀ X   [out, in]
+    return gradients;
+  }
+
+  Tensor input_gradient(const Tensor& dy_slabs, int64_t out) const {
+    DerivedValues own;
+    Tensor in_slots = Tensor::empty(values.shape());
+    nm_activation_input_gradient(*matrix, dy_slabs.data(), output_slabs(weight, own).data(), out,
+                                 in_slots.mutable_data());
+    Tensor dx = Tensor::empty(x_shape);
+    nm_to_dense(*matrix, in_slots.data(), dx.mutable_data());
+    return dx;
+  }
+
+  void accumulate_weight_gradient(const Tensor& dy_slabs, int64_t out) const {
+    Tensor x = Tensor::empty(x_shape);
+    nm_to_dense(*matrix, values.data(), x.mutable_data());
+    x = reordered(x, Order::BatchSlabs);
+    const FeatureStream features =
+        feature_stream(x.data(Order::BatchSlabs), matrix->form.rows, matrix->form.columns);
+    x = Tensor();
+    weight.sink->accumulate_computed([&](std::span<float> gradient, Accumulate accumulate) {
+      nm_activation_weight_gradient(features, dy_slabs.data(), out, accumulate == Accumulate::Yes,
+                                    gradient.data());
+    });
+  }
+
+  std::shared_ptr<const NmMatrix> matrix;
+  Tensor values;
+  Shape x_shape;
+  WeightReference weight;
+};
+
+}  // namespace
+
+bool linear_nm_pays(const Variable& x, const WeightReference& weight) {
+  if (x.nm() == nullptr || !weight.pattern->is_dense()) return false;
+  const NmForm& form = x.nm()->matrix->form;
+  return 2 * form.slots() <= form.m && form.rows >= 64;
+}
+
+Variable linear_nm(const Variable& x, const WeightReference& weight, const Variable& bias) {
+  const NmValue& nm = *x.nm();
+  const int64_t out = weight.pattern->shape()[0];
+  Tensor y = Tensor::empty(x.shape().with_features(out));
+  DerivedValues own;
+  nm_activation_product(*nm.matrix, nm.values.data(), output_slabs(weight, own).data(), out,
+                        bias.defined() ? bias.value().data() : nullptr, y.mutable_data());
+  const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
+  return record<LinearNmNode>(std::move(y), {x, bias, anchor}, nm, x.shape(), weight);
+}
+
+}  // namespace lacuna
