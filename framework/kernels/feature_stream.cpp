@@ -44,11 +44,21 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 // How many are not zero in each of `rows` slab rows.
 void count_rows(const float* x, int64_t rows, uint8_t* counts) {
   for (int64_t row = 0; row < rows; ++row, x += kSlabWidth) {
-    int count = 0;
+    size_t count = 0;
+#if HWY_TARGET == HWY_SCALAR
     for (int64_t i = 0; i < kSlabWidth; ++i) count += x[i] != 0.0f ? 1 : 0;
+#else
+    const hn::CappedTag<float, 16> f;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(f));
+    for (int64_t i = 0; i < kSlabWidth; i += lanes) {
+      count += hn::CountTrue(f, hn::Ne(hn::LoadU(f, x + i), hn::Zero(f)));
+    }
+#endif
     counts[row] = static_cast<uint8_t>(count);
   }
 }
@@ -58,7 +68,6 @@ void count_rows(const float* x, int64_t rows, uint8_t* counts) {
 HWY_INLINE int64_t write_row(const float* x, int64_t first, float* values, uint16_t* offsets) {
   int64_t count = 0;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::FixedTag<float, 16> f;
   const hn::RebindToSigned<decltype(f)> i32;
   const hn::Rebind<uint16_t, decltype(f)> u16;
@@ -104,7 +113,7 @@ namespace {
 HWY_EXPORT(count_rows);
 HWY_EXPORT(write_features);
 
-constexpr int64_t kRowsAtOnce = 256;
+constexpr int64_t kRowsAtOnce = 512;
 
 Array<uint8_t> counts_of(const float* slabs, int64_t rows) {
   const auto count = HWY_DYNAMIC_DISPATCH(count_rows);

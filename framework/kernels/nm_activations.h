@@ -22,10 +22,17 @@ void weight_to_output_slabs(const float* weight, int64_t out, int64_t in, float*
 /// in the padding. *Cost:* one pass.
 void rows_to_output_slabs(const float* rows, int64_t batch, int64_t out, float* slabs);
 
+/// A weight's slabs of outputs, and where they are not written yet what they are written from: each
+/// just before the product needs it, while it is near.
+struct OutputSlabs {
+  float* slabs = nullptr;
+  const float* rows = nullptr;  ///< the weight [out, in], row-major; null: the slabs are up to date
+};
+
 /// Y = X Wᵀ + bias, row-major. *Shapes:* x [batch, in] with its values by slot, weight as above,
 /// bias [out] or null, y [batch, out]. *Cost:* 2 · slots · out operations.
-void nm_activation_product(const NmMatrix& x, const float* values, const float* weight, int64_t out,
-                           const float* bias, float* y);
+void nm_activation_product(const NmMatrix& x, const float* values, const OutputSlabs& weight,
+                           int64_t out, const float* bias, float* y);
 
 /// dX = dY W in the slots of x alone; zero in unused ones. *Shapes:* dy and weight in slabs of
 /// outputs.

@@ -12,13 +12,34 @@
 namespace lacuna {
 namespace {
 
-// The weight in slabs of outputs: a step's three products share them, and evaluation makes them
-// once.
+int64_t slabs_size(const WeightReference& weight) {
+  return output_slabs_size(weight.pattern->shape()[0], weight.pattern->shape()[1]);
+}
+
+// The weight in slabs of outputs: the three products of a step share them, and evaluation makes
+// them once.
 std::span<const float> output_slabs(const WeightReference& weight, DerivedValues& own) {
-  const Shape& shape = weight.pattern->shape();
-  return refreshed(weight.view(), output_slabs_size(shape[0], shape[1]), own, [&](float* into) {
+  return refreshed(weight.view(), slabs_size(weight), own, [&](float* into) {
+    const Shape& shape = weight.pattern->shape();
     weight_to_output_slabs(weight.values.data(), shape[0], shape[1], into);
   });
+}
+
+// Y = X Wᵀ + bias; writes the slabs on its way where they are not up to date.
+Tensor product(const NmValue& x, const Shape& shape, const WeightReference& weight,
+               const Tensor& bias) {
+  DerivedValues own;
+  DerivedValues& slabs = weight.derived == nullptr ? own : *weight.derived;
+  const bool is_fresh = slabs.array.defined() && slabs.version == weight.version;
+  if (!slabs.array.defined()) slabs.array = Tensor::empty(Shape{slabs_size(weight)});
+  const int64_t out = weight.pattern->shape()[0];
+  Tensor y = Tensor::empty(shape.with_features(out));
+  nm_activation_product(
+      *x.matrix, x.values.data(),
+      {.slabs = slabs.array.mutable_data(), .rows = is_fresh ? nullptr : weight.values.data()}, out,
+      bias.defined() ? bias.data() : nullptr, y.mutable_data());
+  slabs.version = weight.version;
+  return y;
 }
 
 // As linear's node, the weight is there as a variable without a value.
@@ -47,7 +68,8 @@ struct LinearNmNode final : Node {
   Tensor input_gradient(const Tensor& dy_slabs, int64_t out) const {
     DerivedValues own;
     Tensor in_slots = Tensor::empty(values.shape());
-    nm_activation_input_gradient(*matrix, dy_slabs.data(), output_slabs(weight, own).data(), out,
+    nm_activation_input_gradient(*matrix, dy_slabs.data(),
+                                 const_cast<float*>(output_slabs(weight, own).data()), out,
                                  in_slots.mutable_data());
     Tensor dx = Tensor::empty(x_shape);
     nm_to_dense(*matrix, in_slots.data(), dx.mutable_data());
@@ -73,23 +95,25 @@ struct LinearNmNode final : Node {
   WeightReference weight;
 };
 
+// At 2:4 sparse products were faster from these sizes on, forward and backward, with the selection,
+// on one thread and on two (AMD Zen 4; docs/performance-log.md). Fewer outputs than two slabs leave
+// a second thread nothing to do; fewer examples do not pay for bringing the weight to slabs.
+constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 128;
+
 }  // namespace
 
 bool linear_nm_pays(const Variable& x, const WeightReference& weight) {
   if (x.nm() == nullptr || !weight.pattern->is_dense()) return false;
   const NmForm& form = x.nm()->matrix->form;
-  return 2 * form.slots() <= form.m && form.rows >= 64;
+  const Shape& shape = weight.pattern->shape();
+  return 2 * form.slots() <= form.m && form.rows >= kLeastBatch && shape[0] >= kLeastOut &&
+         shape[1] >= kLeastIn;
 }
 
 Variable linear_nm(const Variable& x, const WeightReference& weight, const Variable& bias) {
-  const NmValue& nm = *x.nm();
-  const int64_t out = weight.pattern->shape()[0];
-  Tensor y = Tensor::empty(x.shape().with_features(out));
-  DerivedValues own;
-  nm_activation_product(*nm.matrix, nm.values.data(), output_slabs(weight, own).data(), out,
-                        bias.defined() ? bias.value().data() : nullptr, y.mutable_data());
+  Tensor y = product(*x.nm(), x.shape(), weight, bias.defined() ? bias.value() : Tensor());
   const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
-  return record<LinearNmNode>(std::move(y), {x, bias, anchor}, nm, x.shape(), weight);
+  return record<LinearNmNode>(std::move(y), {x, bias, anchor}, *x.nm(), x.shape(), weight);
 }
 
 }  // namespace lacuna
