@@ -56,7 +56,7 @@ void count_rows(const float* x, int64_t rows, uint8_t* counts) {
     const hn::CappedTag<float, 16> f;
     const auto lanes = static_cast<int64_t>(hn::Lanes(f));
     for (int64_t i = 0; i < kSlabWidth; i += lanes) {
-      count += hn::CountTrue(f, hn::Ne(hn::LoadU(f, x + i), hn::Zero(f)));
+      count += hn::CountTrue(f, hn::Not(hn::Eq(hn::LoadU(f, x + i), hn::Zero(f))));
     }
 #endif
     counts[row] = static_cast<uint8_t>(count);
@@ -73,7 +73,7 @@ HWY_INLINE int64_t write_row(const float* x, int64_t first, float* values, uint1
   const hn::Rebind<uint16_t, decltype(f)> u16;
   for (int64_t i = 0; i < kSlabWidth; i += 16) {
     const auto some = hn::LoadU(f, x + i);
-    const auto mask = hn::Ne(some, hn::Zero(f));
+    const auto mask = hn::Not(hn::Eq(some, hn::Zero(f)));  // NaN is kept
     const size_t kept = hn::CountTrue(f, mask);
     const auto numbers = hn::Iota(i32, static_cast<int32_t>(first + i));
     const auto packed = hn::Compress(numbers, hn::RebindMask(i32, mask));

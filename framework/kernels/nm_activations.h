@@ -14,6 +14,8 @@
 
 namespace lacuna {
 
+// Slabs begin at a multiple of 64 bytes, as every Buffer does.
+
 /// Floats of a weight [out, in] in slabs of outputs: [⌈out / 64⌉][in][64].
 int64_t output_slabs_size(int64_t out, int64_t in);
 /// Writes the weight so, zero in the padding. *Cost:* one pass.
