@@ -364,6 +364,13 @@ void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t 
   });
 }
 
+void nm_product_part(const NmMatrix& s, const float* values, int64_t begin, int64_t end,
+                     const float* x, int64_t batch, float* y) {
+  const auto run =
+      use_reference_kernels() ? reference::nm_product_block : HWY_DYNAMIC_DISPATCH(product_block);
+  run(s, begin, end, values, x, batch, nullptr, y - begin * kSlabWidth, false);
+}
+
 void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch, bool accumulate,
                  float* gradient) {
   const NmForm& form = s.form;

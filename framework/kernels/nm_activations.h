@@ -9,7 +9,6 @@
 
 #include <cstdint>
 
-#include "lacuna/framework/kernels/feature_stream.h"
 #include "lacuna/framework/kernels/nm.h"
 
 namespace lacuna {
@@ -41,9 +40,10 @@ void nm_activation_product(const NmMatrix& x, const float* values, const OutputS
 void nm_activation_input_gradient(const NmMatrix& x, const float* dy, const float* weight,
                                   int64_t out, float* gradient);
 
-/// dW = dYᵀ X, row-major, or is added to. *Shapes:* x as the stream of its features, dy in slabs of
-/// outputs, gradient [out, in]. *Cost:* 2 · nnz · out operations.
-void nm_activation_weight_gradient(const FeatureStream& x, const float* dy, int64_t out,
-                                   bool accumulate, float* gradient);
+/// dW = dYᵀ X, row-major, or is added to. *Shapes:* x [batch, in] row-major, whose zeros are left
+/// out, dy in slabs of outputs, gradient [out, in]. *Cost:* 2 · nnz · out operations, and a stream
+/// of the nonzeros (feature_stream.h) of one or two thousand examples at a time.
+void nm_activation_weight_gradient(const float* x, int64_t batch, int64_t in, const float* dy,
+                                   int64_t out, bool accumulate, float* gradient);
 
 }  // namespace lacuna

@@ -79,12 +79,9 @@ struct LinearNmNode final : Node {
   void accumulate_weight_gradient(const Tensor& dy_slabs, int64_t out) const {
     Tensor x = Tensor::empty(x_shape);
     nm_to_dense(*matrix, values.data(), x.mutable_data());
-    x = reordered(x, Order::BatchSlabs);
-    const FeatureStream features =
-        feature_stream(x.data(Order::BatchSlabs), matrix->form.rows, matrix->form.columns);
-    x = Tensor();
     weight.sink->accumulate_computed([&](std::span<float> gradient, Accumulate accumulate) {
-      nm_activation_weight_gradient(features, dy_slabs.data(), out, accumulate == Accumulate::Yes,
+      nm_activation_weight_gradient(x.data(), matrix->form.rows, matrix->form.columns,
+                                    dy_slabs.data(), out, accumulate == Accumulate::Yes,
                                     gradient.data());
     });
   }
@@ -95,10 +92,11 @@ struct LinearNmNode final : Node {
   WeightReference weight;
 };
 
-// At 2:4 sparse products were faster from these sizes on, forward and backward, with the selection,
-// on one thread and on two (AMD Zen 4; docs/performance-log.md). Fewer outputs than two slabs leave
-// a second thread nothing to do; fewer examples do not pay for bringing the weight to slabs.
-constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 128;
+// At 2:4 sparse products are faster from these sizes on, forward and backward, with the selection,
+// on one thread and on two (AMD Zen 4, 1.02 to 1.7 times; docs/performance-log.md). Of a single
+// slab of outputs the weight gradient has no work for a second thread; fewer examples do not pay
+// for bringing the weight to slabs.
+constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 96;
 
 }  // namespace
 

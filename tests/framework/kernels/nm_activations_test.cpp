@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/feature_stream.h"
 #include "lacuna/framework/kernels/nm_selection.h"
 #include "random_values.h"
 
@@ -61,10 +62,9 @@ struct Problem {
   }
   std::vector<float> weight_gradient(float start) const {
     const Slabs of_dy = dy_slabs();
-    const Tensor slabs = x.to(Order::BatchSlabs);
-    const FeatureStream stream = feature_stream(slabs.data(Order::BatchSlabs), batch, in);
     std::vector<float> gradient(static_cast<size_t>(out * in), start == 0.0f ? NAN : start);
-    nm_activation_weight_gradient(stream, of_dy.data(), out, start != 0.0f, gradient.data());
+    nm_activation_weight_gradient(x.data(), batch, in, of_dy.data(), out, start != 0.0f,
+                                  gradient.data());
     return gradient;
   }
 
@@ -124,6 +124,8 @@ TEST(NmActivations, ProductsAreThoseOfTheMatrix) {
     expect_products({67, 16 * m, 70, n, m});
   }
   expect_products({40, 1024, 96, 2, 4});
+  expect_products({300, 2048, 65, 2, 4});  // several blocks of examples
+  expect_products({2100, 1024, 3, 2, 4});  // and several streams of them
 }
 
 TEST(NmActivations, BitsDoNotDependOnTheThreads) {
