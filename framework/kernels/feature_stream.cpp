@@ -113,12 +113,14 @@ namespace {
 HWY_EXPORT(count_rows);
 HWY_EXPORT(write_features);
 
-constexpr int64_t kRowsAtOnce = 512;
+// Slab rows that are counted, and features that are written, by one thread at a time: fewer take
+// less time than a second thread takes to begin.
+constexpr int64_t kCountedAtOnce = 2048, kWrittenAtOnce = 512;
 
 Array<uint8_t> counts_of(const float* slabs, int64_t rows) {
   const auto count = HWY_DYNAMIC_DISPATCH(count_rows);
   Array<uint8_t> counts(static_cast<size_t>(rows));
-  parallel_for(rows, kRowsAtOnce, [&](int64_t begin, int64_t end) {
+  parallel_for(rows, kCountedAtOnce, [&](int64_t begin, int64_t end) {
     count(slabs + begin * kSlabWidth, end - begin, counts.data() + begin);
   });
   return counts;
@@ -172,14 +174,14 @@ FeatureStream feature_stream(const float* slabs, int64_t batch, int64_t features
   arrangement.end_stream();
 
   const auto write = HWY_DYNAMIC_DISPATCH(write_features);
-  const int64_t parts = (features + kRowsAtOnce - 1) / kRowsAtOnce;
+  const int64_t parts = (features + kWrittenAtOnce - 1) / kWrittenAtOnce;
   parallel_blocks(tiles * parts, [&](int64_t unit) {
-    const int64_t tile = unit / parts, begin = unit % parts * kRowsAtOnce;
+    const int64_t tile = unit / parts, begin = unit % parts * kWrittenAtOnce;
     const int64_t first = tile * slabs_of_tile;
     write({.slabs = slabs,
            .features = features,
            .begin = begin,
-           .end = std::min(begin + kRowsAtOnce, features),
+           .end = std::min(begin + kWrittenAtOnce, features),
            .first_slab = first,
            .end_slab = std::min(first + slabs_of_tile, slab_total),
            .places = places.data() + tile * features,

@@ -327,7 +327,7 @@ HWY_EXPORT(gradient_block);
 struct GradientCut {
   explicit GradientCut(const NmForm& form, int64_t batch)
       : rows(form.rows_of_block()), blocks((form.rows + rows - 1) / rows) {
-    constexpr int64_t kParts = 8, kMultiplied = 1 << 20;
+    constexpr int64_t kParts = 8, kMultiplied = 1 << 18;
     const int64_t most = rows * form.slots_of_row() * batch / kMultiplied;
     const int64_t parts =
         std::max(std::min(kParts / std::max<int64_t>(blocks, 1), most), int64_t{1});

@@ -22,7 +22,7 @@ int64_t outputs_of(int64_t slab, int64_t out) {
 }
 
 // Slabs, or rows, that make a task worth a thread: of so many floats moved, or multiply-adds.
-constexpr int64_t kMoved = 1 << 15, kMultiplied = 1 << 20;
+constexpr int64_t kMoved = 1 << 15, kMultiplied = 1 << 18;
 // Slots of the examples that are worked on together, and the least number of these.
 constexpr int64_t kSlotsInCache = 1 << 17, kLeastRows = 128;
 int64_t grain(int64_t least, int64_t each) {

@@ -92,11 +92,11 @@ struct LinearNmNode final : Node {
   WeightReference weight;
 };
 
-// At 2:4 sparse products are faster from these sizes on, forward and backward, with the selection,
-// on one thread and on two (AMD Zen 4, 1.02 to 1.7 times; docs/performance-log.md). Of a single
-// slab of outputs the weight gradient has no work for a second thread; fewer examples do not pay
-// for bringing the weight to slabs.
-constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 96;
+// At 2:4, forward and backward with the selection, sparse products take 1.2 to 1.7 times less than
+// dense ones from these sizes on with one thread, 0.93 (32 examples, 256 to 256) to 1.6 with two
+// (AMD Zen 4; docs/performance-log.md). Fewer outputs leave a second thread too little of the
+// weight's gradient; fewer examples do not pay for bringing the weight to slabs.
+constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 128;
 
 }  // namespace
 
