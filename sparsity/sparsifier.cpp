@@ -109,6 +109,10 @@ class Structured final : public Sparsifier {
     return largest_part(structure_, rows.reshape(matrix), count);
   }
   Structure structure() const override { return structure_; }
+  std::optional<NmFormat> as_nm() const override {
+    if (!structure_.is_nm() || structure_.transposable || structure_.group != 1) return {};
+    return NmFormat{.n = structure_.n, .m = structure_.m};
+  }
   void require_fit(const Shape& rows, const std::string& name) const override {
     structure_.require_fit("tensor '" + name + "'", as_matrix(rows));
   }

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/registry.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/nm.h"
 #include "lacuna/sparsity/structure.h"
 
 namespace lacuna {
@@ -36,6 +38,10 @@ class Sparsifier {
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
+  /// The format, where what is kept are for certain the n largest |x| of each m features, of equal
+  /// ones the first: an activation is then selected as `keep_nm` does, and a linear layer behind it
+  /// may run sparse products.
+  virtual std::optional<NmFormat> as_nm() const { return std::nullopt; }
   /// Refuses a shape that `keep` would refuse, before there is a tensor. *Errors:* ShapeError.
   virtual void require_fit(const Shape& /*rows*/, const std::string& /*name*/) const {}
 };

@@ -44,9 +44,10 @@ void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const st
   const bool gradient = part == Part::InputGradient || part == Part::OutputGradient;
   const bool input = part == Part::Input || part == Part::InputGradient;
   auto transform = [choose, gradient, sparsifier, name](const Variable& x) {
-    if (!gradient) return keep(x, choose);
+    const std::optional<NmFormat> nm = sparsifier->as_nm();
+    if (!gradient && !nm) return keep(x, choose);
     sparsifier->require_fit(x.shape(), name);  // the gradient will have the same shape
-    return keep_gradient(x, choose);
+    return gradient ? keep_gradient(x, choose) : keep_nm(x, nm->n, nm->m);
   };
   input ? module.register_input_transform(std::move(transform))
         : module.register_output_transform(std::move(transform));

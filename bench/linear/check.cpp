@@ -41,8 +41,9 @@ void check(const std::string& name, LinearContender& contender, const LinearWork
     const int64_t j = sample * 1299709 % w.in;
     expect(name + ": an output", y.data()[i * w.out + o],
            w.bias.data()[o] + dot(w.x, i * w.in, 1, w.weight, o * w.in, 1, w.in), w.in);
+    const bool is_kept = w.kept.size() == 0 || w.kept.test(i * w.in + j);
     expect(name + ": an input gradient", dx.data()[i * w.in + j],
-           dot(w.dy, i * w.out, 1, w.weight, j, w.in, w.out), w.out);
+           is_kept ? dot(w.dy, i * w.out, 1, w.weight, j, w.in, w.out) : 0.0, w.out);
   }
   int64_t place = 0;
   w.mask.for_each([&](int64_t position) {

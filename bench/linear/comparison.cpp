@@ -35,6 +35,11 @@ class Contenders {
       add({format.name(), w, "structured", "own order", false, format.sampled,
            layout(*format.layout, w)});
     }
+    if (uniform().sparsity == 0.5 && uniform().in % 4 == 0) {
+      const LinearWorkload& w = workloads_.emplace_back(uniform().with_activations(2, 4));
+      add({kActivations, w, "structured", "row-major", false, false,
+           make_sparse_activations(w, 2, 4)});
+    }
   }
   void add_others(const Layout& chosen) {
     const LinearWorkload& skewed = workloads_.emplace_back(uniform().with(

@@ -51,6 +51,9 @@ enum class Activations {
 LinearContenderPtr make_layout(const LinearWorkload& workload, PatternPtr pattern,
                                Activations activations = Activations::OwnOrder);
 
+/// A dense weight and N:M activations, which are selected from the workload's in every pass.
+LinearContenderPtr make_sparse_activations(const LinearWorkload& workload, int n, int m);
+
 /// Runs a contender and compares a sample of its results with sums in double precision.
 /// *Errors:* Error that names the contender when one is off by more than float32 rounding.
 void check(const std::string& name, LinearContender& contender, const LinearWorkload& workload);

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "lacuna/framework/kernels/mask.h"
+#include "lacuna/framework/kernels/nm_selection.h"
+
 namespace lacuna::bench {
 
 LinearWorkload LinearWorkload::random(int64_t batch, int64_t in, int64_t out, double sparsity,
@@ -22,6 +25,18 @@ LinearWorkload LinearWorkload::with(BitMask positions) const {
   const Tensor values = random_tensor(Shape{out, in}, "weight");
   w.weight = Tensor::zeros(Shape{out, in});
   w.mask.for_each([&](int64_t i) { w.weight.mutable_data()[i] = values.data()[i]; });
+  return w;
+}
+
+LinearWorkload LinearWorkload::with_activations(int n, int m) const {
+  BitMask all = BitMask::zeros(out * in);
+  for (int64_t i = 0; i < out * in; ++i) all.set(i);
+  LinearWorkload w = with(std::move(all));
+  w.nnz = out * in / m * n;
+  w.kept = nm_select({.rows = batch, .columns = in, .n = n, .m = m}, x.storage());
+  w.x = x.clone();
+  select_by_mask(w.kept, w.x.mutable_storage());
+  w.x_slabs = w.dy_slabs = Tensor();
   return w;
 }
 

@@ -22,11 +22,15 @@ struct LinearWorkload {
   Tensor weight = {};                  ///< [out, in], zero outside the mask
   Tensor bias = {};                    ///< [out]
   BitMask mask = {};                   ///< out · in
+  BitMask kept = {};                   ///< batch · in: where x is not zero; none: everywhere
 
   static LinearWorkload random(int64_t batch, int64_t in, int64_t out, double sparsity,
                                Degrees degrees);
   /// The same operands for a weight that has other positions.
   LinearWorkload with(BitMask positions) const;
+  /// The same operands for a dense weight and the n largest activations of each m. Its `nnz` are
+  /// the multiply-adds that an example then takes.
+  LinearWorkload with_activations(int n, int m) const;
 };
 
 }  // namespace lacuna::bench

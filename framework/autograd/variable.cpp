@@ -9,6 +9,7 @@ namespace lacuna {
 
 struct Variable::State {
   Tensor value;
+  std::shared_ptr<const NmValue> nm;
   Shape shape;
   std::shared_ptr<Node> creator;
   std::shared_ptr<GradientSink> sink;
@@ -63,6 +64,13 @@ const Shape& Variable::shape() const {
   if (!defined()) throw StateError("the shape of an undefined variable was asked for");
   return state_->shape;
 }
+
+const std::shared_ptr<const NmValue>& Variable::nm() const {
+  static const std::shared_ptr<const NmValue> none;
+  return defined() ? state_->nm : none;
+}
+
+void Variable::set_nm(std::shared_ptr<const NmValue> nm) { state_->nm = std::move(nm); }
 
 Variable Variable::without_value() const {
   if (!defined() || is_leaf()) return *this;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "lacuna/framework/autograd/nm_value.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/param/parameter.h"
 
@@ -31,6 +32,11 @@ class Variable {
   bool requires_grad() const { return defined() && (creator() || is_leaf()); }
   /// A leaf that collects a gradient.
   bool is_leaf() const;
+
+  /// The value as an N:M matrix besides, where the operation that made it has it so; else null.
+  const std::shared_ptr<const NmValue>& nm() const;
+  /// Says that it has: called by such operations. *Requires* the matrix to hold the value.
+  void set_nm(std::shared_ptr<const NmValue> nm);
 
   /// The gradient that a `leaf` has collected; undefined before the first backward.
   const Tensor& gradient() const;

@@ -26,6 +26,11 @@
 namespace lacuna {
 namespace {
 
+// Tiles [begin, end).
+struct NmTiles {
+  int64_t begin = 0, end = 0;
+};
+
 // Rows [begin, end) of one tile in one slab.
 struct NmRun {
   int64_t begin = 0, end = 0;
@@ -59,8 +64,10 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
                    const float* x, int64_t width, const float* bias, float* y, bool) {
   reference::nm_product_block(s, begin, end, values, x, width, bias, y, false);
 }
-void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient, bool) {
+void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
+                    const float* dy, const float* x, int64_t width, bool accumulate,
+                    float* gradient, bool) {
+  if (tiles.begin > 0) return;  // all tiles come at once
   reference::nm_gradient_block(s, begin, end, dy, x, width, accumulate, gradient, false);
 }
 #else
@@ -232,16 +239,16 @@ HWY_NOINLINE void gradient_tile(const NmRun& run) {
   }
 }
 
-// Runs the tiles of some rows over one slab: `tile(run)`.
+// Runs some tiles of some rows over one slab: `tile(run)`.
 template <class Tile>
-HWY_INLINE void for_each_tile(const NmMatrix& s, NmRun run, const Tile& each) {
+HWY_INLINE void for_each_tile(const NmMatrix& s, const NmTiles& tiles, NmRun run,
+                              const Tile& each) {
   const NmForm& form = s.form;
   const NmRun whole = run;
-  const int64_t tiles = form.tiles();
   run.group_bytes = form.m * kSlabRowBytes;
   run.fours = form.slots() / 4;
   const int64_t lines = form.tile_columns() * (kSlabRowBytes / 64);
-  for (int64_t t = 0; t < tiles; ++t) {
+  for (int64_t t = tiles.begin; t < tiles.end; ++t) {
     const NmTile tile = form.tile(t);
     run.x = whole.x + tile.first_column * kSlabRowBytes;
     run.values = whole.values == nullptr ? nullptr : whole.values + tile.first_slot;
@@ -250,12 +257,14 @@ HWY_INLINE void for_each_tile(const NmMatrix& s, NmRun run, const Tile& each) {
     run.slots = tile.slots;
     run.code_bytes = tile.code_bytes;
     run.is_first = t == 0;
-    // What follows in memory is the next tile, or the next slab's first one.
-    const bool is_last = t + 1 == tiles;
+    // What follows is the next tile, or the next slab's first one.
+    const bool is_last = t + 1 == tiles.end;
+    const int64_t next = is_last ? form.columns + form.tile(tiles.begin).first_column
+                                 : tile.first_column + tile.columns;
     const int64_t pairs = (run.end - run.begin) / 2 + 1;
     run.next_slab = is_last ? whole.next_slab : 0;
     run.ahead_lines = is_last && whole.next_slab == 0 ? 0 : (lines + pairs - 1) / pairs;
-    run.ahead = run.x + tile.columns * kSlabRowBytes;
+    run.ahead = whole.x + next * kSlabRowBytes;
     each(run);
   }
 }
@@ -272,14 +281,16 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
                     .next_slab = prefetch_next ? s.form.rows * kSlabRowBytes : 0};
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, run, [](const NmRun& r) HWY_ATTR { product_tile<Code, n>(r); });
+        for_each_tile(s, {0, s.form.tiles()}, run,
+                      [](const NmRun& r) HWY_ATTR { product_tile<Code, n>(r); });
       });
     });
   }
 }
 
-void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient, bool prefetch_next) {
+void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
+                    const float* dy, const float* x, int64_t width, bool accumulate,
+                    float* gradient, bool prefetch_next) {
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     const NmRun run{.begin = begin,
                     .end = end,
@@ -290,7 +301,7 @@ void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const float* 
     const bool add = accumulate || c > 0;
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, run, [add](const NmRun& r) HWY_ATTR {
+        for_each_tile(s, tiles, run, [add](const NmRun& r) HWY_ATTR {
           (add ? gradient_tile<Code, n, true> : gradient_tile<Code, n, false>)(r);
         });
       });
@@ -311,6 +322,30 @@ namespace {
 HWY_EXPORT(product_block);
 HWY_EXPORT(gradient_block);
 
+// How the gradient, which has no slabs to share out, is cut: blocks of rows, and where these are
+// few, as of activations, parts of the tiles too. Each part has some work.
+struct GradientCut {
+  explicit GradientCut(const NmForm& form, int64_t batch)
+      : rows(form.rows_of_block()), blocks((form.rows + rows - 1) / rows) {
+    constexpr int64_t kParts = 8, kMultiplied = 1 << 18;
+    const int64_t most = rows * form.slots_of_row() * batch / kMultiplied;
+    const int64_t parts =
+        std::max(std::min(kParts / std::max<int64_t>(blocks, 1), most), int64_t{1});
+    tiles = (form.tiles() + parts - 1) / parts;
+    tile_parts = (form.tiles() + tiles - 1) / tiles;
+  }
+  int64_t rows = 0, blocks = 0;       // rows of a block, and how many there are
+  int64_t tiles = 0, tile_parts = 0;  // tiles of a part, and how many there are of each block
+};
+
+// The reference, which has all tiles of its rows in one.
+void reference_gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
+                              const float* dy, const float* x, int64_t width, bool accumulate,
+                              float* gradient, bool) {
+  if (tiles.begin > 0) return;
+  reference::nm_gradient_block(s, begin, end, dy, x, width, accumulate, gradient, false);
+}
+
 }  // namespace
 
 void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t batch,
@@ -329,19 +364,31 @@ void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t 
   });
 }
 
+void nm_product_part(const NmMatrix& s, const float* values, int64_t begin, int64_t end,
+                     const float* x, int64_t batch, float* y) {
+  const auto run =
+      use_reference_kernels() ? reference::nm_product_block : HWY_DYNAMIC_DISPATCH(product_block);
+  run(s, begin, end, values, x, batch, nullptr, y - begin * kSlabWidth, false);
+}
+
 void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch, bool accumulate,
                  float* gradient) {
   const NmForm& form = s.form;
   if (batch == 0 && !accumulate) std::fill_n(gradient, form.stored(), 0.0f);
   const auto run =
-      use_reference_kernels() ? reference::nm_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
+      use_reference_kernels() ? reference_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = slab_count(batch);
   const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
-  parallel_for(form.rows, form.rows_of_block(), [&](int64_t begin, int64_t end) {
+  const GradientCut cut(form, batch);
+  parallel_blocks(cut.blocks * cut.tile_parts, [&](int64_t unit) {
+    const int64_t begin = unit / cut.tile_parts * cut.rows,
+                  first = unit % cut.tile_parts * cut.tiles;
+    const int64_t end = std::min(begin + cut.rows, form.rows);
+    const NmTiles tiles{first, std::min(first + cut.tiles, form.tiles())};
     for (int64_t slab = 0; slab < slabs; ++slab) {
-      run(s, begin, end, dy + slab * form.rows * kSlabWidth, x + slab * form.columns * kSlabWidth,
-          std::min(kSlabWidth, batch - slab * kSlabWidth), accumulate || slab > 0, gradient,
-          is_large && slab + 1 < slabs);
+      run(s, begin, end, tiles, dy + slab * form.rows * kSlabWidth,
+          x + slab * form.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
+          accumulate || slab > 0, gradient, is_large && slab + 1 < slabs);
     }
   });
   for (const uint32_t slot : s.unused) gradient[slot] = 0.0f;

@@ -128,6 +128,11 @@ void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
 void nm_product(const NmMatrix& matrix, const float* values, const float* x, int64_t batch,
                 const float* bias, float* y);
 
+/// The same of rows [begin, end) and one slab of at most 64 examples, in the calling thread: for
+/// who cuts the work otherwise. *Shapes:* x the slab, y [end − begin][64].
+void nm_product_part(const NmMatrix& matrix, const float* values, int64_t begin, int64_t end,
+                     const float* x, int64_t batch, float* y);
+
 /// gradient = dYᵀ X at the nonzeros, or is added to; zero in unused slots. *Shapes:* dy slabs of
 /// [batch, rows], x slabs of [batch, columns]. *Requires* zero padding in the last slab of dy, and
 /// finite padding in x's.

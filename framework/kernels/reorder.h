@@ -1,6 +1,8 @@
 // Converting activations between the storage orders.
 #pragma once
 
+#include <cstdint>
+
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -9,5 +11,10 @@ namespace lacuna {
 /// *Cost:* one pass over memory by blocks transposed in registers, on several threads: about 2 % of
 /// a product with a weight of 50 % density, 45 % of one of 1 %, for [128, 1024].
 Tensor reordered(const Tensor& tensor, Order order);
+
+/// A single slab: `count` ≤ 64 row-major rows of `features` floats as [features][64], zero in the
+/// padding, and back. Both run in the calling thread.
+void slab_of_rows(const float* rows, int64_t count, int64_t features, float* slab);
+void rows_of_slab(const float* slab, int64_t count, int64_t features, float* rows);
 
 }  // namespace lacuna

@@ -1,7 +1,10 @@
 // Where gradients go: parameters implement it, and so do sparsifiers that derive their weight.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -17,6 +20,11 @@ class GradientSink {
   /// Adds dYᵀ X, the gradient of a linear layer's weight. *Shapes:* dy [..., out], x [..., in].
   /// How much of the product is computed is the receiver's business.
   virtual void accumulate_product(const Tensor& dy, const Tensor& x) = 0;
+
+  /// Writes a gradient in the array's logical shape, row-major, or adds it to what is there.
+  using Computation = std::function<void(std::span<float> gradient, Accumulate accumulate)>;
+  /// Adds such a gradient, computed where the receiver wants it.
+  virtual void accumulate_computed(const Computation& compute) = 0;
 };
 
 /// What the linear op needs of a weight: a parameter supplies one, and so does whatever derives its

@@ -261,6 +261,17 @@ void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
   has_gradient_ = true;
 }
 
+void Parameter::accumulate_computed(const Computation& compute) {
+  if (observer_ != nullptr || !pattern_->is_dense()) {
+    Tensor dense = Tensor::empty(shape());
+    compute(dense.mutable_storage(), Accumulate::No);
+    accumulate(dense);
+    return;
+  }
+  compute(gradient_buffer().mutable_storage(), has_gradient_ ? Accumulate::Yes : Accumulate::No);
+  has_gradient_ = true;
+}
+
 Tensor& Parameter::slot(const std::string& name) {
   pruned_ = false;
   Slot& slot = slots_[name];

@@ -116,6 +116,8 @@ class Parameter final : public GradientSink {
   void zero_gradient();
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
+  /// A dense pattern's is computed in place, unless an observer wants to see it.
+  void accumulate_computed(const Computation& compute) override;
 
   /// From now on every gradient is shown to the observer in full before the pattern selects from
   /// it: a flat pattern's as it is, at the cost of the dense product; a compressed pattern's as the

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "framework/autograd/derivatives.h"
-#include "lacuna/framework/autograd/ops/keep.h"
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/builtin.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/layers/squared_relu.h"
 #include "throws.h"
 
@@ -93,6 +95,20 @@ TEST(SemiSparseActivation, KeepsTheFirstOfEqualOnesAndZeros) {
   SemiSparseActivation layer;
   const Tensor x = Tensor::from({2, 4}, std::vector<float>{1, -1, 1, 1, 0, 0, 0, 3});
   EXPECT_EQ(layer(x).value().to_vector(), (std::vector<float>{1, -1, 0, 0, 0, 0, 0, 3}));
+}
+
+TEST(SemiSparseActivation, MakesALinearLayerBehindItRunSparseProducts) {
+  Sequential model;
+  model.add<SemiSparseActivation>("keep");
+  model.add<Linear>("fc", {.in_features = 128, .out_features = 128});
+  const Tensor x = test::normal_tensor("x", {64, 128});
+  const Variable y = model(Variable(x));
+  EXPECT_EQ(y.creator()->name(), "linear_nm");
+  SemiSparseActivation keep;
+  const auto& fc = dynamic_cast<const Linear&>(*model.children()[1].second);
+  const Variable dense = linear(Variable(keep(x).value()), fc.weight(), Variable::of(fc.bias()));
+  EXPECT_EQ(dense.creator()->name(), "linear");
+  EXPECT_LT(test::largest_error(y.value().to_vector(), dense.value().to_vector()), 1e-5);
 }
 
 TEST(SemiSparseActivation, MistakesNameTheLayerAndTheShape) {

@@ -8,11 +8,17 @@
 #include <cmath>
 #include <string>
 
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/keep.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/sparsified_weight.h"
+#include "random_values.h"
 #include "test_model.h"
 
 namespace lacuna {
@@ -67,6 +73,47 @@ TEST(Sparsify, ReachesTheTensorsOfLayersByGlob) {
     largest = std::max(largest, std::abs(g));
   }
   EXPECT_GT(largest, 0.0f);
+}
+
+// Small integers: many are equal, many are zero.
+Tensor with_equal_ones() {
+  Tensor x = Tensor::empty(Shape{3, 5, 48});
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    x.mutable_data()[i] = static_cast<float>((i * i * 37 + i) % 7 - 3);
+  }
+  return x;
+}
+
+TEST(Sparsify, NmActivationsAreSelectedAsTheSparsifierSays) {
+  register_builtins();
+  for (const char* config : {"{type: nm, n: 2, m: 4}", "{type: nm, n: 1, m: 8}",
+                             "{type: nm, n: 3, m: 8}", "{type: nm, n: 4, m: 16}"}) {
+    const SparsifierPtr s = make_sparsifier(parse_yaml(config, "c.yaml"), 3);
+    ASSERT_TRUE(s->as_nm().has_value()) << config;
+    const Tensor x = with_equal_ones();
+    const Variable in = Variable::leaf(x);
+    backward(keep_nm(in, s->as_nm()->n, s->as_nm()->m), Tensor::full(x.shape(), 1.0f));
+    const BitMask mask = s->keep(x, "x");  // kept zeros show in the gradient alone
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      ASSERT_EQ(in.gradient().data()[i], mask.test(i) ? 1.0f : 0.0f) << config << " at " << i;
+    }
+  }
+  for (const char* config : {"keep_all", "{type: nm, n: 2, m: 4, transposable: true}",
+                             "{type: nm, n: 2, m: 4, group: 8}"}) {
+    EXPECT_FALSE(make_sparsifier(parse_yaml(config, "c.yaml"), 3)->as_nm()) << config;
+  }
+}
+
+TEST(Sparsify, AnInputByNameMakesALinearLayerRunSparseProducts) {
+  register_builtins();
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 128, .out_features = 128});
+  sparsify_activations(
+      model,
+      sparsify_from_config(
+          parse_yaml("[{tensor: fc.input, sparsifier: {type: nm, n: 2, m: 4}}]", "c.yaml"), 0));
+  const Variable y = model(Variable(random_tensor(Shape{64, 128}, "x")));
+  EXPECT_EQ(y.creator()->name(), "linear_nm");
 }
 
 // As SemiSparse does, whose selection is the same.

@@ -1,5 +1,6 @@
 #include "lacuna/framework/autograd/ops/keep.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,23 @@ struct KeepNode final : Node {
   BitMask mask;
 };
 
+// Saves the codes alone: at 2:4 a bit an element too.
+struct KeepNmNode final : Node {
+  explicit KeepNmNode(std::shared_ptr<const NmMatrix> matrix_) : matrix(std::move(matrix_)) {}
+  std::string_view name() const override { return "keep_nm"; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., features]
+    const Tensor rows = reordered(dy, Order::RowMajor);
+    Tensor kept = Tensor::empty(Shape{matrix->form.stored()});
+    nm_from_dense(*matrix, rows.data(), kept.mutable_data());
+    Tensor dx = Tensor::empty(dy.shape());  // dx = dy in the slots, else 0   [..., features]
+    nm_to_dense(*matrix, kept.data(), dx.mutable_data());
+    return {dx};
+  }
+
+  std::shared_ptr<const NmMatrix> matrix;
+};
+
 struct KeepGradientNode final : Node {
   explicit KeepGradientNode(KeepFunction choose_) : choose(std::move(choose_)) {}
   std::string_view name() const override { return "keep_gradient"; }
@@ -72,11 +90,17 @@ void require_keep_nm(const std::string& who, const Shape& shape, int n, int m) {
 
 Variable keep_nm(const Variable& x, int n, int m) {
   require_keep_nm("keep_nm", x.shape(), n, m);
-  return keep(x, [n, m](const Tensor& rows) {
-    const NmForm form{
-        .rows = rows.shape().batch(), .columns = rows.shape().features(), .n = n, .m = m};
-    return nm_select(form, rows.storage());
-  });
+  const Tensor rows = reordered(x.value(), Order::RowMajor);
+  const NmForm form{
+      .rows = rows.shape().batch(), .columns = rows.shape().features(), .n = n, .m = m};
+  const auto matrix = std::make_shared<NmMatrix>();
+  Tensor values = Tensor::empty(Shape{form.stored()});
+  nm_select_values(form, rows.storage(), *matrix, values.mutable_storage());
+  Tensor kept = Tensor::empty(rows.shape());
+  nm_to_dense(*matrix, values.data(), kept.mutable_data());
+  Variable y = record<KeepNmNode>(std::move(kept), {x}, matrix);
+  y.set_nm(std::make_shared<const NmValue>(NmValue{matrix, std::move(values)}));
+  return y;
 }
 
 Variable keep_gradient(const Variable& x, const KeepFunction& choose) {

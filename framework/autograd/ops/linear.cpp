@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/linear_nm.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/reduce.h"
 #include "lacuna/framework/kernels/reorder.h"
@@ -47,6 +48,7 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                      " needs a bias [" + std::to_string(shape[0]) + "], found " +
                      bias.shape().to_string());
   }
+  if (linear_nm_pays(x, weight)) return linear_nm(x, weight, bias);
   const Layout& layout = weight.pattern->layout();
   // Where a pattern changes every step, its gradients are dense products: x stays as it is.
   const Order order = weight.changes_every_step

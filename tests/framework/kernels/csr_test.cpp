@@ -309,19 +309,5 @@ TEST(GatherTest, TakesValuesByPlace) {
   EXPECT_EQ(into, (std::vector<float>{4, 1, 4}));
 }
 
-TEST(ReorderTest, AgreesWithTheTensorsOwnConversion) {
-  for (const auto& [batch, features] :
-       {std::pair{1, 1}, std::pair{3, 5}, std::pair{64, 64}, std::pair{70, 131}, std::pair{0, 3},
-        std::pair{130, 1000}, std::pair{5, 0}}) {
-    const Tensor x = random_tensor(Shape{batch, features}, "x");
-    const Tensor slabs = reordered(x, Order::BatchSlabs);
-    const Tensor expected = x.to(Order::BatchSlabs);
-    ASSERT_TRUE(std::ranges::equal(slabs.storage(), expected.storage()));
-    EXPECT_EQ(reordered(slabs, Order::RowMajor).to_vector(), x.to_vector());
-  }
-  const Tensor x = random_tensor(Shape{2, 2}, "x");
-  EXPECT_TRUE(reordered(x, Order::RowMajor).shares_storage_with(x));
-}
-
 }  // namespace
 }  // namespace lacuna

@@ -1,0 +1,17 @@
+// NmValue: activations that are known to be N:M sparse.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/nm.h"
+
+namespace lacuna {
+
+/// A variable's value as an N:M matrix: a row for each example, a column for each feature.
+struct NmValue {
+  std::shared_ptr<const NmMatrix> matrix;
+  Tensor values;  ///< by slot
+};
+
+}  // namespace lacuna
