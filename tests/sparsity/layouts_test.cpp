@@ -24,7 +24,7 @@ namespace {
 /// 20 → 24 → ReLU → 16 → ReLU → 8 on random data, by an algorithm and an optimizer in YAML.
 struct TrainedRun {
   TrainedRun(const std::string& sparsity, const std::string& optimizer_config,
-             const std::string& layout) {
+             const std::string& layout, const DensityLimits& csr_up_to = {}) {
     register_builtins();
     model.add<Linear>("fc1", {.in_features = 20, .out_features = 24});
     model.add<ReLU>("relu1");
@@ -41,6 +41,7 @@ struct TrainedRun {
     algorithm = configure(config, 0);
     config.require_all_read();
     optimizer = make_optimizer(parse_yaml(optimizer_config, "o.yaml"), model.parameters());
+    *algorithm->csr_up_to = csr_up_to;
     model.apply(*algorithm);
     optimizer->apply(*algorithm);
   }
@@ -154,9 +155,8 @@ TEST(LayoutOptionTest, StoresAsAsked) {
 TEST(LayoutOptionTest, AutoChoosesAgainWhenTheMaskChanges) {
   TrainedRun run(
       "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.2}, update: {freq: 2}}",
-      "{type: adam}", "auto");
+      "{type: adam}", "auto", {{"fc1.weight", 0.5}, {"fc2.weight", 0.5}, {"fc3.weight", 0.5}});
   const ParameterPtr weight = run.model.parameter("fc1.weight");
-  (*run.algorithm->csr_up_to)["fc1.weight"] = 0.5;
   EXPECT_EQ(weight->pattern()->layout().name(), "masked");
   EXPECT_EQ(run.algorithm->plan(4)[0].layout, "masked");
   EXPECT_EQ(run.algorithm->plan(4)[0].final_layout, "csr");
