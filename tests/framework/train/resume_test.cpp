@@ -50,6 +50,19 @@ class Resume : public RunFixture {
     return 0;
   }
 
+  // Each kill comes after a resume from where the one before has left the run, in one chain.
+  void expect_survives(const std::vector<std::string>& settings) {
+    ASSERT_EQ(train(settings, "whole").code, 0);
+    EXPECT_EQ(train(settings, "killed", {.fault = "checkpoint.half_written:1"}).code, kKill);
+    const int count = resume_until_done(
+        "killed", {"step.between:2", "step.after_backward:9", "checkpoint.half_written:1",
+                   "step.before_update:3", "checkpoint.before_rename:1",
+                   "checkpoint.after_rename:1", "step.between:1", "checkpoint.before_write:1",
+                   "checkpoint.after_prune:1", "run.before_summary:1"});
+    EXPECT_EQ(count, 11);
+    expect_same_run("killed", "whole");
+  }
+
   void expect_same_run(const std::string& a, const std::string& b) {
     const Checkpoint x = read_checkpoint(checkpoint(kSteps, a));
     const Checkpoint y = read_checkpoint(checkpoint(kSteps, b));
@@ -96,6 +109,15 @@ const std::vector<Variant>& variants() {
       {"Phases",
        {"sparsity={phases: [{until: 7, algorithm: set, sparsity: 0.7, update: {freq: 2}}, "
         "{until: 13, algorithm: dense}, {algorithm: static, sparsity: 0.8}]}"}},
+      {"BlockRigL",
+       {"sparsity={algorithm: rigl, sparsity: 0.6, update: {freq: 3}, layout: block, "
+        "pattern: {type: block, rows: 2, cols: 4}, param_filter: fc1.weight}"}},
+      {"SemiSparseAtEveryStep",
+       {"sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, layout: nm, "
+        "decay: 0.0002, param_filter: fc1.weight}"}},
+      {"SparsifiedWeights",
+       {"sparsify=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
+        "{tensor: fc2.weight, sparsifier: {type: scalar_fraction, fraction: 0.5}, layout: csr}]"}},
       {"EarlyStoppingAndBest",
        {"train.early_stopping={patience: 3}",
         "train.checkpoint={every: 7, keep_last: 1, "
@@ -106,22 +128,35 @@ const std::vector<Variant>& variants() {
 
 class KilledRun : public Resume, public testing::WithParamInterface<Variant> {};
 
-// Each kill comes after a resume from where the one before has left the run, in one chain.
-TEST_P(KilledRun, EndsAsIfNothingHadHappened) {
-  const std::vector<std::string> settings = set(GetParam().settings);
-  ASSERT_EQ(train(settings, "whole").code, 0);
-  EXPECT_EQ(train(settings, "killed", {.fault = "checkpoint.half_written:1"}).code, kKill);
-  const int count = resume_until_done(
-      "killed", {"step.between:2", "step.after_backward:9", "checkpoint.half_written:1",
-                 "step.before_update:3", "checkpoint.before_rename:1", "checkpoint.after_rename:1",
-                 "step.between:1", "checkpoint.before_write:1", "checkpoint.after_prune:1",
-                 "run.before_summary:1"});
-  EXPECT_EQ(count, 11);
-  expect_same_run("killed", "whole");
-}
+TEST_P(KilledRun, EndsAsIfNothingHadHappened) { expect_survives(set(GetParam().settings)); }
 
 INSTANTIATE_TEST_SUITE_P(All, KilledRun, testing::ValuesIn(variants()),
                          [](const auto& test) { return test.param.name; });
+
+// Layers and batches are large enough for sparse products behind them.
+TEST_F(Resume, BehindSparseActivationsEndsAsIfNothingHadHappened) {
+  write_text(config(), R"(
+data: {type: glyphs, train_size: 490, test_size: 40, validation: 10}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 64}
+  - relu
+  - semi_sparse_activation
+  - {type: linear, name: fc2, out_features: 128}
+  - relu
+  - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.01}
+train:
+  epochs: 3
+  batch_size: 40
+  accumulate: 2
+  threads: 1
+  log_every: 3
+  eval_every: 5
+  checkpoint: {every: 4, keep_last: 2}
+)");
+  expect_survives({});
+}
 
 // Every point there is, each in a run of its own.
 TEST_F(Resume, GoesOnFromAnyPointOfDeath) {
