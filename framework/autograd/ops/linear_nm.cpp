@@ -68,8 +68,7 @@ struct LinearNmNode final : Node {
   Tensor input_gradient(const Tensor& dy_slabs, int64_t out) const {
     DerivedValues own;
     Tensor in_slots = Tensor::empty(values.shape());
-    nm_activation_input_gradient(*matrix, dy_slabs.data(),
-                                 const_cast<float*>(output_slabs(weight, own).data()), out,
+    nm_activation_input_gradient(*matrix, dy_slabs.data(), output_slabs(weight, own).data(), out,
                                  in_slots.mutable_data());
     Tensor dx = Tensor::empty(x_shape);
     nm_to_dense(*matrix, in_slots.data(), dx.mutable_data());
