@@ -9,6 +9,11 @@
 
 #include "lacuna/framework/core/block_cache.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// What cannot be had is not an error of the program.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+#endif
+
 namespace lacuna {
 namespace {
 
