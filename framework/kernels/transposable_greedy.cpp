@@ -193,7 +193,10 @@ bool select_greedy(const float* w, int64_t stride, int64_t tiles, uint8_t* bits,
     const float* group = w + 4 * first;
     const int64_t columns = 4 * std::min(kGroup, tiles - first);
     int64_t c = 0;
-    for (; c + kStep <= columns; c += kStep) relate(group + c, stride, c / 8, relations);
+    for (; c + kStep <= columns; c += kStep) {
+      prefetch_rows(group + 4 * stride + c, stride, kStep);
+      relate(group + c, stride, c / 8, relations);
+    }
     if (c < columns) {
       float last[4 * kStep] = {};
       for (int r = 0; r < 4; ++r) {

@@ -130,6 +130,7 @@ HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint8_t* bits
 int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + kTiles <= tiles; at += kTiles) {
+    prefetch_rows(w + 4 * stride + 4 * at, stride, 4 * kTiles);
     Vector rows[4][4];
     load_magnitudes<true>(w + 4 * at, stride, rows);
     Vector all = hn::Zero(Floats());  // NaN where there is one
