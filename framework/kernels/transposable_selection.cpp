@@ -37,11 +37,6 @@ using Vector = hn::Vec<Floats>;
 using Integers = hn::Vec<Ints>;
 constexpr auto kTiles = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-// Elements of each tile, row by row, in load_fours' order.
-HWY_INLINE void load_tiles(const float* w, int64_t stride, Vector (&elements)[16]) {
-  for (int r = 0; r < 4; ++r) load_fours(Floats(), w + r * stride, elements + 4 * r);
-}
-
 // Four bits of each of four rows: two tiles make a byte. Rows' bits are `stride` bytes apart.
 HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
   const hn::Repartition<uint64_t, Ints> pairs;
