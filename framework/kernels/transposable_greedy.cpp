@@ -117,30 +117,26 @@ HWY_INLINE void relate(const float* w, int64_t stride, int64_t at, Relations& of
 // At least two of three.
 HWY_INLINE Bits two_of(Bits a, Bits b, Bits c) { return hn::OrAnd(hn::And(a, b), c, hn::Or(a, b)); }
 
-// Where the rivals of its row beat each weight of a row: the one `distance` to the right, or left.
-struct RowRelations {
-  Bits right[4], left[4];
-};
+// Where the rivals of its row beat each weight of a row: the one 1, 2, 3 to the right, or left.
+enum { kRight1, kRight2, kRight3, kLeft1, kLeft2, kLeft3, kRivals };
 
-HWY_INLINE RowRelations row_relations(Bits right, Bits left) {
+HWY_INLINE void row_relations(Bits right, Bits left, Bits (&of)[kRivals]) {
   const Words d;
   const auto at = [&](Bits bits, uint64_t columns)
                       HWY_ATTR { return hn::And(bits, hn::Set(d, columns * 0x1111111111111111u)); };
   const auto not_at = [&](Bits bits, uint64_t columns) HWY_ATTR {
     return hn::AndNot(bits, hn::Set(d, columns * 0x1111111111111111u));
   };
-  RowRelations of;
-  of.right[1] = hn::Or(at(hn::ShiftRight<1>(left), 0b0011), at(right, 0b0100));
-  of.right[2] = at(right, 0b0011);
-  of.right[3] = at(hn::ShiftRight<3>(left), 0b0001);
-  of.left[1] = hn::Or(not_at(left, 0b0110), not_at(hn::ShiftLeft<1>(right), 0b1000));
-  of.left[2] = not_at(hn::ShiftLeft<2>(right), 0b1100);
-  of.left[3] = not_at(left, 0b1000);
-  return of;
+  of[kRight1] = hn::Or(at(hn::ShiftRight<1>(left), 0b0011), at(right, 0b0100));
+  of[kRight2] = at(right, 0b0011);
+  of[kRight3] = at(hn::ShiftRight<3>(left), 0b0001);
+  of[kLeft1] = hn::Or(not_at(left, 0b0110), not_at(hn::ShiftLeft<1>(right), 0b1000));
+  of[kLeft2] = not_at(hn::ShiftLeft<2>(right), 0b1100);
+  of[kLeft3] = not_at(left, 0b1000);
 }
 
 // F(S) of the rows' bits.
-HWY_INLINE void unbeaten(const RowRelations (&row)[4], const Bits (&column)[6], const Bits (&s)[4],
+HWY_INLINE void unbeaten(const Bits (&row)[4][kRivals], const Bits (&column)[6], const Bits (&s)[4],
                          Bits (&result)[4]) {
   const auto ones = hn::Set(Words(), ~uint64_t{0});
   const auto by_lower = [&](int i) HWY_ATTR { return hn::And(column[i], s[kLower[i]]); };
@@ -149,14 +145,14 @@ HWY_INLINE void unbeaten(const RowRelations (&row)[4], const Bits (&column)[6], 
       two_of(by_lower(0), by_lower(1), by_lower(2)), two_of(by_upper(0), by_lower(3), by_lower(4)),
       two_of(by_upper(1), by_upper(3), by_lower(5)), two_of(by_upper(2), by_upper(4), by_upper(5))};
   for (int r = 0; r < 4; ++r) {
-    const RowRelations& of = row[r];
+    const Bits(&of)[kRivals] = row[r];
     const auto rivals = [&](auto right, auto left, Bits beats_right, Bits beats_left) HWY_ATTR {
       return hn::OrAnd(hn::And(right, beats_right), left, beats_left);
     };
     const auto in_row =
-        two_of(rivals(hn::ShiftRight<1>(s[r]), hn::ShiftLeft<3>(s[r]), of.right[1], of.left[3]),
-               rivals(hn::ShiftRight<2>(s[r]), hn::ShiftLeft<2>(s[r]), of.right[2], of.left[2]),
-               rivals(hn::ShiftRight<3>(s[r]), hn::ShiftLeft<1>(s[r]), of.right[3], of.left[1]));
+        two_of(rivals(hn::ShiftRight<1>(s[r]), hn::ShiftLeft<3>(s[r]), of[kRight1], of[kLeft3]),
+               rivals(hn::ShiftRight<2>(s[r]), hn::ShiftLeft<2>(s[r]), of[kRight2], of[kLeft2]),
+               rivals(hn::ShiftRight<3>(s[r]), hn::ShiftLeft<1>(s[r]), of[kRight3], of[kLeft1]));
     result[r] = hn::AndNot(hn::Or(in_row, in_column[r]), ones);
   }
 }
@@ -167,10 +163,9 @@ HWY_INLINE void decide(const Relations& relations, int64_t at, uint8_t (&kept)[4
   const auto load = [&](const uint8_t* bytes) HWY_ATTR {
     return hn::Load(d, reinterpret_cast<const uint64_t*>(bytes + at));
   };
-  RowRelations row[4];
-  Bits column[6], before[4], now[4];
+  Bits row[4][kRivals], column[6], before[4], now[4];
   for (int r = 0; r < 4; ++r) {
-    row[r] = row_relations(load(relations.right[r]), load(relations.left[r]));
+    row_relations(load(relations.right[r]), load(relations.left[r]), row[r]);
     before[r] = hn::Set(d, ~uint64_t{0});
   }
   for (int i = 0; i < 6; ++i) column[i] = load(relations.of_column[i]);
