@@ -17,7 +17,7 @@ constexpr int64_t kWord = 64;
 
 size_t words_of(int64_t bits) { return static_cast<size_t>((bits + kWord - 1) / kWord); }
 
-// Sets `count` bits from bit `first` on to those of `row`.
+// Sets the bits of `row`, from bit `first` on.
 void put_bits(Words& bits, int64_t first, const Words& row) {
   const auto word = static_cast<size_t>(first / kWord);
   const int shift = static_cast<int>(first % kWord);
