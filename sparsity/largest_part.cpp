@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/bit_words.h"
 #include "lacuna/framework/kernels/block_scores.h"
 #include "lacuna/framework/kernels/nm_selection.h"
 #include "lacuna/sparsity/selection.h"
@@ -16,18 +17,6 @@ using Words = std::vector<uint64_t>;
 constexpr int64_t kWord = 64;
 
 size_t words_of(int64_t bits) { return static_cast<size_t>((bits + kWord - 1) / kWord); }
-
-// Sets the bits of `row`, from bit `first` on.
-void put_bits(Words& bits, int64_t first, const Words& row) {
-  const auto word = static_cast<size_t>(first / kWord);
-  const int shift = static_cast<int>(first % kWord);
-  for (size_t i = 0; i < row.size(); ++i) {
-    bits[word + i] |= row[i] << shift;
-    if (shift > 0 && row[i] >> (kWord - shift) != 0) {
-      bits[word + i + 1] |= row[i] >> (kWord - shift);
-    }
-  }
-}
 
 // `bits` = `count` bits from bit `first` of the mask on; zeros behind them.
 void get_bits(const BitMask& mask, int64_t first, int64_t count, Words& bits) {
@@ -83,7 +72,8 @@ BitMask positions_of(const BitMask& units, const Structure& s, int64_t rows, int
   for (int64_t u = 0; u < rows / height; ++u) {
     get_bits(units, u * across, across, row);
     widen(across, width, row);
-    for (int64_t r = u * height; r < (u + 1) * height; ++r) put_bits(bits, r * columns, row);
+    for (int64_t r = u * height; r < (u + 1) * height; ++r)
+      put_bits(row.data(), columns, r * columns, bits.data());
   }
   return BitMask::from_words(rows * columns, std::move(bits));
 }

@@ -16,7 +16,9 @@ namespace lacuna {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lacuna-XXXXXX").string();
+    // mkdtemp replaces the six letters at the end.
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "lacuna-").string() + std::string(6, 'X');
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
     path_ = pattern;
   }

@@ -1,11 +1,11 @@
 // Selecting in tiles of 4 × 4: see nm_selection.h. The exact selection, a lane for each tile.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/bit_words.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.h"
@@ -172,20 +172,6 @@ void exact_tiles(const float* weights, int64_t stride, int64_t tiles, uint8_t* b
   reference::select_tiles(reference::select_exactly, weights, stride, {done, tiles}, bits, bytes);
 }
 
-// `count` bits from bit `first` of the words on. Other bits stay.
-void put_bits(const uint8_t* bits, int64_t count, int64_t first, uint64_t* words) {
-  uint64_t* word = words + first / 64;
-  const int64_t shift = first % 64;
-  for (; count > 0; count -= 64, bits += 8, ++word) {
-    uint64_t some = 0;
-    std::memcpy(&some, bits, static_cast<size_t>(std::min(count + 7, int64_t{64}) / 8));
-    if (count < 64) some &= (uint64_t{1} << count) - 1;
-    word[0] |= some << shift;
-    // The next word exists where bits are left for it.
-    if (shift != 0 && count > 64 - shift) word[1] |= some >> (64 - shift);
-  }
-}
-
 }  // namespace
 
 BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights,
@@ -196,12 +182,13 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
   parallel_for(rows, kRows, [&](int64_t begin, int64_t end) {
-    const int64_t tiles = columns / kFour, bytes = (tiles + 1) / 2;
-    std::vector<uint8_t> bits(static_cast<size_t>(kFour * bytes));
+    const int64_t tiles = columns / kFour, row_words = (columns + 63) / 64;
+    std::vector<uint64_t> bits(static_cast<size_t>(kFour * row_words));
     for (int64_t row = begin; row < end; row += kFour) {
-      run(weights.data() + row * columns, columns, tiles, bits.data(), bytes);
+      run(weights.data() + row * columns, columns, tiles, reinterpret_cast<uint8_t*>(bits.data()),
+          8 * row_words);
       for (int64_t r = 0; r < kFour; ++r) {
-        put_bits(bits.data() + r * bytes, columns, (row + r) * columns, words.data());
+        put_bits(bits.data() + r * row_words, columns, (row + r) * columns, words.data());
       }
     }
   });
