@@ -14,7 +14,7 @@ target_compile_features(lacuna PUBLIC cxx_std_20)
 target_link_libraries(lacuna PRIVATE lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5
   lacuna_yaml lacuna_spdlog lacuna_cli11 ZLIB::ZLIB)
 
-add_executable(lacuna_program ${PROJECT_SOURCE_DIR}/framework/train/main.cpp)
+add_executable(lacuna_program ${PROJECT_SOURCE_DIR}/framework/program/main.cpp)
 set_target_properties(lacuna_program PROPERTIES OUTPUT_NAME lacuna)
 target_link_libraries(lacuna_program PRIVATE lacuna lacuna_warnings)
 

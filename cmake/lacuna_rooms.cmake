@@ -1,7 +1,7 @@
 # lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
 #
-# The target is named after the path (framework/core becomes lacuna_core). Every room sees the public
-# include root; the third-party libraries it alone uses are named in the call.
+# The target is named after the whole path (framework/kernels/csr becomes lacuna_framework_kernels_csr).
+# Every room sees the public include root; the third-party libraries it alone uses are named in the call.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/lacuna SYMBOLIC)
 
@@ -29,7 +29,7 @@ endif()
 
 set(LACUNA_ROOMS "" CACHE INTERNAL "")
 function(lacuna_room path)
-  get_filename_component(name ${path} NAME)
+  string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.cpp
     ${PROJECT_SOURCE_DIR}/${path}/ops/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -39,5 +39,4 @@ function(lacuna_room path)
   add_library(lacuna_${name} OBJECT ${sources})
   target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings ${ARGN} PUBLIC lacuna_flags)
   set(LACUNA_ROOMS ${LACUNA_ROOMS} lacuna_${name} CACHE INTERNAL "")
-  set(LACUNA_ROOM_LIBRARIES_${name} ${ARGN} CACHE INTERNAL "")
 endfunction()

@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
 
 namespace lacuna {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "lacuna/framework/kernels/kth_largest.h"
-#include "lacuna/framework/kernels/nm_selection_reference.h"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
+#include "lacuna/framework/kernels/select/kth_largest.h"
 
 namespace lacuna {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <utility>
 
-#include "lacuna/framework/kernels/elementwise.h"
-#include "lacuna/framework/kernels/gemm.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

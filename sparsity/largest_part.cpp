@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/bit_words.h"
-#include "lacuna/framework/kernels/block_scores.h"
-#include "lacuna/framework/kernels/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/select/block_scores.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {

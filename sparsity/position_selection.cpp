@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/draws.h"
-#include "lacuna/framework/kernels/kth_largest.h"
-#include "lacuna/framework/kernels/topk.h"
+#include "lacuna/framework/kernels/select/draws.h"
+#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/select/topk.h"
 #include "lacuna/sparsity/selection.h"
 
 namespace lacuna {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "lacuna/framework/kernels/draws.h"
-#include "lacuna/framework/kernels/kth_largest.h"
+#include "lacuna/framework/kernels/select/draws.h"
+#include "lacuna/framework/kernels/select/kth_largest.h"
 
 namespace lacuna {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/dense_opponent.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/train/builtins.h"
 

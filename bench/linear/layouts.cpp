@@ -1,9 +1,9 @@
 // lacuna's own layouts, run as the linear operation and Adam run them.
 #include <utility>
 
-#include "lacuna/framework/kernels/nm_selection.h"
-#include "lacuna/framework/kernels/optimizer_update.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "linear/contender.h"
 
 namespace lacuna::bench {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "lacuna/framework/kernels/mask.h"
-#include "lacuna/framework/kernels/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/pointwise/mask.h"
 
 namespace lacuna::bench {
 

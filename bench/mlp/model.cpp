@@ -1,6 +1,6 @@
 // The block as a user of lacuna writes it.
 #include "lacuna/framework/autograd/engine.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/gelu.h"

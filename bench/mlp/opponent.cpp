@@ -3,7 +3,7 @@
 
 #include "common/dense_opponent.h"
 #include "common/operands.h"
-#include "lacuna/framework/kernels/activation.h"
+#include "lacuna/framework/kernels/pointwise/activation.h"
 #include "mlp/contender.h"
 
 namespace lacuna::bench {

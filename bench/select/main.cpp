@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
 #include "lacuna/sparsity/largest_part.h"
 
 namespace lacuna::bench {

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/elementwise.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {

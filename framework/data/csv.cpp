@@ -14,8 +14,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/byte_reader.h"
-#include "lacuna/framework/data/csv_records.h"
+#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/csv_records.h"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 
 namespace lacuna {
 namespace {

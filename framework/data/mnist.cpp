@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/idx.h"
+#include "lacuna/framework/data/formats/idx.h"
 
 namespace lacuna {
 namespace {

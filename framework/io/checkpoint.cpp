@@ -9,9 +9,9 @@
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
-#include "lacuna/framework/io/checkpoint_seal.h"
-#include "lacuna/framework/io/file_system.h"
-#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/storage/checkpoint_seal.h"
+#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 
 namespace lacuna {
 namespace {

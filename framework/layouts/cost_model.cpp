@@ -17,7 +17,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/csr.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/csr_products.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"

@@ -1,5 +1,5 @@
-// What layouts that run on streams of nonzeros (kernels/csr.h) share: their products on tensors,
-// and the transposed stream of the input gradient.
+// What layouts that run on streams of nonzeros (kernels/csr/csr.h) share: their products on
+// tensors, and the transposed stream of the input gradient.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/csr.h"
+#include "lacuna/framework/kernels/csr/csr.h"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {

@@ -1,10 +1,10 @@
 // The two layouts that store every position: dense, and masked (dense products, then selection).
 #include <algorithm>
 
-#include "lacuna/framework/kernels/gemm.h"
-#include "lacuna/framework/kernels/mask.h"
-#include "lacuna/framework/kernels/outer_products.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/outer_products.h"
+#include "lacuna/framework/kernels/pointwise/mask.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/flat.h"
 #include "lacuna/framework/layouts/pattern.h"
 

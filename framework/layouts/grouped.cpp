@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/grouped_index.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/layouts/tile_sample.h"

@@ -23,9 +23,10 @@ struct BlockFormat {
 
 /// The layout of a format, named "nm 2:4 g8" or "block 16x16": one object for each, alive for ever.
 /// Groups of a multiple of four rows and blocks of which either side is one run on the kernels
-/// of kernels/grouped.h, others on those of csr. Its index() throws ShapeError when the shape is
-/// not a multiple of the group or block, and when the positions are not whole tiles or more than n
-/// of m. *Errors:* ConfigError unless 1 ≤ n ≤ m and group, rows and columns are positive.
+/// of kernels/blocks/grouped.h, others on those of csr. Its index() throws ShapeError when the
+/// shape is not a multiple of the group or block, and when the positions are not whole tiles or
+/// more than n of m. *Errors:* ConfigError unless 1 ≤ n ≤ m and group, rows and columns are
+/// positive.
 const Layout& grouped_nm_layout(const GroupedNmFormat& format);
 const Layout& block_layout(const BlockFormat& format);
 

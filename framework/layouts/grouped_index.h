@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/kernels/grouped.h"
+#include "lacuna/framework/kernels/blocks/grouped.h"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {

@@ -109,7 +109,7 @@ const Layout& dense_layout();
 /// Every position is stored; those outside a bit mask are zero. The reference for what the
 /// compressed layouts compute.
 const Layout& masked_layout();
-/// Only the nonzeros are stored, as a stream (kernels/csr.h): time and memory follow them.
+/// Only the nonzeros are stored, as a stream (kernels/csr/csr.h): time and memory follow them.
 const Layout& csr_layout();
 
 }  // namespace lacuna

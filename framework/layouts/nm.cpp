@@ -1,4 +1,4 @@
-// The N:M layouts: values, gradient and states by slot (kernels/nm.h).
+// The N:M layouts: values, gradient and states by slot (kernels/nm/nm.h).
 //
 // The input gradient is the forward product of the transposed matrix with its own copy of the
 // values. Of a transposable pattern that is an N:M matrix too; of another it is a stream of
@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/nm.h"
-#include "lacuna/framework/kernels/nm_transpose.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm_transpose.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/csr_products.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/layouts/tile_sample.h"

@@ -19,7 +19,7 @@ struct NmFormat {
   friend bool operator==(const NmFormat&, const NmFormat&) = default;
 };
 
-/// The layout that stores a format's slots (kernels/nm.h): "nm 2:4", "nm 2:4 transposable". The
+/// The layout that stores a format's slots (kernels/nm/nm.h): "nm 2:4", "nm 2:4 transposable". The
 /// same object for the same format. Its index() throws ShapeError when a group's size does not
 /// divide the columns (and, transposable, four the rows), or when a group holds more than n. Slots
 /// that groups with fewer nonzeros leave hold zeros. *Errors:* ConfigError when the format is none.

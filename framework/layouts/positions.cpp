@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/bit_columns.h"
+#include "lacuna/framework/kernels/select/bit_columns.h"
 
 namespace lacuna {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/elementwise.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 

@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/file_system.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 

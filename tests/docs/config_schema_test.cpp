@@ -11,7 +11,7 @@
 #include "docs/documents.h"
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/config.h"
-#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/train/builtins.h"

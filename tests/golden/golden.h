@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 
 namespace lacuna::golden {
 

@@ -12,7 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/cell_rule.h"
 #include "lacuna/sparsity/competition.h"

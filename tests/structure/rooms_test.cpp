@@ -85,10 +85,10 @@ TEST(Rooms, IncludeOnlyWhatTheTableAllows) {
 
 TEST(Rooms, NothingIncludesTheRoofOrTheUmbrella) {
   for (const SourceFile& file : library_sources()) {
-    if (file.path.starts_with("framework/train/")) continue;
+    if (file.path.starts_with("framework/program/")) continue;
     for (const Include& include : includes(file)) {
       EXPECT_FALSE(include.is_ours &&
-                   (include.path.starts_with("framework/train/") || include.path == "lacuna.h"))
+                   (include.path.starts_with("framework/program/") || include.path == "lacuna.h"))
           << at(file, include.line) << include.path;
     }
   }

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
-#include "lacuna/framework/kernels/activation.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/activation.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {

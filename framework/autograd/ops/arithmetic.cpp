@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
-#include "lacuna/framework/kernels/broadcast.h"
-#include "lacuna/framework/kernels/elementwise.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/broadcast.h"
 
 namespace lacuna {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lacuna/framework/autograd/variable.h"
-#include "lacuna/framework/kernels/dropout.h"
+#include "lacuna/framework/kernels/pointwise/dropout.h"
 
 namespace lacuna {
 

@@ -6,9 +6,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/mask.h"
-#include "lacuna/framework/kernels/nm_selection.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/pointwise/mask.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {

@@ -5,8 +5,8 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/linear_nm.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/reduce.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/reduce.h"
 
 namespace lacuna {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
-#include "lacuna/framework/kernels/nm_activations.h"
-#include "lacuna/framework/kernels/reduce.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/nm/nm_activations.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/reduce.h"
 #include "lacuna/framework/layouts/csr_products.h"
 
 namespace lacuna {

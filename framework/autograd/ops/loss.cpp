@@ -5,8 +5,8 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/loss.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/loss.h"
 
 namespace lacuna {
 namespace {

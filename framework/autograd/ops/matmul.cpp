@@ -4,8 +4,8 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/gemm.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/norm.h"
-#include "lacuna/framework/kernels/reduce.h"
-#include "lacuna/framework/kernels/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/norm.h"
+#include "lacuna/framework/kernels/rowwise/reduce.h"
 
 namespace lacuna {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/reorder.h"
-#include "lacuna/framework/kernels/softmax.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/softmax.h"
 
 namespace lacuna {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "framework/io/file_size_limit.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/checkpoint_seal.h"
-#include "lacuna/framework/io/file_system.h"
-#include "lacuna/framework/io/hdf5_file.h"
+#include "lacuna/framework/io/storage/checkpoint_seal.h"
+#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/verification.h"
+#include "lacuna/framework/program/verification.h"
 
 #include <gmock/gmock.h>
 

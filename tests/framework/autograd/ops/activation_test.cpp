@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "framework/autograd/derivatives.h"
-#include "lacuna/framework/kernels/activation_reference.h"
+#include "lacuna/framework/kernels/pointwise/activation_reference.h"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/norm_reference.h"
+#include "lacuna/framework/kernels/rowwise/norm_reference.h"
 
 namespace lacuna {
 namespace {

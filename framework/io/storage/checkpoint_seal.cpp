@@ -1,0 +1,197 @@
+#include "lacuna/framework/io/storage/checkpoint_seal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::string_view kMagic = "lacuna checkpoint\nformat ";
+constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
+constexpr size_t kBlock = size_t{1} << 18;
+
+struct Seal {
+  int64_t format = 0;
+  int64_t bytes = 0;
+  uint32_t crc = 0;
+};
+
+std::string padded(std::string digits, size_t width) {
+  return std::string(width - std::min(width, digits.size()), '0') + digits;
+}
+
+std::string hexadecimal(uint32_t value) {
+  char text[8];
+  const auto end = std::to_chars(text, text + sizeof text, value, 16).ptr;
+  return padded(std::string(text, end), 8);
+}
+
+// The header, in the only form that is accepted, so that no byte of it can change unnoticed.
+std::string render(const Seal& seal) {
+  std::string text(kMagic);
+  text += std::to_string(seal.format) + "\n";
+  text += "bytes " + padded(std::to_string(seal.bytes), 20) + "\n";
+  text += "crc32 " + hexadecimal(seal.crc) + "\n";
+  text += "HDF5 from byte 512 on: open this file with h5py or h5dump. See docs/checkpoint.md.\n";
+  text.resize(static_cast<size_t>(kSealBytes), '\0');
+  return text;
+}
+
+// The number between `before` and the line's end.
+std::optional<uint64_t> field(std::string_view text, std::string_view before, int base) {
+  const size_t found = text.find(before);
+  if (found == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(found + before.size());
+  text = text.substr(0, text.find('\n'));
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void fail(int error) { throw std::system_error(error, std::generic_category()); }
+
+// An open file. *Errors:* std::system_error, for the callers to say what could not be done.
+class File {
+ public:
+  File(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail(errno);
+    struct stat facts {};
+    const int error = ::fstat(descriptor_, &facts) != 0 ? errno
+                      : S_ISDIR(facts.st_mode)          ? EISDIR
+                                                        : 0;
+    if (error != 0) {
+      ::close(descriptor_);
+      fail(error);
+    }
+    size_ = facts.st_size;
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { ::close(descriptor_); }
+
+  int64_t size() const { return size_; }
+
+  // What stands at `offset`, at most a block; empty at the end.
+  std::string_view read(int64_t offset, std::vector<char>& block) const {
+    for (;;) {
+      const ssize_t count = ::pread(descriptor_, block.data(), block.size(), offset);
+      if (count >= 0) return {block.data(), static_cast<size_t>(count)};
+      if (errno != EINTR) fail(errno);
+    }
+  }
+
+  // To the beginning of the file.
+  void write(std::string_view text) const {
+    for (off_t offset = 0; !text.empty();) {
+      const ssize_t count = ::pwrite(descriptor_, text.data(), text.size(), offset);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) fail(count < 0 ? errno : ENOSPC);
+      text.remove_prefix(static_cast<size_t>(count));
+      offset += count;
+    }
+  }
+
+ private:
+  int descriptor_;
+  int64_t size_ = 0;
+};
+
+// Of the whole file, with the header as it is when the checksum in it is zero.
+uint32_t checksum(const File& file, Seal seal) {
+  seal.crc = 0;
+  const std::string header = render(seal);
+  uLong crc =
+      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(header.data()), header.size());
+  std::vector<char> block(kBlock);
+  int64_t offset = kSealBytes;
+  for (;;) {
+    const std::string_view bytes = file.read(offset, block);
+    if (bytes.empty()) return static_cast<uint32_t>(crc);
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    offset += static_cast<int64_t>(bytes.size());
+  }
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw CheckpointError("'" + path + "' " + reason);
+}
+
+void require_known_format(const std::string& path, std::string_view header, int64_t newest) {
+  if (header.empty()) refuse(path, "is no checkpoint: it is empty");
+  if (header.starts_with(kHdf5Signature)) {
+    refuse(path, "is an HDF5 file but no checkpoint of lacuna: its header is missing");
+  }
+  const size_t length = std::min(header.size(), kMagic.size());
+  if (header.substr(0, length) != kMagic.substr(0, length)) {
+    refuse(path, "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'");
+  }
+  if (header.size() < static_cast<size_t>(kSealBytes)) {
+    refuse(path, "is cut off: expected a header of " + std::to_string(kSealBytes) +
+                     " bytes, found " + std::to_string(header.size()) + " bytes in all");
+  }
+  const std::optional<uint64_t> format = field(header, "\nformat ", 10);
+  if (!format || *format == 0) refuse(path, "is damaged: its header names no format");
+  if (*format > static_cast<uint64_t>(newest)) {
+    refuse(path, "was written in format " + std::to_string(*format) +
+                     ", and this lacuna reads up to " + std::to_string(newest) +
+                     ": use a newer lacuna");
+  }
+}
+
+void verify(const std::string& path, int64_t newest_format) {
+  const File file(path, O_RDONLY);
+  std::vector<char> block(static_cast<size_t>(kSealBytes));
+  const std::string header(file.read(0, block));
+  require_known_format(path, header, newest_format);
+  const auto format = field(header, "\nformat ", 10), bytes = field(header, "\nbytes ", 10),
+             crc = field(header, "\ncrc32 ", 16);
+  if (!bytes || !crc) refuse(path, "is damaged: its header names no length or no checksum");
+  if (*bytes != static_cast<uint64_t>(file.size())) {
+    refuse(path, "is cut off or damaged: expected " + std::to_string(*bytes) + " bytes, found " +
+                     std::to_string(file.size()));
+  }
+  const Seal seal{static_cast<int64_t>(*format), static_cast<int64_t>(*bytes),
+                  static_cast<uint32_t>(*crc)};
+  if (render(seal) != header) refuse(path, "is damaged: its header has been changed");
+  const uint32_t found = checksum(file, seal);
+  if (found != seal.crc) {
+    refuse(path, "is damaged: expected the checksum " + hexadecimal(seal.crc) + ", found " +
+                     hexadecimal(found));
+  }
+}
+
+}  // namespace
+
+void seal_file(const std::string& path, int64_t format) {
+  try {
+    const File file(path, O_RDWR);
+    Seal seal{format, file.size(), 0};
+    seal.crc = checksum(file, seal);
+    file.write(render(seal));
+  } catch (const std::system_error& error) {
+    throw StateError("cannot write '" + path + "': " + error.code().message());
+  }
+}
+
+void verify_seal(const std::string& path, int64_t newest_format) {
+  try {
+    verify(path, newest_format);
+  } catch (const std::system_error& error) {
+    throw CheckpointError("cannot read the checkpoint '" + path + "': " + error.code().message());
+  }
+}
+
+}  // namespace lacuna

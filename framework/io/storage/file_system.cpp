@@ -1,0 +1,144 @@
+#include "lacuna/framework/io/storage/file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw StateError("cannot write '" + path + "': " + std::strerror(error));
+}
+
+// An open file; closing it reports no error, which matters only before it is flushed.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : value_(::open(path.c_str(), flags, kMode)) {
+    if (value_ < 0) fail(path, errno);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(value_); }
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+void flush_descriptor(int descriptor, const std::string& path) {
+  // Some file systems cannot flush folders and say EINVAL.
+  if (::fsync(descriptor) != 0 && errno != EINVAL) fail(path, errno);
+}
+
+// Returns errno, or 0.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+std::filesystem::path folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
+  const std::string name = std::filesystem::path(path_).filename().string();
+  if (name.empty()) throw StateError("cannot write '" + path_ + "': it names no file");
+  temporary_ = (folder_of(path_) / ("." + name + ".tmp-" + std::to_string(::getpid()))).string();
+  ::unlink(temporary_.c_str());
+}
+
+FileReplacement::~FileReplacement() {
+  if (!is_done_) ::unlink(temporary_.c_str());
+}
+
+void FileReplacement::flush() const {
+  const Descriptor file(temporary_, O_RDONLY | O_CLOEXEC);
+  flush_descriptor(file.get(), temporary_);
+}
+
+void FileReplacement::commit() {
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
+  is_done_ = true;
+  const std::string folder = folder_of(path_).string();
+  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  flush_descriptor(opened.get(), folder);
+}
+
+void write_file_atomically(const std::string& path, std::string_view text) {
+  FileReplacement replacement(path);
+  {
+    const Descriptor file(replacement.temporary_path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+    const int error = write_all(file.get(), text);
+    if (error != 0) fail(path, error);
+    flush_descriptor(file.get(), path);
+  }
+  replacement.commit();
+}
+
+int remove_temporary_files(const std::string& folder) {
+  std::error_code missing;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename().string();
+    const size_t tail = name.rfind(".tmp-");
+    if (!name.starts_with('.') || tail == std::string::npos || tail + 5 == name.size()) continue;
+    if (!std::all_of(name.begin() + static_cast<std::ptrdiff_t>(tail) + 5, name.end(),
+                     [](unsigned char c) { return c >= '0' && c <= '9'; })) {
+      continue;
+    }
+    if (::unlink(entry.path().c_str()) != 0) fail(entry.path().string(), errno);
+    ++count;
+  }
+  return count;
+}
+
+void truncate_file(const std::string& path, int64_t bytes) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) fail(path, errno);
+  if (facts.st_size < bytes) {
+    throw StateError("cannot cut '" + path + "' back to " + std::to_string(bytes) +
+                     " bytes: it has " + std::to_string(facts.st_size));
+  }
+  if (::truncate(path.c_str(), bytes) != 0) fail(path, errno);
+}
+
+JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+  if (descriptor_ < 0) fail(path_, errno);
+  size_ = ::lseek(descriptor_, 0, SEEK_END);
+}
+
+JsonLines::~JsonLines() { ::close(descriptor_); }
+
+void JsonLines::write(const Config& value) {
+  const std::string line = value.to_json() + "\n";
+  const int error = write_all(descriptor_, line);
+  if (error != 0) {
+    // Should even that fail, the first error says why.
+    if (::ftruncate(descriptor_, size_) != 0) fail(path_, error);
+    fail(path_, error);
+  }
+  size_ += static_cast<int64_t>(line.size());
+}
+
+}  // namespace lacuna

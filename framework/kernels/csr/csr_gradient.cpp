@@ -1,0 +1,156 @@
+// The weight gradient at the nonzeros, over batch slabs. See csr.cpp.
+#include "lacuna/framework/kernels/csr/csr.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/csr/csr_reference.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/slab.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr_gradient.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "lacuna/framework/kernels/csr/csr_run.inc"
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_SCALAR
+void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
+                    int64_t width, bool accumulate, float* gradient, bool) {
+  reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient, false);
+}
+#else
+
+template <int kVectors, int kCount>
+HWY_INLINE Vector block_sums(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets) {
+  const uint64_t word = packed(offsets);
+  const Vector zero = hn::Zero(Floats());
+  const Vector a = dot(dy, x + row_offset<0>(word));
+  const Vector b = kCount > 1 ? dot(dy, x + row_offset<1>(word)) : zero;
+  const Vector c = kCount > 2 ? dot(dy, x + row_offset<2>(word)) : zero;
+  const Vector d = kCount > 3 ? dot(dy, x + row_offset<3>(word)) : zero;
+  return block_sums_of(a, b, c, d);
+}
+
+template <int kVectors, int kCount, bool kAdd>
+HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, const uint16_t* offsets,
+                            float* gradient) {
+  put<kCount, kAdd>(add_blocks(block_sums<kVectors, kCount>(dy, x, offsets)), gradient);
+}
+
+// Eight nonzeros.
+template <int kVectors, bool kAdd>
+HWY_INLINE void gradient_of_eight(const Vector (&dy)[kVectors], const char* x,
+                                  const uint16_t* offsets, float* gradient) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  const hn::Half<Floats> half;
+  auto sums = add_blocks_of_two(block_sums<kVectors, 4>(dy, x, offsets),
+                                block_sums<kVectors, 4>(dy, x, offsets + 4));
+  if constexpr (kAdd) sums = hn::Add(sums, hn::LoadU(half, gradient));
+  hn::StoreU(sums, half, gradient);
+#else
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets, gradient);
+  gradient_of<kVectors, 4, kAdd>(dy, x, offsets + 4, gradient + 4);
+#endif
+}
+
+template <int kVectors, int kLength, bool kAdd>
+HWY_NOINLINE void gradient_group(const Run& run) {
+  const int64_t length = length_of<kLength>(run), whole = length / 4 * 4;
+  constexpr int kRest = kLength >= 0 ? kLength % 4 : -1 - kLength;
+  const char* ahead_x = run.ahead;
+  for (int64_t i = 0; i < run.count; ++i) {
+    if (i % 2 == 0) {
+      for (int64_t line = 0; line < run.ahead_lines; ++line, ahead_x += 64) {
+        __builtin_prefetch(ahead_x, 0, 2);
+      }
+    }
+    const char* at = run.y + run.rows[i] * kSlabRowBytes;
+    const char* ahead = run.y + run.rows[i + 2] * kSlabRowBytes;
+    for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v);
+    if (run.next_slab != 0) {
+      for (int v = 0; v < kSlabRowBytes; v += 64) __builtin_prefetch(at + run.next_slab + v, 0, 2);
+    }
+    Vector dy[kVectors];
+    for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
+    const uint16_t* offsets = run.offsets + i * length;
+    float* gradient = run.gradient + i * length;
+    int64_t k = 0;
+    if constexpr (kLength >= 0) {
+      HWY_UNROLL(4)
+      for (; k + 8 <= kLength; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
+      }
+    } else {
+      for (; k + 8 <= length; k += 8) {
+        gradient_of_eight<kVectors, kAdd>(dy, run.x, offsets + k, gradient + k);
+      }
+    }
+    if (k + 4 <= length) gradient_of<kVectors, 4, kAdd>(dy, run.x, offsets + k, gradient + k);
+    if constexpr (kRest > 0) {
+      gradient_of<kVectors, kRest, kAdd>(dy, run.x, offsets + whole, gradient + whole);
+    }
+  }
+}
+
+template <int kVectors, int kLength, bool kAdd>
+struct Gradient {
+  static void run(const Run& r) { gradient_group<kVectors, kLength, kAdd>(r); }
+};
+
+void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
+                    int64_t width, bool accumulate, float* gradient, bool prefetch_next) {
+  const int64_t next_slab = prefetch_next ? s.rows * kSlabRowBytes : 0;
+  for (int64_t c = 0; c < width; c += kPass * kLanes) {
+    with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
+      const Run run{.x = reinterpret_cast<const char*>(x + c),
+                    .y = const_cast<char*>(reinterpret_cast<const char*>(dy + c)),
+                    .gradient = gradient,
+                    .next_slab = next_slab};
+      const bool add = accumulate || c > 0;
+      for_each_group(s, block, run, [add](const Run& r, bool) HWY_ATTR {
+        if (r.length == 0) return;
+        (add ? choose<Gradient, n, true>(r.length) : choose<Gradient, n, false>(r.length))(r);
+      });
+    });
+  }
+}
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+namespace {
+
+HWY_EXPORT(gradient_block);
+
+}  // namespace
+
+void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t batch,
+                  bool accumulate, float* gradient) {
+  if (batch == 0 && !accumulate) std::fill_n(gradient, s.nnz, 0.0f);
+  const auto run = use_reference_kernels() ? reference::csr_gradient_block
+                                           : HWY_DYNAMIC_DISPATCH(gradient_block);
+  const int64_t slabs = slab_count(batch);
+  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
+  parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      run(s, s.blocks[static_cast<size_t>(block)], dy + slab * s.rows * kSlabWidth,
+          x + slab * s.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
+          accumulate || slab > 0, gradient, is_large && slab + 1 < slabs);
+    }
+  });
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

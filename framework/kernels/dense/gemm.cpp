@@ -1,0 +1,170 @@
+// Dense products over oneDNN's sgemm, or Eigen where oneDNN is not installed.
+//
+// The provider's own threading may cut a product differently for each number of threads, and with
+// it the rounding. So the output is cut here into blocks that depend on the shapes alone, and each
+// is one single-threaded call. Measured (Sapphire Rapids, one core, batch 128, 1024→1024): cutting
+// costs 2–3 % of one core's time, and gains 8 % over sgemm's own threading on two.
+#include "lacuna/framework/kernels/dense/gemm.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#if LACUNA_HAVE_DNNL
+#include <dnnl.h>
+#else
+#define EIGEN_DONT_PARALLELIZE
+#include <Eigen/Core>
+#endif
+
+namespace lacuna {
+namespace {
+
+struct Blocks {
+  int64_t rows, columns;  // of C, in one block
+};
+
+// Halves the longer side until a block is at most 150 MFLOP, or there are 32 of them; products
+// above 4 MFLOP get two blocks at least. Each block packs its operands anew, which is the less of
+// the work the larger it is: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of sgemm's speed on one
+// core of a Zen 4, the 1024 that 150 MFLOP would be at 0.6. Blocks are even, so that two threads
+// end together; multiples of 8 rows and 16 columns suit sgemm's register tiles.
+Blocks cut(const GemmProblem& p) {
+  constexpr double kBlockOperations = 150e6, kSerialOperations = 4e6;
+  constexpr int64_t kMostBlocks = 32;
+  constexpr int64_t kMinRows = 32, kMinColumns = 64;
+  const auto piece = [](int64_t size, int64_t pieces, int64_t unit) {
+    return ((size + pieces - 1) / pieces + unit - 1) / unit * unit;
+  };
+  const double operations =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  int64_t down = 1, across = 1;
+  const auto too_large = [&](int64_t blocks) {
+    return (blocks < kMostBlocks && operations / static_cast<double>(blocks) > kBlockOperations) ||
+           (blocks == 1 && operations > kSerialOperations);
+  };
+  while (too_large(down * across)) {
+    const int64_t rows = p.m / down, columns = p.n / across;
+    if (rows < 2 * kMinRows && columns < 2 * kMinColumns) break;
+    const bool by_rows = columns < 2 * kMinColumns || (rows >= columns && rows >= 2 * kMinRows);
+    (by_rows ? down : across) *= 2;
+  }
+  return {piece(std::max<int64_t>(p.m, 1), down, 8), piece(std::max<int64_t>(p.n, 1), across, 16)};
+}
+
+// One block: op(A)[m, k] · op(B)[k, n] into C with leading dimensions of the whole matrices.
+struct Block {
+  int64_t m, n, k;
+  const float* a;
+  const float* b;
+  float* c;
+  int64_t lda, ldb, ldc;
+};
+
+void multiply_reference(const Block& t, const GemmProblem& p) {
+  const bool ta = p.transpose_a == Transpose::Yes, tb = p.transpose_b == Transpose::Yes;
+  for (int64_t i = 0; i < t.m; ++i) {
+    for (int64_t j = 0; j < t.n; ++j) {
+      double sum = p.beta == 0.0f ? 0.0 : t.c[i * t.ldc + j];
+      for (int64_t l = 0; l < t.k; ++l) {
+        sum += static_cast<double>(t.a[ta ? l * t.lda + i : i * t.lda + l]) *
+               t.b[tb ? j * t.ldb + l : l * t.ldb + j];
+      }
+      t.c[i * t.ldc + j] = static_cast<float>(sum);
+    }
+  }
+}
+
+#if LACUNA_HAVE_DNNL
+
+void multiply(const Block& t, const GemmProblem& p) {
+  const auto letter = [](Transpose transpose) { return transpose == Transpose::Yes ? 'T' : 'N'; };
+  const dnnl_status_t status = dnnl_sgemm(letter(p.transpose_a), letter(p.transpose_b), t.m, t.n,
+                                          t.k, 1.0f, t.a, t.lda, t.b, t.ldb, p.beta, t.c, t.ldc);
+  if (status != dnnl_success) {
+    throw Error("oneDNN's sgemm failed with status " + std::to_string(status) + " on [" +
+                std::to_string(t.m) + ", " + std::to_string(t.k) + "] x [" + std::to_string(t.k) +
+                ", " + std::to_string(t.n) + "]");
+  }
+}
+
+#else
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Strided = Eigen::Map<const Matrix, 0, Eigen::OuterStride<> >;
+
+void multiply(const Block& t, const GemmProblem& p) {
+  const bool ta = p.transpose_a == Transpose::Yes, tb = p.transpose_b == Transpose::Yes;
+  const Strided a(t.a, ta ? t.k : t.m, ta ? t.m : t.k, Eigen::OuterStride<>(t.lda));
+  const Strided b(t.b, tb ? t.n : t.k, tb ? t.k : t.n, Eigen::OuterStride<>(t.ldb));
+  Eigen::Map<Matrix, 0, Eigen::OuterStride<> > c(t.c, t.m, t.n, Eigen::OuterStride<>(t.ldc));
+  if (p.beta == 0.0f) c.setZero();
+  if (ta && tb) {
+    c.noalias() += a.transpose() * b.transpose();
+  } else if (ta) {
+    c.noalias() += a.transpose() * b;
+  } else if (tb) {
+    c.noalias() += a * b.transpose();
+  } else {
+    c.noalias() += a * b;
+  }
+}
+
+#endif
+
+void add_bias(const Block& t, const float* bias) {
+  for (int64_t i = 0; i < t.m; ++i) {
+    float* row = t.c + i * t.ldc;
+    for (int64_t j = 0; j < t.n; ++j) row[j] += bias[j];
+  }
+}
+
+}  // namespace
+
+void gemm(const GemmProblem& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const bool reference = use_reference_kernels();
+  const int64_t lda = p.transpose_a == Transpose::Yes ? p.m : p.k;
+  const int64_t ldb = p.transpose_b == Transpose::Yes ? p.k : p.n;
+  const Blocks size = cut(p);
+  const int64_t across = (p.n + size.columns - 1) / size.columns;
+  const int64_t down = (p.m + size.rows - 1) / size.rows;
+  parallel_blocks(across * down, [&](int64_t index) {
+    const int64_t i = index / across * size.rows, j = index % across * size.columns;
+    const Block block{.m = std::min(size.rows, p.m - i),
+                      .n = std::min(size.columns, p.n - j),
+                      .k = p.k,
+                      .a = p.a + (p.transpose_a == Transpose::Yes ? i : i * lda),
+                      .b = p.b + (p.transpose_b == Transpose::Yes ? j * ldb : j),
+                      .c = p.c + i * p.n + j,
+                      .lda = lda,
+                      .ldb = ldb,
+                      .ldc = p.n};
+    if (p.k == 0) {  // an empty sum; providers differ on whether they touch C then
+      for (int64_t r = 0; p.beta == 0.0f && r < block.m; ++r) {
+        std::fill_n(block.c + r * block.ldc, block.n, 0.0f);
+      }
+    } else if (reference) {
+      multiply_reference(block, p);
+    } else {
+      multiply(block, p);
+    }
+    if (p.bias != nullptr) add_bias(block, p.bias + j);
+  });
+}
+
+std::string dense_provider() {
+#if LACUNA_HAVE_DNNL
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+#else
+  return "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." +
+         std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
+#endif
+}
+
+}  // namespace lacuna

@@ -1,0 +1,172 @@
+// Columns are added up over a tile's rows first, as many side by side as a stack buffer holds, then
+// the columns of each tile. The order of a tile's sum depends on the tile's shape alone.
+#include "lacuna/framework/kernels/select/block_scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/select/block_scores_reference.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/block_scores.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "lacuna/framework/kernels/simd/groups_of_four.inc"
+#include "lacuna/framework/kernels/simd/simd_loop.inc"
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kBuffer = 1024;  // columns: 4 KiB
+
+// sums[c] = Σ of |w| or w² over the rows.
+template <TileNorm kNorm>
+HWY_INLINE void column_sums(const float* weights, int64_t rows, int64_t stride, int64_t columns,
+                            float* sums) {
+  const auto add = [](Vector sum, Vector w) HWY_ATTR {
+    return kNorm == TileNorm::L1 ? hn::Add(sum, hn::Abs(w)) : hn::MulAdd(w, w, sum);
+  };
+  map([add](Vector w) HWY_ATTR { return add(hn::Zero(Floats()), w); }, columns, sums, weights);
+  for (int64_t r = 1; r < rows; ++r) {
+    map(add, columns, sums, static_cast<const float*>(sums), weights + r * stride);
+  }
+}
+
+// Four partial sums, then those left over.
+HWY_INLINE float sum_of_columns(const float* sums, int64_t columns) {
+  float part[4] = {};
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    for (int i = 0; i < 4; ++i) part[i] += sums[c + i];
+  }
+  for (; c < columns; ++c) part[0] += sums[c];
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE int64_t add_by_vectors(float*, int64_t, int64_t, float*) { return 0; }
+#else
+
+// In place, the partial sums of sum_of_columns where four divide the columns: four for each tile.
+HWY_INLINE void fold_to_four(float* sums, int64_t tiles, int64_t columns) {
+  const hn::FixedTag<float, 4> d;
+  for (int64_t t = 0; t < tiles; ++t) {
+    auto part = hn::LoadU(d, sums + t * columns);
+    for (int64_t c = 4; c < columns; c += 4)
+      part = hn::Add(part, hn::LoadU(d, sums + t * columns + c));
+    hn::StoreU(part, d, sums + 4 * t);
+  }
+}
+
+// scores += sum_of_columns, of as many tiles as fill whole vectors. Returns how many; the sums of
+// the others stay.
+HWY_INLINE int64_t add_by_vectors(float* sums, int64_t tiles, int64_t columns, float* scores) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToSigned<decltype(d)> i;
+  const auto lanes = static_cast<int64_t>(hn::MaxLanes(d));
+  if (columns % 4 != 0) return 0;
+  const int64_t count = tiles / lanes * lanes;
+  if (columns > 4) fold_to_four(sums, count, columns);
+  for (int64_t t = 0; t < count; t += lanes) {
+    hn::Vec<decltype(d)> of[4];
+    load_fours(d, sums + 4 * t, of);
+    const auto sum = hn::Add(hn::Add(of[0], of[1]), hn::Add(of[2], of[3]));
+    const auto ordered = hn::BitCast(d, in_order(i, hn::BitCast(i, sum)));
+    hn::StoreU(hn::Add(hn::LoadU(d, scores + t), ordered), d, scores + t);
+  }
+  return count;
+}
+
+#endif
+
+HWY_INLINE void add_sums(float* sums, int64_t tiles, int64_t columns, float* scores) {
+  if (columns == 1) {
+    map([](Vector score, Vector sum) HWY_ATTR { return hn::Add(score, sum); }, tiles, scores,
+        static_cast<const float*>(scores), static_cast<const float*>(sums));
+    return;
+  }
+  for (int64_t t = add_by_vectors(sums, tiles, columns, scores); t < tiles; ++t) {
+    scores[t] += sum_of_columns(sums + t * columns, columns);
+  }
+}
+
+template <TileNorm kNorm>
+HWY_INLINE void scores_of(const TileShape& tile, const float* weights, int64_t stride,
+                          int64_t count, float* scores) {
+  HWY_ALIGN float sums[kBuffer];
+  const int64_t at_once = std::max<int64_t>(kBuffer / tile.columns, 1);  // tiles
+  for (int64_t first = 0; first < count; first += at_once) {
+    const int64_t tiles = std::min(at_once, count - first);
+    std::fill_n(scores + first, tiles, 0.0f);
+    for (int64_t c = 0; c < tile.columns; c += kBuffer) {  // once, but for tiles wider than that
+      const int64_t columns = std::min(tile.columns - c, kBuffer);
+      column_sums<kNorm>(weights + first * tile.columns + c, tile.rows, stride, tiles * columns,
+                         sums);
+      add_sums(sums, tiles, columns, scores + first);
+    }
+  }
+  if (kNorm == TileNorm::L2) {
+    for (int64_t t = 0; t < count; ++t) scores[t] = std::sqrt(scores[t]);
+  }
+}
+
+void tile_scores(TileNorm norm, const TileShape& tile, const float* weights, int64_t stride,
+                 int64_t count, float* scores) {
+  (norm == TileNorm::L1 ? scores_of<TileNorm::L1> : scores_of<TileNorm::L2>)(tile, weights, stride,
+                                                                             count, scores);
+}
+
+}  // namespace
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+namespace {
+
+HWY_EXPORT(tile_scores);
+
+constexpr int64_t kTask = 1 << 15;  // weights: about as long as starting a thread takes
+
+auto choose_scores() {
+  return use_reference_kernels() ? reference::tile_scores : HWY_DYNAMIC_DISPATCH(tile_scores);
+}
+
+}  // namespace
+
+void block_scores(TileNorm norm, const TileShape& tile, const float* weights, int64_t rows,
+                  int64_t columns, float* scores) {
+  const auto run = choose_scores();
+  const int64_t tile_rows = rows / tile.rows, tiles = columns / tile.columns;
+  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, tile.rows * columns));
+  parallel_for(tile_rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      run(norm, tile, weights + i * tile.rows * columns, columns, tiles, scores + i * tiles);
+    }
+  });
+}
+
+void stored_block_scores(TileNorm norm, const TileShape& tile, std::span<const float> weights,
+                         std::span<const int64_t> row_begin, std::span<float> scores) {
+  const auto run = choose_scores();
+  const auto tile_rows = static_cast<int64_t>(row_begin.size()) - 1;
+  const int64_t size = tile.rows * tile.columns;
+  const int64_t mean = static_cast<int64_t>(weights.size()) / std::max<int64_t>(1, tile_rows);
+  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, mean));
+  parallel_for(tile_rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = row_begin[static_cast<size_t>(i)] - row_begin.front();
+      const int64_t tiles =
+          row_begin[static_cast<size_t>(i) + 1] - row_begin[static_cast<size_t>(i)];
+      run(norm, tile, weights.data() + first * size, tiles * tile.columns, tiles,
+          scores.data() + first);
+    }
+  });
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

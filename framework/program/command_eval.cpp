@@ -1,0 +1,104 @@
+// `lacuna eval`: loss and accuracy of a checkpoint.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+namespace {
+
+// What the model is and how it was trained stands in the checkpoint; what it is evaluated on, and
+// how, may be another matter.
+void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    apply_override(config, assignment);
+    const std::string section = assignment.substr(0, assignment.find_first_of(".="));
+    if (section != "data" && section != "train" && section != "loss") {
+      throw ConfigError("--set " + assignment + ": eval takes the checkpoint's " + section +
+                        "; only data, loss and train may be changed");
+    }
+  }
+  for (const char* section :
+       {"model", "optimizer", "sparsity", "sparsify", "csr_up_to", "run_dir"}) {
+    config.get(section).mark_read();
+  }
+}
+
+// New data is normalized as the training data was, unless told otherwise.
+void keep_normalization(Config& config, const InputFormat& format) {
+  Config data = config.at("data");
+  if (!data.has("normalize")) return;  // data that sets its own
+  data.set("normalize", Config::map({{"mean", Config::from_value(format.normalization.mean)},
+                                     {"std", Config::from_value(format.normalization.std)}}));
+}
+
+Config to_config(const char* split, const Evaluation& result) {
+  Config entry = Config::map({{"split", split}, {"loss", result.loss}});
+  if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
+  entry.set("examples", result.examples);
+  return entry;
+}
+
+void print(const Config& entry, int64_t step) {
+  std::printf("%-10s loss %.6g", entry.required<std::string>("split").c_str(),
+              entry.required<double>("loss"));
+  if (entry.has("accuracy")) {
+    std::printf("  accuracy %.2f %%", 100 * entry.required<double>("accuracy"));
+  }
+  std::printf("  (%lld examples, step %lld)\n",
+              static_cast<long long>(entry.required<int64_t>("examples")),
+              static_cast<long long>(step));
+}
+
+}  // namespace
+
+int run_eval(const EvalCommand& command) {
+  const std::string path = find_checkpoint(command.checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(path);
+  Config config = saved_config(checkpoint, path);
+  InputFormat format;
+  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
+  keep_normalization(config, format);
+  apply_eval_overrides(config, command.overrides);
+  const TrainOptions train = TrainOptions::from_config(config.get("train"));
+  if (train.threads > 0) set_num_threads(train.threads);
+  const DataSplits data = load_data(config.at("data"), train.seed);
+  if (data.train->example_shape() != format.example_shape) {
+    throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
+                    ", and the model was trained on " + format.example_shape.to_string());
+  }
+  const LossFunction loss = LossFunction::from_config(config, *data.train);
+  config.require_all_read();
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+
+  Config splits = Config::list();
+  const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {
+    if (dataset == nullptr) return;
+    splits.push_back(to_config(split, evaluate(*model, loss, *dataset, train.eval_batch_size)));
+  };
+  add("validation", data.validation);
+  add("test", data.test);
+  if (splits.items().empty()) {
+    throw DataError("the data has neither a test nor a validation split to evaluate on");
+  }
+  if (command.json) {
+    const Config report =
+        Config::map({{"checkpoint", path}, {"step", checkpoint.step}, {"splits", splits}});
+    std::fputs(report.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  for (const Config& entry : splits.items()) print(entry, checkpoint.step);
+  return kDone;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,220 @@
+// `lacuna inspect`, `lacuna list` and `lacuna info`: looking without training.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/layouts/layout_registry.h"
+#include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/train/memory_report.h"
+#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/sparsifier.h"
+
+namespace lacuna {
+namespace {
+
+// One line of the table: a parameter, or an optimizer state of one.
+struct Row {
+  std::string name;
+  Shape shape;
+  std::string layout;  // empty: of a state
+  int64_t nnz = 0;
+  int64_t value_bytes = 0, index_bytes = 0, state_bytes = 0;
+  int64_t bytes() const { return value_bytes + index_bytes; }
+  int64_t total() const { return bytes() + state_bytes; }
+};
+
+int64_t count_nonzeros(const Tensor& values) {
+  int64_t count = 0;
+  for (const float value : values.storage()) count += value != 0.0f ? 1 : 0;
+  return count;
+}
+
+std::vector<Row> optimizer_rows(const StateDict& optimizer) {
+  std::vector<Row> rows;
+  for (const auto& [name, value] : optimizer.values()) {
+    if (const Tensor* values = std::get_if<Tensor>(&value)) {
+      rows.push_back({name, values->shape(), "", count_nonzeros(*values), values->bytes()});
+    }
+  }
+  return rows;
+}
+
+// nnz of a sparse parameter is what its pattern holds.
+std::vector<Row> parameter_rows(const StateDict& model, const std::vector<Row>& states) {
+  std::vector<Row> rows;
+  for (const std::string& name : saved_parameter_names(model)) {
+    const SavedParameter saved(model, name);
+    saved.require_fit();
+    Row row{name,        saved.shape(),       std::string(saved.layout().name()),
+            saved.nnz(), saved.value_bytes(), saved.index_bytes()};
+    for (const Row& state : states) {
+      if (state.name.starts_with(name + "/")) row.state_bytes += state.bytes();
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+double density(const Row& row) {
+  return row.shape.numel() == 0
+             ? 1.0
+             : static_cast<double>(row.nnz) / static_cast<double>(row.shape.numel());
+}
+
+Config to_config(const Row& row) {
+  Config shape = Config::list();
+  for (const int64_t size : row.shape.sizes()) shape.push_back(size);
+  Config entry = Config::map({{"name", row.name}, {"shape", shape}});
+  const bool is_state = row.layout.empty();
+  if (!is_state) entry.set("layout", row.layout);
+  entry.set("nnz", row.nnz);
+  entry.set("density", density(row));
+  entry.set("bytes", row.bytes());
+  if (is_state) return entry;
+  entry.set("value_bytes", row.value_bytes);
+  entry.set("index_bytes", row.index_bytes);
+  entry.set("state_bytes", row.state_bytes);
+  entry.set("total_bytes", row.total());
+  entry.set("bytes_per_nonzero", bytes_per_nonzero(row.total(), row.nnz));
+  return entry;
+}
+
+void print_rows(const char* title, const std::vector<Row>& rows) {
+  if (rows.empty()) return;
+  int width = 20;
+  for (const Row& row : rows) width = std::max(width, static_cast<int>(row.name.size()));
+  std::printf("\n%-*s  %-16s %-8s %12s %9s %14s %14s %7s\n", width, title, "shape", "layout", "nnz",
+              "density", "bytes", "with states", "per nnz");
+  for (const Row& row : rows) {
+    std::printf("%-*s  %-16s %-8s %12lld %8.2f%% %14lld %14lld %7.1f\n", width, row.name.c_str(),
+                row.shape.to_string().c_str(), row.layout.c_str(), static_cast<long long>(row.nnz),
+                100 * density(row), static_cast<long long>(row.bytes()),
+                static_cast<long long>(row.total()), bytes_per_nonzero(row.total(), row.nnz));
+  }
+}
+
+// Names and what they are, in two columns.
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+void print_lines(const Lines& lines) {
+  size_t width = 0;
+  for (const auto& [name, help] : lines) width = std::max(width, name.size());
+  for (const auto& [name, help] : lines) {
+    std::printf("%-*s  %s\n", static_cast<int>(width), name.c_str(), help.c_str());
+  }
+}
+
+template <class Registry>
+Lines lines_of(const Registry& registry) {
+  Lines lines;
+  for (const auto& [name, entry] : registry.entries()) lines.emplace_back(name, entry.help);
+  return lines;
+}
+
+}  // namespace
+
+int run_inspect(const InspectCommand& command) {
+  const std::string path = find_checkpoint(command.checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(path);
+  const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
+  std::vector<Row> parameters;
+  naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });
+  int64_t numel = 0, nnz = 0, bytes = 0;
+  for (const Row& row : parameters) {
+    numel += row.shape.numel();
+    nnz += row.nnz;
+    bytes += row.total();
+  }
+  const auto text = [&](const char* name) {
+    return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";
+  };
+  if (command.json) {
+    Config report = Config::map({{"checkpoint", path},
+                                 {"format_version", kCheckpointFormat},
+                                 {"lacuna_version", checkpoint.lacuna_version},
+                                 {"step", checkpoint.step},
+                                 {"numel", numel},
+                                 {"nnz", nnz},
+                                 {"total_bytes", bytes},
+                                 {"bytes_per_nonzero", bytes_per_nonzero(bytes, nnz)},
+                                 {"algorithm", text("algorithm/type")},
+                                 {"optimizer", text("optimizer/type")},
+                                 {"parameters", Config::list()},
+                                 {"optimizer_states", Config::list()}});
+    for (const Row& row : parameters) report.get("parameters").push_back(to_config(row));
+    for (const Row& row : states) report.get("optimizer_states").push_back(to_config(row));
+    std::fputs(report.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  std::printf("%s\nwritten by lacuna %s at step %lld; %lld parameters, %lld of them nonzeros\n",
+              path.c_str(), checkpoint.lacuna_version.c_str(),
+              static_cast<long long>(checkpoint.step), static_cast<long long>(numel),
+              static_cast<long long>(nnz));
+  std::printf("sparsity algorithm %s, optimizer %s\n", text("algorithm/type").c_str(),
+              text("optimizer/type").c_str());
+  std::printf("parameters and optimizer states take %lld bytes, %.1f per nonzero\n",
+              static_cast<long long>(bytes), bytes_per_nonzero(bytes, nnz));
+  print_rows("parameter", parameters);
+  print_rows("optimizer state", states);
+  return kDone;
+}
+
+int run_list(const std::string& what) {
+  if (what == "algorithms") {
+    print_lines(lines_of(algorithm_registry()));
+  } else if (what == "sparsifiers") {
+    print_lines(lines_of(sparsifier_registry()));
+  } else if (what == "layouts") {
+    for (const std::string& name : layout_names()) std::printf("%s\n", name.c_str());
+    std::puts("nm, block: of a pattern of that type");
+  } else if (what == "layers") {
+    Lines lines = lines_of(layer_registry());
+    lines.emplace_back("sequential", "layers: a chain of its own, for dotted names");
+    print_lines(lines);
+  } else if (what == "optimizers") {
+    print_lines(lines_of(optimizer_registry()));
+  } else if (what == "schedules") {
+    print_lines(lines_of(schedule_registry()));
+  } else if (what == "datasets") {
+    print_lines(lines_of(dataset_registry()));
+  } else {
+    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts", "layers",
+                                            "optimizers", "schedules",   "datasets"};
+    throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
+  }
+  return kDone;
+}
+
+int run_info(bool json) {
+  const Config info = Config::map({{"version", kVersion},
+                                   {"threads", num_threads()},
+                                   {"instruction_set", active_instruction_set()},
+                                   {"dense_provider", dense_provider()}});
+  if (json) {
+    std::fputs(info.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  std::printf("lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s\n",
+              kVersion, num_threads(), active_instruction_set().c_str(), dense_provider().c_str());
+  if (dense_provider().starts_with("Eigen")) {
+    std::printf(
+        "                 (built without oneDNN; libdnnl-dev makes dense products faster)\n");
+  }
+  return kDone;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,149 @@
+// `lacuna plan`: what the sparsity algorithm will do, counted before any training.
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/layouts/cost_model.h"
+#include "lacuna/framework/layouts/layout_registry.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/train/experiment.h"
+
+namespace lacuna {
+namespace {
+
+double sparsity_of(int64_t nnz, const Shape& shape) {
+  return shape.numel() == 0 ? 0.0
+                            : 1.0 - static_cast<double>(nnz) / static_cast<double>(shape.numel());
+}
+
+// The sparse entries, and one for every parameter that stays dense, in the model's order.
+std::vector<PlannedParameter> all_parameters(const Experiment& experiment) {
+  const std::vector<PlannedParameter> sparse = experiment.plan();
+  std::vector<PlannedParameter> all;
+  for (const ParameterPtr& parameter : experiment.model->parameters()) {
+    const size_t before = all.size();
+    for (const PlannedParameter& entry : sparse) {
+      if (entry.parameter == parameter->name()) all.push_back(entry);
+    }
+    if (all.size() > before) continue;
+    all.push_back({.parameter = parameter->name(),
+                   .shape = parameter->shape(),
+                   .algorithm = "none",
+                   .chosen_by = "",
+                   .initial_nnz = parameter->numel(),
+                   .final_nnz = parameter->numel(),
+                   .update_steps = {},
+                   .layout = "dense",
+                   .final_layout = "dense",
+                   .compressed = {}});
+  }
+  return all;
+}
+
+std::string describe_updates(const std::vector<int64_t>& steps) {
+  constexpr size_t kListed = 6;
+  if (steps.empty()) return "-";
+  std::string text;
+  if (steps.size() > kListed) {
+    return std::to_string(steps.size()) + " updates, steps " + std::to_string(steps.front()) +
+           " to " + std::to_string(steps.back());
+  }
+  for (const int64_t step : steps) text += (text.empty() ? "step " : ", ") + std::to_string(step);
+  return text;
+}
+
+Config to_config(const PlannedParameter& p) {
+  Config shape = Config::list(), updates = Config::list();
+  for (const int64_t size : p.shape.sizes()) shape.push_back(size);
+  for (const int64_t step : p.update_steps) updates.push_back(step);
+  return Config::map({{"parameter", p.parameter},
+                      {"shape", shape},
+                      {"algorithm", p.algorithm},
+                      {"chosen_by", p.chosen_by},
+                      {"initial_nnz", p.initial_nnz},
+                      {"final_nnz", p.final_nnz},
+                      {"final_sparsity", sparsity_of(p.final_nnz, p.shape)},
+                      {"layout", p.layout},
+                      {"final_layout", p.final_layout},
+                      {"update_steps", updates}});
+}
+
+void print_table(const std::vector<PlannedParameter>& plan) {
+  int width = 9;
+  for (const PlannedParameter& p : plan)
+    width = std::max(width, static_cast<int>(p.parameter.size()));
+  std::printf("%-*s  %-14s %-9s %11s %11s %8s  %-36s %s\n", width, "parameter", "shape",
+              "algorithm", "initial nnz", "final nnz", "sparsity", "updates", "chosen by");
+  for (const PlannedParameter& p : plan) {
+    const bool is_chosen = !p.chosen_by.empty();
+    std::printf(
+        "%-*s  %-14s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(),
+        p.shape.to_string().c_str(), p.algorithm.c_str(), static_cast<long long>(p.initial_nnz),
+        static_cast<long long>(p.final_nnz), sparsity_of(p.final_nnz, p.shape), is_chosen ? 36 : 0,
+        describe_updates(p.update_steps).c_str(), is_chosen ? " " : "", p.chosen_by.c_str());
+  }
+}
+
+// How each sparse parameter will be stored in the end, and why.
+void print_layouts(const Experiment& experiment, const std::vector<PlannedParameter>& plan) {
+  for (const PlannedParameter& p : plan) {
+    if (p.chosen_by.empty()) continue;
+    std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
+    if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
+    const auto& limits = *experiment.sparsity->csr_up_to;
+    const Layout* own = find_layout(p.compressed);
+    const Layout& compressed = own == nullptr ? csr_layout() : *own;
+    const PatternUse use = p.changes_every_step ? PatternUse::OneStep : PatternUse::ManySteps;
+    const auto limit = limits.find(density_limit_key(p.parameter, compressed, use));
+    if (limit != limits.end()) {
+      const LayoutChoice choice =
+          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed, use);
+      std::printf("; %s is faster up to a density of %.2g, in the end %s",
+                  std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+// Of a parameter with several phases the last one counts.
+int64_t final_total(const std::vector<PlannedParameter>& plan) {
+  int64_t total = 0;
+  std::set<std::string> counted;
+  for (auto entry = plan.rbegin(); entry != plan.rend(); ++entry) {
+    if (counted.insert(entry->parameter).second) total += entry->final_nnz;
+  }
+  return total;
+}
+
+}  // namespace
+
+int run_plan(const PlanCommand& command) {
+  Config config = load_yaml(command.config_path);
+  apply_overrides(config, command.overrides);
+  const auto experiment = build_experiment(config);
+  const std::vector<PlannedParameter> plan = all_parameters(*experiment);
+  if (command.json) {
+    Config entries = Config::list();
+    for (const PlannedParameter& parameter : plan) entries.push_back(to_config(parameter));
+    const Config report = Config::map({{"steps", experiment->total_steps()},
+                                       {"steps_per_epoch", experiment->steps_per_epoch()},
+                                       {"numel", experiment->numel()},
+                                       {"final_nnz", final_total(plan)},
+                                       {"parameters", entries}});
+    std::fputs(report.to_json_indented().c_str(), stdout);
+    return kDone;
+  }
+  std::printf("%lld steps, %lld in an epoch; %lld parameters, %lld nonzeros at the end\n\n",
+              static_cast<long long>(experiment->total_steps()),
+              static_cast<long long>(experiment->steps_per_epoch()),
+              static_cast<long long>(experiment->numel()),
+              static_cast<long long>(final_total(plan)));
+  print_table(plan);
+  print_layouts(*experiment, plan);
+  return kDone;
+}
+
+}  // namespace lacuna

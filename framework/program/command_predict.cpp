@@ -1,0 +1,178 @@
+// `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kPredictBatch = 1000;
+
+// A table is read as the training data's was, but for the label, which is not there.
+Examples read_examples(const std::string& path, const Config& data) {
+  if (path.ends_with(".csv") || path.ends_with(".csv.gz")) {
+    CsvOptions options{.task = Task::None};
+    if (!data.get<bool>("header", true)) options.header = CsvHeader::Absent;
+    options.delimiter = data.get<std::string>("delimiter", ",").front();
+    return read_csv(path, options).examples;
+  }
+  try {
+    IdxImages images = read_idx_images(path);
+    return {.example_shape = Shape{images.rows, images.columns},
+            .inputs = std::move(images.pixels)};
+  } catch (const DataError& error) {
+    throw DataError(std::string(error.what()) + " (a table's name must end in .csv or .csv.gz)");
+  }
+}
+
+std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config& data,
+                                           const InputFormat& format) {
+  Examples examples = read_examples(path, data);
+  if (examples.example_shape != format.example_shape) {
+    throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
+                    ", and the model was trained on " + format.example_shape.to_string() +
+                    "; predict takes the inputs alone, without a label or target");
+  }
+  return ArrayDataset(std::move(examples)).normalized(format.normalization);
+}
+
+// A file that is removed again unless it was closed: what is written is whole.
+class CsvWriter {
+ public:
+  explicit CsvWriter(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
+    if (file_ == nullptr) fail();
+  }
+  ~CsvWriter() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    remove_file();
+  }
+  CsvWriter(const CsvWriter&) = delete;
+  CsvWriter& operator=(const CsvWriter&) = delete;
+
+  void class_header(int64_t classes) {
+    std::fputs("class", file_);
+    for (int64_t j = 0; j < classes; ++j) std::fprintf(file_, ",p%lld", static_cast<long long>(j));
+    std::fputc('\n', file_);
+  }
+  /// The class with the largest logit, and the softmax of the logits.
+  void class_row(const float* logits, int64_t classes, int64_t best) {
+    double sum = 0.0;
+    for (int64_t j = 0; j < classes; ++j) sum += exp_below(logits, j, best);
+    std::fprintf(file_, "%lld", static_cast<long long>(best));
+    for (int64_t j = 0; j < classes; ++j) {
+      std::fprintf(file_, ",%.9g", exp_below(logits, j, best) / sum);
+    }
+    std::fputc('\n', file_);
+  }
+
+  void value_header(int64_t outputs) {
+    for (int64_t j = 0; j < outputs; ++j) {
+      std::fprintf(file_, "%sy%lld", j > 0 ? "," : "", static_cast<long long>(j));
+    }
+    std::fputc('\n', file_);
+  }
+  void value_row(const float* values, int64_t outputs) {
+    for (int64_t j = 0; j < outputs; ++j) {
+      std::fprintf(file_, "%s%.9g", j > 0 ? "," : "", static_cast<double>(values[j]));
+    }
+    std::fputc('\n', file_);
+  }
+
+  /// *Errors:* StateError when not everything could be written.
+  void close() {
+    const bool failed = std::fflush(file_) != 0 || std::ferror(file_) != 0;
+    if (failed) fail();
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) {
+      const int error = errno;
+      remove_file();
+      errno = error;
+      fail();
+    }
+  }
+
+ private:
+  static double exp_below(const float* logits, int64_t j, int64_t best) {
+    return std::exp(static_cast<double>(logits[j]) - static_cast<double>(logits[best]));
+  }
+  [[noreturn]] void fail() const {
+    throw StateError("cannot write '" + path_ + "': " + std::strerror(errno));
+  }
+  void remove_file() const {
+    struct stat facts {};
+    if (::stat(path_.c_str(), &facts) == 0 && S_ISREG(facts.st_mode)) ::unlink(path_.c_str());
+  }
+
+  std::string path_;
+  std::FILE* file_;
+};
+
+bool predicts_classes(const Config& config) {
+  const Config loss = config.get("loss");
+  return (loss.is_map() ? loss.get("type") : loss).text() == "cross_entropy";
+}
+
+void write_rows(CsvWriter& writer, const Tensor& outputs, bool classes) {
+  const Tensor rows = reordered(outputs, Order::RowMajor);
+  const int64_t columns = rows.shape().features();
+  const std::vector<int64_t> best = classes ? argmax_rows(rows) : std::vector<int64_t>();
+  for (int64_t i = 0; i < rows.shape().batch(); ++i) {
+    const float* row = rows.data() + i * columns;
+    if (classes) {
+      writer.class_row(row, columns, best[static_cast<size_t>(i)]);
+    } else {
+      writer.value_row(row, columns);
+    }
+  }
+}
+
+}  // namespace
+
+int run_predict(const PredictCommand& command) {
+  const std::string path = find_checkpoint(command.checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(path);
+  const Config config = saved_config(checkpoint, path);
+  InputFormat format;
+  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+  std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
+  for (const std::string& input : command.inputs) {
+    inputs.push_back(read_inputs(input, config.get("data"), format));
+  }
+  const bool classes = predicts_classes(config);
+  const int64_t columns = model->output_shape(format.example_shape).numel();
+  CsvWriter writer(command.out);
+  classes ? writer.class_header(columns) : writer.value_header(columns);
+  int64_t rows = 0;
+  const NoGrad no_grad;
+  for (const auto& dataset : inputs) {
+    for_each_batch(*dataset, kPredictBatch, [&](const Batch& batch) {
+      write_rows(writer, (*model)(Variable(batch.inputs)).value(), classes);
+      rows += batch.size;
+    });
+  }
+  writer.close();
+  std::printf("%lld predictions are in %s\n", static_cast<long long>(rows), command.out.c_str());
+  return kDone;
+}
+
+}  // namespace lacuna

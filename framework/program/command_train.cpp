@@ -1,0 +1,171 @@
+// `lacuna train`: a new run, or the next part of one.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/neurons.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/train/trainer.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<std::string> all_overrides(const TrainCommand& command) {
+  std::vector<std::string> all = command.overrides;
+  if (command.threads) all.push_back("train.threads=" + *command.threads);
+  if (command.seed) all.push_back("train.seed=" + *command.seed);
+  return all;
+}
+
+// --run-dir, else the configuration's run_dir, else runs/<name of the configuration file>.
+std::string choose_run_dir(const TrainCommand& command, const Config& config) {
+  std::optional<std::string> run_dir = command.run_dir;
+  if (!run_dir && config.is_map()) run_dir = config.optional<std::string>("run_dir");
+  if (run_dir && run_dir->empty()) throw ConfigError("the run folder's name is empty");
+  if (run_dir) return *run_dir;
+  return "runs/" + std::filesystem::path(command.config_path).stem().string();
+}
+
+void start_logging(const TrainCommand& command, const RunFolder& folder) {
+  log_to_console(command.quiet ? LogLevel::Warning : LogLevel::Info);
+  log_to_file(folder.log_path());
+}
+
+void describe(const Experiment& e, const Trainer& trainer) {
+  log_info(std::to_string(num_threads()) + (num_threads() == 1 ? " thread, " : " threads, ") +
+           active_instruction_set() + " kernels, dense products by " + dense_provider());
+  for (const ParameterPtr& parameter : e.model->parameters()) {
+    std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
+    if (!parameter->sparsified_by.empty()) {
+      line += ", " + parameter->sparsified_by + ", " + std::to_string(parameter->pattern()->nnz()) +
+              " nonzeros, stored as " + std::string(parameter->pattern()->layout().name());
+      for (const auto& [key, limit] : *e.sparsity->csr_up_to) {
+        if (key != parameter->name() && !key.starts_with(parameter->name() + " in ")) continue;
+        line += " (" +
+                (key == parameter->name() ? "csr" : key.substr(parameter->name().size() + 4)) +
+                ": masked above a density of " + Config(limit).text() + ")";
+      }
+    }
+    log_info(line);
+    if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
+      log_warning("the parameter '" + parameter->name() + "' has no nonzero");
+    }
+  }
+  log_info(std::to_string(e.nnz()) + " of " + std::to_string(e.numel()) +
+           " parameters are nonzeros; " + std::to_string(e.data.train->size()) +
+           " training examples, " + std::to_string(trainer.total_steps()) + " steps");
+  if (const auto counts = count_neurons(*e.model)) {
+    log_info(std::to_string(counts->on_path) + " of " + std::to_string(counts->neurons) +
+             " neurons lie on a path from input to output");
+  }
+}
+
+// A quiet run's lines go to the log file alone.
+ProgressStyle progress_style(const TrainCommand& command) {
+  return command.quiet ? ProgressStyle::Lines : default_progress_style();
+}
+
+// The reference that --verify asks for, or null.
+std::unique_ptr<Verification> make_verification(
+    const TrainCommand& command, const Experiment& experiment,
+    const std::optional<std::string>& checkpoint = std::nullopt) {
+  if (command.verify_steps == 0) return nullptr;
+  return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
+}
+
+int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& folder,
+               Verification* verification) {
+  describe(experiment, trainer);
+  if (verification != nullptr) {
+    trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
+  }
+  const RunEnd end = trainer.run();
+  if (verification != nullptr) verification->finish();
+  if (end == RunEnd::Interrupted) return kInterrupted;
+  if (end == RunEnd::Terminated) return kTerminated;
+  log_info("results are in " + folder.path() + " (summary.json, metrics.jsonl, checkpoints/)");
+  return kDone;
+}
+
+int train_new(const TrainCommand& command) {
+  if (command.config_path.empty()) {
+    throw ConfigError("train needs a CONFIG file (or --resume with --run-dir)");
+  }
+  Config config = load_yaml(command.config_path);
+  apply_overrides(config, all_overrides(command));
+  const std::string run_dir = choose_run_dir(command, config);
+  RunFolder::require_unused(run_dir);  // before the data is read, which may take long
+  if (config.is_map()) config.set("run_dir", run_dir);
+  const auto experiment = build_experiment(config);
+  experiment->plan();  // refuses what can only be a mistake
+  if (experiment->sparsity != nullptr) experiment->write_layouts();
+  const auto verification = make_verification(command, *experiment);
+  const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
+  start_logging(command, folder);
+  log_info("run folder " + folder.path());
+  Trainer trainer(*experiment, folder, progress_style(command));
+  return run_to_end(trainer, *experiment, folder, verification.get());
+}
+
+// The checkpoint to go on from; nothing when the run was killed before it had written one.
+std::optional<std::string> choose_checkpoint(const RunFolder& folder) {
+  const std::optional<std::string> checkpoint = folder.newest_good_checkpoint();
+  std::error_code missing;
+  const auto metrics_bytes = std::filesystem::file_size(folder.metrics_path(), missing);
+  if (checkpoint) {
+    folder.set_aside_newer_than(*checkpoint);
+  } else if (!missing && metrics_bytes > 0) {
+    throw CheckpointError("the run in '" + folder.path() +
+                          "' has begun, but its checkpoints are gone: it cannot be resumed");
+  } else {
+    log_info("there is no checkpoint yet: the run begins at step 0");
+  }
+  return checkpoint;
+}
+
+int train_resumed(const TrainCommand& command) {
+  const std::vector<std::string> overrides = all_overrides(command);
+  Config given, chosen = Config::map();
+  if (!command.config_path.empty()) {
+    given = load_yaml(command.config_path);
+    chosen = given.clone();
+  }
+  apply_overrides(chosen, overrides);  // run_dir may be among them
+  if (command.config_path.empty() && !command.run_dir && !chosen.has("run_dir")) {
+    throw ConfigError("--resume needs the run's folder (--run-dir) or its CONFIG file");
+  }
+  const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
+  Config config = load_yaml(folder.config_path());
+  require_same_model(config, given);
+  apply_resume_overrides(config, overrides);
+  config.set("run_dir", folder.path());
+  start_logging(command, folder);
+  for (const std::string& line : unused_changes(config, given)) log_warning(line);
+
+  const std::optional<std::string> checkpoint = choose_checkpoint(folder);
+  const auto experiment =
+      build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
+  Trainer trainer(*experiment, folder, progress_style(command));
+  if (checkpoint) trainer.resume(*checkpoint);
+  const auto verification = make_verification(command, *experiment, checkpoint);
+  write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
+  return run_to_end(trainer, *experiment, folder, verification.get());
+}
+
+}  // namespace
+
+int run_train(const TrainCommand& command) {
+  return command.resume ? train_resumed(command) : train_new(command);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,148 @@
+#include "lacuna/framework/program/config_changes.h"
+
+#include <algorithm>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/layout_config.h"
+
+namespace lacuna {
+namespace {
+
+const std::vector<std::string>& changeable() {
+  static const std::vector<std::string> paths = {
+      "data.dir",        "train.epochs",     "train.steps",           "train.threads",
+      "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
+      "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout"};
+  return paths;
+}
+
+bool may_change(const std::string& path) {
+  return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
+           return path == allowed || path.starts_with(allowed + ".");
+         });
+}
+
+// The node at a dotted path, or null.
+Config find(const Config& root, const std::string& path) {
+  Config node = root;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (node.is_list()) {
+      const std::vector<Config> items = node.items();
+      const bool is_index =
+          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
+      node = index < items.size() ? items[index] : Config();
+    } else if (node.is_map()) {
+      node = node.get(key);
+    } else {
+      return {};
+    }
+    begin = end + 1;
+  }
+  return node;
+}
+
+std::string show(const Config& value) {
+  return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
+}
+
+std::string path_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+// `sparsity.layout` and `sparsify.layout` are those of all entries. Returns whether it was one.
+bool set_all_layouts(Config& config, const std::string& assignment) {
+  const std::string path = path_of(assignment);
+  const std::string section = path.substr(0, path.find('.'));
+  if (path != section + ".layout" || !config.is_map() || !config.has(section)) return false;
+  if (section != "sparsity" && section != "sparsify") return false;
+  Config parsed = Config::map();
+  apply_override(parsed, assignment);
+  const Config layout = parsed.at(section).at("layout");
+  section == "sparsity" ? set_sparsity_layout(config, layout) : set_sparsify_layout(config, layout);
+  return true;
+}
+
+struct Difference {
+  std::string path;
+  Config run, given;
+  std::string line() const {
+    return path + ": the run has " + show(run) + ", the configuration given " + show(given);
+  }
+};
+
+// Where `given` states another value than the run's (which holds defaults besides). Like `find` it
+// is for clones: looking marks what it looks at as read, and unknown keys must stay unread.
+void compare(const Config& run, const Config& given, const std::string& path,
+             std::vector<Difference>& differences) {
+  if (run == given) return;
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (run.is_map() && given.is_map()) {
+    for (const auto& [key, value] : given.entries()) {
+      compare(run.get(key), value, below(key), differences);
+    }
+  } else if (run.is_list() && given.is_list() && run.items().size() == given.items().size()) {
+    for (size_t i = 0; i < run.items().size(); ++i) {
+      compare(run.items()[i], given.items()[i], below(std::to_string(i)), differences);
+    }
+  } else {
+    differences.push_back({path, run, given});
+  }
+}
+
+}  // namespace
+
+void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    const std::string path = path_of(assignment);
+    if (set_all_layouts(config, assignment)) continue;
+    apply_override(config, assignment);
+    if (is_layout_path(path)) config.erase("csr_up_to");
+    if (path == "train.steps") config.get("train").erase("epochs");
+    if (path == "train.epochs") config.get("train").erase("steps");
+  }
+}
+
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    Config changed = run.clone();
+    apply_overrides(changed, {assignment});
+    const std::string path = path_of(assignment);
+    const Config before = find(run.clone(), path);
+    if (!(before == find(changed.clone(), path)) && !may_change(path)) {
+      throw ConfigError("--set " + assignment + ": a resumed run keeps " + path + " = " +
+                        show(before) + "; only these may change: " + join(changeable(), ", "));
+    }
+    run = changed;
+  }
+}
+
+void require_same_model(const Config& run, const Config& given) {
+  if (given.is_null()) return;
+  std::vector<Difference> differences;
+  compare(run.get("model").clone(), given.get("model").clone(), "model", differences);
+  if (differences.empty()) return;
+  std::vector<std::string> lines;
+  for (const Difference& difference : differences) lines.push_back(difference.line());
+  throw ConfigError("a run cannot be resumed with another model: " + join(lines, "; "));
+}
+
+std::vector<std::string> unused_changes(const Config& run, const Config& given) {
+  std::vector<std::string> lines;
+  if (given.is_null()) return lines;
+  std::vector<Difference> differences;
+  compare(run.clone(), given.clone(), "", differences);
+  for (const Difference& difference : differences) {
+    if (difference.path == "run_dir") continue;
+    lines.push_back(difference.line() + "; the run's is used" +
+                    (may_change(difference.path) ? " (change it with --set)" : ""));
+  }
+  return lines;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,166 @@
+#include "lacuna/framework/program/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/train/builtins.h"
+
+namespace lacuna {
+namespace {
+
+using Action = std::function<int()>;
+
+void add_train(CLI::App& app, Action& action) {
+  static TrainCommand c;
+  CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")->type_name("CONFIG");
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
+  command->add_flag("--resume", c.resume, "Continue the run in the run folder");
+  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
+      ->type_name("N");
+  command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
+  command
+      ->add_option("--verify", c.verify_steps,
+                   "Compare the first N steps with the same run in layout masked")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        const Config given = Config::plain(text);
+        const bool is_count = given.is_number() && given.as<double>() >= 1.0;
+        return is_count ? std::string() : "expected a number of steps of at least 1, found " + text;
+      });
+  command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
+  command->callback([&action] { action = [] { return run_train(c); }; });
+}
+
+void add_plan(CLI::App& app, Action& action) {
+  static PlanCommand c;
+  CLI::App* command =
+      app.add_subcommand("plan", "Show what a configuration's sparsity will do, without training");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_plan(c); }; });
+}
+
+void add_eval(CLI::App& app, Action& action) {
+  static EvalCommand c;
+  CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("--set", c.overrides, "Change a value of the checkpoint's configuration")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_eval(c); }; });
+}
+
+void add_predict(CLI::App& app, Action& action) {
+  static PredictCommand c;
+  CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("input", c.inputs, "CSV files of features, or IDX image files (.gz too)")
+      ->required();
+  command->add_option("--out", c.out, "CSV file to write")->required();
+  command->callback([&action] { action = [] { return run_predict(c); }; });
+}
+
+void add_inspect(CLI::App& app, Action& action) {
+  static InspectCommand c;
+  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_inspect(c); }; });
+}
+
+void add_list_and_info(CLI::App& app, Action& action) {
+  static std::string what;
+  static bool json = false;
+  CLI::App* list = app.add_subcommand("list", "List what a configuration can name");
+  list->add_option("what", what,
+                   "algorithms, sparsifiers, layouts, layers, optimizers, schedules or datasets")
+      ->required();
+  list->callback([&action] { action = [] { return run_list(what); }; });
+  CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
+  info->add_flag("--json", json, "Print JSON");
+  info->callback([&action] { action = [] { return run_info(json); }; });
+}
+
+// Says what went wrong, in the run's log too where there is one.
+int fail(const std::string& message, int code) {
+  log_error(message);
+  return code;
+}
+
+// The parser would only say that a subcommand is required.
+void require_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string help = " (lacuna --help tells more)";
+  if (argc < 2) throw ConfigError("a command is missing; valid are: " + join(names, ", ") + help);
+  const std::string given = argv[1];
+  const bool is_option = given == "-h" || given == "--help" || given == "--version";
+  if (is_option || std::ranges::find(names, given) != names.end()) return;
+  throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
+}
+
+int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
+  try {
+    register_builtins();
+    require_command(app, argc, argv);
+    app.parse(argc, argv);
+    const int code = action();
+    if (std::fflush(stdout) != 0) return fail("cannot write to the standard output", kRunError);
+    return code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsageError;
+  } catch (const ConfigError& error) {
+    return fail(error.what(), kUsageError);
+  } catch (const Error& error) {
+    return fail(error.what(), kRunError);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; a smaller train.batch_size or model needs less", kRunError);
+  } catch (const std::exception& error) {
+    return fail(std::string("internal error: ") + error.what(), kRunError);
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
+  log_to_console(LogLevel::Warning);
+  CLI::App app{"lacuna: trains sparse neural networks"};
+  app.set_version_flag("--version", std::string("lacuna ") + kVersion);
+  app.require_subcommand(1);
+  Action action;
+  add_train(app, action);
+  add_plan(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_inspect(app, action);
+  add_list_and_info(app, action);
+  const int code = run_action(app, action, argc, argv);
+  stop_logging();
+  return code;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,131 @@
+#include "lacuna/framework/io/storage/file_system.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "framework/io/file_size_limit.h"
+#include "lacuna/framework/core/error.h"
+#include "temporary_folder.h"
+
+namespace lacuna {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const StateError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.json", "first");
+  write_file_atomically(folder / "a.json", "second\n");
+  EXPECT_EQ(content(folder / "a.json"), "second\n");
+  EXPECT_THAT(folder.names(), ElementsAre("a.json"));
+}
+
+TEST(WriteFileAtomically, KeepsTheOldFileWhenTheDiskIsFull) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.json", "first");
+  std::string message;
+  {
+    const FileSizeLimit limit(1000);
+    message = message_of([&] { write_file_atomically(folder / "a.json", std::string(5000, 'x')); });
+  }
+  EXPECT_EQ(message, "cannot write '" + folder / "a.json" + "': File too large");
+  EXPECT_EQ(content(folder / "a.json"), "first");
+  EXPECT_THAT(folder.names(), ElementsAre("a.json"));
+}
+
+TEST(WriteFileAtomically, SaysWhyItCannotWrite) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(message_of([&] { write_file_atomically(folder / "none/a", "x"); }),
+              HasSubstr("No such file or directory"));
+  EXPECT_THAT(message_of([&] { write_file_atomically(folder.path() + "/", "x"); }),
+              HasSubstr("it names no file"));
+  std::filesystem::create_directory(folder / "inner");
+  EXPECT_EQ(message_of([&] { write_file_atomically(folder / "inner", "x"); }),
+            "cannot write '" + folder / "inner" + "': Is a directory");
+  EXPECT_THAT(folder.names(), ElementsAre("inner"));
+}
+
+TEST(RemoveTemporaryFiles, TakesOnlyThose) {
+  const TemporaryFolder folder;
+  for (const char* name :
+       {".a.h5.tmp-12", ".b.tmp-9999", ".a.tmp-", ".a.tmp-1x", "a.tmp-1", ".a"}) {
+    std::ofstream(folder / name) << "x";
+  }
+  EXPECT_EQ(remove_temporary_files(folder.path()), 2);
+  EXPECT_THAT(folder.names(), UnorderedElementsAre(".a.tmp-", ".a.tmp-1x", "a.tmp-1", ".a"));
+  EXPECT_EQ(remove_temporary_files(folder / "none"), 0);
+}
+
+TEST(TruncateFile, CutsAndRefusesToGrow) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a", "12345");
+  truncate_file(folder / "a", 3);
+  truncate_file(folder / "a", 3);
+  EXPECT_EQ(content(folder / "a"), "123");
+  EXPECT_EQ(message_of([&] { truncate_file(folder / "a", 4); }),
+            "cannot cut '" + folder / "a" + "' back to 4 bytes: it has 3");
+  EXPECT_THAT(message_of([&] { truncate_file(folder / "b", 0); }),
+              HasSubstr("No such file or directory"));
+}
+
+TEST(JsonLines, AppendsALineAtOnce) {
+  const TemporaryFolder folder;
+  JsonLines lines(folder / "m.jsonl");
+  EXPECT_EQ(lines.size(), 0);
+  lines.write(Config::map({{"step", Config(1)}, {"text", Config("a\nb")}}));
+  EXPECT_EQ(content(folder / "m.jsonl"), "{\"step\": 1, \"text\": \"a\\nb\"}\n");
+  EXPECT_EQ(lines.size(), static_cast<int64_t>(content(folder / "m.jsonl").size()));
+  JsonLines more(folder / "m.jsonl");
+  EXPECT_EQ(more.size(), lines.size());
+  more.write(Config::map());
+  EXPECT_THAT(content(folder / "m.jsonl"), testing::EndsWith("}\n{}\n"));
+}
+
+TEST(JsonLines, TakesBackTheBeginningOfALineThatDoesNotFit) {
+  const TemporaryFolder folder;
+  JsonLines lines(folder / "m.jsonl");
+  lines.write(Config::map({{"step", Config(1)}}));
+  const std::string before = content(folder / "m.jsonl");
+  std::string message;
+  {
+    const FileSizeLimit limit(20);
+    message = message_of([&] {
+      lines.write(Config::map({{"text", Config(std::string(100, 'x'))}}));
+    });
+  }
+  EXPECT_EQ(message, "cannot write '" + folder / "m.jsonl" + "': File too large");
+  EXPECT_EQ(content(folder / "m.jsonl"), before);
+  lines.write(Config::map({{"step", Config(2)}}));
+  EXPECT_EQ(content(folder / "m.jsonl"), before + "{\"step\": 2}\n");
+}
+
+TEST(JsonLines, SaysWhyItCannotBeOpened) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(message_of([&] { JsonLines(folder / "none/m.jsonl"); }),
+              HasSubstr("No such file or directory"));
+  EXPECT_THAT(message_of([&] { JsonLines(folder.path()); }), HasSubstr("Is a directory"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,66 @@
+#include "lacuna/framework/kernels/pointwise/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "framework/kernels/test_values.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/pointwise/dropout_reference.h"
+
+namespace lacuna {
+namespace {
+
+using test::normal_tensor;
+
+Tensor apply(const DropoutMask& mask, const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape(), x.order());
+  dropout(mask, x, y);
+  return y;
+}
+
+DropoutMask mask_of(double p, uint64_t call = 0) {
+  return {.rng = CounterRng(3, "drop", call), .p = p};
+}
+
+TEST(Dropout, AgreesWithTheReferenceForManySizesInEitherOrder) {
+  for (const int64_t n : test::sizes()) {
+    const Tensor x = normal_tensor("x", {5, n});
+    std::vector<float> expected(static_cast<size_t>(5 * n));
+    reference::dropout(mask_of(0.3), 5, n, x.to_vector().data(), expected.data());
+    EXPECT_EQ(apply(mask_of(0.3), x).to_vector(), expected) << n;
+    EXPECT_EQ(apply(mask_of(0.3), x.to(Order::BatchSlabs)).to_vector(), expected) << n;
+  }
+  const Tensor tall = normal_tensor("x", {131, 7});
+  EXPECT_EQ(apply(mask_of(0.5), tall).to_vector(),
+            apply(mask_of(0.5), tall.to(Order::BatchSlabs)).to_vector());
+  EXPECT_EQ(apply(mask_of(0.5), Tensor::zeros({0, 4})).numel(), 0);
+}
+
+TEST(Dropout, KeepsTheExpectation) {
+  const Tensor y = apply(mask_of(0.25), Tensor::full({400, 250}, 1.0f));
+  const auto values = y.to_vector();
+  const auto dropped = std::ranges::count(values, 0.0f);
+  EXPECT_NEAR(static_cast<double>(dropped) / 100000.0, 0.25, 0.006);  // four standard deviations
+  EXPECT_EQ(*std::ranges::max_element(values), static_cast<float>(1.0 / 0.75));
+}
+
+TEST(Dropout, PZeroKeepsAllAndCallsDiffer) {
+  const Tensor x = Tensor::full({9, 33}, 1.0f);
+  EXPECT_EQ(apply(mask_of(0.0), x).to_vector(), x.to_vector());
+  EXPECT_NE(apply(mask_of(0.5, 0), x).to_vector(), apply(mask_of(0.5, 1), x).to_vector());
+  EXPECT_EQ(reference::dropout_threshold(0x1.0p-24), 1u);
+}
+
+TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
+  const int before = num_threads();
+  const Tensor x = normal_tensor("x", {300, 100});
+  set_num_threads(1);
+  const auto one = apply(mask_of(0.5), x).to_vector();
+  set_num_threads(3);
+  EXPECT_EQ(apply(mask_of(0.5), x).to_vector(), one);
+  set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace lacuna
