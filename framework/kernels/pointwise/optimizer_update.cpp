@@ -149,14 +149,33 @@ HWY_EXPORT(adam_range);
 // 64 KiB an array: what four arrays need of it fits in the L2 cache of one core.
 constexpr int64_t kGrain = 1 << 14;
 
+// Elements [begin, end) of an array that a rule may not use.
+template <class T>
+std::span<T> part(T* array, size_t begin, size_t end) {
+  return array == nullptr ? std::span<T>() : std::span<T>(array + begin, end - begin);
+}
+
+void sgd_range_reference(const SgdCoefficients& c, const UpdateArrays& x, size_t begin,
+                         size_t end) {
+  sgd_update_reference<float>(c, part(x.values, begin, end), part(x.gradient, begin, end),
+                              part(x.first, begin, end));
+}
+
+void adam_range_reference(const AdamCoefficients& c, const UpdateArrays& x, size_t begin,
+                          size_t end) {
+  adam_update_reference<float>(c, part(x.values, begin, end), part(x.gradient, begin, end),
+                               part(x.first, begin, end), part(x.second, begin, end));
+}
+
 }  // namespace
+
+// The references run in parallel_for too: its blocks flush denormals, and without that what decays
+// would end there when the instruction set is `reference`, and at zero on every other.
 
 void sgd_update(const SgdCoefficients& coefficients, std::span<float> values,
                 std::span<const float> gradient, std::span<float> buffer) {
-  if (use_reference_kernels()) {
-    return sgd_update_reference<float>(coefficients, values, gradient, buffer);
-  }
-  auto* const run = &HWY_DYNAMIC_DISPATCH(sgd_range);
+  auto* const run =
+      use_reference_kernels() ? &sgd_range_reference : HWY_DYNAMIC_DISPATCH(sgd_range);
   const UpdateArrays arrays{values.data(), gradient.data(), buffer.data(), nullptr};
   parallel_for(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
     run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
@@ -166,10 +185,8 @@ void sgd_update(const SgdCoefficients& coefficients, std::span<float> values,
 void adam_update(const AdamCoefficients& coefficients, std::span<float> values,
                  std::span<const float> gradient, std::span<float> exp_avg,
                  std::span<float> exp_avg_sq) {
-  if (use_reference_kernels()) {
-    return adam_update_reference<float>(coefficients, values, gradient, exp_avg, exp_avg_sq);
-  }
-  auto* const run = &HWY_DYNAMIC_DISPATCH(adam_range);
+  auto* const run =
+      use_reference_kernels() ? &adam_range_reference : HWY_DYNAMIC_DISPATCH(adam_range);
   const UpdateArrays arrays{values.data(), gradient.data(), exp_avg.data(), exp_avg_sq.data()};
   parallel_for(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
     run(coefficients, arrays, static_cast<size_t>(begin), static_cast<size_t>(end));
