@@ -7,7 +7,9 @@ namespace lacuna {
 
 /// "avx512", "avx2", "sse4", "baseline", "neon", or "reference" (plain C++, for checking the rest).
 /// The best that the processor has, unless the environment variable LACUNA_INSTRUCTION_SET caps it
-/// to one of these names. Read once, at the first use of a kernel; oneDNN is held to the same cap.
+/// to one of these names: then the best that is not above the cap, so that the name of a set that
+/// the processor lacks stands for the next lower one that it has. Read once, at the first use of a
+/// kernel; oneDNN is held to the same cap.
 /// *Errors:* ConfigError when the variable holds another name.
 const std::string& active_instruction_set();
 

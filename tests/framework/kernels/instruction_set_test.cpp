@@ -1,0 +1,46 @@
+// The cap on the instruction set, by the environment.
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+// The variable is read once in a process, so that each value is tried in a process of its own.
+class InstructionSetDeathTest : public testing::Test {
+ protected:
+  InstructionSetDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  [[noreturn]] static void say(const char* cap) {
+    setenv("LACUNA_INSTRUCTION_SET", cap, 1);
+    try {
+      std::fprintf(stderr, "%s, reference: %s", active_instruction_set().c_str(),
+                   use_reference_kernels() ? "yes" : "no");
+    } catch (const ConfigError& error) {
+      std::fprintf(stderr, "%s", error.what());
+      std::exit(1);
+    }
+    std::exit(0);
+  }
+};
+
+TEST_F(InstructionSetDeathTest, IsCappedByTheEnvironment) {
+  EXPECT_EXIT(say("baseline"), testing::ExitedWithCode(0), "baseline, reference: no");
+  EXPECT_EXIT(say("reference"), testing::ExitedWithCode(0), "reference, reference: yes");
+}
+
+TEST_F(InstructionSetDeathTest, OfAnUnknownNameIsAnError) {
+  EXPECT_EXIT(say("referense"), testing::ExitedWithCode(1),
+              "LACUNA_INSTRUCTION_SET: unknown instruction set 'referense'; did you mean "
+              "'reference'");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,22 @@
+// Prints the instruction sets of this architecture, by the names of LACUNA_INSTRUCTION_SET, best
+// first and with semicolons between; "lacks " stands before those that this machine cannot run.
+// CMake runs it to know under which to register tests.
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <cstdio>
+
+int main() {
+  const auto print = [](const char* name, int64_t targets) {
+    std::printf("%s%s;", (hwy::SupportedTargets() & targets) != 0 ? "" : "lacks ", name);
+  };
+#if HWY_ARCH_X86
+  print("avx512", HWY_AVX3_DL | HWY_AVX3);
+  print("avx2", HWY_AVX2);
+  print("sse4", HWY_SSE4);
+#elif HWY_ARCH_ARM
+  print("neon", HWY_NEON);
+#endif
+  std::printf("baseline;reference");
+  return 0;
+}
