@@ -6,16 +6,18 @@
 #include <memory>
 #include <string>
 
-#include "framework/train/runs.h"
+#include "framework/train/tiny_run.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/trainer.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/optimizers/sgd.h"
 #include "lacuna/sparsity/static.h"
+#include "temporary_folder.h"
 #include "throws.h"
 
 namespace lacuna {

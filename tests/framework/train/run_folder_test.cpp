@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
+#include "temporary_folder.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/trainer.h"

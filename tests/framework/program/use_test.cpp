@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/version.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/layouts/grouped.h"
 #include "lacuna/framework/train/training_step.h"
 #include "lacuna/layers/linear.h"
