@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lacuna/framework/core/block_cache.h"
+#include "lacuna/framework/core/block_cache.hpp"
 
 namespace lacuna {
 namespace {

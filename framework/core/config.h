@@ -150,7 +150,7 @@ class Config {
   std::shared_ptr<Node> node_;
 };
 
-/// A range check that fails with the node's position: `in_range(c, 0.0, 1.0, value)`.
+/// A range check that fails with the node's position: `require_range(map, "p", p, 0.0, 1.0)`.
 /// Returns `value`. *Errors:* ConfigError unless low ≤ value ≤ high.
 double require_range(const Config& map, std::string_view key, double value, double low,
                      double high);

@@ -14,7 +14,7 @@
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/mnist.h"
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/permutation.hpp"
 #include "lacuna/framework/data/synthetic.h"
 
 namespace lacuna {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/permutation.hpp"
 
 namespace lacuna {
 namespace {

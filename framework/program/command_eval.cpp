@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -79,7 +79,7 @@ int run_eval(const EvalCommand& command) {
   const LossFunction loss = LossFunction::from_config(config, *data.train);
   config.require_all_read();
   std::unique_ptr<Sequential> model;
-  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
 
   Config splits = Config::list();
   const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {

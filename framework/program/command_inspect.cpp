@@ -16,7 +16,7 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/memory_report.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"

@@ -7,8 +7,9 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost_model.h"
 #include "lacuna/framework/layouts/layout_registry.h"
-#include "lacuna/framework/program/commands.h"
-#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/train/experiment.h"
 
 namespace lacuna {
@@ -123,6 +124,7 @@ int64_t final_total(const std::vector<PlannedParameter>& plan) {
 int run_plan(const PlanCommand& command) {
   Config config = load_yaml(command.config_path);
   apply_overrides(config, command.overrides);
+  apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
   if (command.json) {

@@ -16,7 +16,7 @@
 #include "lacuna/framework/data/formats/idx.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -153,7 +153,7 @@ int run_predict(const PredictCommand& command) {
   InputFormat format;
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
-  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_inputs(input, config.get("data"), format));

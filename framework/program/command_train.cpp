@@ -8,13 +8,15 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/neurons.h"
-#include "lacuna/framework/program/commands.h"
-#include "lacuna/framework/program/config_changes.h"
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/verification.hpp"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -106,6 +108,7 @@ int train_new(const TrainCommand& command) {
   const std::string run_dir = choose_run_dir(command, config);
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
   if (config.is_map()) config.set("run_dir", run_dir);
+  apply_process_options(config);
   const auto experiment = build_experiment(config);
   experiment->plan();  // refuses what can only be a mistake
   if (experiment->sparsity != nullptr) experiment->write_layouts();
@@ -153,6 +156,7 @@ int train_resumed(const TrainCommand& command) {
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
   const std::optional<std::string> checkpoint = choose_checkpoint(folder);
+  apply_process_options(config);
   const auto experiment =
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
   Trainer trainer(*experiment, folder, progress_style(command));

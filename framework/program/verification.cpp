@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/verification.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/program/layout_config.hpp"
 #include "lacuna/framework/train/training_step.h"
 
 namespace lacuna {

@@ -9,11 +9,10 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/train/density_limits.hpp"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
@@ -65,7 +64,7 @@ void load_initial_values(Sequential& model, const Config& config) {
   const auto path = config.optional<std::string>("init_from");
   if (!path) return;
   try {
-    load_model(*path, model);
+    load_weights(*path, model);
   } catch (const CheckpointError& error) {
     throw CheckpointError(config.at("init_from").where() + ": " + error.what());
   }
@@ -193,6 +192,16 @@ void Experiment::require_same_step(const StateDict& state) const {
   if (sparsity != nullptr) state.count("algorithm/step", step);
 }
 
+StateDict Experiment::state_dict() const {
+  StateDict state;
+  state.merge("model", model->state_dict());
+  state.merge("optimizer", optimizer->state_dict());
+  if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
+  state.merge("loader", loader->state());
+  state.merge("data", InputFormat::of(data).state_dict());
+  return state;
+}
+
 void Experiment::load_state_dict(const StateDict& state) {
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
@@ -224,9 +233,6 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (!config.has("train")) e->config.set("train", Config::map());
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
-  if (e->train.threads > 0) set_num_threads(e->train.threads);
-  set_fallback_policy(e->train.layout_fallback);
-  set_fallback_notice([](const std::string& text) { log_warning(text); });
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   const Config layers = model_layers(model);
   e->data = load_data(config.at("data"), e->train.seed);
@@ -257,8 +263,8 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
   return parse_yaml(checkpoint.config_yaml, path);
 }
 
-std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,
-                                       const Shape& example_shape) {
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
   model->load_state_dict(state.below("model"));

@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/verification.hpp"
 
 #include <gmock/gmock.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/stop_signal.h"
+#include "lacuna/framework/train/stop_signal.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {
