@@ -1,5 +1,6 @@
 #include "lacuna/framework/train/run_state.h"
 
+#include <cmath>
 #include <string>
 
 namespace lacuna {
@@ -59,8 +60,9 @@ void RunState::load_state_dict(const StateDict& state) {
   last_evaluated_step = state.get<int64_t>("last_evaluated_step");
   if (last_evaluated_step != -1) state.count("last_evaluated_step", step);
   if (state.contains("test_loss")) {
+    const auto accuracy = state.get<double>("test_accuracy");
     test = {.loss = state.number("test_loss"),
-            .accuracy = state.number("test_accuracy", 0.0, 1.0),
+            .accuracy = std::isnan(accuracy) ? accuracy : state.number("test_accuracy", 0.0, 1.0),
             .examples = state.count("test_examples")};
   }
 }

@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// What a trainer has counted since the beginning of a run.
+/// The counts and sums of a trainer since the beginning of a run.
 struct RunState {
   int64_t step = 0;              ///< optimizer steps taken
   int64_t examples = 0;          ///< examples seen in them
@@ -30,7 +30,8 @@ struct RunState {
   void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
 
   StateDict state_dict() const;
-  /// *Errors:* CheckpointError when a value is missing or cannot be.
+  /// *Errors:* CheckpointError when a value is missing or cannot be. (That a run of classification
+  /// has an accuracy is for the caller to know: NaN is taken, as of regression.)
   void load_state_dict(const StateDict& state);
 };
 

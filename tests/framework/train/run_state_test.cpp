@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "lacuna/framework/core/error.h"
 #include "state_differences.h"
 #include "throws.h"
@@ -40,6 +43,15 @@ TEST(RunState, ComesBackFromItsState) {
   EXPECT_THAT(differences(loaded.state_dict(), saved), testing::IsEmpty());
   EXPECT_EQ(loaded.test->accuracy, 0.25);
   EXPECT_EQ(loaded.train_seconds, 0.0);  // an attribute of the checkpoint
+}
+
+TEST(RunState, TakesRegressionsLackOfAnAccuracy) {
+  RunState state = some_state();
+  state.test->accuracy = std::numeric_limits<double>::quiet_NaN();
+  RunState loaded;
+  loaded.load_state_dict(state.state_dict());
+  EXPECT_EQ(loaded.test->loss, 1.5);
+  EXPECT_TRUE(std::isnan(loaded.test->accuracy));
 }
 
 TEST(RunState, RefusesWhatCannotBe) {
