@@ -156,8 +156,8 @@ double require_range(const Config& map, std::string_view key, double value, doub
                      double high);
 int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low);
 
-/// What `make` returns. What it throws about options that know no file is given the position of the
-/// node they came from. *Errors:* ConfigError.
+/// Returns make(). An error that it throws about options that know no file is given the position of
+/// the node they came from. *Errors:* ConfigError.
 template <class Make>
 auto at_position(const Config& node, Make&& make) -> decltype(make()) {
   try {

@@ -16,8 +16,8 @@
 namespace lacuna {
 namespace {
 
-// What the model is and how it was trained stands in the checkpoint; what it is evaluated on, and
-// how, may be another matter.
+// The model and its training are those of the checkpoint; the data that it is evaluated on, and the
+// way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     apply_override(config, assignment);
@@ -62,8 +62,9 @@ void print(const Config& entry, int64_t step) {
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
-  const std::string path = find_checkpoint(command.checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
   Config config = saved_config(checkpoint, path);
   InputFormat format;
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });

@@ -128,8 +128,9 @@ Lines lines_of(const Registry& registry) {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const std::string path = find_checkpoint(command.checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
   std::vector<Row> parameters;
   naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });

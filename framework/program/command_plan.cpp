@@ -1,4 +1,6 @@
 // `lacuna plan`: what the sparsity algorithm will do, counted before any training.
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <set>
 #include <string>
@@ -49,10 +51,9 @@ std::string describe_updates(const std::vector<int64_t>& steps) {
   if (steps.empty()) return "-";
   std::string text;
   if (steps.size() > kListed) {
-    return std::to_string(steps.size()) + " updates, steps " + std::to_string(steps.front()) +
-           " to " + std::to_string(steps.back());
+    return fmt::format("{} updates, steps {} to {}", steps.size(), steps.front(), steps.back());
   }
-  for (const int64_t step : steps) text += (text.empty() ? "step " : ", ") + std::to_string(step);
+  for (const int64_t step : steps) text += fmt::format("{}{}", text.empty() ? "step " : ", ", step);
   return text;
 }
 

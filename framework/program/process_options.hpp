@@ -1,4 +1,4 @@
-// What a configuration says of the whole process.
+// The options of a configuration that are of the whole process.
 #pragma once
 
 #include "lacuna/framework/core/config.h"

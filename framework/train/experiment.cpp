@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/experiment.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -51,12 +53,12 @@ void require_output_fits(const Experiment& e, const Config& layers) {
   const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
   const auto [name, last] = e.model->children().back();
-  layers.items().back().error(
-      "layer '" + name + "' (" + std::string(last->type()) + "), the last one, gives shape " +
-      output.to_string() + " per example; the data has " + std::to_string(wanted) +
-      (e.loss.is_classification() ? " classes" : " target values") + ", so it must give [" +
-      std::to_string(wanted) + "]" +
-      (output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
+  layers.items().back().error(fmt::format(
+      "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
+      "give [{}]{}",
+      name, last->type(), output.to_string(), wanted,
+      e.loss.is_classification() ? "classes" : "target values", wanted,
+      output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
 }
 
 void load_initial_values(Sequential& model, const Config& config) {
@@ -70,7 +72,7 @@ void load_initial_values(Sequential& model, const Config& config) {
   }
 }
 
-// What judges a model by held-out data needs some.
+// early_stopping and keep_best judge a model by held-out data, so they need some.
 void require_validation(const Experiment& e) {
   const bool is_needed = e.train.checkpoint.keep_best || e.train.early_stopping;
   if (!is_needed || e.data.validation != nullptr) return;
@@ -131,14 +133,14 @@ void require_sparsifiers_fit(Experiment& e) {
     try {
       (*e.model)(Variable(Tensor::zeros(Shape(shape))));
     } catch (const ShapeError& error) {
-      section.error("in " + name + " (" + std::to_string(examples) +
-                    (examples == 1 ? " example" : " examples") + "): " + error.what());
+      section.error(fmt::format("in {} ({} example{}): {}", name, examples,
+                                examples == 1 ? "" : "s", error.what()));
     }
   }
   e.model->train();
 }
 
-// What does not fit the model is a mistake in the configuration.
+// An algorithm that does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
   e.sparsity->expected_batch = e.train.batch_size;
@@ -179,9 +181,9 @@ void Experiment::require_same_step(const StateDict& state) const {
   if (!state.contains("trainer/step")) return;
   const int64_t step = state.count("trainer/step");
   const auto refuse = [&](const std::string& what, int64_t found) {
-    throw CheckpointError(
-        "'" + what + "' in the saved state is " + std::to_string(found) +
-        ", which is not where a run stands after 'trainer/step' = " + std::to_string(step));
+    throw CheckpointError(fmt::format(
+        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
+        what, found, step));
   };
   const auto require = [&](const std::string& name, int64_t expected) {
     if (state.count(name) != expected) refuse(name, state.count(name));

@@ -31,7 +31,7 @@ struct Experiment {
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
-  /// What the sparsity algorithm will do in these steps; empty for dense training.
+  /// The sparsity algorithm's forecast for these steps; empty for dense training.
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
 

@@ -12,7 +12,7 @@ void save_model(const std::string& path, const Module& model) {
 }
 
 void load_weights(const std::string& file_or_run_folder, Module& model) {
-  const Checkpoint checkpoint = read_checkpoint(find_checkpoint(file_or_run_folder));
+  const Checkpoint checkpoint = find_checkpoint(file_or_run_folder).read();
   model.load_state_dict(checkpoint.state.below("model"));
 }
 

@@ -71,7 +71,7 @@ double RunReporter::epochs_done() const {
   return static_cast<double>(state_.step) / static_cast<double>(experiment_.steps_per_epoch());
 }
 
-// What the events of all splits have in common. Regression has no accuracy.
+// The keys that the events of all splits have in common. Regression has no accuracy.
 Config RunReporter::event(const char* split, double loss, double accuracy) const {
   Config event = Config::map(
       {{"step", state_.step}, {"epoch", epochs_done()}, {"split", split}, {"loss", loss}});

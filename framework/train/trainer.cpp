@@ -36,17 +36,20 @@ Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progres
 
 Trainer::~Trainer() = default;
 
-void Trainer::resume(const std::string& checkpoint_path) {
-  const Checkpoint saved = read_checkpoint(checkpoint_path);
+void Trainer::resume(const CheckpointFile& file) {
+  const Checkpoint saved = file.read();
   if (saved.step > total_steps()) {
     throw ConfigError(fmt::format(
         "the run has done {} steps already, and {} are {} steps: give train.epochs or train.steps "
         "a larger value",
         saved.step, experiment_.train.length.to_string(), total_steps()));
   }
-  naming_file(checkpoint_path, [&] {
+  naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state);
     state_.load_state_dict(saved.state.below("trainer"));
+    if (state_.test && experiment_.loss.is_classification()) {
+      saved.state.number("trainer/test_accuracy", 0.0, 1.0);  // NaN is regression's
+    }
     if (state_.step == saved.step) return;
     throw CheckpointError(
         fmt::format("its attribute 'step' is {}, 'trainer/step' in the saved state {}", saved.step,
@@ -56,7 +59,7 @@ void Trainer::resume(const std::string& checkpoint_path) {
   last_saved_step_ = state_.step;
   folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
   reporter_->open_metrics(saved.metrics_bytes);
-  log_info(fmt::format("resumed at step {} from {}", state_.step, checkpoint_path));
+  log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
 }
 
 RunEnd Trainer::run() {
@@ -102,7 +105,7 @@ void Trainer::train_step() {
   after_step(sums);
 }
 
-// What backward of the first step does, where the log is to tell it.
+// Tells the log of each node of the first step's backward pass, where that was asked for.
 std::unique_ptr<BackwardTrace> Trainer::trace() const {
   if (!experiment_.train.trace_autograd || state_.step != 0) return nullptr;
   return std::make_unique<BackwardTrace>(

@@ -31,7 +31,7 @@ class Trainer {
   /// Continues from a checkpoint of this run; what metrics.jsonl holds beyond it is cut off.
   /// *Errors:* CheckpointError when it is of another model, ConfigError when the run is to end
   /// before it.
-  void resume(const std::string& checkpoint_path);
+  void resume(const CheckpointFile& file);
 
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
   /// the end, summary.json. After SIGINT or SIGTERM it writes a checkpoint and returns.

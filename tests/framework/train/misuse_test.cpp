@@ -89,7 +89,8 @@ TEST(Misuse, OfATrainerWhoseFolderIsGone) {
   const auto experiment = build_experiment(parse_yaml(kTinyRun, "tiny.yaml"));
   Trainer trainer(*experiment, RunFolder::create(folder / "run", "a: 1\n"), ProgressStyle::Lines);
   EXPECT_EQ(trainer.total_steps(), 18);
-  expect_throws<CheckpointError>([&] { trainer.resume(folder / "none.h5"); }, "none.h5");
+  expect_throws<CheckpointError>([&] { trainer.resume(CheckpointFile(folder / "none.h5")); },
+                                 "none.h5");
   std::filesystem::remove_all(folder / "run");
   expect_throws<StateError>([&] { trainer.run(); }, "cannot write '" + (folder / "run/metrics"));
 }
