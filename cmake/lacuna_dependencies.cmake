@@ -3,6 +3,7 @@
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(yaml-cpp REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(HDF5 REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
@@ -42,6 +43,10 @@ target_link_libraries(lacuna_yaml INTERFACE yaml-cpp)
 
 add_library(lacuna_spdlog INTERFACE)
 target_link_libraries(lacuna_spdlog INTERFACE spdlog::spdlog)
+
+# The text of messages, in every room's .cpp files.
+add_library(lacuna_fmt INTERFACE)
+target_link_libraries(lacuna_fmt INTERFACE fmt::fmt)
 
 add_library(lacuna_cli11 INTERFACE)
 target_link_libraries(lacuna_cli11 INTERFACE $<BUILD_INTERFACE:CLI11::CLI11>)

@@ -1,7 +1,8 @@
 # lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
 #
 # The target is named after the whole path (framework/kernels/csr becomes lacuna_framework_kernels_csr).
-# Every room sees the public include root; the third-party libraries it alone uses are named in the call.
+# Every room sees the public include root; messages are formatted by fmt everywhere; the third-party
+# libraries a room alone uses are named in the call.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/lacuna SYMBOLIC)
 
@@ -37,6 +38,6 @@ function(lacuna_room path)
     return()
   endif()
   add_library(lacuna_${name} OBJECT ${sources})
-  target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings ${ARGN} PUBLIC lacuna_flags)
+  target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings lacuna_fmt ${ARGN} PUBLIC lacuna_flags)
   set(LACUNA_ROOMS ${LACUNA_ROOMS} lacuna_${name} CACHE INTERNAL "")
 endfunction()

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   save_model(file, model);
   Sequential loaded;
   define(loaded);
-  load_model(file, loaded);  // the mask too
+  load_weights(file, loaded);  // the mask too
   const Evaluation again = evaluate(loaded, LossFunction(), *data.test, 1000);
   std::printf("loaded from %s: %.2f %%, density of fc1 %.2f\n", file, 100 * again.accuracy,
               loaded.parameter("fc1.weight")->pattern()->density());

@@ -1,5 +1,7 @@
 #include "lacuna/layers/dropout.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "lacuna/framework/autograd/ops/dropout.h"
@@ -9,7 +11,7 @@ namespace lacuna {
 
 Dropout::Dropout(const Options& options) : options_(options) {
   if (!(options.p >= 0.0 && options.p < 1.0)) {
-    throw ConfigError("dropout: p must be in [0, 1), found " + std::to_string(options.p));
+    throw ConfigError(fmt::format("dropout: p must be in [0, 1), found {:f}", options.p));
   }
 }
 

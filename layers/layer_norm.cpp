@@ -1,5 +1,7 @@
 #include "lacuna/layers/layer_norm.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "lacuna/framework/autograd/ops/norm.h"
@@ -9,8 +11,9 @@ namespace lacuna {
 
 LayerNorm::LayerNorm(const Options& options) : options_(options) {
   if (options.features < 1 || !(options.eps > 0.0 && options.eps <= 1e30)) {
-    throw ConfigError("layer_norm: features must be at least 1 and eps above 0, found " +
-                      std::to_string(options.features) + " and " + std::to_string(options.eps));
+    throw ConfigError(
+        fmt::format("layer_norm: features must be at least 1 and eps above 0, found {} and {:f}",
+                    options.features, options.eps));
   }
   const Shape shape{options.features};
   weight_ =
@@ -21,9 +24,9 @@ LayerNorm::LayerNorm(const Options& options) : options_(options) {
 
 Shape LayerNorm::output_shape(const Shape& input) const {
   if (input.rank() < 1 || input.features() != options_.features) {
-    throw ShapeError("layer '" + path() + "' (layer_norm): a weight of shape " +
-                     weight_->shape().to_string() + " needs examples of shape [..., " +
-                     std::to_string(options_.features) + "], found " + input.to_string());
+    throw ShapeError(fmt::format(
+        "layer '{}' (layer_norm): a weight of shape {} needs examples of shape [..., {}], found {}",
+        path(), weight_->shape().to_string(), options_.features, input.to_string()));
   }
   return input;
 }

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
-packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libhdf5-dev
+packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev libhdf5-dev
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev
   libbenchmark-dev)
 

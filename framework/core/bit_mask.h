@@ -4,8 +4,6 @@
 #include <bit>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -30,18 +28,7 @@ class BitMask {
   }
   /// From words, whose bits past the end are dropped. *Errors:* ShapeError when their number is not
   /// that of `size` bits.
-  static BitMask from_words(int64_t size, std::vector<uint64_t> words) {
-    if (words.size() != word_count(size)) {
-      throw ShapeError("a mask of " + std::to_string(size) + " bits has " +
-                       std::to_string(word_count(size)) + " words, found " +
-                       std::to_string(words.size()));
-    }
-    BitMask mask;
-    mask.size_ = size;
-    mask.words_ = std::move(words);
-    mask.clear_rest();
-    return mask;
-  }
+  static BitMask from_words(int64_t size, std::vector<uint64_t> words);
 
   int64_t size() const { return size_; }
   bool test(int64_t i) const { return (words_[word(i)] >> (i & 63) & 1) != 0; }

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lacuna/framework/core/block_cache.h"
+#include "lacuna/framework/core/block_cache.hpp"
 
 namespace lacuna {
 namespace {
@@ -123,8 +123,8 @@ BlockCache& cache() {
 
 constexpr size_t kLargePage = size_t{2} << 20, kLarge = size_t{32} << 20;
 
-// What is asked of the system for so many bytes. Large blocks are rounded up by a sixteenth at
-// most, so that activations which differ by little, as those of two storage orders or of a last
+// The bytes asked of the system for a buffer of so many. Large blocks are rounded up by a sixteenth
+// at most, so that activations which differ by little, as those of two storage orders or of a last
 // batch, use each other's; what is never touched takes no memory.
 size_t block_size(size_t bytes) {
   if (bytes < kLarge) return bytes;

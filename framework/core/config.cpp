@@ -1,6 +1,8 @@
 // The tree of options: its nodes, typed reading, paths and changes. Its text is in config_text.cpp.
 #include "lacuna/framework/core/config.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -72,7 +74,7 @@ std::string Config::where() const {
   std::string text;
   const SourcePosition& at = node_->position;
   if (!at.file.empty()) text = at.file;
-  if (at.line > 0) text += ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
+  if (at.line > 0) text += fmt::format(":{}:{}", at.line, at.column);
   if (!node_->path.empty()) text += (text.empty() ? "" : ": ") + node_->path;
   return text.empty() ? "config" : text;
 }
@@ -84,7 +86,7 @@ std::string Config::text() const {
     case Kind::Scalar:
       return node_->text;
     case Kind::List:
-      return "a list of " + std::to_string(node_->children.size());
+      return fmt::format("a list of {}", node_->children.size());
     case Kind::Map:
       return "a map";
   }
@@ -209,7 +211,7 @@ void Config::set_path(std::string_view dotted_path, const Config& value) {
     const std::optional<int64_t> index = parse_integer<int64_t>(key);
     const auto size = static_cast<int64_t>(node_->children.size());
     if (!index || *index < 0 || *index >= size) {
-      error("'" + key + "' is not an index of this list of " + std::to_string(size));
+      error(fmt::format("'{}' is not an index of this list of {}", key, size));
     }
     Entry& entry = node_->children[static_cast<size_t>(*index)];
     if (dot == std::string_view::npos) {
@@ -342,7 +344,7 @@ double require_range(const Config& map, std::string_view key, double value, doub
 }
 
 int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low) {
-  if (value < low) map.get(key).fail("an integer of at least " + std::to_string(low));
+  if (value < low) map.get(key).fail(fmt::format("an integer of at least {}", low));
   return value;
 }
 

@@ -150,14 +150,14 @@ class Config {
   std::shared_ptr<Node> node_;
 };
 
-/// A range check that fails with the node's position: `in_range(c, 0.0, 1.0, value)`.
+/// A range check that fails with the node's position: `require_range(map, "p", p, 0.0, 1.0)`.
 /// Returns `value`. *Errors:* ConfigError unless low ≤ value ≤ high.
 double require_range(const Config& map, std::string_view key, double value, double low,
                      double high);
 int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low);
 
-/// What `make` returns. What it throws about options that know no file is given the position of the
-/// node they came from. *Errors:* ConfigError.
+/// Returns make(). An error that it throws about options that know no file is given the position of
+/// the node they came from. *Errors:* ConfigError.
 template <class Make>
 auto at_position(const Config& node, Make&& make) -> decltype(make()) {
   try {

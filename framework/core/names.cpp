@@ -1,34 +1,13 @@
 #include "lacuna/framework/core/names.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
 
 namespace lacuna {
 namespace {
-
-// Matches one character against the set that begins after '['; returns the position after ']' in
-// `next`, or npos when the set is never closed (then '[' stands for itself).
-bool match_set(std::string_view pattern, size_t begin, char c, size_t& next) {
-  size_t i = begin;
-  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-  if (negated) ++i;
-  bool found = false;
-  for (const size_t first = i; i < pattern.size(); ++i) {
-    if (pattern[i] == ']' && i > first) {
-      next = i + 1;
-      return found != negated;
-    }
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      found |= pattern[i] <= c && c <= pattern[i + 2];
-      i += 2;
-    } else {
-      found |= pattern[i] == c;
-    }
-  }
-  next = std::string_view::npos;
-  return false;
-}
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -49,33 +28,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view name) {
-  // Greedy with one point to fall back to: the last '*' and what it has swallowed so far.
-  size_t p = 0, n = 0, star = std::string_view::npos, star_n = 0;
-  while (n < name.size()) {
-    size_t next = std::string_view::npos;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_n = n;
-      continue;
-    }
-    if (p < pattern.size() && pattern[p] == '[') {
-      const bool in_set = match_set(pattern, p + 1, name[n], next);
-      if (next == std::string_view::npos ? name[n] == '[' : in_set) {
-        p = next == std::string_view::npos ? p + 1 : next;
-        ++n;
-        continue;
-      }
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-      continue;
-    }
-    if (star == std::string_view::npos) return false;
-    p = star + 1;
-    n = ++star_n;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  // No escapes: a backslash stands for itself.
+  return fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
 }
 
 std::string to_lower(std::string_view text) {

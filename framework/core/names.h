@@ -9,8 +9,8 @@
 namespace lacuna {
 
 /// Whether `name` as a whole matches `pattern`: `*` any run of characters (dots included), `?` one
-/// character, `[abc]`, `[a-z]`, `[!a]` one of a set. Case matters. Source: POSIX fnmatch without
-/// path rules.
+/// character, `[abc]`, `[a-z]`, `[!a]` one of a set. Case matters. Source: POSIX fnmatch(3),
+/// without path rules and escapes.
 bool glob_match(std::string_view pattern, std::string_view name);
 
 /// The text with the letters A to Z in lower case.

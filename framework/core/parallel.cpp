@@ -1,5 +1,6 @@
 #include "lacuna/framework/core/parallel.h"
 
+#include <fmt/core.h>
 #include <omp.h>
 
 #include <atomic>
@@ -41,7 +42,7 @@ int num_threads() {
 
 void set_num_threads(int threads) {
   if (threads < 1) {
-    throw StateError("the number of threads must be at least 1, found " + std::to_string(threads));
+    throw StateError(fmt::format("the number of threads must be at least 1, found {}", threads));
   }
   requested_threads = threads;
 }

@@ -29,7 +29,7 @@ class CounterRng {
   uint32_t bits(uint64_t index) const;
   /// Uniform in [0, 1), a multiple of 2⁻²⁴.
   float uniform(uint64_t index) const;
-  /// The same of a word of the sequence.
+  /// The `uniform` that a word of the sequence gives.
   static float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24f; }
   /// Standard normal, by Box and Muller's transform in double precision.
   double normal(uint64_t index) const;

@@ -51,7 +51,7 @@ class Registry {
     return found->second;
   }
 
-  /// The same, and "RigL" finds "rigl": where nothing has the name as written, case is set aside.
+  /// Like `find`, but "RigL" finds "rigl": where nothing has the name as written, case is ignored.
   const Entry& find_any_case(std::string_view name, const Config& where) const {
     const std::string lower = to_lower(name);
     return find(contains(name) || !contains(lower) ? name : lower, where);

@@ -1,5 +1,7 @@
 #include "lacuna/framework/core/schedule.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -59,8 +61,8 @@ Schedule make_polynomial(const Config& c) {
   const float power = c.get<float>("power", 3.0f);
   if (!(power > 0.0f && std::isfinite(power))) c.at("power").fail("a number above 0");
   constexpr int64_t kFar = int64_t{1} << 53;  // what lies between is counted without overflow
-  if (start < -kFar) c.at("start").fail("a step of at least " + std::to_string(-kFar));
-  if (end <= start) c.at("end").fail("a step after start (" + std::to_string(start) + ")");
+  if (start < -kFar) c.at("start").fail(fmt::format("a step of at least {}", -kFar));
+  if (end <= start) c.at("end").fail(fmt::format("a step after start ({})", start));
   return {[=](int64_t t, int64_t) {
             const float done = static_cast<float>(t - start) / static_cast<float>(end - start);
             return final + (init - final) * std::pow(1.0f - std::clamp(done, 0.0f, 1.0f), power);
@@ -121,9 +123,9 @@ void register_schedules(ScheduleRegistry& r) {
 }
 
 UpdateSchedule UpdateSchedule::every(int64_t freq, int64_t start, std::optional<int64_t> stop) {
-  if (freq < 1) throw ConfigError("freq: expected at least 1 step, found " + std::to_string(freq));
+  if (freq < 1) throw ConfigError(fmt::format("freq: expected at least 1 step, found {}", freq));
   if (start < 0) {
-    throw ConfigError("start: expected a step of at least 0, found " + std::to_string(start));
+    throw ConfigError(fmt::format("start: expected a step of at least 0, found {}", start));
   }
   UpdateSchedule schedule;
   schedule.freq_ = freq;
@@ -135,8 +137,7 @@ UpdateSchedule UpdateSchedule::every(int64_t freq, int64_t start, std::optional<
 UpdateSchedule UpdateSchedule::at_steps(std::vector<int64_t> steps) {
   std::ranges::sort(steps);
   if (!steps.empty() && steps.front() < 0) {
-    throw ConfigError("steps: expected steps of at least 0, found " +
-                      std::to_string(steps.front()));
+    throw ConfigError(fmt::format("steps: expected steps of at least 0, found {}", steps.front()));
   }
   UpdateSchedule schedule;
   schedule.steps_ = std::move(steps);
@@ -155,7 +156,7 @@ UpdateSchedule UpdateSchedule::from_config(const Config& config) {
   const auto start = require_at_least(config, "start", config.get<int64_t>("start", 0), 0);
   const auto stop = config.optional<int64_t>("stop");
   if (stop && *stop <= start) {
-    config.get("stop").fail("a step after start (" + std::to_string(start) + ")");
+    config.get("stop").fail(fmt::format("a step after start ({})", start));
   }
   return every(freq, start, stop);
 }

@@ -26,7 +26,7 @@ class Schedule {
   float at(int64_t step, int64_t updates = 0) const { return function_(step, updates); }
 
   bool is_constant() const { return constant_; }
-  /// What it was made from, for messages and the resolved configuration.
+  /// The configuration it was made from, for messages and the resolved configuration.
   const Config& config() const { return config_; }
 
   /// number → constant; list → cycling; map → by its `type`. *Errors:* ConfigError.

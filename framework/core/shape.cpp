@@ -1,5 +1,7 @@
 #include "lacuna/framework/core/shape.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -13,8 +15,8 @@ Shape::Shape(std::span<const int64_t> sizes) { assign(sizes); }
 
 void Shape::assign(std::span<const int64_t> sizes) {
   if (sizes.size() > kMaxRank) {
-    throw ShapeError("a tensor has at most " + std::to_string(kMaxRank) + " dimensions, found " +
-                     std::to_string(sizes.size()));
+    throw ShapeError(
+        fmt::format("a tensor has at most {} dimensions, found {}", kMaxRank, sizes.size()));
   }
   rank_ = static_cast<int>(sizes.size());
   std::copy(sizes.begin(), sizes.end(), sizes_.begin());
@@ -32,7 +34,7 @@ void Shape::assign(std::span<const int64_t> sizes) {
 int64_t Shape::operator[](int i) const {
   const int index = i < 0 ? i + rank_ : i;
   if (index < 0 || index >= rank_) {
-    throw ShapeError("dimension " + std::to_string(i) + " of shape " + to_string());
+    throw ShapeError(fmt::format("dimension {} of shape {}", i, to_string()));
   }
   return sizes_[static_cast<size_t>(index)];
 }

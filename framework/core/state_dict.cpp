@@ -1,5 +1,7 @@
 #include "lacuna/framework/core/state_dict.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "lacuna/framework/core/config.h"
@@ -26,8 +28,8 @@ void StateDict::wrong_type(std::string_view name) const { refuse(name, "is of an
 int64_t StateDict::count(std::string_view name, int64_t most) const {
   const auto value = get<int64_t>(name);
   if (value >= 0 && value <= most) return value;
-  refuse(name, "is " + std::to_string(value) + ", expected a count" +
-                   (most == kMostCounted ? "" : " of at most " + std::to_string(most)));
+  refuse(name, fmt::format("is {}, expected a count{}", value,
+                           most == kMostCounted ? "" : fmt::format(" of at most {}", most)));
 }
 
 double StateDict::number(std::string_view name, double least, double most) const {

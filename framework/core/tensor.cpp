@@ -1,5 +1,7 @@
 #include "lacuna/framework/core/tensor.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -53,9 +55,8 @@ Tensor Tensor::scalar(float value) { return full(Shape{}, value); }
 
 Tensor Tensor::from(const Shape& shape, std::span<const float> values) {
   if (static_cast<int64_t>(values.size()) != shape.numel()) {
-    throw ShapeError("a tensor of shape " + shape.to_string() + " has " +
-                     std::to_string(shape.numel()) + " elements, found " +
-                     std::to_string(values.size()) + " values");
+    throw ShapeError(fmt::format("a tensor of shape {} has {} elements, found {} values",
+                                 shape.to_string(), shape.numel(), values.size()));
   }
   Tensor tensor = empty(shape);
   std::ranges::copy(values, tensor.mutable_data());
@@ -128,8 +129,8 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::reshape(const Shape& shape) const {
   if (shape.numel() != numel()) {
-    throw ShapeError("reshape: " + shape_.to_string() + " has " + std::to_string(numel()) +
-                     " elements, " + shape.to_string() + " has " + std::to_string(shape.numel()));
+    throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", shape_.to_string(),
+                                 numel(), shape.to_string(), shape.numel()));
   }
   Tensor view = to(Order::RowMajor);
   view.shape_ = shape;
@@ -151,9 +152,8 @@ std::vector<float> Tensor::to_vector() const {
 
 IndexTensor::IndexTensor(const Shape& shape, std::vector<int64_t> values) : shape_(shape) {
   if (static_cast<int64_t>(values.size()) != shape.numel()) {
-    throw ShapeError("an index tensor of shape " + shape.to_string() + " needs " +
-                     std::to_string(shape.numel()) + " values, found " +
-                     std::to_string(values.size()));
+    throw ShapeError(fmt::format("an index tensor of shape {} needs {} values, found {}",
+                                 shape.to_string(), shape.numel(), values.size()));
   }
   values_ = std::make_shared<const std::vector<int64_t>>(std::move(values));
 }

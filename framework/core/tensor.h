@@ -57,7 +57,7 @@ class Tensor {
   /// Makes the padding of the last slab zero; nothing where there is none. The elements stay.
   void clear_padding();
   Tensor clone() const;
-  /// The same row-major elements under another shape (converted first where needed).
+  /// These elements, in row-major order (converted first where needed), under another shape.
   /// *Errors:* ShapeError when the number of elements differs.
   Tensor reshape(const Shape& shape) const;
   /// The only element. *Errors:* ShapeError when there is not exactly one.

@@ -3,7 +3,7 @@
 
 namespace lacuna {
 
-/// The same as the CMake project's (a test holds this).
+/// Equal to the version of the CMake project (a test holds this).
 inline constexpr const char* kVersion = "0.1.0";
 
 }  // namespace lacuna

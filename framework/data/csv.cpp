@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/csv.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -52,8 +54,8 @@ class TableBuilder {
 
   void add(const std::vector<CsvField>& fields) {
     if (fields.size() != table_.columns.size()) {
-      records_.fail(fields.front(), "expected " + std::to_string(table_.columns.size()) +
-                                        " fields, found " + std::to_string(fields.size()));
+      records_.fail(fields.front(), fmt::format("expected {} fields, found {}",
+                                                table_.columns.size(), fields.size()));
     }
     for (size_t i = 0; i < fields.size(); ++i) {
       if (static_cast<int64_t>(i) != label_) {
@@ -108,7 +110,7 @@ class TableBuilder {
     const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
     if (!value || *value != std::floor(*value) || *value < 0 ||
         *value >= static_cast<double>(bound)) {
-      fail(field, column, "a label, which is an integer from 0 to " + std::to_string(bound - 1));
+      fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1));
     }
     return static_cast<int64_t>(*value);
   }
@@ -139,8 +141,7 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
   }
   const int64_t index = std::get<int64_t>(options.label_column);
   if (index < -count || index >= count) {
-    throw DataError(path + ": no column " + std::to_string(index) + "; the file has " +
-                    std::to_string(count) + " columns");
+    throw DataError(fmt::format("{}: no column {}; the file has {} columns", path, index, count));
   }
   return index < 0 ? index + count : index;
 }

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/dataset.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,8 +20,8 @@ constexpr double kConstantFeature = 1e-7;
 void require_inside(std::span<const int64_t> indices, int64_t size) {
   for (const int64_t index : indices) {
     if (index < 0 || index >= size) {
-      throw StateError("example " + std::to_string(index) + " was asked for of a dataset of " +
-                       std::to_string(size) + " examples");
+      throw StateError(
+          fmt::format("example {} was asked for of a dataset of {} examples", index, size));
     }
   }
 }
@@ -41,14 +43,14 @@ void validate(const Examples& examples) {
     throw DataError("examples of shape " + examples.example_shape.to_string() + " hold no values");
   }
   if (input_values(examples) % features != 0) {
-    throw DataError(std::to_string(input_values(examples)) +
-                    " input values are not a whole number of examples of shape " +
-                    examples.example_shape.to_string());
+    throw DataError(fmt::format("{} input values are not a whole number of examples of shape {}",
+                                input_values(examples), examples.example_shape.to_string()));
   }
   if (examples.num_classes > 0 && examples.num_outputs > 0) {
-    throw DataError("a dataset has either classes or regression outputs, not both; found " +
-                    std::to_string(examples.num_classes) + " classes and " +
-                    std::to_string(examples.num_outputs) + " outputs");
+    throw DataError(
+        fmt::format("a dataset has either classes or regression outputs, not both; found {} "
+                    "classes and {} outputs",
+                    examples.num_classes, examples.num_outputs));
   }
   const bool is_classification = examples.num_classes > 0;
   const int64_t size = examples.size();
@@ -56,15 +58,13 @@ void validate(const Examples& examples) {
       static_cast<int64_t>(is_classification ? examples.labels.size() : examples.targets.size());
   const int64_t expected = is_classification ? size : size * examples.num_outputs;
   if (found != expected) {
-    throw DataError(std::to_string(size) + " inputs need " + std::to_string(expected) +
-                    (is_classification ? " labels, found " : " target values, found ") +
-                    std::to_string(found));
+    throw DataError(fmt::format("{} inputs need {} {}, found {}", size, expected,
+                                is_classification ? "labels" : "target values", found));
   }
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= examples.num_classes) {
-      throw DataError("label " + std::to_string(examples.labels[i]) + " of example " +
-                      std::to_string(i) + " is outside of [0, " +
-                      std::to_string(examples.num_classes) + ")");
+      throw DataError(fmt::format("label {} of example {} is outside of [0, {})",
+                                  examples.labels[i], i, examples.num_classes));
     }
   }
 }
@@ -75,11 +75,11 @@ void validate(const Normalization& normalization, const Examples& examples) {
     const auto count = static_cast<int64_t>(values.size());
     const bool fits = count == 1 || (count == features && !examples.has_byte_inputs());
     if (!fits) {
-      throw DataError(std::string("the normalization's ") + name + " has " + std::to_string(count) +
-                      " values; expected one" +
-                      (examples.has_byte_inputs()
-                           ? " (images have one for all pixels)"
-                           : ", or one for each of the " + std::to_string(features) + " features"));
+      throw DataError(
+          fmt::format("the normalization's {} has {} values; expected one{}", name, count,
+                      examples.has_byte_inputs()
+                          ? " (images have one for all pixels)"
+                          : fmt::format(", or one for each of the {} features", features)));
     }
     for (const double value : values) {
       if (!std::isfinite(value)) {
@@ -91,7 +91,7 @@ void validate(const Normalization& normalization, const Examples& examples) {
   check(normalization.std, "std");
   for (const double value : normalization.std) {
     if (value < kSmallestStd) {
-      throw DataError("the normalization's std must be above 0, found " + std::to_string(value));
+      throw DataError(fmt::format("the normalization's std must be above 0, found {:f}", value));
     }
   }
 }

@@ -13,7 +13,7 @@
 
 namespace lacuna {
 
-/// What a model is to learn from the examples.
+/// The kind of answer that a model is to learn from the examples.
 enum class Task {
   Classification,  ///< one label each, an integer from 0
   Regression,      ///< one or more target values each
@@ -46,7 +46,7 @@ class Dataset {
   virtual Batch gather(std::span<const int64_t> indices) const = 0;
 };
 
-/// What is subtracted from each input and what it is then divided by. One value for all features,
+/// Each input becomes (input − mean) / std, with one value each for all features,
 /// or one per feature. Inputs stored as bytes are divided by 255 first.
 struct Normalization {
   std::vector<double> mean{0.0};
@@ -86,7 +86,7 @@ class ArrayDataset final : public Dataset {
   const Examples& examples() const { return *examples_; }
   const Normalization& normalization() const { return normalization_; }
 
-  /// The same examples (shared, not copied) under another normalization.
+  /// A dataset of these examples (shared, not copied) under another normalization.
   /// *Errors:* DataError unless mean and std have one value, or one per feature (and bytes: one),
   /// all finite and std above 0.
   std::shared_ptr<const ArrayDataset> normalized(Normalization normalization) const;

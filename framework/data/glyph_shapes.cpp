@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/glyph_shapes.h"
+#include "lacuna/framework/data/glyph_shapes.hpp"
 
 #include <array>
 #include <cstddef>

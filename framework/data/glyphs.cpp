@@ -12,8 +12,8 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/data/glyph_shapes.h"
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/glyph_shapes.hpp"
+#include "lacuna/framework/data/permutation.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/hdf5_dataset.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -43,8 +45,8 @@ void require_finite(const Hdf5File& file, const std::string& name, std::span<con
   const auto bad = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
   if (bad != values.end()) {
     fail(file, name,
-         "expected finite numbers, found " + std::to_string(*bad) + " at flat index " +
-             std::to_string(bad - values.begin()));
+         fmt::format("expected finite numbers, found {:f} at flat index {}", *bad,
+                     bad - values.begin()));
   }
 }
 
@@ -72,8 +74,8 @@ void read_inputs(const Hdf5File& file, const std::string& name, Examples& exampl
 void require_count(const Hdf5File& file, const SplitNames& names, int64_t inputs, int64_t targets) {
   if (inputs != targets) {
     fail(file, names.inputs,
-         "holds " + std::to_string(inputs) + " examples, dataset '" + names.targets + "' " +
-             std::to_string(targets) + "; expected as many of each");
+         fmt::format("holds {} examples, dataset '{}' {}; expected as many of each", inputs,
+                     names.targets, targets));
   }
 }
 
@@ -94,8 +96,7 @@ void read_labels(const Hdf5File& file, const SplitNames& names, int64_t num_clas
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= bound) {
       fail(file, names.targets,
-           "label " + std::to_string(examples.labels[i]) + " at index " + std::to_string(i) +
-               " is outside of [0, " + std::to_string(bound) + ")");
+           fmt::format("label {} at index {} is outside of [0, {})", examples.labels[i], i, bound));
     }
   }
   examples.num_classes =
@@ -148,11 +149,10 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   if (splits.test->example_shape() != splits.train->example_shape() ||
       splits.test->num_outputs() != splits.train->num_outputs()) {
     fail(file, *test_inputs,
-         "test examples of shape " + splits.test->example_shape().to_string() + " with " +
-             std::to_string(splits.test->num_outputs()) +
-             " outputs; the training examples are of shape " +
-             splits.train->example_shape().to_string() + " with " +
-             std::to_string(splits.train->num_outputs()));
+         fmt::format("test examples of shape {} with {} outputs; the training examples are of "
+                     "shape {} with {}",
+                     splits.test->example_shape().to_string(), splits.test->num_outputs(),
+                     splits.train->example_shape().to_string(), splits.train->num_outputs()));
   }
   return splits;
 }

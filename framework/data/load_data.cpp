@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/load_data.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -14,7 +16,7 @@
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/mnist.h"
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/permutation.hpp"
 #include "lacuna/framework/data/synthetic.h"
 
 namespace lacuna {
@@ -35,8 +37,9 @@ int64_t held_out_count(const Config& data, int64_t size) {
   const double count =
       wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size))) : wanted;
   if (count >= static_cast<double>(size)) {
-    node.error("holds out " + node.text() + " of " + std::to_string(size) +
-               " training examples; at least one must be left to train on");
+    node.error(
+        fmt::format("holds out {} of {} training examples; at least one must be left to train on",
+                    node.text(), size));
   }
   return static_cast<int64_t>(count);
 }
@@ -139,8 +142,8 @@ TaskKeys read_task(const Config& data) {
   const auto num_classes = data.get<int64_t>("num_classes", 0);
   if (num_classes < 0 || num_classes == 1 || num_classes > kMaxClasses) {
     data.get("num_classes")
-        .fail("an integer from 2 to " + std::to_string(kMaxClasses) +
-              ", or 0 to take it from the training labels");
+        .fail(fmt::format("an integer from 2 to {}, or 0 to take it from the training labels",
+                          kMaxClasses));
   }
   return {Task::Classification, num_classes};
 }

@@ -15,7 +15,7 @@ struct DataSplits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;  ///< null: none was held out
   std::shared_ptr<const Dataset> test;        ///< null: there is none
-  /// What load_data applied to each ArrayDataset: for new inputs that are to be predicted.
+  /// As applied to each ArrayDataset by load_data, for new inputs that are to be predicted.
   Normalization normalization;
 };
 

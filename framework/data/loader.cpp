@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/loader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -12,7 +14,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/permutation.hpp"
 
 namespace lacuna {
 namespace {
@@ -25,25 +27,26 @@ struct Position {
 
 }  // namespace
 
-// What does not change while batches are drawn, and the place of the next batch handed out.
+// The dataset and the options, which do not change while batches are drawn, and the place of the
+// next batch handed out.
 class Loader::Stream {
  public:
   Stream(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
       : dataset_(std::move(dataset)), options_(options) {
     if (dataset_ == nullptr) throw StateError("a loader needs a dataset, found none");
     if (options_.batch_size < 1) {
-      throw StateError("batch_size must be at least 1, found " +
-                       std::to_string(options_.batch_size));
+      throw StateError(fmt::format("batch_size must be at least 1, found {}", options_.batch_size));
     }
     if (options_.prefetch < 0) {
-      throw StateError("prefetch must be at least 0, found " + std::to_string(options_.prefetch));
+      throw StateError(fmt::format("prefetch must be at least 0, found {}", options_.prefetch));
     }
     const int64_t size = dataset_->size();
     if (size == 0) throw DataError("the data set to draw batches from is empty");
     if (options_.last_batch == LastBatch::Drop && size < options_.batch_size) {
-      throw DataError("a data set of " + std::to_string(size) + " examples has no whole batch of " +
-                      std::to_string(options_.batch_size) +
-                      "; keep the last partial batch, or make batch_size smaller");
+      throw DataError(
+          fmt::format("a data set of {} examples has no whole batch of {}; keep the last partial "
+                      "batch, or make batch_size smaller",
+                      size, options_.batch_size));
     }
   }
 
@@ -204,17 +207,18 @@ void Loader::load_state(const StateDict& state) {
   for (const char* name : {"dataset_size", "batch_size", "seed", "shuffle", "drop_last"}) {
     const auto saved = state.get<int64_t>(name), present = own.get<int64_t>(name);
     if (saved != present) {
-      throw CheckpointError(std::string("the saved state of the data loader has ") + name + " " +
-                            std::to_string(saved) + ", this loader has " + std::to_string(present) +
-                            "; a run continues on the same data only");
+      throw CheckpointError(
+          fmt::format("the saved state of the data loader has {} {}, this loader has {}; a run "
+                      "continues on the same data only",
+                      name, saved, present));
     }
   }
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
-    throw CheckpointError("the saved state of the data loader stands at batch " +
-                          std::to_string(position.batch) + " of epoch " +
-                          std::to_string(position.epoch) + "; expected one of " +
-                          std::to_string(batches_per_epoch()) + " batches of an epoch from 0");
+    throw CheckpointError(
+        fmt::format("the saved state of the data loader stands at batch {} of epoch {}; expected "
+                    "one of {} batches of an epoch from 0",
+                    position.batch, position.epoch, batches_per_epoch()));
   }
   prefetcher_.reset();
   stream_->seek(position);
@@ -223,7 +227,7 @@ void Loader::load_state(const StateDict& state) {
 void for_each_batch(const Dataset& dataset, int64_t batch_size,
                     const std::function<void(const Batch&)>& visit) {
   if (batch_size < 1) {
-    throw StateError("batch_size must be at least 1, found " + std::to_string(batch_size));
+    throw StateError(fmt::format("batch_size must be at least 1, found {}", batch_size));
   }
   std::vector<int64_t> indices;
   for (int64_t begin = 0; begin < dataset.size(); begin += batch_size) {

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/mnist.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -35,15 +37,14 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std
   IdxImages images = read_idx_images(images_path);
   const std::vector<uint8_t> labels = read_idx_labels(labels_path);
   if (images.count != static_cast<int64_t>(labels.size())) {
-    throw DataError(images_path.string() + " holds " + std::to_string(images.count) + " images, " +
-                    labels_path.string() + " holds " + std::to_string(labels.size()) +
-                    " labels; expected as many of each");
+    throw DataError(fmt::format("{} holds {} images, {} holds {} labels; expected as many of each",
+                                images_path.string(), images.count, labels_path.string(),
+                                labels.size()));
   }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= num_classes) {
-      throw DataError(labels_path.string() + ": label " + std::to_string(labels[i]) + " at index " +
-                      std::to_string(i) + " is outside of [0, " + std::to_string(num_classes) +
-                      ")");
+      throw DataError(fmt::format("{}: label {} at index {} is outside of [0, {})",
+                                  labels_path.string(), labels[i], i, num_classes));
     }
   }
   Examples examples;

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/permutation.h"
+#include "lacuna/framework/data/permutation.hpp"
 
 #include <numeric>
 #include <utility>

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/synthetic.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -19,14 +21,14 @@ void require(bool holds, const std::string& what) {
 
 SyntheticOptions checked(SyntheticOptions o) {
   require(o.features >= 1 && o.features <= kMostFeatures,
-          "1 to 2147483647 features, found " + std::to_string(o.features));
+          fmt::format("1 to 2147483647 features, found {}", o.features));
   require(o.classes >= 2 && o.classes <= kMaxClasses,
-          "2 to " + std::to_string(kMaxClasses) + " classes, found " + std::to_string(o.classes));
+          fmt::format("2 to {} classes, found {}", kMaxClasses, o.classes));
   require(o.informative > 0.0 && o.informative <= 1.0,
-          "an informative fraction in (0, 1], found " + std::to_string(o.informative));
+          fmt::format("an informative fraction in (0, 1], found {:f}", o.informative));
   require(o.noise >= 0.0 && std::isfinite(o.noise),
-          "noise of at least 0, found " + std::to_string(o.noise));
-  require(o.size >= 1, "at least 1 example, found " + std::to_string(o.size));
+          fmt::format("noise of at least 0, found {:f}", o.noise));
+  require(o.size >= 1, fmt::format("at least 1 example, found {}", o.size));
   return o;
 }
 
@@ -85,8 +87,8 @@ Batch SyntheticDataset::gather(std::span<const int64_t> indices) const {
   labels.reserve(indices.size());
   for (const int64_t index : indices) {
     if (index < 0 || index >= options_.size) {
-      throw StateError("example " + std::to_string(index) + " was asked for of a dataset of " +
-                       std::to_string(options_.size) + " examples");
+      throw StateError(fmt::format("example {} was asked for of a dataset of {} examples", index,
+                                   options_.size));
     }
     labels.push_back(label(index));
   }
@@ -108,7 +110,7 @@ DataSplits load_synthetic(const Config& data, uint64_t /*seed*/) {
   if (options.features > kMostFeatures) data.get("features").fail("at most 2147483647 features");
   options.classes = require_at_least(data, "classes", data.get("classes", options.classes), 2);
   if (options.classes > kMaxClasses) {
-    data.get("classes").fail("at most " + std::to_string(kMaxClasses) + " classes");
+    data.get("classes").fail(fmt::format("at most {} classes", kMaxClasses));
   }
   options.informative = data.get("informative", options.informative);
   if (!(options.informative > 0.0 && options.informative <= 1.0)) {

@@ -1,9 +1,12 @@
 #include "lacuna/framework/io/checkpoint.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "lacuna/framework/core/config.h"
@@ -54,8 +57,7 @@ void write_value(Hdf5File& file, const std::string& name, const StateDict::Value
 int64_t count_attribute(const Hdf5File& file, const char* name) {
   const int64_t value = file.attribute_integer("/", name);
   if (value >= 0 && value <= StateDict::kMostCounted) return value;
-  throw DataError("its attribute '" + std::string(name) + "' is " + std::to_string(value) +
-                  ", expected a count");
+  throw DataError(fmt::format("its attribute '{}' is {}, expected a count", name, value));
 }
 
 double seconds_attribute(const Hdf5File& file, const char* name) {
@@ -124,8 +126,6 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   fault_point("checkpoint.after_rename");
 }
 
-void verify_checkpoint(const std::string& path) { verify_seal(path, kCheckpointFormat); }
-
 void naming_file(const std::string& path, const std::function<void()>& use) {
   try {
     use();
@@ -134,10 +134,13 @@ void naming_file(const std::string& path, const std::function<void()>& use) {
   }
 }
 
-Checkpoint read_checkpoint(const std::string& path) {
-  verify_checkpoint(path);
+CheckpointFile::CheckpointFile(std::string path) : path_(std::move(path)) {
+  verify_seal(path_, kCheckpointFormat);
+}
+
+Checkpoint CheckpointFile::read() const {
   try {
-    const Hdf5File file = Hdf5File::open(path);
+    const Hdf5File file = Hdf5File::open(path_);
     Checkpoint checkpoint;
     checkpoint.step = count_attribute(file, "step");
     checkpoint.config_yaml = file.attribute_text("/", "config");
@@ -147,8 +150,10 @@ Checkpoint read_checkpoint(const std::string& path) {
     read_group(file, "/", checkpoint.state);
     return checkpoint;
   } catch (const DataError& error) {
-    throw CheckpointError("the checkpoint '" + path + "' cannot be used: " + error.what());
+    throw CheckpointError("the checkpoint '" + path_ + "' cannot be used: " + error.what());
   }
 }
+
+Checkpoint read_checkpoint(const std::string& path) { return CheckpointFile(path).read(); }
 
 }  // namespace lacuna

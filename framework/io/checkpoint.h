@@ -40,17 +40,27 @@ struct Checkpoint {
 /// in batch slabs, one at a time.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Reads and verifies a file. The checksum over every byte is compared before the HDF5 library,
-/// which can crash on damaged files, sees it. Types and values come back exactly as they were
-/// written. *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut
-/// off, damaged in any byte, or of a newer format.
+/// A file that has been found to be a good checkpoint: the checksum over every byte was compared,
+/// before the HDF5 library, which can crash on damaged files, sees it.
+class CheckpointFile {
+ public:
+  /// *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut off,
+  /// damaged in any byte, or of a newer format. *Cost:* one pass over the file, in blocks.
+  explicit CheckpointFile(std::string path);
+
+  const std::string& path() const { return path_; }
+  /// What is inside. Types and values come back exactly as they were written. *Errors:*
+  /// CheckpointError.
+  Checkpoint read() const;
+
+ private:
+  std::string path_;
+};
+
+/// Verifies and reads a file. *Errors:* as CheckpointFile.
 Checkpoint read_checkpoint(const std::string& path);
 
 /// Does what uses a file's state. *Errors:* its own; CheckpointErrors begin with the file's name.
 void naming_file(const std::string& path, const std::function<void()>& use);
-
-/// The checks of `read_checkpoint` without reading what is inside: a quick way to find the newest
-/// good file. *Errors:* as there. *Cost:* one pass over the file, in blocks.
-void verify_checkpoint(const std::string& path);
 
 }  // namespace lacuna

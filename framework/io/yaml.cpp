@@ -2,6 +2,7 @@
 // duplicate keys, and let depth be limited while it parses, which it does by recursion.
 #include "lacuna/framework/io/yaml.h"
 
+#include <fmt/core.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -139,8 +140,7 @@ class Builder : public YAML::EventHandler {
     const auto [first, is_new] = frame.key_lines.emplace(key, mark.line + 1);
     if (!is_new && !frame.is_merge) {
       const std::string where =
-          source_.has_lines ? "; it stands in line " + std::to_string(first->second) + " already"
-                            : "";
+          source_.has_lines ? fmt::format("; it stands in line {} already", first->second) : "";
       fail(source_.at(mark), "the key '" + key + "' is given twice" + where);
     }
     frame.key = key;
@@ -149,7 +149,7 @@ class Builder : public YAML::EventHandler {
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, Config node, const char* what) {
     note_bad_key(mark, std::string("a key must be text, found ") + what);
     if (frames_.size() >= kMaxDepth) {
-      fail(source_.at(mark), "lists and maps nest deeper than " + std::to_string(kMaxDepth));
+      fail(source_.at(mark), fmt::format("lists and maps nest deeper than {}", kMaxDepth));
     }
     frames_.push_back({std::move(node), mark, anchor, nodes_, {}, {}, false, {}});
   }
@@ -230,7 +230,7 @@ void refuse_control_characters(std::string_view text, const Source& source) {
     if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
       fail(source.has_lines ? SourcePosition{source.name, line + 1, column + 1}
                             : SourcePosition{source.name, 0, 0},
-           "the control character " + std::to_string(byte) + " is not text; is this a YAML file?");
+           fmt::format("the control character {} is not text; is this a YAML file?", byte));
     }
     ++column;
     if (c == '\n') {

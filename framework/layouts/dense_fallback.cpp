@@ -46,11 +46,6 @@ void set_fallback_policy(FallbackPolicy policy) {
   fallback().policy = policy;
 }
 
-FallbackPolicy fallback_policy() {
-  const std::lock_guard lock(fallback().mutex);
-  return fallback().policy;
-}
-
 void set_fallback_notice(std::function<void(const std::string&)> notice) {
   const std::lock_guard lock(fallback().mutex);
   fallback().notice = std::move(notice);

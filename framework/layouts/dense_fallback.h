@@ -16,7 +16,6 @@ enum class FallbackPolicy {
 
 /// For the whole program; Dense at first.
 void set_fallback_policy(FallbackPolicy policy);
-FallbackPolicy fallback_policy();
 /// Who is told; the standard error output at first.
 void set_fallback_notice(std::function<void(const std::string&)> notice);
 

@@ -1,5 +1,7 @@
 #include "lacuna/framework/nn/neurons.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -52,9 +54,8 @@ NeuronCounts count_neurons(std::span<const PatternPtr> chain) {
   std::vector<Flags> reached{all(chain.front()->shape()[1])};
   for (const PatternPtr& weight : chain) {
     if (weight->shape()[1] != static_cast<int64_t>(reached.back().size())) {
-      throw ShapeError("a weight of shape " + weight->shape().to_string() +
-                       " cannot follow one of " + std::to_string(reached.back().size()) +
-                       " outputs");
+      throw ShapeError(fmt::format("a weight of shape {} cannot follow one of {} outputs",
+                                   weight->shape().to_string(), reached.back().size()));
     }
     reached.push_back(forward(*weight, reached.back()));
   }

@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -16,8 +16,8 @@
 namespace lacuna {
 namespace {
 
-// What the model is and how it was trained stands in the checkpoint; what it is evaluated on, and
-// how, may be another matter.
+// The model and its training are those of the checkpoint; the data that it is evaluated on, and the
+// way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     apply_override(config, assignment);
@@ -62,8 +62,9 @@ void print(const Config& entry, int64_t step) {
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
-  const std::string path = find_checkpoint(command.checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
   Config config = saved_config(checkpoint, path);
   InputFormat format;
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
@@ -79,7 +80,7 @@ int run_eval(const EvalCommand& command) {
   const LossFunction loss = LossFunction::from_config(config, *data.train);
   config.require_all_read();
   std::unique_ptr<Sequential> model;
-  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
 
   Config splits = Config::list();
   const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {

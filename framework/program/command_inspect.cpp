@@ -16,7 +16,7 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/memory_report.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
@@ -128,8 +128,9 @@ Lines lines_of(const Registry& registry) {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const std::string path = find_checkpoint(command.checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
   std::vector<Row> parameters;
   naming_file(path, [&] { parameters = parameter_rows(checkpoint.state.below("model"), states); });

@@ -1,4 +1,6 @@
 // `lacuna plan`: what the sparsity algorithm will do, counted before any training.
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <set>
 #include <string>
@@ -7,8 +9,9 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost_model.h"
 #include "lacuna/framework/layouts/layout_registry.h"
-#include "lacuna/framework/program/commands.h"
-#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/train/experiment.h"
 
 namespace lacuna {
@@ -48,10 +51,9 @@ std::string describe_updates(const std::vector<int64_t>& steps) {
   if (steps.empty()) return "-";
   std::string text;
   if (steps.size() > kListed) {
-    return std::to_string(steps.size()) + " updates, steps " + std::to_string(steps.front()) +
-           " to " + std::to_string(steps.back());
+    return fmt::format("{} updates, steps {} to {}", steps.size(), steps.front(), steps.back());
   }
-  for (const int64_t step : steps) text += (text.empty() ? "step " : ", ") + std::to_string(step);
+  for (const int64_t step : steps) text += fmt::format("{}{}", text.empty() ? "step " : ", ", step);
   return text;
 }
 
@@ -123,6 +125,7 @@ int64_t final_total(const std::vector<PlannedParameter>& plan) {
 int run_plan(const PlanCommand& command) {
   Config config = load_yaml(command.config_path);
   apply_overrides(config, command.overrides);
+  apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
   if (command.json) {

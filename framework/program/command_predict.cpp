@@ -1,13 +1,13 @@
 // `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,8 +15,9 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -54,16 +55,21 @@ std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config
   return ArrayDataset(std::move(examples)).normalized(format.normalization);
 }
 
-// A file that is removed again unless it was closed: what is written is whole.
+// Written beside the file and put in its place when it is whole. What is there and no file (a link,
+// a pipe, a device such as /dev/stdout) must not be replaced, and is written to.
 class CsvWriter {
  public:
-  explicit CsvWriter(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
+  explicit CsvWriter(const std::string& path) : path_(path) {
+    std::error_code missing;
+    const auto there = std::filesystem::symlink_status(path, missing);
+    if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
+      replacement_.emplace(path);
+    }
+    file_ = std::fopen(replacement_ ? replacement_->temporary_path().c_str() : path.c_str(), "w");
     if (file_ == nullptr) fail();
   }
   ~CsvWriter() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    remove_file();
+    if (file_ != nullptr) std::fclose(file_);
   }
   CsvWriter(const CsvWriter&) = delete;
   CsvWriter& operator=(const CsvWriter&) = delete;
@@ -99,14 +105,11 @@ class CsvWriter {
 
   /// *Errors:* StateError when not everything could be written.
   void close() {
-    const bool failed = std::fflush(file_) != 0 || std::ferror(file_) != 0;
-    if (failed) fail();
-    if (std::fclose(std::exchange(file_, nullptr)) != 0) {
-      const int error = errno;
-      remove_file();
-      errno = error;
-      fail();
-    }
+    if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail();
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
+    if (!replacement_) return;
+    replacement_->flush();
+    replacement_->commit();
   }
 
  private:
@@ -116,13 +119,10 @@ class CsvWriter {
   [[noreturn]] void fail() const {
     throw StateError("cannot write '" + path_ + "': " + std::strerror(errno));
   }
-  void remove_file() const {
-    struct stat facts {};
-    if (::stat(path_.c_str(), &facts) == 0 && S_ISREG(facts.st_mode)) ::unlink(path_.c_str());
-  }
 
   std::string path_;
-  std::FILE* file_;
+  std::optional<FileReplacement> replacement_;
+  std::FILE* file_ = nullptr;
 };
 
 bool predicts_classes(const Config& config) {
@@ -147,13 +147,14 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, bool classes) {
 }  // namespace
 
 int run_predict(const PredictCommand& command) {
-  const std::string path = find_checkpoint(command.checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
   const Config config = saved_config(checkpoint, path);
   InputFormat format;
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
-  naming_file(path, [&] { model = load_model(config, checkpoint.state, format.example_shape); });
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_inputs(input, config.get("data"), format));

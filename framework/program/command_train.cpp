@@ -1,4 +1,6 @@
 // `lacuna train`: a new run, or the next part of one.
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,13 +10,15 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/neurons.h"
-#include "lacuna/framework/program/commands.h"
-#include "lacuna/framework/program/config_changes.h"
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/verification.hpp"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -42,13 +46,13 @@ void start_logging(const TrainCommand& command, const RunFolder& folder) {
 }
 
 void describe(const Experiment& e, const Trainer& trainer) {
-  log_info(std::to_string(num_threads()) + (num_threads() == 1 ? " thread, " : " threads, ") +
-           active_instruction_set() + " kernels, dense products by " + dense_provider());
+  log_info(fmt::format("{} thread{}, {} kernels, dense products by {}", num_threads(),
+                       num_threads() == 1 ? "" : "s", active_instruction_set(), dense_provider()));
   for (const ParameterPtr& parameter : e.model->parameters()) {
     std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
     if (!parameter->sparsified_by.empty()) {
-      line += ", " + parameter->sparsified_by + ", " + std::to_string(parameter->pattern()->nnz()) +
-              " nonzeros, stored as " + std::string(parameter->pattern()->layout().name());
+      line += fmt::format(", {}, {} nonzeros, stored as {}", parameter->sparsified_by,
+                          parameter->pattern()->nnz(), parameter->pattern()->layout().name());
       for (const auto& [key, limit] : *e.sparsity->csr_up_to) {
         if (key != parameter->name() && !key.starts_with(parameter->name() + " in ")) continue;
         line += " (" +
@@ -61,12 +65,11 @@ void describe(const Experiment& e, const Trainer& trainer) {
       log_warning("the parameter '" + parameter->name() + "' has no nonzero");
     }
   }
-  log_info(std::to_string(e.nnz()) + " of " + std::to_string(e.numel()) +
-           " parameters are nonzeros; " + std::to_string(e.data.train->size()) +
-           " training examples, " + std::to_string(trainer.total_steps()) + " steps");
+  log_info(fmt::format("{} of {} parameters are nonzeros; {} training examples, {} steps", e.nnz(),
+                       e.numel(), e.data.train->size(), trainer.total_steps()));
   if (const auto counts = count_neurons(*e.model)) {
-    log_info(std::to_string(counts->on_path) + " of " + std::to_string(counts->neurons) +
-             " neurons lie on a path from input to output");
+    log_info(fmt::format("{} of {} neurons lie on a path from input to output", counts->on_path,
+                         counts->neurons));
   }
 }
 
@@ -78,7 +81,7 @@ ProgressStyle progress_style(const TrainCommand& command) {
 // The reference that --verify asks for, or null.
 std::unique_ptr<Verification> make_verification(
     const TrainCommand& command, const Experiment& experiment,
-    const std::optional<std::string>& checkpoint = std::nullopt) {
+    const std::optional<CheckpointFile>& checkpoint = std::nullopt) {
   if (command.verify_steps == 0) return nullptr;
   return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
 }
@@ -106,6 +109,7 @@ int train_new(const TrainCommand& command) {
   const std::string run_dir = choose_run_dir(command, config);
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
   if (config.is_map()) config.set("run_dir", run_dir);
+  apply_process_options(config);
   const auto experiment = build_experiment(config);
   experiment->plan();  // refuses what can only be a mistake
   if (experiment->sparsity != nullptr) experiment->write_layouts();
@@ -118,12 +122,12 @@ int train_new(const TrainCommand& command) {
 }
 
 // The checkpoint to go on from; nothing when the run was killed before it had written one.
-std::optional<std::string> choose_checkpoint(const RunFolder& folder) {
-  const std::optional<std::string> checkpoint = folder.newest_good_checkpoint();
+std::optional<CheckpointFile> choose_checkpoint(const RunFolder& folder) {
+  const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
   std::error_code missing;
   const auto metrics_bytes = std::filesystem::file_size(folder.metrics_path(), missing);
   if (checkpoint) {
-    folder.set_aside_newer_than(*checkpoint);
+    folder.set_aside_newer_than(checkpoint->path());
   } else if (!missing && metrics_bytes > 0) {
     throw CheckpointError("the run in '" + folder.path() +
                           "' has begun, but its checkpoints are gone: it cannot be resumed");
@@ -152,7 +156,8 @@ int train_resumed(const TrainCommand& command) {
   start_logging(command, folder);
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
-  const std::optional<std::string> checkpoint = choose_checkpoint(folder);
+  const std::optional<CheckpointFile> checkpoint = choose_checkpoint(folder);
+  apply_process_options(config);
   const auto experiment =
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
   Trainer trainer(*experiment, folder, progress_style(command));

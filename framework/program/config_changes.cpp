@@ -1,11 +1,11 @@
-#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/program/config_changes.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/program/layout_config.hpp"
 
 namespace lacuna {
 namespace {

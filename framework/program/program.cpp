@@ -15,7 +15,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/program/commands.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {

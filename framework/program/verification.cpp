@@ -1,13 +1,14 @@
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/verification.hpp"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/program/layout_config.hpp"
 #include "lacuna/framework/train/training_step.h"
 
 namespace lacuna {
@@ -26,7 +27,7 @@ void note_value(double value, double reference, const std::string& name, ModelDi
   d.parameter = name;
 }
 
-// What draws by the bits of its tensor draws something else after the first rounding.
+// A sparsifier that draws by the bits of its tensor draws something else after the first rounding.
 void require_comparable(const Config& sparsify) {
   if (sparsify.is_null()) return;
   for (const Config& entry : sparsify.items()) {
@@ -50,15 +51,11 @@ bool ModelDifferences::is_within_tolerance() const {
 }
 
 std::string ModelDifferences::to_string() const {
-  char text[256];
-  const int length = std::snprintf(
-      text, sizeof text,
-      "the loss differs by at most %.2g of the largest, values by %.2g%s%s, masks in %lld "
-      "positions "
-      "(%lld can be ties)",
-      relative_loss(), relative_value(), parameter.empty() ? "" : " in ", parameter.c_str(),
-      static_cast<long long>(positions), static_cast<long long>(positions_allowed));
-  return {text, std::min(static_cast<size_t>(length), sizeof text - 1)};
+  return fmt::format(
+      "the loss differs by at most {:.2g} of the largest, values by {:.2g}{}{}, masks in {} "
+      "positions ({} can be ties)",
+      relative_loss(), relative_value(), parameter.empty() ? "" : " in ", parameter, positions,
+      positions_allowed);
 }
 
 void compare_models(const Module& model, const Module& reference, ModelDifferences& d) {
@@ -87,7 +84,7 @@ void compare_models(const Module& model, const Module& reference, ModelDifferenc
 }
 
 Verification::Verification(const Config& config, int64_t steps,
-                           const std::optional<std::string>& checkpoint)
+                           const std::optional<CheckpointFile>& checkpoint)
     : steps_(steps) {
   Config masked = config.clone();
   const bool has_weights = sparsifies_weights(masked);
@@ -100,7 +97,7 @@ Verification::Verification(const Config& config, int64_t steps,
   set_sparsity_layout(masked, "masked");
   if (has_weights) set_sparsify_layout(masked, "masked");
   reference_ = build_experiment(masked, checkpoint ? Start::FromCheckpoint : Start::Fresh);
-  if (checkpoint) reference_->load_state_dict(read_checkpoint(*checkpoint).state);
+  if (checkpoint) reference_->load_state_dict(checkpoint->read().state);
   reference_->model->train();
 }
 
@@ -111,7 +108,7 @@ void Verification::compare_step(const Experiment& run, double loss) {
   reference_->optimizer->zero_grad();
   differences_.largest_loss = std::max(differences_.largest_loss, std::abs(expected));
   const double difference = std::abs(loss - expected);
-  // As above, with NaN.
+  // A difference that is NaN is the largest, and stays.
   if (!(difference <= differences_.loss) && !std::isnan(differences_.loss)) {
     differences_.loss = difference;
   }
@@ -123,9 +120,8 @@ void Verification::compare_step(const Experiment& run, double loss) {
 void Verification::finish() {
   if (reference_ == nullptr || done_ == 0) return;
   reference_.reset();
-  const std::string found = "verified " + std::to_string(done_) +
-                            (done_ == 1 ? " step" : " steps") +
-                            " against layout masked: " + differences_.to_string();
+  const std::string found = fmt::format("verified {} step{} against layout masked: {}", done_,
+                                        done_ == 1 ? "" : "s", differences_.to_string());
   if (!differences_.is_within_tolerance()) {
     throw Error(found + "; that is more than rounding explains (" +
                 "0.001 of the largest loss and value)");

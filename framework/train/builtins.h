@@ -3,9 +3,8 @@
 
 namespace lacuna {
 
-/// Adds the built-in layers, optimizers, sparsity algorithms and datasets to their registries; only
-/// the first call does. An explicit list, because a static library drops objects that register
-/// themselves.
+/// Adds what is built in to the registries that do not hold it from the start; only the first call
+/// does. An explicit list, because a static library drops objects that register themselves.
 void register_builtins();
 
 }  // namespace lacuna

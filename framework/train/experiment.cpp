@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/experiment.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,11 +11,10 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/train/density_limits.hpp"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
@@ -52,12 +53,12 @@ void require_output_fits(const Experiment& e, const Config& layers) {
   const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
   const auto [name, last] = e.model->children().back();
-  layers.items().back().error(
-      "layer '" + name + "' (" + std::string(last->type()) + "), the last one, gives shape " +
-      output.to_string() + " per example; the data has " + std::to_string(wanted) +
-      (e.loss.is_classification() ? " classes" : " target values") + ", so it must give [" +
-      std::to_string(wanted) + "]" +
-      (output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
+  layers.items().back().error(fmt::format(
+      "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
+      "give [{}]{}",
+      name, last->type(), output.to_string(), wanted,
+      e.loss.is_classification() ? "classes" : "target values", wanted,
+      output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
 }
 
 void load_initial_values(Sequential& model, const Config& config) {
@@ -65,13 +66,13 @@ void load_initial_values(Sequential& model, const Config& config) {
   const auto path = config.optional<std::string>("init_from");
   if (!path) return;
   try {
-    load_model(*path, model);
+    load_weights(*path, model);
   } catch (const CheckpointError& error) {
     throw CheckpointError(config.at("init_from").where() + ": " + error.what());
   }
 }
 
-// What judges a model by held-out data needs some.
+// early_stopping and keep_best judge a model by held-out data, so they need some.
 void require_validation(const Experiment& e) {
   const bool is_needed = e.train.checkpoint.keep_best || e.train.early_stopping;
   if (!is_needed || e.data.validation != nullptr) return;
@@ -132,14 +133,14 @@ void require_sparsifiers_fit(Experiment& e) {
     try {
       (*e.model)(Variable(Tensor::zeros(Shape(shape))));
     } catch (const ShapeError& error) {
-      section.error("in " + name + " (" + std::to_string(examples) +
-                    (examples == 1 ? " example" : " examples") + "): " + error.what());
+      section.error(fmt::format("in {} ({} example{}): {}", name, examples,
+                                examples == 1 ? "" : "s", error.what()));
     }
   }
   e.model->train();
 }
 
-// What does not fit the model is a mistake in the configuration.
+// An algorithm that does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
   e.sparsity->expected_batch = e.train.batch_size;
@@ -180,9 +181,9 @@ void Experiment::require_same_step(const StateDict& state) const {
   if (!state.contains("trainer/step")) return;
   const int64_t step = state.count("trainer/step");
   const auto refuse = [&](const std::string& what, int64_t found) {
-    throw CheckpointError(
-        "'" + what + "' in the saved state is " + std::to_string(found) +
-        ", which is not where a run stands after 'trainer/step' = " + std::to_string(step));
+    throw CheckpointError(fmt::format(
+        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
+        what, found, step));
   };
   const auto require = [&](const std::string& name, int64_t expected) {
     if (state.count(name) != expected) refuse(name, state.count(name));
@@ -191,6 +192,16 @@ void Experiment::require_same_step(const StateDict& state) const {
   require("loader/epoch", step / steps_per_epoch());
   require("loader/batch", step % steps_per_epoch() * train.accumulate);
   if (sparsity != nullptr) state.count("algorithm/step", step);
+}
+
+StateDict Experiment::state_dict() const {
+  StateDict state;
+  state.merge("model", model->state_dict());
+  state.merge("optimizer", optimizer->state_dict());
+  if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
+  state.merge("loader", loader->state());
+  state.merge("data", InputFormat::of(data).state_dict());
+  return state;
 }
 
 void Experiment::load_state_dict(const StateDict& state) {
@@ -224,9 +235,6 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (!config.has("train")) e->config.set("train", Config::map());
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
-  if (e->train.threads > 0) set_num_threads(e->train.threads);
-  set_fallback_policy(e->train.layout_fallback);
-  set_fallback_notice([](const std::string& text) { log_warning(text); });
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   const Config layers = model_layers(model);
   e->data = load_data(config.at("data"), e->train.seed);
@@ -257,8 +265,8 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
   return parse_yaml(checkpoint.config_yaml, path);
 }
 
-std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,
-                                       const Shape& example_shape) {
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
   model->load_state_dict(state.below("model"));

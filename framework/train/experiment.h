@@ -31,7 +31,7 @@ struct Experiment {
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
-  /// What the sparsity algorithm will do in these steps; empty for dense training.
+  /// The sparsity algorithm's forecast for these steps; empty for dense training.
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
 
@@ -39,6 +39,8 @@ struct Experiment {
   /// planning found for later phases. *Requires* sparsity.
   void write_layouts();
 
+  /// The state of model, optimizer, sparsity and loader, and the format of the inputs ("data").
+  StateDict state_dict() const;
   /// Restores model, optimizer, sparsity and loader from a run's checkpoint; each parameter in the
   /// layout it was saved in, unless the configuration names another. *Errors:* CheckpointError.
   void load_state_dict(const StateDict& state);
@@ -56,8 +58,11 @@ enum class Start {
   FromCheckpoint,  ///< a checkpoint is loaded next: `model.init_from` is not read again
 };
 
-/// Builds it all, and checks that everything fits and that every key was understood. Sets the
-/// number of threads. *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
+/// Builds it all, and checks that everything fits and that every key was understood. Nothing
+/// outside of the experiment changes: `train.threads` and `train.layout_fallback`, which are of the
+/// whole process, are set by the lacuna program, and elsewhere by whoever wants them
+/// (`set_num_threads`, `set_fallback_policy`; the number of threads first, because layouts are
+/// measured here). *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh);
 
 /// The configuration of the run that wrote a checkpoint; `path` is for messages. *Errors:*
@@ -67,7 +72,7 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 /// The part that evaluating or predicting needs: a model with the values of a saved state, in
 /// evaluation mode, which takes inputs of `example_shape`. *Errors:* CheckpointError when the state
 /// is of another model, ConfigError when the layers do not fit the inputs.
-std::unique_ptr<Sequential> load_model(const Config& config, const StateDict& state,
-                                       const Shape& example_shape);
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape);
 
 }  // namespace lacuna

@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/loss_function.h"
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/loss.h"
@@ -30,8 +32,9 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     }
   } else if (name == "mse") {
     if (has_classes) {
-      config.error("mse needs regression targets; the data has " +
-                   std::to_string(data.num_classes()) + " classes: use cross_entropy");
+      config.error(
+          fmt::format("mse needs regression targets; the data has {} classes: use cross_entropy",
+                      data.num_classes()));
     }
     loss.kind_ = Kind::MeanSquaredError;
   } else {

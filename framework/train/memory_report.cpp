@@ -1,15 +1,13 @@
 #include "lacuna/framework/train/memory_report.h"
 
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace lacuna {
 namespace {
 
 std::string in_words(int64_t bytes, int64_t nnz) {
-  char text[96];
-  const int length = std::snprintf(text, sizeof text, "%.2f MB, %.1f bytes per nonzero",
-                                   static_cast<double>(bytes) / 1e6, bytes_per_nonzero(bytes, nnz));
-  return {text, static_cast<size_t>(length)};
+  return fmt::format("{:.2f} MB, {:.1f} bytes per nonzero", static_cast<double>(bytes) / 1e6,
+                     bytes_per_nonzero(bytes, nnz));
 }
 
 Config to_config(const ParameterBytes& bytes) {
@@ -53,9 +51,9 @@ std::vector<std::string> memory_lines(const Module& model) {
     bytes += parameter->bytes();
     nnz += pattern.nnz();
     if (pattern.is_dense()) continue;
-    lines.push_back("  " + parameter->name() + " " + std::string(pattern.layout().name()) + ", " +
-                    std::to_string(pattern.nnz()) + " nonzeros, " +
-                    in_words(parameter->bytes(), pattern.nnz()));
+    lines.push_back(fmt::format("  {} {}, {} nonzeros, {}", parameter->name(),
+                                pattern.layout().name(), pattern.nnz(),
+                                in_words(parameter->bytes(), pattern.nnz())));
   }
   lines.push_back("parameters, gradients and optimizer states take " + in_words(bytes, nnz));
   return lines;

@@ -1,4 +1,4 @@
-// What a model's parameters take in memory, as a run reports it at its end.
+// The memory that a model's parameters take, as a run reports it at its end.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace lacuna {
 /// index, total) and bytes_per_nonzero. docs/run-folder.md describes it.
 Config memory_report(const Module& model);
 
-/// The same in words: a line for each parameter that is not dense, and one for all together.
+/// Lines for the log: one for each parameter that is not dense, and one for all together.
 std::vector<std::string> memory_lines(const Module& model);
 
 /// Bytes over nonzeros; 0 without any.

@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/model_builder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-// What the next layer is fed: its shape, and who made it, for messages.
+// The input of the next layer: its shape, and who made it, for messages.
 struct Feed {
   Shape shape;
   std::string source = "the data";
@@ -58,7 +60,7 @@ std::unique_ptr<Sequential> build_chain(const Config& layers, const std::string&
   std::map<std::string, int> counts;
   for (const Config& layer : layers.items()) {
     const std::string type = type_of(layer);
-    std::string name = type + std::to_string(++counts[type]);
+    std::string name = fmt::format("{}{}", type, ++counts[type]);
     if (layer.is_map()) name = layer.get<std::string>("name", name);
     if (has_child(*chain, name)) {
       layer.error("two layers are named '" + name + "'; give one of them another `name`");

@@ -11,8 +11,8 @@ void save_model(const std::string& path, const Module& model) {
   write_checkpoint(path, checkpoint);
 }
 
-void load_model(const std::string& file_or_run_folder, Module& model) {
-  const Checkpoint checkpoint = read_checkpoint(find_checkpoint(file_or_run_folder));
+void load_weights(const std::string& file_or_run_folder, Module& model) {
+  const Checkpoint checkpoint = find_checkpoint(file_or_run_folder).read();
   model.load_state_dict(checkpoint.state.below("model"));
 }
 

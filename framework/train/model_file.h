@@ -16,6 +16,6 @@ void save_model(const std::string& path, const Module& model);
 /// Gives the model the values and masks of a file that `save_model` or `lacuna train` wrote; of a
 /// run folder those of its newest good checkpoint. *Errors:* CheckpointError, before anything is
 /// changed, when the file is no good checkpoint, or of another model (with the differences).
-void load_model(const std::string& file_or_run_folder, Module& model);
+void load_weights(const std::string& file_or_run_folder, Module& model);
 
 }  // namespace lacuna

@@ -1,5 +1,6 @@
 #include "lacuna/framework/train/progress.h"
 
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,14 +24,6 @@ size_t terminal_columns() {
   return static_cast<size_t>(size.ws_col) - 1;
 }
 
-// What printf would write; every field here is short.
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  char buffer[128];
-  const int length = std::snprintf(buffer, sizeof buffer, format, values...);
-  return {buffer, std::min(static_cast<size_t>(length), sizeof buffer - 1)};
-}
-
 }  // namespace
 
 ProgressStyle default_progress_style() {
@@ -38,34 +31,26 @@ ProgressStyle default_progress_style() {
 }
 
 std::string format_duration(double seconds) {
-  const auto whole = static_cast<long long>(std::round(std::clamp(seconds, 0.0, 1e15)));
-  char text[48];
-  if (whole >= 3600) {
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
-                  whole % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
-  }
-  return text;
+  const auto whole = static_cast<int64_t>(std::round(std::clamp(seconds, 0.0, 1e15)));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string to_string(const ProgressReport& r) {
   std::string line =
-      text("step %lld/%lld", static_cast<long long>(r.step), static_cast<long long>(r.total_steps));
-  line += text("  epoch %.2f  loss %.4g", r.epoch, r.loss);
-  if (!std::isnan(r.accuracy)) line += text("  accuracy %.2f %%", 100.0 * r.accuracy);
-  return line +
-         text("  density %.1f %%  %.0f examples/s", 100.0 * r.density, r.examples_per_second);
+      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4g}", r.step, r.total_steps, r.epoch, r.loss);
+  if (!std::isnan(r.accuracy)) line += fmt::format("  accuracy {:.2f} %", 100.0 * r.accuracy);
+  return line + fmt::format("  density {:.1f} %  {:.0f} examples/s", 100.0 * r.density,
+                            r.examples_per_second);
 }
 
 std::string terminal_line(const ProgressReport& r, double seconds_left, size_t columns) {
   std::vector<std::string> parts;
-  parts.push_back(text("step %lld/%lld", static_cast<long long>(r.step),
-                       static_cast<long long>(r.total_steps)));
-  parts.push_back(text("loss %.4g", r.loss));
-  if (!std::isnan(r.accuracy)) parts.push_back(text("acc %.1f%%", 100.0 * r.accuracy));
-  parts.push_back(text("density %.1f%%", 100.0 * r.density));
-  parts.push_back(text("%.0f ex/s", r.examples_per_second));
+  parts.push_back(fmt::format("step {}/{}", r.step, r.total_steps));
+  parts.push_back(fmt::format("loss {:.4g}", r.loss));
+  if (!std::isnan(r.accuracy)) parts.push_back(fmt::format("acc {:.1f}%", 100.0 * r.accuracy));
+  parts.push_back(fmt::format("density {:.1f}%", 100.0 * r.density));
+  parts.push_back(fmt::format("{:.0f} ex/s", r.examples_per_second));
   if (!std::isnan(seconds_left)) parts.push_back(format_duration(seconds_left) + " left");
   while (parts.size() > 1 && join(parts, "  ").size() > columns) parts.pop_back();
   return join(parts, "  ");

@@ -16,7 +16,7 @@ enum class ProgressStyle {
 /// Terminal when the standard error output is one, else Lines.
 ProgressStyle default_progress_style();
 
-/// What is known of a run at a step.
+/// The figures of a run at a step.
 struct ProgressReport {
   int64_t step = 0;
   int64_t total_steps = 0;

@@ -1,13 +1,13 @@
 #include "lacuna/framework/train/run_folder.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 
@@ -107,9 +108,7 @@ RunFolder RunFolder::open(const std::string& path) {
 }
 
 std::string RunFolder::checkpoint_path(int64_t step) const {
-  char name[32];
-  std::snprintf(name, sizeof name, "step-%010lld.h5", static_cast<long long>(step));
-  return checkpoints_path() + "/" + name;
+  return fmt::format("{}/step-{:010}.h5", checkpoints_path(), step);
 }
 
 std::vector<int64_t> RunFolder::checkpoint_steps() const {
@@ -126,18 +125,16 @@ std::vector<int64_t> RunFolder::checkpoint_steps() const {
   return steps;
 }
 
-std::optional<std::string> RunFolder::newest_good_checkpoint() const {
+std::optional<CheckpointFile> RunFolder::newest_good_checkpoint() const {
   std::vector<std::string> refused;
   for (const int64_t step : checkpoint_steps()) {
-    const std::string path = checkpoint_path(step);
     try {
-      verify_checkpoint(path);
+      CheckpointFile file(checkpoint_path(step));
+      for (const std::string& line : refused) log_warning(line + "; going back to an older one");
+      return file;
     } catch (const CheckpointError& error) {
       refused.emplace_back(error.what());
-      continue;
     }
-    for (const std::string& line : refused) log_warning(line + "; going back to an older one");
-    return path;
   }
   if (refused.empty()) return std::nullopt;
   throw CheckpointError("none of the checkpoints in '" + path_ +
@@ -170,10 +167,10 @@ void RunFolder::prune_checkpoints(int64_t keep_last) const {
   fault_point("checkpoint.after_prune");
 }
 
-std::string find_checkpoint(const std::string& path) {
+CheckpointFile find_checkpoint(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
-  const std::optional<std::string> newest = RunFolder(path).newest_good_checkpoint();
+  if (!fs::is_directory(path, error)) return CheckpointFile(path);
+  const std::optional<CheckpointFile> newest = RunFolder(path).newest_good_checkpoint();
   if (!newest) {
     throw CheckpointError("the folder '" + path +
                           "' holds no checkpoints; give a checkpoint file, or the folder of a run");

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 
@@ -42,7 +41,7 @@ class RunFolder {
   /// The newest checkpoint that is whole; nothing when there are none at all. Newer ones that are
   /// damaged are logged as warnings. *Errors:* CheckpointError, listing what was tried, when all
   /// are damaged.
-  std::optional<std::string> newest_good_checkpoint() const;
+  std::optional<CheckpointFile> newest_good_checkpoint() const;
   /// Renames the checkpoints that are newer than `good` (which are damaged) to <name>.damaged.
   void set_aside_newer_than(const std::string& good) const;
 
@@ -53,7 +52,7 @@ class RunFolder {
 
  private:
   class Lock;
-  friend std::string find_checkpoint(const std::string& file_or_run_folder);
+  friend CheckpointFile find_checkpoint(const std::string& file_or_run_folder);
 
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
@@ -65,6 +64,6 @@ class RunFolder {
 
 /// A checkpoint named by a user: the file itself, or the newest good one of a run folder.
 /// *Errors:* CheckpointError.
-std::string find_checkpoint(const std::string& file_or_run_folder);
+CheckpointFile find_checkpoint(const std::string& file_or_run_folder);
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/stop_signal.h"
+#include "lacuna/framework/train/stop_signal.hpp"
 
 #include <csignal>
 

@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/train_options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -37,8 +39,7 @@ Period Period::from_config(const Config& map, const char* key, Period fallback) 
 }
 
 std::string Period::to_string() const {
-  const char* unit = in_epochs ? " epoch" : " step";
-  return std::to_string(count) + unit + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, in_epochs ? "epoch" : "step", count == 1 ? "" : "s");
 }
 
 namespace {
@@ -54,7 +55,7 @@ int64_t at_least(const Config& map, const char* key, int64_t fallback, int64_t l
 int64_t in_range(const Config& map, const char* key, int64_t fallback, int64_t low, int64_t high) {
   const auto value = map.get<int64_t>(key, fallback);
   if (value < low || value > high) {
-    map.get(key).fail("an integer from " + std::to_string(low) + " to " + std::to_string(high));
+    map.get(key).fail(fmt::format("an integer from {} to {}", low, high));
   }
   return value;
 }

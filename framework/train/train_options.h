@@ -47,12 +47,13 @@ struct TrainOptions {
   int64_t accumulate = 1;  ///< batches whose gradients make one optimizer step
   bool drop_last = false;  ///< leave out an epoch's last partial batch
   uint64_t seed = 0;
-  int threads = 0;   ///< at most 1024; 0: all cores
+  int threads = 0;   ///< of the process, at most 1024; 0: all cores
   int prefetch = 2;  ///< batches prepared ahead on a background thread, at most 1024; 0: none
   int64_t eval_batch_size = 1000;
   Period eval_every = Period::epochs(1);
   Period log_every = Period::steps(100);
-  /// Where a layout lacks a product: make the weight dense for it, or stop with an error.
+  /// Where a layout lacks a product: make the weight dense for it, or stop with an error. Of the
+  /// whole process.
   FallbackPolicy layout_fallback = FallbackPolicy::Dense;
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;

@@ -1,6 +1,7 @@
-// The loop; docs/training-step.md tells it line by line. What is written about it is in
-// trainer_report.cpp, what is saved in trainer_state.cpp.
+// The loop; docs/training-step.md tells it line by line.
 #include "lacuna/framework/train/trainer.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,107 +10,210 @@
 #include <filesystem>
 #include <utility>
 
-#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/stop_signal.h"
+#include "lacuna/framework/train/run_reporter.hpp"
+#include "lacuna/framework/train/stop_signal.hpp"
+#include "lacuna/framework/train/training_step.h"
 
 namespace lacuna {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
 
 Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
     : experiment_(experiment),
       folder_(std::move(folder)),
-      progress_(progress),
-      steps_per_epoch_(experiment.steps_per_epoch()),
-      total_steps_(experiment.total_steps()) {}
+      state_{.stopping = EarlyStopping(experiment.train.early_stopping)},
+      reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
+
+Trainer::~Trainer() = default;
+
+void Trainer::resume(const CheckpointFile& file) {
+  const Checkpoint saved = file.read();
+  if (saved.step > total_steps()) {
+    throw ConfigError(fmt::format(
+        "the run has done {} steps already, and {} are {} steps: give train.epochs or train.steps "
+        "a larger value",
+        saved.step, experiment_.train.length.to_string(), total_steps()));
+  }
+  naming_file(file.path(), [&] {
+    experiment_.load_state_dict(saved.state);
+    state_.load_state_dict(saved.state.below("trainer"));
+    if (state_.test && experiment_.loss.is_classification()) {
+      saved.state.number("trainer/test_accuracy", 0.0, 1.0);  // NaN is regression's
+    }
+    if (state_.step == saved.step) return;
+    throw CheckpointError(
+        fmt::format("its attribute 'step' is {}, 'trainer/step' in the saved state {}", saved.step,
+                    state_.step));
+  });
+  state_.train_seconds = saved.train_seconds;
+  last_saved_step_ = state_.step;
+  folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+  reporter_->open_metrics(saved.metrics_bytes);
+  log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
+}
 
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
-  if (metrics_ == nullptr) open_metrics(0);
-  experiment_.model->train();
-  if (last_saved_step_ < 0) save();  // every run can be resumed from its beginning
-  if (finished()) {
-    log_info(std::string("nothing is left to train: ") +
-             (stopped_early_ ? "early stopping has ended the run" : "the run has ended") +
-             " at step " + std::to_string(step_));
-  } else {
-    std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
-    std::filesystem::remove(folder_.summary_path(), ignored);
-  }
-  progress_.begin(step_);
+  begin();
   while (!finished() && StopSignal::received() == 0) {
     train_step();
     if (is_due(experiment_.train.checkpoint.every)) save();
     fault_point("step.between");
   }
-  if (!finished()) return stop();
-  if (last_evaluated_step_ != step_) evaluate_splits();  // only when the run was made shorter
-  save();
-  fault_point("run.before_summary");
-  const RunEnd end = stopped_early_ ? RunEnd::StoppedEarly : RunEnd::Finished;
-  write_summary(end);
-  progress_.clear();
-  return end;
+  return finished() ? finish() : interrupt();
+}
+
+void Trainer::begin() {
+  experiment_.model->train();
+  if (last_saved_step_ < 0) {
+    reporter_->open_metrics(0);
+    save();  // every run can be resumed from its beginning
+  }
+  if (finished()) {
+    log_info(fmt::format(
+        "nothing is left to train: {} at step {}",
+        state_.stopping.has_stopped() ? "early stopping has ended the run" : "the run has ended",
+        state_.step));
+  } else {
+    std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
+    std::filesystem::remove(folder_.summary_path(), ignored);
+  }
+  reporter_->begin();
 }
 
 void Trainer::train_step() {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   const std::unique_ptr<BackwardTrace> tracing = trace();
   const TrainingSums sums = run_batches(experiment_);
-  if (!std::isfinite(sums.loss)) fail_diverged("the training loss", step_ + 1);
+  if (!std::isfinite(sums.loss)) fail_diverged("the training loss", state_.step + 1);
   fault_point("step.before_update");
   experiment_.optimizer->step();
   experiment_.optimizer->zero_grad();
-  ++step_;
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  train_seconds_ += seconds.count();
-  window_seconds_ += seconds.count();
-  if (step_watcher_) {
-    progress_.clear();
-    step_watcher_(sums.mean_loss());
-  }
+  const double seconds = seconds_since(start);
+  state_.add_step(sums, seconds, experiment_.steps_per_epoch());
+  reporter_->count_step(sums, seconds);
   after_step(sums);
 }
 
-// What backward of the first step does, where the log is to tell it.
+// Tells the log of each node of the first step's backward pass, where that was asked for.
 std::unique_ptr<BackwardTrace> Trainer::trace() const {
-  if (!experiment_.train.trace_autograd || step_ != 0) return nullptr;
+  if (!experiment_.train.trace_autograd || state_.step != 0) return nullptr;
   return std::make_unique<BackwardTrace>(
       [](const NodeRun& node) { log_info("backward  " + node.to_string()); });
 }
 
-void Trainer::after_step(const TrainingSums& step) {
-  examples_ += step.examples;
-  window_examples_ += step.examples;
-  epoch_sums_ += step;
-  window_sums_ += step;
-  log_mask_updates();
-  if (is_due(experiment_.train.log_every)) log_training();
-  if (step_ % steps_per_epoch_ == 0) {
-    last_epoch_loss_ = epoch_sums_.mean_loss();
-    epoch_sums_ = {};
+void Trainer::after_step(const TrainingSums& sums) {
+  if (step_watcher_) {
+    reporter_->clear();
+    step_watcher_(sums.mean_loss());
   }
-  if (is_due(experiment_.train.eval_every) || step_ == total_steps_) evaluate_splits();
-  progress_.tick(
-      [&] { return progress_report(step, static_cast<double>(examples_) / train_seconds_); });
+  reporter_->report_mask_updates();
+  if (is_due(experiment_.train.log_every)) {
+    reporter_->report_training();
+    state_.window = {};
+  }
+  if (is_due(experiment_.train.eval_every) || state_.step == total_steps()) evaluate_splits();
+  reporter_->show_progress(sums);
+}
+
+bool Trainer::is_due(const Period& period) const {
+  return state_.step % period.in_steps(experiment_.steps_per_epoch()) == 0;
+}
+
+void Trainer::evaluate_splits() {
+  const DataSplits& data = experiment_.data;
+  bool is_best = false;
+  if (data.validation != nullptr) is_best = judge(evaluate_split("validation", *data.validation));
+  if (data.test != nullptr) state_.test = evaluate_split("test", *data.test);
+  state_.last_evaluated_step = state_.step;
+  if (is_best && experiment_.train.checkpoint.keep_best) {
+    write_checkpoint(folder_.best_path(), checkpoint());
+  }
+}
+
+Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
+  const Clock::time_point start = Clock::now();
+  const Evaluation result =
+      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
+  const double seconds = seconds_since(start);
+  if (!std::isfinite(result.loss)) fail_diverged(fmt::format("the {} loss", split), state_.step);
+  reporter_->report_evaluation(split, result, seconds);
+  return result;
+}
+
+// Whether this is the best evaluation so far. Notes when it is time to stop.
+bool Trainer::judge(const Evaluation& validation) {
+  const bool is_classification = experiment_.loss.is_classification();
+  const bool is_best =
+      state_.stopping.judge(is_classification ? validation.accuracy : -validation.loss);
+  if (state_.stopping.has_stopped()) {
+    log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
+                         state_.step, experiment_.train.early_stopping->patience));
+  }
+  return is_best;
+}
+
+void Trainer::save() {
+  if (last_saved_step_ == state_.step) return;
+  require_finite_parameters();
+  folder_.save_checkpoint(checkpoint(), experiment_.train.checkpoint.keep_last);
+  last_saved_step_ = state_.step;
+}
+
+Checkpoint Trainer::checkpoint() const {
+  Checkpoint checkpoint{.state = experiment_.state_dict(),
+                        .config_yaml = experiment_.config.to_yaml(),
+                        .step = state_.step,
+                        .train_seconds = state_.train_seconds,
+                        .metrics_bytes = reporter_->metrics_bytes()};
+  checkpoint.state.merge("trainer", state_.state_dict());
+  return checkpoint;
+}
+
+RunEnd Trainer::finish() {
+  // Only a run that was made shorter has not been evaluated at its end.
+  if (state_.last_evaluated_step != state_.step) evaluate_splits();
+  save();
+  fault_point("run.before_summary");
+  reporter_->write_summary();
+  return state_.stopping.has_stopped() ? RunEnd::StoppedEarly : RunEnd::Finished;
 }
 
 // After a signal.
-RunEnd Trainer::stop() {
-  progress_.clear();
+RunEnd Trainer::interrupt() {
+  reporter_->clear();
   save();
-  log_warning("stopped at step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
-              "; continue with --resume --run-dir " + folder_.path());
+  log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
+                          state_.step, total_steps(), folder_.path()));
   return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
+void Trainer::require_finite_parameters() const {
+  for (const ParameterPtr& parameter : experiment_.model->parameters()) {
+    const bool is_finite = std::ranges::all_of(parameter->values().storage(),
+                                               [](float value) { return std::isfinite(value); });
+    if (!is_finite) {
+      fail_diverged(fmt::format("the parameter '{}'", parameter->name()), state_.step);
+    }
+  }
+}
+
 void Trainer::fail_diverged(const std::string& what, int64_t step) const {
-  throw Error(what + " is NaN or infinite at step " + std::to_string(step) +
-              ": training has stopped, and the last checkpoint is of step " +
-              std::to_string(last_saved_step_) +
-              ". Resuming would repeat this; in a new run a smaller learning rate, a warmup or "
-              "clip_norm may help");
+  throw Error(fmt::format(
+      "{} is NaN or infinite at step {}: training has stopped, and the last checkpoint is of step "
+      "{}. Resuming would repeat this; in a new run a smaller learning rate, a warmup or clip_norm "
+      "may help",
+      what, step, last_saved_step_));
 }
 
 }  // namespace lacuna

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/state_differences.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
+#include "state_differences.h"
 #include "test_model.h"
 
 namespace lacuna {

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/formats/csv_records.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -21,8 +23,7 @@ bool CsvRecords::next(std::vector<CsvField>& fields) {
 }
 
 void CsvRecords::fail(const CsvField& field, const std::string& what) const {
-  throw DataError(path_ + ":" + std::to_string(field.line) + ":" + std::to_string(field.column) +
-                  ": " + what);
+  throw DataError(fmt::format("{}:{}:{}: {}", path_, field.line, field.column, what));
 }
 
 CsvField CsvRecords::field() {

@@ -1,5 +1,7 @@
 #include "lacuna/framework/data/formats/idx.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -16,11 +18,7 @@ constexpr uint32_t kImageMagic = 0x00000803, kLabelMagic = 0x00000801;
 // Larger than any image in this format; it also keeps count × rows × columns within 64 bits.
 constexpr uint32_t kLargestSide = 65535;
 
-std::string hex(uint32_t value) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%08x", value);
-  return text;
-}
+std::string hex(uint32_t value) { return fmt::format("0x{:08x}", value); }
 
 [[noreturn]] void fail(const ByteReader& reader, const std::string& what) {
   throw DataError(reader.path().string() + ": " + what);
@@ -30,8 +28,8 @@ uint32_t read_number(ByteReader& reader, const char* what) {
   std::array<uint8_t, 4> bytes{};
   const size_t count = reader.read(bytes);
   if (count < bytes.size()) {
-    fail(reader, std::string("truncated: expected 4 bytes of ") + what + " in the header, found " +
-                     std::to_string(count));
+    fail(reader,
+         fmt::format("truncated: expected 4 bytes of {} in the header, found {}", what, count));
   }
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
@@ -61,14 +59,15 @@ std::vector<uint8_t> read_data(ByteReader& reader, uint64_t expected) {
     data.resize(begin + wanted);
     const size_t count = reader.read(std::span(data).subspan(begin));
     if (count < wanted) {
-      fail(reader, "truncated: expected " + std::to_string(expected) +
-                       " bytes of data after the header, found " + std::to_string(begin + count));
+      fail(reader, fmt::format("truncated: expected {} bytes of data after the header, found {}",
+                               expected, begin + count));
     }
   }
   uint8_t more = 0;
   if (reader.read({&more, 1}) > 0) {
-    fail(reader, "longer than its header says: expected the end of the file after " +
-                     std::to_string(expected) + " bytes of data, found more");
+    fail(reader, fmt::format("longer than its header says: expected the end of the file after {} "
+                             "bytes of data, found more",
+                             expected));
   }
   return data;
 }
@@ -82,8 +81,8 @@ IdxImages read_idx_images(const std::filesystem::path& path) {
   const uint64_t rows = read_number(reader, "the rows"),
                  columns = read_number(reader, "the columns");
   if (rows < 1 || rows > kLargestSide || columns < 1 || columns > kLargestSide) {
-    fail(reader, "images of " + std::to_string(rows) + " rows and " + std::to_string(columns) +
-                     " columns; expected 1 to " + std::to_string(kLargestSide));
+    fail(reader, fmt::format("images of {} rows and {} columns; expected 1 to {}", rows, columns,
+                             kLargestSide));
   }
   return {static_cast<int64_t>(count), static_cast<int64_t>(rows), static_cast<int64_t>(columns),
           read_data(reader, count * rows * columns)};

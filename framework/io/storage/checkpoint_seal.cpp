@@ -1,6 +1,7 @@
 #include "lacuna/framework/io/storage/checkpoint_seal.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -28,23 +29,12 @@ struct Seal {
   uint32_t crc = 0;
 };
 
-std::string padded(std::string digits, size_t width) {
-  return std::string(width - std::min(width, digits.size()), '0') + digits;
-}
-
-std::string hexadecimal(uint32_t value) {
-  char text[8];
-  const auto end = std::to_chars(text, text + sizeof text, value, 16).ptr;
-  return padded(std::string(text, end), 8);
-}
-
 // The header, in the only form that is accepted, so that no byte of it can change unnoticed.
 std::string render(const Seal& seal) {
-  std::string text(kMagic);
-  text += std::to_string(seal.format) + "\n";
-  text += "bytes " + padded(std::to_string(seal.bytes), 20) + "\n";
-  text += "crc32 " + hexadecimal(seal.crc) + "\n";
-  text += "HDF5 from byte 512 on: open this file with h5py or h5dump. See docs/checkpoint.md.\n";
+  std::string text = fmt::format(
+      "{}{}\nbytes {:020}\ncrc32 {:08x}\n"
+      "HDF5 from byte 512 on: open this file with h5py or h5dump. See docs/checkpoint.md.\n",
+      kMagic, seal.format, seal.bytes, seal.crc);
   text.resize(static_cast<size_t>(kSealBytes), '\0');
   return text;
 }
@@ -84,7 +74,7 @@ class File {
 
   int64_t size() const { return size_; }
 
-  // What stands at `offset`, at most a block; empty at the end.
+  // The bytes from `offset` on, at most a block; none at the end.
   std::string_view read(int64_t offset, std::vector<char>& block) const {
     for (;;) {
       const ssize_t count = ::pread(descriptor_, block.data(), block.size(), offset);
@@ -139,15 +129,15 @@ void require_known_format(const std::string& path, std::string_view header, int6
     refuse(path, "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'");
   }
   if (header.size() < static_cast<size_t>(kSealBytes)) {
-    refuse(path, "is cut off: expected a header of " + std::to_string(kSealBytes) +
-                     " bytes, found " + std::to_string(header.size()) + " bytes in all");
+    refuse(path, fmt::format("is cut off: expected a header of {} bytes, found {} bytes in all",
+                             kSealBytes, header.size()));
   }
   const std::optional<uint64_t> format = field(header, "\nformat ", 10);
   if (!format || *format == 0) refuse(path, "is damaged: its header names no format");
   if (*format > static_cast<uint64_t>(newest)) {
-    refuse(path, "was written in format " + std::to_string(*format) +
-                     ", and this lacuna reads up to " + std::to_string(newest) +
-                     ": use a newer lacuna");
+    refuse(path, fmt::format(
+                     "was written in format {}, and this lacuna reads up to {}: use a newer lacuna",
+                     *format, newest));
   }
 }
 
@@ -160,16 +150,16 @@ void verify(const std::string& path, int64_t newest_format) {
              crc = field(header, "\ncrc32 ", 16);
   if (!bytes || !crc) refuse(path, "is damaged: its header names no length or no checksum");
   if (*bytes != static_cast<uint64_t>(file.size())) {
-    refuse(path, "is cut off or damaged: expected " + std::to_string(*bytes) + " bytes, found " +
-                     std::to_string(file.size()));
+    refuse(path,
+           fmt::format("is cut off or damaged: expected {} bytes, found {}", *bytes, file.size()));
   }
   const Seal seal{static_cast<int64_t>(*format), static_cast<int64_t>(*bytes),
                   static_cast<uint32_t>(*crc)};
   if (render(seal) != header) refuse(path, "is damaged: its header has been changed");
   const uint32_t found = checksum(file, seal);
   if (found != seal.crc) {
-    refuse(path, "is damaged: expected the checksum " + hexadecimal(seal.crc) + ", found " +
-                     hexadecimal(found));
+    refuse(path,
+           fmt::format("is damaged: expected the checksum {:08x}, found {:08x}", seal.crc, found));
   }
 }
 

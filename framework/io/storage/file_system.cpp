@@ -1,6 +1,7 @@
 #include "lacuna/framework/io/storage/file_system.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ std::filesystem::path folder_of(const std::string& path) {
 FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
   const std::string name = std::filesystem::path(path_).filename().string();
   if (name.empty()) throw StateError("cannot write '" + path_ + "': it names no file");
-  temporary_ = (folder_of(path_) / ("." + name + ".tmp-" + std::to_string(::getpid()))).string();
+  temporary_ = (folder_of(path_) / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
   ::unlink(temporary_.c_str());
 }
 
@@ -116,8 +117,8 @@ void truncate_file(const std::string& path, int64_t bytes) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) fail(path, errno);
   if (facts.st_size < bytes) {
-    throw StateError("cannot cut '" + path + "' back to " + std::to_string(bytes) +
-                     " bytes: it has " + std::to_string(facts.st_size));
+    throw StateError(
+        fmt::format("cannot cut '{}' back to {} bytes: it has {}", path, bytes, facts.st_size));
   }
   if (::truncate(path.c_str(), bytes) != 0) fail(path, errno);
 }

@@ -1,6 +1,7 @@
 #include "lacuna/framework/io/storage/hdf5_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,8 +185,9 @@ Hdf5File Hdf5File::create(const std::string& path, const Hdf5CreateOptions& opti
   const Id creation(H5Pcreate(H5P_FILE_CREATE));
   H5Pset_obj_track_times(creation, 0);
   if (H5Pset_userblock(creation, static_cast<hsize_t>(options.user_block_bytes)) < 0) {
-    throw StateError("cannot write '" + path + "': user_block_bytes must be 0 or a power of two " +
-                     "from 512, found " + std::to_string(options.user_block_bytes));
+    throw StateError(fmt::format(
+        "cannot write '{}': user_block_bytes must be 0 or a power of two from 512, found {}", path,
+        options.user_block_bytes));
   }
   created->sink.descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
                                     S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);

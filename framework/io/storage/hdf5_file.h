@@ -17,8 +17,8 @@ namespace hdf5 {
 struct OpenFile;
 }
 
-/// What a dataset's elements are. Numpy's booleans are Integer; compounds, references and the like
-/// are Other, which nothing here reads.
+/// The type of a dataset's elements. Numpy's booleans are Integer; compounds, references and the
+/// like are Other, which nothing here reads.
 enum class Hdf5Type { Float, Integer, Text, Other };
 const char* to_string(Hdf5Type type);
 

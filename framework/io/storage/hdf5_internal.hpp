@@ -70,7 +70,7 @@ struct Sink {
 /// close a file that it cannot flush.
 void use_sink(hid_t access, Sink& sink);
 
-/// What an Hdf5File holds. Its functions want a Session around them.
+/// The state of an Hdf5File. Its functions want a Session around them.
 struct OpenFile {
   std::string path;
   bool writable = false;

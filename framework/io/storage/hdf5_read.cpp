@@ -1,4 +1,6 @@
 // Reading datasets and attributes.
+#include <fmt/core.h>
+
 #include <new>
 #include <stdexcept>
 
@@ -143,7 +145,7 @@ class Item {
   [[noreturn]] void expected(const std::string& what) const {
     std::string found = to_string(hdf5::type_of(type_));
     if (hdf5::type_of(type_) == Hdf5Type::Integer) {
-      found += " of " + std::to_string(8 * H5Tget_size(type_)) + " bits";
+      found += fmt::format(" of {} bits", 8 * H5Tget_size(type_));
     }
     file_.data_error(where_, "expected " + what + ", found " + found);
   }

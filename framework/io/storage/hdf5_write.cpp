@@ -1,4 +1,6 @@
 // Writing datasets and attributes.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -62,7 +64,7 @@ void require_written(const OpenFile& file, std::string_view where, bool succeede
 
 void require_count(const OpenFile& file, std::string_view where, const Shape& shape, size_t count) {
   if (static_cast<size_t>(shape.numel()) != count) {
-    file.write_error(where, std::to_string(count) + " values for the shape " + shape.to_string());
+    file.write_error(where, fmt::format("{} values for the shape {}", count, shape.to_string()));
   }
 }
 

@@ -2,7 +2,7 @@
 // large enough to hide the start of a thread and small enough for the second-level cache.
 #include "lacuna/framework/kernels/pointwise/elementwise.h"
 
-#include <string>
+#include <fmt/core.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
@@ -32,8 +32,6 @@ void arithmetic_range(Arithmetic operation, float factor, const float* a, const 
       return map([](Vector u, Vector v) HWY_ATTR { return hn::Mul(u, v); }, count, y, a, b);
     case Arithmetic::Scale:
       return map([f](Vector u) HWY_ATTR { return hn::Mul(f, u); }, count, y, a);
-    case Arithmetic::AddScaled:
-      return map([f](Vector u, Vector v) HWY_ATTR { return hn::MulAdd(f, u, v); }, count, y, a, b);
   }
 }
 
@@ -52,8 +50,8 @@ constexpr int64_t kGrain = 1 << 14;
 void run(Arithmetic operation, float factor, std::span<const float> a, std::span<const float> b,
          std::span<float> y) {
   if (a.size() != y.size() || b.size() != y.size()) {
-    throw ShapeError("elementwise arithmetic on arrays of " + std::to_string(a.size()) + ", " +
-                     std::to_string(b.size()) + " and " + std::to_string(y.size()) + " elements");
+    throw ShapeError(fmt::format("elementwise arithmetic on arrays of {}, {} and {} elements",
+                                 a.size(), b.size(), y.size()));
   }
   const auto range = use_reference_kernels() ? reference::arithmetic<float>
                                              : HWY_DYNAMIC_DISPATCH(arithmetic_range);
@@ -78,9 +76,6 @@ void scale(float factor, std::span<const float> x, std::span<float> y) {
 }
 void accumulate(std::span<const float> x, std::span<float> y) {
   run(Arithmetic::Add, 1.0f, x, y, y);
-}
-void accumulate_scaled(float factor, std::span<const float> x, std::span<float> y) {
-  run(Arithmetic::AddScaled, factor, x, y, y);
 }
 
 }  // namespace lacuna

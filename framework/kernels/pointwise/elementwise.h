@@ -18,7 +18,5 @@ void scale(float factor, std::span<const float> x, std::span<float> y);
 
 /// y += x.
 void accumulate(std::span<const float> x, std::span<float> y);
-/// y += factor · x.
-void accumulate_scaled(float factor, std::span<const float> x, std::span<float> y);
 
 }  // namespace lacuna

@@ -5,11 +5,11 @@
 
 namespace lacuna {
 
-enum class Arithmetic { Add, Subtract, Multiply, Scale, AddScaled };
+enum class Arithmetic { Add, Subtract, Multiply, Scale };
 
 namespace reference {
 
-/// y[i] = a ∘ b; Scale: factor · a (b is not read); AddScaled: b + factor · a.
+/// y[i] = a ∘ b; Scale: factor · a (b is not read).
 template <class T>
 void arithmetic(Arithmetic operation, T factor, const T* a, const T* b, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -25,9 +25,6 @@ void arithmetic(Arithmetic operation, T factor, const T* a, const T* b, T* y, in
         break;
       case Arithmetic::Scale:
         y[i] = factor * a[i];
-        break;
-      case Arithmetic::AddScaled:
-        y[i] = b[i] + factor * a[i];
         break;
     }
   }

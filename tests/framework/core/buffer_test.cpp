@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "lacuna/framework/core/block_cache.h"
+#include "lacuna/framework/core/block_cache.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 // What cannot be had is not an error of the program.

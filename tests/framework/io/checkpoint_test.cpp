@@ -231,8 +231,7 @@ TEST(Checkpoint, RefusesAChangeInAnyByteOfTheHeader) {
     for (const char other : {'\0', '1', 'A', '\n'}) {
       if (header[place] == other) continue;
       put(place, other);
-      EXPECT_NE(message_of<CheckpointError>([&] { verify_checkpoint(folder / "a.h5"); }),
-                "no error")
+      EXPECT_NE(message_of<CheckpointError>([&] { CheckpointFile(folder / "a.h5"); }), "no error")
           << place << " " << static_cast<int>(other);
     }
     put(place, header[place]);

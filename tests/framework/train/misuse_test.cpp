@@ -6,16 +6,18 @@
 #include <memory>
 #include <string>
 
-#include "framework/train/runs.h"
+#include "framework/train/tiny_run.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/trainer.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/optimizers/sgd.h"
 #include "lacuna/sparsity/static.h"
+#include "temporary_folder.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -87,7 +89,8 @@ TEST(Misuse, OfATrainerWhoseFolderIsGone) {
   const auto experiment = build_experiment(parse_yaml(kTinyRun, "tiny.yaml"));
   Trainer trainer(*experiment, RunFolder::create(folder / "run", "a: 1\n"), ProgressStyle::Lines);
   EXPECT_EQ(trainer.total_steps(), 18);
-  expect_throws<CheckpointError>([&] { trainer.resume(folder / "none.h5"); }, "none.h5");
+  expect_throws<CheckpointError>([&] { trainer.resume(CheckpointFile(folder / "none.h5")); },
+                                 "none.h5");
   std::filesystem::remove_all(folder / "run");
   expect_throws<StateError>([&] { trainer.run(); }, "cannot write '" + (folder / "run/metrics"));
 }

@@ -28,7 +28,7 @@ TEST(ModelFile, GivesBackValuesAndMasks) {
   Static sparsity({.sparsity = 0.5, .param_filter = "fc1.weight"});
   model.apply(sparsity);
   save_model(folder / "model.h5", model);
-  load_model(folder / "model.h5", loaded);
+  load_weights(folder / "model.h5", loaded);
   for (const ParameterPtr& parameter : model.parameters()) {
     const ParameterPtr other = loaded.parameter(parameter->name());
     EXPECT_EQ(parameter->to_dense().to_vector(), other->to_dense().to_vector());
@@ -45,7 +45,7 @@ TEST(ModelFile, RefusesAnotherModelAndChangesNothing) {
   other.initialize(1);
   const std::vector<float> before = other.parameter("fc2.bias")->to_dense().to_vector();
   save_model(folder / "model.h5", model);
-  expect_throws<CheckpointError>([&] { load_model(folder / "model.h5", other); },
+  expect_throws<CheckpointError>([&] { load_weights(folder / "model.h5", other); },
                                  "the checkpoint is of another model");
   EXPECT_EQ(other.parameter("fc2.bias")->to_dense().to_vector(), before);
 }
@@ -55,8 +55,8 @@ TEST(ModelFile, RefusesWhatIsNoCheckpoint) {
   Sequential model;
   define(model);
   std::ofstream(folder / "text") << "no checkpoint";
-  expect_throws<CheckpointError>([&] { load_model(folder / "text", model); }, folder / "text");
-  expect_throws<CheckpointError>([&] { load_model(folder / "nothing", model); },
+  expect_throws<CheckpointError>([&] { load_weights(folder / "text", model); }, folder / "text");
+  expect_throws<CheckpointError>([&] { load_weights(folder / "nothing", model); },
                                  folder / "nothing");
 }
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <string>
 
-#include "framework/train/process.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/stop_signal.h"
+#include "lacuna/framework/train/stop_signal.hpp"
+#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {

@@ -50,7 +50,7 @@ int run_plan(const PlanCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_inspect(const InspectCommand& command);
-/// `what`: algorithms, layers, optimizers, schedules or datasets.
+/// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);
 int run_info(bool json);
 

@@ -1,4 +1,4 @@
-// What is kept of the memory of freed Buffers (see buffer.cpp); not what a program counts.
+// Memory of freed Buffers that is kept for the next ones (see buffer.cpp); for tests.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace lacuna {
 
 /// Bytes of blocks that wait for the next Buffer of their size: at most 64 MiB, or what the program
-/// has given back since it used most and a quarter of that besides. For tests.
+/// has given back since it used most and a quarter of that besides.
 int64_t kept_block_bytes();
 
 }  // namespace lacuna

@@ -6,11 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -31,15 +29,6 @@ struct ProcessOptions {
   int64_t max_file_bytes = 0;     ///< a stand-in for a full disk; 0: no limit
   std::string standard_out = {};  ///< a file for the output; empty: it is captured
 };
-
-inline std::string read_text(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-inline void write_text(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 namespace internal {
 

@@ -1,9 +1,11 @@
-// What the trainer writes about a run: metrics, progress, evaluations, the summary.
+#include "lacuna/framework/train/run_reporter.hpp"
+
+#include <fmt/core.h>
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cmath>
-#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "lacuna/framework/core/parallel.h"
@@ -12,7 +14,6 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/train/memory_report.h"
-#include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
 namespace {
@@ -27,26 +28,63 @@ double ratio(int64_t count, double seconds) {
   return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
 }
 
-}  // namespace
-
-double Trainer::epochs_done() const {
-  return static_cast<double>(step_) / static_cast<double>(steps_per_epoch_);
+// Bytes of a text file up to its last line end.
+int64_t whole_lines(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const size_t end = text.rfind('\n');
+  return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
-// What the events of all splits have in common. Regression has no accuracy.
-Config Trainer::event(const char* split, double loss, double accuracy) const {
-  Config event =
-      Config::map({{"step", step_}, {"epoch", epochs_done()}, {"split", split}, {"loss", loss}});
+}  // namespace
+
+RunReporter::RunReporter(const Experiment& experiment, const RunState& state,
+                         const RunFolder& folder, ProgressStyle style)
+    : experiment_(experiment),
+      state_(state),
+      metrics_path_(folder.metrics_path()),
+      summary_path_(folder.summary_path()),
+      progress_(style) {}
+
+// A file that is shorter than at the checkpoint has lost lines, or the end of one, in a crash of
+// the machine.
+void RunReporter::open_metrics(int64_t bytes) {
+  metrics_ = std::make_unique<JsonLines>(metrics_path_);
+  if (metrics_->size() == bytes) return;
+  int64_t keep = bytes;
+  if (metrics_->size() < bytes) {
+    keep = whole_lines(metrics_path_);
+    log_warning("'" + metrics_path_ +
+                "' has lost events: it is shorter than it was at the checkpoint");
+  }
+  metrics_.reset();
+  truncate_file(metrics_path_, keep);
+  metrics_ = std::make_unique<JsonLines>(metrics_path_);
+}
+
+void RunReporter::count_step(const TrainingSums& step, double seconds) {
+  window_seconds_ += seconds;
+  window_examples_ += step.examples;
+}
+
+double RunReporter::epochs_done() const {
+  return static_cast<double>(state_.step) / static_cast<double>(experiment_.steps_per_epoch());
+}
+
+// The keys that the events of all splits have in common. Regression has no accuracy.
+Config RunReporter::event(const char* split, double loss, double accuracy) const {
+  Config event = Config::map(
+      {{"step", state_.step}, {"epoch", epochs_done()}, {"split", split}, {"loss", loss}});
   if (experiment_.loss.is_classification()) event.set("accuracy", accuracy);
   event.set("lr", experiment_.optimizer->lr());
   return event;
 }
 
-ProgressReport Trainer::progress_report(const TrainingSums& sums, double rate) const {
+ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rate) const {
   const bool classes = experiment_.loss.is_classification();
   return {
-      .step = step_,
-      .total_steps = total_steps_,
+      .step = state_.step,
+      .total_steps = experiment_.total_steps(),
       .epoch = epochs_done(),
       .loss = sums.mean_loss(),
       .accuracy = classes ? sums.accuracy() : std::numeric_limits<double>::quiet_NaN(),
@@ -54,11 +92,11 @@ ProgressReport Trainer::progress_report(const TrainingSums& sums, double rate) c
       .examples_per_second = rate};
 }
 
-void Trainer::log_training() {
+void RunReporter::report_training() {
   const double rate = ratio(window_examples_, window_seconds_);
-  Config training = event("train", window_sums_.mean_loss(), window_sums_.accuracy());
+  Config training = event("train", state_.window.mean_loss(), state_.window.accuracy());
   training.set("examples_per_second", rate);
-  training.set("seconds", train_seconds_);
+  training.set("seconds", state_.train_seconds);
   if (experiment_.sparsity != nullptr) {
     Config sparsity = Config::map();
     for (const ParameterPtr& parameter : experiment_.sparsity->parameters()) {
@@ -69,16 +107,15 @@ void Trainer::log_training() {
     training.set("sparsity", sparsity);
   }
   metrics_->write(training);
-  progress_.report(progress_report(window_sums_, rate));
-  window_sums_ = {};
+  progress_.report(progress_report(state_.window, rate));
   window_seconds_ = 0.0;
   window_examples_ = 0;
 }
 
-void Trainer::log_mask_updates() {
+void RunReporter::report_mask_updates() {
   if (experiment_.sparsity == nullptr) return;
   for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
-    Config line = Config::map({{"step", step_},
+    Config line = Config::map({{"step", state_.step},
                                {"epoch", epochs_done()},
                                {"split", "update"},
                                {"parameter", update.parameter},
@@ -96,72 +133,37 @@ void Trainer::log_mask_updates() {
   }
 }
 
-void Trainer::evaluate_splits() {
-  bool is_best = false;
-  if (experiment_.data.validation != nullptr) {
-    is_best = judge(evaluate_split("validation", *experiment_.data.validation));
-  }
-  if (experiment_.data.test != nullptr) test_ = evaluate_split("test", *experiment_.data.test);
-  last_evaluated_step_ = step_;
-  if (is_best && experiment_.train.checkpoint.keep_best) {
-    write_checkpoint(folder_.best_path(), checkpoint());
-  }
-}
-
-Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
-  const auto start = std::chrono::steady_clock::now();
-  const Evaluation result =
-      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (!std::isfinite(result.loss)) fail_diverged(std::string("the ") + split + " loss", step_);
+void RunReporter::report_evaluation(const char* split, const Evaluation& result, double seconds) {
   Config evaluation = event(split, result.loss, result.accuracy);
-  evaluation.set("examples_per_second", ratio(result.examples, seconds.count()));
-  evaluation.set("seconds", train_seconds_);
+  evaluation.set("examples_per_second", ratio(result.examples, seconds));
+  evaluation.set("seconds", state_.train_seconds);
   metrics_->write(evaluation);
-  char text[128];
-  int length = std::snprintf(text, sizeof text, "epoch %.2f  %s loss %.4g", epochs_done(), split,
-                             result.loss);
-  std::string line(text, static_cast<size_t>(length));
+  std::string line = fmt::format("epoch {:.2f}  {} loss {:.4g}", epochs_done(), split, result.loss);
   if (experiment_.loss.is_classification()) {
-    length = std::snprintf(text, sizeof text, "  accuracy %.2f %%", 100.0 * result.accuracy);
-    line.append(text, static_cast<size_t>(length));
+    line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
   }
   progress_.clear();
   log_info(line);
-  return result;
 }
 
-// Whether this is the best evaluation so far. Notes when it is time to stop.
-bool Trainer::judge(const Evaluation& validation) {
-  const double score =
-      experiment_.loss.is_classification() ? validation.accuracy : -validation.loss;
-  if (const auto& stopping = experiment_.train.early_stopping) {
-    if (!score_to_beat_ || score > *score_to_beat_ + stopping->min_delta) {
-      score_to_beat_ = score;
-      evaluations_without_gain_ = 0;
-    } else if (++evaluations_without_gain_ >= stopping->patience) {
-      stopped_early_ = true;
-      log_info("early stopping at step " + std::to_string(step_) + ": no better validation in " +
-               std::to_string(stopping->patience) + " evaluations");
-    }
-  }
-  const bool is_best = !best_score_ || score > *best_score_;
-  if (is_best) best_score_ = score;
-  return is_best;
+void RunReporter::show_progress(const TrainingSums& step) {
+  progress_.tick([&] {
+    return progress_report(step, static_cast<double>(state_.examples) / state_.train_seconds);
+  });
 }
 
-void Trainer::write_summary(RunEnd end) {
+void RunReporter::write_summary() {
   Config summary = Config::map();
-  if (test_) {
-    if (experiment_.loss.is_classification()) summary.set("test_accuracy", test_->accuracy);
-    summary.set("test_loss", test_->loss);
+  if (state_.test) {
+    if (experiment_.loss.is_classification()) summary.set("test_accuracy", state_.test->accuracy);
+    summary.set("test_loss", state_.test->loss);
   }
-  const bool within_epoch = epoch_sums_.examples > 0;
-  summary.set("train_loss", within_epoch ? epoch_sums_.mean_loss() : last_epoch_loss_);
+  const bool within_epoch = state_.epoch.examples > 0;
+  summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
   summary.set("epochs", epochs_done());
-  summary.set("steps", step_);
-  summary.set("train_seconds", train_seconds_);
-  summary.set("examples_per_second", ratio(examples_, train_seconds_));
+  summary.set("steps", state_.step);
+  summary.set("train_seconds", state_.train_seconds);
+  summary.set("examples_per_second", ratio(state_.examples, state_.train_seconds));
   summary.set("peak_rss_bytes", peak_rss_bytes());
   summary.set("numel", experiment_.numel());
   summary.set("nnz", experiment_.nnz());
@@ -178,8 +180,8 @@ void Trainer::write_summary(RunEnd end) {
   summary.set("threads", num_threads());
   summary.set("instruction_set", active_instruction_set());
   summary.set("version", kVersion);
-  summary.set("stopped_early", end == RunEnd::StoppedEarly);
-  write_file_atomically(folder_.summary_path(), summary.to_json_indented());
+  summary.set("stopped_early", state_.stopping.has_stopped());
+  write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();
   for (const std::string& line : memory_lines(*experiment_.model)) log_info(line);
 }

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "framework/train/state_differences.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "state_differences.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

@@ -44,7 +44,8 @@ class Verification {
   /// For the first `steps` steps. `config` is the run's resolved configuration; the reference
   /// starts from the same checkpoint, where there is one. *Errors:* ConfigError when the
   /// configuration makes nothing sparse; those of build_experiment.
-  Verification(const Config& config, int64_t steps, const std::optional<std::string>& checkpoint);
+  Verification(const Config& config, int64_t steps,
+               const std::optional<CheckpointFile>& checkpoint);
 
   /// To be called after each step of the run. After the last of the steps to compare, or the first
   /// whose masks differ, it logs what was found. *Errors:* Error that says what was found when that

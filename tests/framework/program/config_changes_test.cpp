@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/config_changes.h"
+#include "lacuna/framework/program/config_changes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/version.h"
 
@@ -16,6 +16,8 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 std::string number(double value) { return Config(value).text(); }
 
@@ -247,11 +249,29 @@ TEST_F(Use, PredictWritesAllOrNothing) {
                  {.max_file_bytes = 1500});
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.err, HasSubstr("cannot write '" + (folder_ / "out.csv") + "': File too large"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
+  EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("out.csv")));
+  write_text(folder_ / "out.csv", "of before");
+  EXPECT_EQ(run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", folder_ / "out.csv"},
+                       {.max_file_bytes = 1500})
+                .code,
+            1);
+  EXPECT_EQ(read_text(folder_ / "out.csv"), "of before");
   EXPECT_EQ(predict("in.csv",
                     "../" + std::filesystem::path(folder_.path()).filename().string() + "/out.csv")
                 .code,
             0);
+}
+
+TEST_F(Use, PredictWritesToWhatIsNoFile) {
+  train_table();
+  write_text(folder_ / "in.csv", Table(2).without_labels);
+  std::filesystem::create_symlink(folder_ / "target.csv", folder_ / "link.csv");
+  EXPECT_EQ(predict("in.csv", "link.csv").code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.csv"));
+  EXPECT_THAT(read_text(folder_ / "target.csv"), StartsWith("class,p0,p1,p2\n"));
+  const Ended full = run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", "/dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("cannot write '/dev/full': No space left on device"));
 }
 
 TEST_F(Use, InspectShowsEveryParameter) {

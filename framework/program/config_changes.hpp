@@ -14,10 +14,10 @@ namespace lacuna {
 /// *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
-/// The same for a run's own configuration. Allowed are data.dir, the length, and whatever does not
-/// touch the numbers: threads, logging, evaluation, checkpoints, layouts; and any key set to the
-/// value it has. *Errors:* ConfigError that names the key, the run's value, and what may be
-/// changed.
+/// Applies --set assignments to the configuration of a run that goes on. Allowed are data.dir, the
+/// length, and whatever does not touch the numbers: threads, logging, evaluation, checkpoints,
+/// layouts; and any key set to the value it has. *Errors:* ConfigError that names the key, the
+/// run's value, and what may be changed.
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
 
 /// *Errors:* ConfigError that shows each difference when `given` (null: anything

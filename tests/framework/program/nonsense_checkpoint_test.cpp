@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/trainer.h"
@@ -153,7 +153,7 @@ class NonsenseCheckpoint : public RunFixture {
     const auto experiment = build_experiment(config_.clone(), Start::FromCheckpoint);
     Trainer trainer(*experiment, RunFolder::open(run_dir()), ProgressStyle::Lines);
     try {
-      trainer.resume(path);
+      trainer.resume(CheckpointFile(path));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr(path));
       EXPECT_TRUE(names(error.what(), dataset)) << error.what();

@@ -1,10 +1,7 @@
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/program/layout_config.hpp"
 
 #include <algorithm>
 #include <string>
-#include <vector>
-
-#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {
@@ -23,33 +20,6 @@ bool is_of_weights(const Config& entry) {
 }
 
 }  // namespace
-
-DensityLimits read_density_limits(const Config& config, const Module& model) {
-  DensityLimits limits;
-  const Config section = config.get("csr_up_to");
-  if (section.is_null()) return limits;
-  if (!section.is_map()) section.fail("a map from parameters to densities");
-  std::vector<std::string> names;
-  for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
-  for (const auto& [key, value] : section.entries()) {
-    const std::string name = key.substr(0, key.find(" in "));  // "fc1.weight in nm 2:4"
-    if (std::ranges::find(names, name) == names.end()) {
-      value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
-    }
-    limits[key] = value.as<double>();
-    if (!(limits[key] >= 0.0 && limits[key] <= 1.0)) value.fail("a density from 0 to 1");
-  }
-  return limits;
-}
-
-void write_density_limits(Config& config, const DensityLimits& limits) {
-  config.erase("csr_up_to");
-  if (limits.empty()) return;
-  Config section = Config::map();
-  for (const auto& [name, density] : limits) section.set(name, density);
-  section.mark_read();
-  config.set("csr_up_to", section);
-}
 
 bool sparsifies_weights(const Config& config) {
   const Config section = config.get("sparsify");

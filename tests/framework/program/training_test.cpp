@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/parallel.h"
 
 namespace lacuna {
@@ -21,7 +21,7 @@ using testing::Not;
 class Training : public RunFixture {
  protected:
   StateDict final_state(const std::string& name = "run") const {
-    return read_checkpoint(find_checkpoint(run_dir(name))).state;
+    return find_checkpoint(run_dir(name)).read().state;
   }
   std::vector<std::string> steps_of(const std::string& split) const {
     std::vector<std::string> steps;

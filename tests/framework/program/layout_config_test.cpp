@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/layout_config.h"
+#include "lacuna/framework/program/layout_config.hpp"
 
 #include <gtest/gtest.h>
 

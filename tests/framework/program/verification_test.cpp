@@ -1,10 +1,10 @@
-#include "lacuna/framework/program/verification.h"
+#include "lacuna/framework/program/verification.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/layouts/grouped.h"
 #include "lacuna/framework/train/training_step.h"
 #include "lacuna/layers/linear.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 
 namespace lacuna {
 namespace {

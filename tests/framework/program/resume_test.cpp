@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/core/random.h"
 
 namespace lacuna {

@@ -8,36 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "framework/train/process.h"
-#include "framework/train/state_differences.h"
+#include "framework/program/process.h"
+#include "framework/train/tiny_run.h"
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "state_differences.h"
+#include "temporary_folder.h"
 
 namespace lacuna {
-
-/// A run that takes part in everything: 90 training examples of glyphs in batches of 8, two to a
-/// step, which makes 6 steps an epoch; 3 epochs; a checkpoint every 4 steps, so mostly within an
-/// epoch.
-inline constexpr const char* kTinyRun = R"(
-data: {type: glyphs, train_size: 100, test_size: 30, validation: 10}
-model:
-  - flatten
-  - {type: linear, name: fc1, out_features: 12}
-  - relu
-  - {type: dropout, p: 0.3}
-  - {type: linear, name: fc2, out_features: 10}
-optimizer: {type: adam, lr: 0.01, weight_decay: 0.001}
-train:
-  epochs: 3
-  batch_size: 8
-  accumulate: 2
-  threads: 1
-  log_every: 3
-  eval_every: 5
-  checkpoint: {every: 4, keep_last: 2}
-)";
 
 /// A folder with config.yaml, the tiny run's by default, in which runs are made.
 class RunFixture : public testing::Test {
@@ -62,18 +42,6 @@ class RunFixture : public testing::Test {
 
   const TemporaryFolder folder_;
 };
-
-/// Names in a folder, sorted, joined by spaces.
-inline std::string listing(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
 
 /// The JSON objects in a run's metrics.jsonl.
 inline std::vector<Config> events(const std::string& run_dir) {

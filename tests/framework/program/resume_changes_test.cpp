@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 
 namespace lacuna {
 namespace {
@@ -88,6 +88,26 @@ TEST_F(ResumeChanges, ContinuesAFinishedRunThatIsMadeLonger) {
               IsEmpty());
   EXPECT_EQ(train({"--resume", "--set", "train.steps=25"}).code, 0);
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 25);
+}
+
+// Whose evaluations have no accuracy.
+TEST_F(ResumeChanges, ContinuesARegressionThatIsMadeLonger) {
+  std::string table = "x,y\n";
+  for (int i = 0; i < 20; ++i) table += std::to_string(i) + "," + std::to_string(3 - 2 * i) + "\n";
+  write_text(folder_ / "table.csv", table);
+  write_text(config(), "data: {type: csv, task: regression, train: " + (folder_ / "table.csv") +
+                           ", test: " + (folder_ / "table.csv") +
+                           "}\n"
+                           "model: [{type: linear, out_features: 1}]\n"
+                           "optimizer: {type: sgd, lr: 0.1}\n"
+                           "train: {epochs: 2, batch_size: 10}\n");
+  ASSERT_EQ(train().code, 0);
+  const Ended longer = train({"--resume", "--set", "train.epochs=3"});
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  ASSERT_EQ(train({"--set", "train.epochs=3"}, "long").code, 0);
+  EXPECT_THAT(differences(read_checkpoint(checkpoint(6)).state.below("model"),
+                          read_checkpoint(checkpoint(6, "long")).state.below("model")),
+              IsEmpty());
 }
 
 TEST_F(ResumeChanges, LeavesNoSummaryOfAnEarlierEnd) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/runs.h"
+#include "framework/program/runs.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/layers/linear.h"

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "framework/train/process.h"
+#include "framework/program/process.h"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -1,0 +1,62 @@
+// RunReporter: what is written about a run: metrics, progress, log lines, the summary.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/progress.h"
+#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/run_state.h"
+
+namespace lacuna {
+
+/// Writes into a run's folder, the log and the console what the experiment and the run's state,
+/// both of which must outlive it, are at the moment. docs/run-folder.md describes the files.
+class RunReporter {
+ public:
+  RunReporter(const Experiment& experiment, const RunState& state, const RunFolder& folder,
+              ProgressStyle style);
+
+  /// Goes on with the metrics from where a checkpoint says they were: what was written after it is
+  /// going to be written again, so it is cut off. *Errors:* StateError.
+  void open_metrics(int64_t bytes);
+  /// Of the metrics so far. *Requires* open metrics, as all that writes events.
+  int64_t metrics_bytes() const { return metrics_->size(); }
+
+  /// The time that is left is reckoned from here.
+  void begin() { progress_.begin(state_.step); }
+  /// After each step, so that rates are known.
+  void count_step(const TrainingSums& step, double seconds);
+  /// The "train" event, of the state's window.
+  void report_training();
+  /// An "update" event for each mask that the last step has changed.
+  void report_mask_updates();
+  void report_evaluation(const char* split, const Evaluation& result, double seconds);
+  /// Rewrites the terminal's line, where there is one.
+  void show_progress(const TrainingSums& step);
+  /// Makes room for other text on the console.
+  void clear() { progress_.clear(); }
+  /// summary.json, and the log's last lines. *Errors:* StateError.
+  void write_summary();
+
+ private:
+  double epochs_done() const;
+  Config event(const char* split, double loss, double accuracy) const;
+  ProgressReport progress_report(const TrainingSums& sums, double rate) const;
+
+  const Experiment& experiment_;
+  const RunState& state_;
+  std::string metrics_path_;
+  std::string summary_path_;
+  std::unique_ptr<JsonLines> metrics_;
+  Progress progress_;
+  // Of the window, as far as this process has seen it.
+  double window_seconds_ = 0.0;
+  int64_t window_examples_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,38 @@
+// RunState: where a run stands, as its checkpoints hold it beside the experiment's own state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/train/early_stopping.h"
+#include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/training_step.h"
+
+namespace lacuna {
+
+/// The counts and sums of a trainer since the beginning of a run.
+struct RunState {
+  int64_t step = 0;              ///< optimizer steps taken
+  int64_t examples = 0;          ///< examples seen in them
+  TrainingSums epoch = {};       ///< of the epoch so far
+  TrainingSums window = {};      ///< since the last training event
+  double last_epoch_loss = 0.0;  ///< mean over the last whole epoch
+  EarlyStopping stopping = EarlyStopping();
+  int64_t last_evaluated_step = -1;
+  std::optional<Evaluation> test = {};  ///< as of last_evaluated_step
+  /// In training steps alone. A fact about the past, which differs between two runs that are
+  /// otherwise the same: an attribute of a checkpoint (`Checkpoint::train_seconds`), not part of
+  /// `state_dict()`.
+  double train_seconds = 0.0;
+
+  /// Counts an optimizer step. The epoch begins anew after its last one.
+  void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
+
+  StateDict state_dict() const;
+  /// *Errors:* CheckpointError when a value is missing or cannot be. (That a run of classification
+  /// has an accuracy is for the caller to know: NaN is taken, as of regression.)
+  void load_state_dict(const StateDict& state);
+};
+
+}  // namespace lacuna
