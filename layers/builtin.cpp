@@ -42,13 +42,12 @@ int64_t read_features(const Config& options, const char* key, const Shape& input
 
 LayerPtr make_linear(const Config& options, const Shape& input) {
   const auto out = options.required<int64_t>("out_features");
-  return std::make_unique<Linear>(Linear::Options{
-      .in_features = read_features(options, "in_features", input),
-      .out_features = require_at_least(options, "out_features", out, 1),
-      .bias = options.get("bias", true),
-      .init = read_weight_init(options, "init"),
-      .init_fan_in =
-          require_at_least(options, "init_fan_in", options.get<int64_t>("init_fan_in", 0), 0)});
+  return std::make_unique<Linear>(
+      Linear::Options{.in_features = read_features(options, "in_features", input),
+                      .out_features = require_at_least(options, "out_features", out, 1),
+                      .bias = options.get("bias", true),
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
 }
 
 LayerPtr make_gelu(const Config& options, const Shape&) {
@@ -85,7 +84,8 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 }  // namespace
 
 void register_layers(LayerRegistry& registry) {
-  registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init", make_linear);
+  registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in",
+               make_linear);
   registry.add("relu", "max(x, 0)", make_plain<ReLU>);
   registry.add("squared_relu", "max(x, 0)²", make_plain<SquaredReLU>);
   registry.add("gelu", "x Φ(x): approximate (none, tanh)", make_gelu);

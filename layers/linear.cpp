@@ -13,14 +13,11 @@ Linear::Linear(const Options& options) : options_(options) {
     throw ConfigError("linear: in_features and out_features must be at least 1, found " +
                       std::to_string(in) + " and " + std::to_string(out));
   }
-  if (options.init_fan_in < 0) {
-    throw ConfigError("linear: init_fan_in must be at least 1, or 0 for in_features; found " +
-                      std::to_string(options.init_fan_in));
-  }
-  const int64_t fan_in = options.init_fan_in > 0 ? options.init_fan_in : in;
-  weight_ = register_parameter(
-      "weight",
-      std::make_shared<Parameter>(Shape{out, in}, make_initializer(options.init, fan_in, out)));
+  const int64_t fan_in = options.init_fan_in.inputs(in);
+  const Initializer initializer = options.init_fan_in.counts_nonzeros()
+                                      ? make_initializer_for_nonzeros(options.init, fan_in, out)
+                                      : make_initializer(options.init, fan_in, out);
+  weight_ = register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
   weight_->is_linear_weight = true;
   if (options.bias) {
     const bool is_zero = options.init == WeightInit::Zeros;

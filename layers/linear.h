@@ -19,14 +19,13 @@ class Linear final : public Module {
     /// How the weight is drawn. The bias is uniform within ± 1/√fan-in, as in PyTorch; zero when
     /// the weight is.
     WeightInit init = WeightInit::Default;
-    /// Inputs of one output that `init` reckons with; 0, the default: in_features. A sparse layer
-    /// with few inputs left needs weights as large as those of a small dense one, or its outputs
-    /// vanish. *Source:* Evci et al., "Gradient flow in sparse neural networks and how lottery
-    /// tickets win", AAAI 2022 (arXiv:2010.03533), which scales each output by its own fan-in.
-    int64_t init_fan_in = 0;
+    /// Inputs of one output that `init` reckons with: all, those that the first mask leaves
+    /// (`FanIn::nonzeros()`), or a number. Where the nonzeros count, the bias is drawn for all: it
+    /// is one number, however many inputs are added to it.
+    FanIn init_fan_in = FanIn::all();
   };
 
-  /// *Errors:* ConfigError unless both sizes are at least 1 and init_fan_in is at least 0.
+  /// *Errors:* ConfigError unless both sizes are at least 1 and init_fan_in is not negative.
   explicit Linear(const Options& options);
 
   std::string_view type() const override { return "linear"; }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 
 namespace lacuna {
@@ -65,6 +66,20 @@ Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out) {
   return Initializer::constant(0.0);
 }
 
+Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out) {
+  Initializer initializer = make_initializer(init, fan_in, fan_out);
+  const bool is_xavier = init == WeightInit::XavierUniform || init == WeightInit::XavierNormal;
+  initializer.fan = is_xavier ? Initializer::Fan::InAndOut : Initializer::Fan::In;
+  return initializer;
+}
+
+int64_t FanIn::inputs(int64_t in_features) const {
+  if (counts_nonzeros() || inputs_ == 0) return in_features;
+  if (inputs_ > 0) return inputs_;
+  throw ConfigError("init_fan_in must be at least 1, or 0 for all inputs; found " +
+                    std::to_string(inputs_));
+}
+
 WeightInit read_weight_init(const Config& options, std::string_view key) {
   const auto name = options.get<std::string>(key, "default");
   std::vector<std::string> names;
@@ -73,6 +88,16 @@ WeightInit read_weight_init(const Config& options, std::string_view key) {
     names.emplace_back(known);
   }
   options.at(key).error("unknown initialization '" + name + "'; " + suggest_name(name, names));
+}
+
+FanIn read_fan_in(const Config& options, std::string_view key) {
+  if (options.get(key).is_number()) {
+    return require_at_least(options, key, options.required<int64_t>(key), 0);
+  }
+  const auto name = options.get<std::string>(key, "all");
+  if (name == "all") return FanIn::all();
+  if (name == "nonzeros") return FanIn::nonzeros();
+  options.at(key).fail("all, nonzeros or a number of inputs");
 }
 
 }  // namespace lacuna

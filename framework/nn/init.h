@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <string_view>
 
@@ -45,11 +46,42 @@ enum class WeightInit {
   Zeros,
 };
 
+/// Inputs of one output that an initialization reckons with.
+///
+/// A sparse layer drawn as a dense one begins with outputs √(1 / density) too small, at 95 % √20,
+/// in every layer anew. *Source:* Evci et al., "Gradient flow in sparse neural networks and how
+/// lottery tickets win", AAAI 2022 (arXiv:2010.03533), which counts the nonzeros of each output, as
+/// `nonzeros()` does.
+class FanIn {
+ public:
+  /// So many, whatever the mask; 0: all of the layer's.
+  FanIn(int64_t inputs = 0) : inputs_(inputs) {}  // NOLINT: a number is a fan-in
+  /// All of the layer's, whatever the mask.
+  static FanIn all() { return 0; }
+  /// Those that the first mask leaves of each output: all where a layer starts dense, and where an
+  /// algorithm trains a dense master, which is drawn before there is a mask.
+  static FanIn nonzeros() { return kNonzeros; }
+
+  bool counts_nonzeros() const { return inputs_ == kNonzeros; }
+  /// For a layer of so many inputs, all of them there. *Errors:* ConfigError below 0.
+  int64_t inputs(int64_t in_features) const;
+
+ private:
+  static constexpr int64_t kNonzeros = std::numeric_limits<int64_t>::min();
+  int64_t inputs_;
+};
+
 /// The initializer of a weight [fan_out, fan_in].
 Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out);
+/// The same with the nonzeros of each row for fan_in and, where `init` asks for fan_out, of each
+/// column for it; all are there while the weight is dense.
+Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or
 /// zeros; `default` when it is absent. *Errors:* ConfigError with the nearest name.
 WeightInit read_weight_init(const Config& options, std::string_view key);
+/// The value of `key`: all, nonzeros or a number of inputs (0: all); `all` when it is absent.
+/// *Errors:* ConfigError.
+FanIn read_fan_in(const Config& options, std::string_view key);
 
 }  // namespace lacuna

@@ -1,18 +1,36 @@
 #include "lacuna/framework/param/initializer.h"
 
+#include <cmath>
+#include <vector>
+
 #include "lacuna/framework/core/parallel.h"
 
 namespace lacuna {
+namespace {
 
-float Initializer::value(const CounterRng& rng, int64_t index) const {
+std::vector<int64_t> count_columns(const Positions& positions) {
+  std::vector<int64_t> counts(static_cast<size_t>(positions.columns()));
+  for (int64_t row = 0; row < positions.rows(); ++row) {
+    for (const uint32_t column : positions.row(row)) ++counts[column];
+  }
+  return counts;
+}
+
+double growth(int64_t all, int64_t left) {
+  return std::sqrt(static_cast<double>(all) / static_cast<double>(left));
+}
+
+}  // namespace
+
+float Initializer::value(const CounterRng& rng, int64_t index, double gain) const {
   const auto i = static_cast<uint64_t>(index);
   switch (kind) {
     case Kind::Constant:
       return static_cast<float>(center);
     case Kind::Uniform:
-      return static_cast<float>(center + spread * (2.0 * rng.uniform(i) - 1.0));
+      return static_cast<float>(center + spread * gain * (2.0 * rng.uniform(i) - 1.0));
     case Kind::Normal:
-      return static_cast<float>(center + spread * rng.normal(i));
+      return static_cast<float>(center + spread * gain * rng.normal(i));
   }
   return 0.0f;
 }
@@ -25,11 +43,19 @@ void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
 
 void Initializer::fill(const CounterRng& rng, const Positions& positions,
                        std::span<float> values) const {
-  parallel_for(positions.rows(), 256, [&](int64_t begin, int64_t end) {
+  const int64_t rows = positions.rows(), columns = positions.columns();
+  std::vector<int64_t> outputs;  // of each input
+  if (fan == Fan::InAndOut) outputs = count_columns(positions);
+  parallel_for(rows, 256, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
+      // An output without any input has no value either: nothing is divided by 0.
+      const auto inputs = static_cast<int64_t>(positions.row(row).size());
+      const double of_row = fan == Fan::In && inputs > 0 ? growth(columns, inputs) : 1.0;
       auto into = static_cast<size_t>(positions.row_begin()[static_cast<size_t>(row)]);
       for (const uint32_t column : positions.row(row)) {
-        values[into++] = value(rng, row * positions.columns() + column);
+        const double of_value =
+            outputs.empty() ? of_row : growth(columns + rows, inputs + outputs[column]);
+        values[into++] = value(rng, row * columns + column, of_value);
       }
     }
   });

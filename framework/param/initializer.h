@@ -13,10 +13,18 @@ namespace lacuna {
 /// i, so a compressed parameter draws only the values it stores.
 struct Initializer {
   enum class Kind { Constant, Uniform, Normal };
+  /// Connections of a weight [outputs, inputs] that `spread` was computed for, and of which a
+  /// pattern leaves a part: each value's spread then grows by √(all / those left).
+  enum class Fan {
+    Fixed,    ///< none: `spread` is that of every value, whatever the pattern
+    In,       ///< the inputs of the value's output: the nonzeros of its row
+    InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column
+  };
 
   Kind kind = Kind::Constant;
   double center = 0.0;  ///< the constant, or the mean
   double spread = 0.0;  ///< half the width of Uniform, the standard deviation of Normal
+  Fan fan = Fan::Fixed;
 
   static Initializer constant(double value) { return {Kind::Constant, value, 0.0}; }
   static Initializer uniform(double bound) { return {Kind::Uniform, 0.0, bound}; }
@@ -24,10 +32,12 @@ struct Initializer {
     return {Kind::Normal, 0.0, standard_deviation};
   }
 
-  float value(const CounterRng& rng, int64_t index) const;
+  /// The value at `index`, its spread multiplied by `gain`.
+  float value(const CounterRng& rng, int64_t index, double gain = 1.0) const;
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
-  /// values[i] = value(rng, position i): what a compressed parameter draws. *Cost:* O(positions).
+  /// values[i] = value(rng, position i), with the gain that `fan` says: what a parameter draws of
+  /// which a pattern leaves a part. *Cost:* O(positions); with Fan::InAndOut 8 bytes a column.
   void fill(const CounterRng& rng, const Positions& positions, std::span<float> values) const;
 };
 

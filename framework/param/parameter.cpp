@@ -16,6 +16,7 @@ Parameter::Parameter(const Shape& shape, const Initializer& initializer)
 void Parameter::initialize(uint64_t seed) {
   seed_ = seed;
   values_ = Tensor();
+  is_as_drawn_ = true;
   ++version_;
 }
 
@@ -25,7 +26,8 @@ void Parameter::materialize() const {
   if (values_.defined()) return;
   values_ = Tensor::empty(stored_shape());
   const CounterRng rng(seed_, name_);
-  if (pattern_->is_flat()) {
+  const bool is_whole = pattern_->nnz() == numel();  // where every fan is what it was
+  if (pattern_->is_flat() && (is_whole || initializer_.fan == Initializer::Fan::Fixed)) {
     initializer_.fill(rng, values_.mutable_storage());
     pattern_->layout().prune(*pattern_, values_.mutable_storage());
     return;
@@ -61,6 +63,7 @@ Tensor& Parameter::mutable_values() {
   materialize();
   ++version_;
   pruned_ = false;
+  is_as_drawn_ = false;
   return values_;
 }
 
@@ -75,12 +78,14 @@ void Parameter::assign(const Tensor& dense) {
   }
   if (!values_.defined()) values_ = Tensor::empty(stored_shape());
   ++version_;
+  is_as_drawn_ = false;
   pattern_->layout().from_dense(*pattern_, dense.storage(), values_.mutable_storage());
 }
 
 void Parameter::assign_elements(const Tensor& elements) {
   values_ = expanded(elements);
   ++version_;
+  is_as_drawn_ = false;
 }
 
 void Parameter::set_pattern(PatternPtr pattern) {
@@ -108,14 +113,20 @@ void Parameter::set_pattern(PatternPtr pattern, const PatternMove& move) {
 
 template <class Move>
 void Parameter::move_to(PatternPtr pattern, const Move& move) {
-  // Values that have not been drawn yet are drawn under the new pattern, if that is the same.
-  const bool drawn = values_.defined() || !pattern_->is_dense();
-  if (drawn) materialize();
+  // First values are drawn under the new pattern. Not from one that is not dense: of what that does
+  // not hold nothing is drawn later.
+  const bool moves = !is_as_drawn_ || !pattern_->is_dense();
+  if (moves) {
+    materialize();
+    is_as_drawn_ = false;
+  } else {
+    values_ = Tensor();
+  }
   *derived_ = {};
   ++version_;
   pruned_ = false;
   pattern_ = std::move(pattern);
-  if (drawn) move(values_);
+  if (moves) move(values_);
   if (has_gradient_) {
     move(gradient_);
   } else {
@@ -145,6 +156,7 @@ void Parameter::replace(PatternPtr pattern, Tensor values, Tensor gradient) {
     pattern_ = std::move(pattern);
   }
   values_ = std::move(values);
+  is_as_drawn_ = false;
   ++version_;
   pruned_ = false;
   gradient_ = std::move(gradient);

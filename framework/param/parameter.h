@@ -38,6 +38,9 @@ struct ParameterBytes {
 /// A trained array. Values, gradient and slots have `pattern()->stored_size()` elements each; for
 /// dense and masked patterns they have the logical shape. A pattern changes by `set_pattern`,
 /// which moves them all, or `replace`.
+///
+/// The first values are those that the initializer draws for the parameter's first pattern that is
+/// not dense, if it gets one before anything has changed them; looking at them changes nothing.
 class Parameter final : public GradientSink {
  public:
   /// A dense parameter whose values are drawn when they are first needed, by then under its full
@@ -83,7 +86,8 @@ class Parameter final : public GradientSink {
 
   const PatternPtr& pattern() const { return pattern_; }
   /// Moves values, gradient and slots to a new pattern of the same shape. A position in both keeps
-  /// what it has; one that is only in the new pattern starts at zero. *Errors:* ShapeError.
+  /// what it has; one that is only in the new pattern starts at zero. First values that nothing has
+  /// changed are drawn for the new pattern instead. *Errors:* ShapeError.
   /// *Cost:* O(stored) for each array.
   void set_pattern(PatternPtr pattern);
   /// The same where the move between the two, both compressed, is at hand.
@@ -153,8 +157,9 @@ class Parameter final : public GradientSink {
   PatternPtr pattern_;
   Initializer initializer_;
   uint64_t seed_ = 0;
-  mutable Tensor values_;  // drawn on first use
-  uint64_t version_ = 1;   // of the values
+  mutable Tensor values_;    // drawn on first use
+  bool is_as_drawn_ = true;  // the values are the first ones, drawn yet or not
+  uint64_t version_ = 1;     // of the values
   std::shared_ptr<DerivedValues> derived_ = std::make_shared<DerivedValues>();
   Tensor gradient_;
   bool has_gradient_ = false;

@@ -51,6 +51,19 @@ std::unique_ptr<Module> build_layer(const Config& layer, const std::string& type
   }
 }
 
+constexpr const char* kFanIn = "init_fan_in";
+
+// To the linear layers that give none. What is no list of layers is found out when they are built.
+void give_fan_in(const Config& layers, const Config& fan_in) {
+  if (!layers.is_list()) return;
+  for (Config layer : layers.items()) {
+    if (!layer.is_map() || !layer.get("type").is_scalar()) continue;
+    const std::string type = layer.get("type").text();
+    if (type == "sequential") give_fan_in(layer.get("layers"), fan_in);
+    if (type == "linear" && !layer.has(kFanIn)) layer.set(kFanIn, fan_in.clone());
+  }
+}
+
 // Builds a chain whose full names begin with `prefix`; `feed` goes in and what comes out, comes
 // out.
 std::unique_ptr<Sequential> build_chain(const Config& layers, const std::string& prefix,
@@ -87,7 +100,9 @@ std::unique_ptr<Sequential> build_chain(const Config& layers, const std::string&
 Config model_layers(const Config& model) {
   if (model.is_list()) return model;
   if (!model.is_map()) model.fail("a list of layers, or a map with `layers`");
-  return model.at("layers");
+  const Config layers = model.at("layers"), fan_in = model.get(kFanIn);
+  if (!fan_in.is_null()) give_fan_in(layers, fan_in);
+  return layers;
 }
 
 std::unique_ptr<Sequential> build_model(const Config& layers, const Shape& example_shape) {

@@ -9,6 +9,7 @@
 namespace lacuna {
 
 /// The layers of a `model` section: the section itself when it is a list, its `layers` otherwise.
+/// The section's `init_fan_in` is given to those linear layers that have none of their own.
 Config model_layers(const Config& model);
 
 /// Builds the layers one after the other; each learns its input's shape from the one before.

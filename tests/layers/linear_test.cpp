@@ -63,7 +63,30 @@ TEST(LinearLayer, DrawsForTheFanInItIsGiven) {
   EXPECT_GT(largest, 0.999f);
   expect_throws<ConfigError>(
       [] { Linear({.in_features = 2, .out_features = 2, .init_fan_in = -1}); },
-      "linear: init_fan_in must be at least 1, or 0 for in_features; found -1");
+      "init_fan_in must be at least 1, or 0 for all inputs; found -1");
+}
+
+TEST(LinearLayer, DrawsForTheInputsThatTheFirstMaskLeaves) {
+  Linear fc({.in_features = 100, .out_features = 300, .init_fan_in = FanIn::nonzeros()});
+  Linear all({.in_features = 100, .out_features = 300});
+  const auto largest = [](const Parameter& parameter) {
+    float magnitude = 0.0f;
+    for (const float v : parameter.values().to_vector()) {
+      magnitude = std::max(magnitude, std::abs(v));
+    }
+    return magnitude;
+  };
+  EXPECT_EQ(fc.weight()->to_dense().to_vector(), all.weight()->to_dense().to_vector());
+  std::vector<int64_t> four_of_each_row;
+  for (int64_t i = 0; i < 300 * 100; ++i) {
+    if (i % 25 == 3) four_of_each_row.push_back(i);
+  }
+  const Shape shape = fc.weight()->shape();
+  fc.weight()->set_pattern(
+      Pattern::make(csr_layout(), shape, Positions::of(shape, four_of_each_row)));
+  EXPECT_LE(largest(*fc.weight()), 0.5f);  // 1 / √4
+  EXPECT_GT(largest(*fc.weight()), 0.49f);
+  EXPECT_EQ(fc.bias()->values().to_vector(), all.bias()->values().to_vector());
 }
 
 TEST(LinearLayer, KnowsItsOutputShape) {

@@ -44,6 +44,50 @@ TEST(Init, ValuesFollowTheDistribution) {
   EXPECT_NEAR(moments(kaiming_normal({.fan_in = 200})).second, 0.1, 0.002);
 }
 
+TEST(Init, ForNonzerosReckonsWithWhatEachMethodAsksFor) {
+  for (const auto& [init, fan] : {std::pair{WeightInit::Default, Initializer::Fan::In},
+                                  {WeightInit::KaimingUniform, Initializer::Fan::In},
+                                  {WeightInit::KaimingNormal, Initializer::Fan::In},
+                                  {WeightInit::XavierUniform, Initializer::Fan::InAndOut},
+                                  {WeightInit::XavierNormal, Initializer::Fan::InAndOut}}) {
+    const Initializer all = make_initializer(init, 50, 10);
+    const Initializer nonzeros = make_initializer_for_nonzeros(init, 50, 10);
+    EXPECT_EQ(all.fan, Initializer::Fan::Fixed);
+    EXPECT_EQ(nonzeros.fan, fan);
+    EXPECT_EQ(nonzeros.kind, all.kind);
+    EXPECT_EQ(nonzeros.spread, all.spread);
+  }
+}
+
+TEST(Init, FanInIsANumberAllOrTheNonzeros) {
+  EXPECT_EQ(FanIn(7).inputs(100), 7);
+  for (const FanIn all : {FanIn(), FanIn(0), FanIn::all(), FanIn::nonzeros()}) {
+    EXPECT_EQ(all.inputs(100), 100);
+  }
+  EXPECT_TRUE(FanIn::nonzeros().counts_nonzeros());
+  EXPECT_FALSE(FanIn::all().counts_nonzeros());
+  EXPECT_FALSE(FanIn(7).counts_nonzeros());
+}
+
+TEST(Init, FanInIsReadFromAConfiguration) {
+  const auto read = [](const Config& value) {
+    return read_fan_in(Config::map({{"init_fan_in", value}}), "init_fan_in");
+  };
+  EXPECT_EQ(read(6).inputs(100), 6);
+  EXPECT_EQ(read(0).inputs(100), 100);  // as earlier versions wrote `all`
+  EXPECT_FALSE(read(0).counts_nonzeros());
+  EXPECT_FALSE(read("all").counts_nonzeros());
+  EXPECT_TRUE(read("nonzeros").counts_nonzeros());
+  const Config absent = Config::map();
+  EXPECT_FALSE(read_fan_in(absent, "init_fan_in").counts_nonzeros());
+  EXPECT_EQ(absent.at("init_fan_in").text(), "all");
+  EXPECT_THAT([&] { read("nonzero"); },
+              ThrowsMessage<ConfigError>(testing::HasSubstr(
+                  "init_fan_in: expected all, nonzeros or a number of inputs, found 'nonzero'")));
+  EXPECT_THROW(read(-1), ConfigError);
+  EXPECT_THROW(read(1.5), ConfigError);
+}
+
 TEST(Init, IsChosenByName) {
   for (const auto& [name, kind] : {std::pair{"default", WeightInit::Default},
                                    {"kaiming_uniform", WeightInit::KaimingUniform},

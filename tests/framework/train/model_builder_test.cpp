@@ -41,6 +41,24 @@ TEST(ModelBuilder, TakesTheLayersFromAListOrAMap) {
                              "m.yaml:1:1: layers: a required key is missing");
 }
 
+TEST(ModelBuilder, GivesTheModelsFanInToLinearLayersThatHaveNone) {
+  register_builtins();
+  const Config model = parse_yaml(
+      "{init_fan_in: nonzeros, layers: [flatten, {type: linear, out_features: 5}, "
+      "{type: linear, out_features: 5, init_fan_in: 3}, {type: sequential, layers: [relu, "
+      "{type: linear, out_features: 2}]}]}",
+      "m.yaml");
+  const Config layers = model_layers(model);
+  build_model(layers, Shape{28, 28});
+  model.require_all_read();
+  EXPECT_EQ(layers.items()[1].at("init_fan_in").text(), "nonzeros");
+  EXPECT_EQ(layers.items()[2].at("init_fan_in").text(), "3");
+  EXPECT_EQ(layers.items()[3].at("layers").items()[1].at("init_fan_in").text(), "nonzeros");
+  expect_throws<ConfigError>(
+      [] { build("{init_fan_in: some, layers: [flatten, {type: linear, out_features: 5}]}"); },
+      "m.yaml:1:15: layers.1.init_fan_in: expected all, nonzeros or a number of inputs");
+}
+
 TEST(ModelBuilder, NestsSequentials) {
   const std::string yaml =
       "- {type: sequential, name: body, layers: [flatten, {type: linear, out_features: 4}]}\n"

@@ -1,0 +1,155 @@
+// Runs of an earlier version go on as that version would have gone on with them. What they are and
+// how they were made is in made_by_c00b463/README.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+namespace lacuna {
+namespace {
+
+using testing::IsEmpty;
+
+// Instruction sets sum in another order; these runs' losses then differ by 2e-7 at most.
+constexpr double kLossTolerance = 1e-5;
+
+const std::string kRuns = LACUNA_SOURCE_DIR "/tests/framework/program/made_by_c00b463";
+
+// What the bits of a result can depend on.
+std::string machine() {
+  std::string text;
+  std::ifstream processor("/proc/cpuinfo");
+  for (std::string line; std::getline(processor, line) && !line.empty();) {
+    for (const char* key : {"vendor_id", "cpu family", "model", "stepping"}) {
+      if (line.substr(0, line.find_first_of("\t:")) == key) {
+        text += line.substr(line.find(':') + 2) + " ";
+      }
+    }
+  }
+  text += active_instruction_set() + ", " + dense_provider() + ", ";
+#if defined(__clang__)
+  text += "clang " + std::to_string(__clang_major__);
+#else
+  text += "gcc " + std::to_string(__GNUC__);
+#endif
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)  // scalar code is not contracted to FMA
+  text += ", less optimized";
+#endif
+  return text + "\n";
+}
+
+bool is_where_they_were_made() { return machine() == read_text(kRuns + "/machine.txt"); }
+
+struct EarlierRun {
+  std::string name;
+  std::string last_checkpoint;
+};
+
+class RunOfAnEarlierVersion : public RunFixture, public testing::WithParamInterface<EarlierRun> {
+ protected:
+  std::string folder() const { return kRuns + "/" + GetParam().name; }
+
+  std::string copy_of_run() const {
+    std::filesystem::copy(folder() + "/run", run_dir(), std::filesystem::copy_options::recursive);
+    return run_dir();
+  }
+
+  // The run has come where the one in `expected` has: bit for bit where that was made, and
+  // elsewhere with the same topology at each step and losses that differ by rounding alone.
+  void expect_same(const std::string& expected, const std::string& file) const {
+    const Checkpoint there = read_checkpoint(run_dir() + "/checkpoints/" + file);
+    const Checkpoint wanted = read_checkpoint(expected + "/checkpoints/" + file);
+    EXPECT_EQ(there.step, wanted.step);
+    if (is_where_they_were_made()) {
+      EXPECT_THAT(differences(there.state, wanted.state), IsEmpty());
+    } else {
+      expect_same_integers(there.state, wanted.state);
+    }
+    expect_same_events(expected);
+  }
+
+ private:
+  // Masks, indices, layouts, counters: whatever is no number that is rounded.
+  static void expect_same_integers(const StateDict& found, const StateDict& expected) {
+    ASSERT_EQ(found.values().size(), expected.values().size());
+    int masks = 0;
+    for (const auto& [name, value] : expected.values()) {
+      ASSERT_TRUE(found.contains(name)) << name;
+      const bool is_rounded =
+          std::holds_alternative<Tensor>(value) || std::holds_alternative<double>(value);
+      if (is_rounded) continue;
+      EXPECT_TRUE(is_identical(found.values().at(name), value)) << name;
+      masks += name.ends_with("_mask") || name.ends_with("/indices") ? 1 : 0;
+    }
+    EXPECT_GE(masks, 2);
+  }
+
+  void expect_same_events(const std::string& expected_dir) const {
+    const std::vector<std::string> lines = timeless_events(run_dir());
+    const std::vector<std::string> expected_lines = timeless_events(expected_dir);
+    const std::vector<Config> found = events(run_dir()), expected = events(expected_dir);
+    ASSERT_EQ(found.size(), expected.size());
+    int losses = 0, updates = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const bool is_update = expected[i].at("split").text() == "update";
+      (is_update ? updates : losses) += 1;
+      if (is_update || is_where_they_were_made()) {
+        EXPECT_EQ(lines[i], expected_lines[i]);
+      } else {
+        EXPECT_EQ(found[i].at("split").text(), expected[i].at("split").text());
+        EXPECT_EQ(found[i].at("step").text(), expected[i].at("step").text());
+        EXPECT_NEAR(found[i].required<double>("loss"), expected[i].required<double>("loss"),
+                    kLossTolerance)
+            << expected_lines[i];
+      }
+    }
+    EXPECT_GT(losses, 5);
+    EXPECT_GT(updates, 5);
+  }
+};
+
+TEST_P(RunOfAnEarlierVersion, IsResumedToTheSameEnd) {
+  copy_of_run();
+  const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  expect_same(folder() + "/end", GetParam().last_checkpoint);
+}
+
+// The resolved configuration means what it meant: drawn anew, the weights are those of then.
+TEST_P(RunOfAnEarlierVersion, IsMadeAgainByItsConfiguration) {
+  const Ended ended = run_lacuna({"train", folder() + "/run/config.yaml", "--run-dir", run_dir()},
+                                 {.fault = "step.between:17:interrupt"});
+  ASSERT_EQ(ended.code, 130) << ended.err;
+  expect_same(folder() + "/run", "step-0000000017.h5");
+}
+
+TEST_P(RunOfAnEarlierVersion, IsEvaluatedAsItWas) {
+  const Ended ended = run_lacuna({"eval", copy_of_run(), "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config found = parse_yaml(ended.out, "out"), expected = load_yaml(folder() + "/eval.json");
+  EXPECT_EQ(found.at("step").text(), expected.at("step").text());
+  const std::vector<Config> splits = found.at("splits").items(),
+                            before = expected.at("splits").items();
+  ASSERT_EQ(splits.size(), before.size());
+  for (size_t i = 0; i < splits.size(); ++i) {
+    EXPECT_EQ(splits[i].at("split").text(), before[i].at("split").text());
+    EXPECT_NEAR(splits[i].required<double>("loss"), before[i].required<double>("loss"),
+                is_where_they_were_made() ? 0.0 : kLossTolerance);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RunOfAnEarlierVersion,
+                         testing::Values(EarlierRun{"group", "step-0000000036.h5"},
+                                         EarlierRun{"phases", "step-0000000040.h5"}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lacuna
