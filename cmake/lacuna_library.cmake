@@ -23,9 +23,11 @@ install(TARGETS lacuna lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lac
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lacuna_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/lacuna.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna)
-foreach(folder framework layers optimizers sparsity)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna FILES_MATCHING PATTERN "*.h")
+foreach(room IN LISTS LACUNA_PUBLIC_ROOMS)
+  foreach(folder ${room} ${room}/ops)
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna/${folder})
+  endforeach()
 endforeach()
 
 include(CMakePackageConfigHelpers)

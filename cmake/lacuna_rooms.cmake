@@ -1,4 +1,6 @@
-# lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
+# lacuna_room(PATH PUBLIC|INTERNAL [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object
+# target. The headers (.h) of a public room are installed; tests/structure holds the word against the
+# table in docs/architecture.md.
 #
 # The target is named after the whole path (framework/kernels/csr becomes lacuna_framework_kernels_csr).
 # Every room sees the public include root; messages are formatted by fmt everywhere; the third-party
@@ -17,7 +19,8 @@ target_compile_options(lacuna_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshad
   -Wno-sign-conversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns at -O3 of `"text" + std::to_string(n)` (GCC bug 105651).
-  target_compile_options(lacuna_warnings INTERFACE -Wno-restrict)
+  target_compile_options(lacuna_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow
+    -Wno-array-bounds)
 endif()
 if(LACUNA_DEVELOPER)
   target_compile_options(lacuna_warnings INTERFACE -Werror)
@@ -28,8 +31,20 @@ if(LACUNA_SANITIZE)
   add_link_options(-fsanitize=${LACUNA_SANITIZE})
 endif()
 
+lacuna_precompiled(lacuna_precompiled_library ON ${PROJECT_SOURCE_DIR}/cmake/precompiled_library.hpp
+  lacuna_fmt)
+lacuna_precompiled(lacuna_precompiled_kernels ON ${PROJECT_SOURCE_DIR}/cmake/precompiled_kernels.hpp
+  lacuna_fmt lacuna_highway)
+
 set(LACUNA_ROOMS "" CACHE INTERNAL "")
-function(lacuna_room path)
+set(LACUNA_PUBLIC_ROOMS "" CACHE INTERNAL "")
+function(lacuna_room path visibility)
+  if(NOT visibility MATCHES "^(PUBLIC|INTERNAL)$")
+    message(FATAL_ERROR "lacuna_room(${path} ${visibility} ...): a room is PUBLIC or INTERNAL")
+  endif()
+  if(visibility STREQUAL "PUBLIC")
+    set(LACUNA_PUBLIC_ROOMS ${LACUNA_PUBLIC_ROOMS} ${path} CACHE INTERNAL "")
+  endif()
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.cpp
     ${PROJECT_SOURCE_DIR}/${path}/ops/*.cpp)
@@ -39,5 +54,10 @@ function(lacuna_room path)
   endif()
   add_library(lacuna_${name} OBJECT ${sources})
   target_link_libraries(lacuna_${name} PRIVATE lacuna_warnings lacuna_fmt ${ARGN} PUBLIC lacuna_flags)
+  if("lacuna_highway" IN_LIST ARGN)
+    target_precompile_headers(lacuna_${name} REUSE_FROM lacuna_precompiled_kernels)
+  else()
+    target_precompile_headers(lacuna_${name} REUSE_FROM lacuna_precompiled_library)
+  endif()
   set(LACUNA_ROOMS ${LACUNA_ROOMS} lacuna_${name} CACHE INTERNAL "")
 endfunction()

@@ -18,7 +18,7 @@ struct Coordinates final : PatternIndex {
 class CoordinateLayout final : public DenseFallbackLayout {
  public:
   std::string_view name() const override { return "coordinates"; }
-  std::shared_ptr<const PatternIndex> index(const Shape&, const Positions& p) const override {
+  std::shared_ptr<const PatternIndex> make_index(const Shape&, const Positions& p) const override {
     return std::make_shared<const Coordinates>(p);
   }
   Positions positions(const Pattern& pattern) const override { return coordinates(pattern); }
@@ -52,7 +52,7 @@ class CoordinateLayout final : public DenseFallbackLayout {
 
  private:
   static const Positions& coordinates(const Pattern& pattern) {
-    return static_cast<const Coordinates*>(pattern.index())->positions;
+    return pattern.index_as<Coordinates>().positions;
   }
 };
 
@@ -64,9 +64,12 @@ class LargestOfRows final : public Sparsifier {
   Scope scope() const override { return Scope::Blocking; }
   BitMask keep(const Tensor& rows, const std::string&) const override {
     const int64_t columns = rows.shape().features();
-    const GroupIndex each_row(ScoreGroups::rows(rows.shape().batch()), rows.shape());
-    return top_k(magnitudes(rows.storage()), std::min(keep_, columns), BitMask::ones(rows.numel()),
-                 each_row);
+    const int64_t batch = rows.shape().batch();
+    const MaskSelector each_row(ScoreGroups::rows(batch), {}, rows.shape());
+    return each_row
+        .keep(MaskSet::all(rows.shape()), magnitudes(rows.storage()),
+              std::min(keep_, columns) * batch)
+        .bits();
   }
 
  private:

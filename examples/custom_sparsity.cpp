@@ -1,6 +1,8 @@
 // The `lacuna` program with a sparsity algorithm of one's own, which a configuration then names:
 //   example_custom_sparsity train configs/quickstart.yaml --run-dir runs/descent
 //     --set 'sparsity={algorithm: descent, sparsity: 0.9, update: {freq: 100, stop: 1100}}'
+#include <algorithm>
+
 #include "lacuna/lacuna.h"
 
 using namespace lacuna;
@@ -17,10 +19,10 @@ class Descent final : public Set {
   bool wants_dense_gradient(int64_t step) const override {
     return update_schedule().is_update(step);
   }
-  BitMask grow(const Parameter& parameter, const BitMask& mask, int64_t per_group) override {
-    std::vector<float> scores = dense_gradient(parameter).to_vector();
-    for (float& score : scores) score = -score;
-    return grow_maximum(scores, per_group, mask, groups(parameter));
+  MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override {
+    Tensor scores = take_dense_gradient(weight);
+    for (float& score : scores.mutable_storage()) score = std::max(-score, 0.0f);
+    return weight.selector().grow_maximum(rows_of(scores), count, kept);
   }
 };
 const bool registered = algorithm_registry().add(

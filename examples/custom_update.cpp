@@ -1,7 +1,6 @@
 // A sparsity algorithm of one's own that overrides `update()` alone, called after every step:
 //   example_custom_update train configs/quickstart.yaml --run-dir runs/threshold
 //     --set 'sparsity={algorithm: threshold}'
-#include <cmath>
 #include <vector>
 
 #include "lacuna/lacuna.h"
@@ -16,16 +15,16 @@ class Threshold final : public SparsityAlgorithm {
 
   void update(Optimizer&) override {
     count_step();
-    for (const ParameterPtr& parameter : parameters()) {
-      const Positions present = parameter->pattern()->positions();
-      const Tensor values = parameter->compacted(parameter->values());  // one for each position
-      const float* value = values.data();
+    for (SparseWeight& weight : weights()) {
+      const MaskSet mask = weight.mask();
+      const Tensor sizes = weight.magnitudes();  // one for each position of the mask, ascending
+      const float* size = sizes.data();
       std::vector<int64_t> kept;
-      present.for_each([&](int64_t position) {
-        if (std::abs(*value++) >= 1e-3f) kept.push_back(position);
+      mask.positions().for_each([&](int64_t position) {
+        if (*size++ >= 1e-3f) kept.push_back(position);
       });
-      if (static_cast<int64_t>(kept.size()) < present.count()) {
-        set_positions(*parameter, Positions::of(parameter->shape(), kept));
+      if (static_cast<int64_t>(kept.size()) < mask.count()) {
+        set_mask(weight, MaskSet(weight.shape(), Positions::of(weight.shape(), kept)));
       }
     }
   }

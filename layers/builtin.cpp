@@ -1,5 +1,7 @@
 #include "lacuna/layers/builtin.h"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 
@@ -34,8 +36,8 @@ int64_t read_features(const Config& options, const char* key, const Shape& input
   }
   const auto features = options.get<int64_t>(key, input.features());
   if (features != input.features()) {
-    throw ShapeError(std::string(key) + " is " + std::to_string(features) +
-                     ", but the examples that reach this layer have shape " + input.to_string());
+    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
+                                 key, features, input.to_string()));
   }
   return features;
 }
@@ -76,7 +78,7 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
   const auto m = require_at_least(options, "m", options.get<int64_t>("m", 4), 1);
   const auto n = require_at_least(options, "n", options.get<int64_t>("n", 2), 1);
   if (m > 16) options.at("m").fail("a number from 1 to 16");
-  if (n > m) options.at("n").fail("at most m, which is " + std::to_string(m));
+  if (n > m) options.at("n").fail(fmt::format("at most m, which is {}", m));
   return std::make_unique<SemiSparseActivation>(
       SemiSparseActivation::Options{.n = static_cast<int>(n), .m = static_cast<int>(m)});
 }

@@ -18,7 +18,7 @@ Dropout::Dropout(const Options& options) : options_(options) {
 Variable Dropout::forward(const Variable& input) {
   if (!training() || options_.p == 0.0) return input;
   const auto call = static_cast<uint64_t>(calls_++);
-  return dropout(input, {.rng = CounterRng(seed_, path(), call), .p = options_.p});
+  return dropout(input, options_.p, CounterRng(seed_, path(), call));
 }
 
 StateDict Dropout::extra_state() const {

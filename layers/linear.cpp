@@ -1,5 +1,7 @@
 #include "lacuna/layers/linear.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "lacuna/framework/autograd/ops/linear.h"
@@ -10,8 +12,8 @@ namespace lacuna {
 Linear::Linear(const Options& options) : options_(options) {
   const int64_t in = options.in_features, out = options.out_features;
   if (in < 1 || out < 1) {
-    throw ConfigError("linear: in_features and out_features must be at least 1, found " +
-                      std::to_string(in) + " and " + std::to_string(out));
+    throw ConfigError(fmt::format(
+        "linear: in_features and out_features must be at least 1, found {} and {}", in, out));
   }
   const int64_t fan_in = options.init_fan_in.inputs(in);
   const Initializer initializer = options.init_fan_in.counts_nonzeros()
@@ -29,9 +31,9 @@ Linear::Linear(const Options& options) : options_(options) {
 
 Shape Linear::output_shape(const Shape& input) const {
   if (input.rank() < 1 || input.features() != options_.in_features) {
-    throw ShapeError("layer '" + path() + "' (linear): a weight of shape " +
-                     weight_->shape().to_string() + " needs examples of shape [..., " +
-                     std::to_string(options_.in_features) + "], found " + input.to_string());
+    throw ShapeError(fmt::format(
+        "layer '{}' (linear): a weight of shape {} needs examples of shape [..., {}], found {}",
+        path(), weight_->shape().to_string(), options_.in_features, input.to_string()));
   }
   return input.with_features(options_.out_features);
 }

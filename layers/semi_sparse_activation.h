@@ -9,8 +9,8 @@ namespace lacuna {
 /// in training and evaluation; the gradient passes to what was kept alone. It stands before a
 /// linear layer, after ReLU or squared ReLU, where many activations are zero already and it loses
 /// least. A linear layer right behind it, with a dense weight, skips what was dropped in its
-/// products where that is faster (autograd/ops/linear_nm.h). *Shapes:* [..., features], kept;
-/// features divisible by m. *Source:* Haziza et al., "Accelerating transformer inference and
+/// products where that is faster (autograd/ops/linear_sparse_input.hpp). *Shapes:* [..., features],
+/// kept; features divisible by m. *Source:* Haziza et al., "Accelerating transformer inference and
 /// training with 2:4 activation sparsity", 2025 (arXiv:2503.16672). *Cost:* a selection; a bit an
 /// element saved.
 class SemiSparseActivation final : public Module {

@@ -1,4 +1,4 @@
-#include "lacuna/optimizers/adam_moments.h"
+#include "lacuna/optimizers/adam_moments.hpp"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "lacuna/optimizers/adamw.h"
 
-#include "lacuna/optimizers/adam_moments.h"
+#include "lacuna/optimizers/adam_moments.hpp"
 
 namespace lacuna {
 

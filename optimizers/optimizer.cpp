@@ -1,5 +1,7 @@
 #include "lacuna/optimizers/optimizer.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <set>
 
@@ -61,7 +63,7 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
     }
   }
   for (size_t g = 0; g < options.groups.size(); ++g) {
-    add_group(options.groups[g], "groups." + std::to_string(g));
+    add_group(options.groups[g], fmt::format("groups.{}", g));
   }
 }
 
@@ -89,6 +91,11 @@ void Optimizer::add_group(const ParameterGroup& group, const std::string& key) {
 
 HookHandle Optimizer::register_step_pre_hook(std::function<void(Optimizer&)> hook) {
   return step_pre_hooks_.add(std::move(hook));
+}
+
+HookHandle Optimizer::register_step_scope_hook(
+    std::function<void(Optimizer&, StepScopes& scopes)> hook) {
+  return step_scope_hooks_.add(std::move(hook));
 }
 
 HookHandle Optimizer::register_step_post_hook(std::function<void(Optimizer&)> hook) {
@@ -143,20 +150,32 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();
 }
 
-void Optimizer::step() {
-  step_pre_hooks_.call(*this);
+// The rate of each group at this step.
+std::vector<double> Optimizer::checked_learning_rates() const {
   std::vector<double> rates;
   for (const Group& group : groups_) {
     rates.push_back(learning_rate(group));
     if (!(rates.back() >= 0.0 && std::isfinite(rates.back()))) {
-      throw ConfigError("the learning-rate schedule gives " + in_words(rates.back()) + " at step " +
-                        std::to_string(steps_) + "; expected a finite number of at least 0");
+      throw ConfigError(fmt::format(
+          "the learning-rate schedule gives {} at step {}; expected a finite number of at least 0",
+          in_words(rates.back()), steps_));
     }
   }
-  if (clip_norm_) clip_gradients(*clip_norm_);
-  const std::vector<StateSlot> slots = state_slots();
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i]->has_gradient()) update_parameter(i, rates[group_of_[i]], slots);
+  return rates;
+}
+
+void Optimizer::step() {
+  const std::vector<double> rates = checked_learning_rates();
+  step_pre_hooks_.call(*this);
+  {
+    StepScopes scopes;
+    step_scope_hooks_.call(*this, scopes);
+    if (clip_norm_) clip_gradients(*clip_norm_);
+    const std::vector<StateSlot> slots = state_slots();
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i]->has_gradient()) update_parameter(i, rates[group_of_[i]], slots);
+    }
+    for (const std::unique_ptr<StepScope>& scope : scopes) scope->commit();
   }
   ++steps_;
   step_post_hooks_.call(*this);

@@ -15,6 +15,7 @@
 #include "lacuna/framework/core/schedule.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/param/parameter.h"
+#include "lacuna/optimizers/step_scope.h"
 
 namespace lacuna {
 
@@ -76,15 +77,19 @@ class Optimizer {
   /// Name in a configuration, as in "adam".
   virtual std::string_view type() const = 0;
 
-  /// Pre-step hooks; clipping; `update` of every parameter that has a gradient; the step counts;
-  /// post-step hooks. A parameter without a gradient is left as it is.
-  /// *Errors:* ConfigError when a learning-rate schedule gives a negative or no finite number.
+  /// Checks the learning rates; pre-step hooks; scopes open; clipping; `update` of every parameter
+  /// that has a gradient; scopes commit and close; the step counts; post-step hooks. A parameter
+  /// without a gradient is left as it is.
+  /// *Errors:* ConfigError, before anything is changed, when a learning-rate schedule gives a
+  /// negative or no finite number; what a hook or `update` throws, once all scopes are closed.
   void step();
   /// Drops all gradients, then calls the hooks.
   void zero_grad();
 
   /// The hooks get this optimizer: right before and after the parameters change, and after the
   /// gradients are dropped.
+  /// A scope hook adds what shall hold while values change, from before clipping on, to `scopes`.
+  HookHandle register_step_scope_hook(std::function<void(Optimizer&, StepScopes& scopes)> hook);
   HookHandle register_step_pre_hook(std::function<void(Optimizer&)> hook);
   HookHandle register_step_post_hook(std::function<void(Optimizer&)> hook);
   HookHandle register_zero_grad_hook(std::function<void(Optimizer&)> hook);
@@ -154,6 +159,7 @@ class Optimizer {
 
   void add_group(const ParameterGroup& group, const std::string& key);
   double learning_rate(const Group& group) const;
+  std::vector<double> checked_learning_rates() const;
   void clip_gradients(double max_norm);
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
   std::vector<std::string> differences(const StateDict& state) const;
@@ -166,6 +172,7 @@ class Optimizer {
   std::vector<int64_t> steps_of_;
   int64_t steps_ = 0;
   HookList<Optimizer&> step_pre_hooks_;
+  HookList<Optimizer&, StepScopes&> step_scope_hooks_;
   HookList<Optimizer&> step_post_hooks_;
   HookList<Optimizer&> zero_grad_hooks_;
 };

@@ -1,4 +1,5 @@
 // Saving and restoring an optimizer.
+#include <fmt/core.h>
 #include <algorithm>
 #include <set>
 
@@ -24,7 +25,7 @@ constexpr const char* kDenseMark = "_is_dense";
 
 // A state as it is saved: of compressed parameters the pattern's elements, else the whole array.
 Tensor to_saved(const Parameter& parameter, const Slot& slot) {
-  const bool whole = slot.requires_dense || parameter.pattern()->is_flat();
+  const bool whole = slot.requires_dense || parameter.pattern()->stores_every_position();
   return whole ? slot.values.clone() : parameter.compacted(slot.values);
 }
 
@@ -39,7 +40,7 @@ Tensor from_saved(const Parameter& parameter, const Tensor& saved, bool requires
   const Tensor rows = saved.to(Order::RowMajor);
   const Pattern& pattern = *parameter.pattern();
   const bool is_whole = rows.shape() == parameter.shape();
-  if (requires_dense || (is_whole && pattern.is_flat())) return rows.clone();
+  if (requires_dense || (is_whole && pattern.stores_every_position())) return rows.clone();
   if (!is_whole) return parameter.expanded(rows);
   Tensor stored = Tensor::empty(Shape{pattern.stored_size()});
   pattern.layout().from_dense(pattern, rows.storage(), stored.mutable_storage());
@@ -78,8 +79,8 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
     if (count == nullptr || *count < 0) {
       lines.push_back("'" + name + "' is missing or no count");
     } else if (*count > limit) {
-      lines.push_back("'" + name + "' is " + std::to_string(*count) +
-                      ", expected a count of at most " + std::to_string(limit));
+      lines.push_back(
+          fmt::format("'{}' is {}, expected a count of at most {}", name, *count, limit));
     }
     return count == nullptr ? 0 : *count;
   };

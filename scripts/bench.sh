@@ -4,7 +4,7 @@
 # Without a name: lists the benchmarks. LACUNA_BUILD_DIR is where to build (default: build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
+source scripts/build.sh
 
 names=$(sed -n 's/^lacuna_bench(\([a-z_0-9]*\).*/\1/p' bench/CMakeLists.txt)
 if [ $# -eq 0 ]; then
@@ -18,8 +18,8 @@ if ! grep -qx -- "$name" <<<"$names"; then
   exit 2
 fi
 
-scripts/install_dependencies.sh
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-cmake --build "$build" --target lacuna_program "bench_$name" --parallel "$(nproc)"
+scripts/install_dependencies.sh --benchmarks
+configure -DLACUNA_BUILD_BENCHMARKS=ON
+build_targets lacuna_program "bench_$name"
 "$build/lacuna" info
 "$build/bench/bench_$name" "$@"

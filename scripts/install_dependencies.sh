@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
 # at all where there are none. The other scripts begin with this one.
+# usage: scripts/install_dependencies.sh [--benchmarks | --tests]
+# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
-packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev libhdf5-dev
-  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev
-  libbenchmark-dev)
+packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
+  libhdf5-dev libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev)
+of_benchmarks=(libbenchmark-dev)
+of_tests=(libgtest-dev libgmock-dev python3-h5py python3-pil)
 
 fail() {
   printf 'install_dependencies: %s\n' "$@" >&2
   exit 1
 }
+
+case "$*" in
+  '') ;;
+  --benchmarks) packages+=("${of_benchmarks[@]}") ;;
+  --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}") ;;
+  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests]" ;;
+esac
 
 if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

@@ -5,12 +5,12 @@
 # LACUNA_BUILD_DIR is where to build (default: build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
+source scripts/build.sh
 
 scripts/install_dependencies.sh
 echo "Building in $build (the first time takes a few minutes)"
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-cmake --build "$build" --target lacuna_program --parallel "$(nproc)"
+configure
+build_targets lacuna_program
 
 run=runs/quickstart
 number=1

@@ -6,12 +6,13 @@
 # LACUNA_BUILD_DIR is where to build (default: build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
+source scripts/build.sh
 stops=${1:-100}
 seed=${2:-$(date +%s)}
 
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE
-cmake --build "$build" --target lacuna_program compare_checkpoints --parallel "$(nproc)"
+scripts/install_dependencies.sh --tests
+configure -DLACUNA_BUILD_TESTS=ON
+build_targets lacuna_program compare_checkpoints
 lacuna=$build/lacuna
 work=$(mktemp -d)
 pid=

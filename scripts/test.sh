@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything with warnings as errors, and runs all tests.
 # usage: scripts/test.sh [options of ctest, as -R checkpoint]
-# LACUNA_BUILD_DIR is where to build (default: build/release); LACUNA_DATA_DIR is the folder with
-# MNIST's files, without which the tests on MNIST are skipped.
+# LACUNA_BUILD_DIR is where to build (default: build/release); LACUNA_DATA_DIR is a folder with mnist/,
+# text/ and cifar-10-batches-bin/, or MNIST's own: tests skip what they do not find there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${LACUNA_BUILD_DIR:-build/release}
+source scripts/build.sh
 
-scripts/install_dependencies.sh
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_DEVELOPER=ON \
-  --log-level=NOTICE
-cmake --build "$build" --parallel "$(nproc)"
+scripts/install_dependencies.sh --tests
+configure -DLACUNA_DEVELOPER=ON -DLACUNA_BUILD_TESTS=ON -DLACUNA_BUILD_BENCHMARKS=ON \
+  -DLACUNA_BUILD_EXAMPLES=ON
+build_targets
 
 # Tests run side by side, so threads that wait must not spin.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}

@@ -10,20 +10,17 @@ namespace lacuna {
 /// compressed: the plan refuses one that does not.
 /// *Source:* Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural
 /// networks", 2021 (arXiv:2106.12379), algorithm 1.
-class AcDc final : public DynamicPatternAlgorithm {
+class AcDc final : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is no constant, or a drop fraction is given.
   explicit AcDc(DynamicOptions options);
 
   std::string_view type() const override { return "acdc"; }
-  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+  void forecast(Forecast& forecast) const override;
 
  protected:
-  Positions initial_positions(const Parameter& parameter) override {
-    return Positions::all(parameter.shape());
-  }
-  Positions update_positions(const Parameter& parameter, const Positions& present,
-                             float sparsity) override;
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
 };
 
 }  // namespace lacuna

@@ -29,7 +29,7 @@ void require_target(const Config& entry, std::string_view type) {
   for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
     if (entry.has(key)) return;
   }
-  if (Structure::from_config(entry.get("pattern")).is_nm()) return;  // N:M says how sparse
+  if (PatternShape::from_config(entry.get("pattern")).is_nm()) return;  // N:M says how sparse
   entry.require_all_read();
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
 }
@@ -57,7 +57,7 @@ std::unique_ptr<SparsityAlgorithm> make_dense(const Config& entry, uint64_t) {
 std::unique_ptr<SparsityAlgorithm> make_snip(const Config& entry, uint64_t seed) {
   Snip::Options options{.common = SparsityOptions::from_config(entry, seed)};
   const bool per_layer = entry.has("distribution") || options.common.groups.count > 1 ||
-                         options.common.structure.exists();
+                         options.common.pattern.is_structured();
   const auto scope = entry.get<std::string>("scope", per_layer ? "layer" : "global");
   if (scope != "global" && scope != "layer") entry.get("scope").fail("'global' or 'layer'");
   options.global = scope == "global";
@@ -73,7 +73,7 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
   options.momentum =
       require_range(entry, "momentum", entry.get<double>("momentum", 0.9), 0.0, 0.999999);
   options.redistribute = entry.get<bool>(
-      "redistribute", options.common.groups.count == 1 && !options.common.structure.exists());
+      "redistribute", options.common.groups.count == 1 && !options.common.pattern.is_structured());
   return std::make_unique<Snfs>(std::move(options));
 }
 
@@ -91,7 +91,7 @@ void refuse_unused(const Config& entry) {
 std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_t seed) {
   refuse_unused(entry);
   const SemiSparseOptions options = SemiSparseOptions::from_config(entry, seed);
-  if (!options.structure.is_nm() && options.structure.exists())
+  if (!options.pattern.is_nm() && options.pattern.is_structured())
     require_target(entry, "semi_sparse");
   return std::make_unique<SemiSparse>(options);
 }

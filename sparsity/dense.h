@@ -1,6 +1,8 @@
 // Dense: no sparsity, as a phase of a plan.
 #pragma once
 
+#include <utility>
+
 #include "lacuna/sparsity/algorithm.h"
 
 namespace lacuna {
@@ -15,14 +17,15 @@ class Dense final : public SparsityAlgorithm {
 
   std::string_view type() const override { return "dense"; }
   void update(Optimizer&) override { count_step(); }
+  void forecast(Forecast& forecast) const override {
+    for (PlannedParameter& planned : forecast.parameters) {
+      planned.initial_nnz = planned.final_nnz = planned.shape.numel();
+    }
+  }
 
  protected:
-  Positions initial_positions(const Parameter& parameter) override {
-    return Positions::all(parameter.shape());
-  }
-  Positions first_positions(const Parameter& parameter, FirstMasks first) override {
-    return first == FirstMasks::Keep ? SparsityAlgorithm::first_positions(parameter, first)
-                                     : initial_positions(parameter);
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource) override {
+    return MaskSet::all(weight.shape());
   }
 };
 

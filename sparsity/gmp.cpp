@@ -1,16 +1,21 @@
 #include "lacuna/sparsity/gmp.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/selection.h"
 
 namespace lacuna {
 
-Gmp::Gmp(DynamicOptions options) : Gmp(std::move(options), "gmp") {}
+Gmp::Gmp(DynamicOptions options)
+    : Gmp(std::move(options), "gmp",
+          [](const SparseWeight& weight) { return weight.magnitudes(); }) {}
 
-Gmp::Gmp(DynamicOptions given, const std::string& type) : DynamicPatternAlgorithm(given) {
+Gmp::Gmp(DynamicOptions given, const std::string& type, Scores scores)
+    : DynamicSparsityAlgorithm(given), scores_(scores) {
   if (given.drop_fraction) {
     throw ConfigError(type +
                       ": takes no drop_fraction; the sparsity schedule says what is dropped");
@@ -22,33 +27,27 @@ Gmp::Gmp(DynamicOptions given, const std::string& type) : DynamicPatternAlgorith
   }
 }
 
-Positions Gmp::update_positions(const Parameter& parameter, const Positions& present, float) {
-  return competition(parameter).thin(present, scores(parameter), target_nnz(parameter));
+MaskSet Gmp::update_mask(const SparseWeight& weight, const MaskSet& mask, float) {
+  return weight.selector().prune_gradually(mask, scores_(weight).storage(), weight.target_nnz());
 }
 
-std::vector<float> Gmp::scores(const Parameter& parameter) const {
-  return magnitudes(parameter.compacted(parameter.values()).storage());
-}
-
-void Gmp::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
-  DynamicSparsityAlgorithm::foresee(planned, steps);
-  if (planned.empty()) return;
-  std::vector<Shape> shapes;
-  for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
-  const std::vector<int64_t>& at = planned.front().update_steps;
+void Gmp::forecast(Forecast& forecast) const {
+  DynamicSparsityAlgorithm::forecast(forecast);
+  if (forecast.parameters.empty()) return;
+  const std::vector<int64_t>& at = forecast.parameters.front().update_steps;
   const auto before = static_cast<int64_t>(at.size()) - (update_schedule().is_update(0) ? 0 : 1);
-  const std::vector<int64_t> targets = targets_at(at.back(), before, shapes);
-  for (size_t i = 0; i < planned.size(); ++i) {
-    const PlannedParameter& p = planned[i];
+  const std::vector<int64_t> targets = options().targets_at(at.back(), before, forecast.shapes());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const PlannedParameter& p = forecast.parameters[i];
     if (targets[i] <= p.final_nnz || p.final_nnz == p.initial_nnz) continue;
-    throw ConfigError(std::string(type()) + ": the sparsity falls before the last update at step " +
-                      std::to_string(at.back()) + ", when '" + p.parameter + "' has " +
-                      std::to_string(p.final_nnz) + " nonzeros left and could have " +
-                      std::to_string(targets[i]) + "; what is pruned stays pruned");
+    throw ConfigError(
+        fmt::format("{}: the sparsity falls before the last update at step {}, when '{}' has {} "
+                    "nonzeros left and could have {}; what is pruned stays pruned",
+                    type(), at.back(), p.parameter, p.final_nnz, targets[i]));
   }
 }
 
-int64_t Gmp::nnz_after_update(int64_t nnz, int64_t target, int64_t, int64_t, int64_t) const {
+int64_t Gmp::nnz_after_update(const MaskSelector&, int64_t nnz, int64_t target, float) const {
   return std::min(nnz, target);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lacuna/sparsity/dynamic.h"
 
@@ -10,7 +9,7 @@ namespace lacuna {
 
 /// On update steps keeps the largest |w| to the target of that step; what is pruned stays pruned.
 /// *Source:* Zhu & Gupta, "To prune, or not to prune", 2017 (arXiv:1710.01878).
-class Gmp : public DynamicPatternAlgorithm {
+class Gmp : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is a constant (that is `static`), or a drop fraction
   /// is given.
@@ -19,18 +18,20 @@ class Gmp : public DynamicPatternAlgorithm {
   std::string_view type() const override { return "gmp"; }
 
   /// *Errors:* ConfigError besides when the sparsity falls after it has pruned.
-  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+  void forecast(Forecast& forecast) const override;
 
  protected:
-  /// For a subclass of another name, which messages then give.
-  Gmp(DynamicOptions options, const std::string& type);
-  Positions update_positions(const Parameter& parameter, const Positions& present,
-                             float sparsity) final;
-  int64_t nnz_after_update(int64_t nnz, int64_t target, int64_t groups, int64_t step,
-                           int64_t updates) const override;
-  /// What pruning keeps the largest of, one per present position, ascending by flat index: |w|
-  /// here.
-  virtual std::vector<float> scores(const Parameter& parameter) const;
+  /// What pruning keeps the largest of: one score per position of the weight's mask, ascending by
+  /// flat index.
+  using Scores = Tensor (*)(const SparseWeight& weight);
+  /// For a subclass of another name, which messages then give, that prunes by other scores.
+  Gmp(DynamicOptions options, const std::string& type, Scores scores);
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
+  int64_t nnz_after_update(const MaskSelector& selector, int64_t nnz, int64_t target,
+                           float drop_fraction) const override;
+
+ private:
+  Scores scores_;
 };
 
 }  // namespace lacuna

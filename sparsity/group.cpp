@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/group.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -8,11 +10,11 @@
 namespace lacuna {
 
 void Group::add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm) {
-  if (dynamic_cast<Group*>(algorithm.get()) != nullptr) {
+  if (algorithm->type() == type()) {
     throw StateError("a group cannot hold a group; merge them with extend()");
   }
-  if (!parameters_.empty()) throw StateError("this group has been applied to a model already");
-  algorithm->forward_hooks_to(*this);
+  if (!parameters().empty()) throw StateError("this group has been applied to a model already");
+  add_part(*algorithm);
   filters_.push_back(std::move(filter));
   algorithms_.push_back(std::move(algorithm));
 }
@@ -23,91 +25,51 @@ void Group::extend(Group&& other) {
   }
   other.filters_.clear();
   other.algorithms_.clear();
+  other.drop_parts();
 }
 
-void Group::apply(Module& module) {
-  if (!parameters_.empty()) {
-    throw StateError("sparsity algorithm 'group' has been applied to a model already");
-  }
+void Group::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) {
   if (algorithms_.empty()) throw StateError("this group has no algorithms");
-  std::vector<ParameterPtr> left = module.parameters();
+  std::vector<ParameterPtr> left = parameters, all;
   std::vector<std::vector<ParameterPtr>> chosen(algorithms_.size());
   for (size_t i = 0; i < algorithms_.size(); ++i) {
-    filters_[i].select(module.parameters());  // refuses a filter that matches nothing at all
+    filters_[i].select(parameters);  // refuses a filter that matches nothing at all
     std::vector<ParameterPtr> rest;
     for (const ParameterPtr& parameter : left) {
       (filters_[i].matches(*parameter) ? chosen[i] : rest).push_back(parameter);
     }
     if (chosen[i].empty()) {
-      throw ConfigError("entry " + std::to_string(i) + " of the sparsity group (" +
-                        std::string(algorithms_[i]->type()) + ", " + filters_[i].description() +
-                        "): earlier entries have taken all parameters that it matches");
+      throw ConfigError(
+          fmt::format("entry {} of the sparsity group ({}, {}): earlier entries have taken all "
+                      "parameters that it matches",
+                      i, algorithms_[i]->type(), filters_[i].description()));
     }
     left = std::move(rest);
+    all.insert(all.end(), chosen[i].begin(), chosen[i].end());
   }
+  set_parameters(std::move(all));
   for (size_t i = 0; i < algorithms_.size(); ++i) {
-    parameters_.insert(parameters_.end(), chosen[i].begin(), chosen[i].end());
-    algorithms_[i]->expected_batch = expected_batch;
-    algorithms_[i]->csr_up_to = csr_up_to;
-    algorithms_[i]->adopt(module, std::move(chosen[i]));
+    algorithms_[i]->adopt(module, std::move(chosen[i]), source);
   }
-}
-
-void Group::before_step(Optimizer& optimizer) {
-  for (const auto& algorithm : algorithms_) algorithm->before_step(optimizer);
-}
-
-void Group::after_step(Optimizer& optimizer) {
-  for (const auto& algorithm : algorithms_) {
-    // The group's switch holds for all: an entry updates when both are on.
-    const bool entry_autoupdate =
-        std::exchange(algorithm->autoupdate, algorithm->autoupdate && autoupdate);
-    algorithm->after_step(optimizer);
-    algorithm->autoupdate = entry_autoupdate;
-  }
-  if (autoupdate) count_step();
 }
 
 void Group::update(Optimizer& optimizer) {
+  for (const auto& algorithm : algorithms_) {
+    if (algorithm->autoupdate) algorithm->update(optimizer);
+  }
   count_step();
-  for (const auto& algorithm : algorithms_) algorithm->update(optimizer);
 }
 
-double Group::target_sparsity(const Parameter& parameter) const {
+void Group::forecast(Forecast& forecast) const {
   for (const auto& algorithm : algorithms_) {
-    for (const ParameterPtr& own : algorithm->parameters()) {
-      if (own.get() == &parameter) return algorithm->target_sparsity(parameter);
+    for (PlannedParameter& planned : algorithm->plan(forecast.steps)) {
+      forecast.parameters.push_back(std::move(planned));
     }
   }
-  throw StateError("parameter '" + parameter.name() + "' does not belong to this group");
-}
-
-std::vector<MaskUpdate> Group::last_update() const {
-  std::vector<MaskUpdate> all;
-  for (const auto& algorithm : algorithms_) {
-    const std::vector<MaskUpdate> part = algorithm->last_update();
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-std::vector<PlannedParameter> Group::plan(int64_t total_steps) const {
-  std::vector<PlannedParameter> all;
-  for (const auto& algorithm : algorithms_) {
-    const std::vector<PlannedParameter> part = algorithm->plan(total_steps);
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-void Group::restore_layouts() {
-  for (const auto& algorithm : algorithms_) algorithm->restore_layouts();
 }
 
 StateDict Group::state_dict() const {
-  StateDict state;
-  state.set("type", std::string(type()));
-  state.set("step", step());
+  StateDict state = SparsityAlgorithm::state_dict();
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     state.merge(std::to_string(i), algorithms_[i]->state_dict());
   }
@@ -115,8 +77,7 @@ StateDict Group::state_dict() const {
 }
 
 void Group::load_state_dict(const StateDict& state) {
-  require_own(state);
-  step_ = state.count("step");
+  SparsityAlgorithm::load_state_dict(state);
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     algorithms_[i]->load_state_dict(state.below(std::to_string(i)));
   }

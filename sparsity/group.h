@@ -22,19 +22,11 @@ class Group final : public SparsityAlgorithm {
   const std::vector<std::unique_ptr<SparsityAlgorithm>>& algorithms() const { return algorithms_; }
 
   std::string_view type() const override { return "group"; }
-  void apply(Module& module) override;
-  using SparsityAlgorithm::apply;
+  void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
   void update(Optimizer& optimizer) override;
-  double target_sparsity(const Parameter& parameter) const override;
-  std::vector<MaskUpdate> last_update() const override;
-  std::vector<PlannedParameter> plan(int64_t total_steps) const override;
-  void restore_layouts() override;
+  void forecast(Forecast& forecast) const override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
-
- protected:
-  void before_step(Optimizer& optimizer) override;
-  void after_step(Optimizer& optimizer) override;
 
  private:
   std::vector<ParameterFilter> filters_;  // aligned with algorithms_

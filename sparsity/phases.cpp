@@ -1,12 +1,13 @@
 #include "lacuna/sparsity/phases.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/dense.h"
-#include "lacuna/sparsity/group.h"
 
 namespace lacuna {
 
@@ -16,175 +17,106 @@ Phases::Phases(std::vector<Phase> phases) : SparsityAlgorithm({}), phases_(std::
   for (size_t i = 0; i < phases_.size(); ++i) {
     const auto& until = phases_[i].until;
     const bool last = i + 1 == phases_.size();
-    const std::string name = "phase " + std::to_string(i);
+    const std::string name = fmt::format("phase {}", i);
     if (!last && !until) throw ConfigError(name + " needs `until`: only the last has no end");
     if (last && until)
       throw ConfigError(name +
                         ", the last one, lasts to the end of the run; "
                         "leave its `until` out");
     if (until && *until <= before) {
-      throw ConfigError(name + ": until must be a step after " + std::to_string(before) +
-                        ", found " + std::to_string(*until));
+      throw ConfigError(
+          fmt::format("{}: until must be a step after {}, found {}", name, before, *until));
     }
     before = until.value_or(0);
-    phases_[i].algorithm->forward_hooks_to(*this);
-    SparsityAlgorithm* algorithm = phases_[i].algorithm.get();
-    if (dynamic_cast<Phases*>(algorithm) != nullptr || dynamic_cast<Group*>(algorithm) != nullptr) {
+    SparsityAlgorithm& algorithm = *phases_[i].algorithm;
+    if (algorithm.type() == "phases" || algorithm.type() == "group") {
       throw StateError(name + " must be a single algorithm, not a " +
-                       std::string(algorithm->type()));
+                       std::string(algorithm.type()));
     }
+    add_part(algorithm);
   }
 }
 
-void Phases::apply(Module& module) {
-  if (module_ != nullptr) {
-    throw StateError("sparsity algorithm 'phases' has been applied to a model already");
-  }
+void Phases::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) {
+  std::vector<ParameterPtr> all;
   for (const Phase& phase : phases_) {  // a filter that matches nothing is found out now
-    for (const ParameterPtr& parameter :
-         phase.algorithm->options().param_filter.select(module.parameters())) {
-      if (std::ranges::find(parameters_, parameter) == parameters_.end()) {
-        parameters_.push_back(parameter);
-      }
+    for (const ParameterPtr& parameter : phase.algorithm->filter().select(parameters)) {
+      if (std::ranges::find(all, parameter) == all.end()) all.push_back(parameter);
     }
   }
+  set_parameters(std::move(all));
+  offered_ = std::move(parameters);
   module_ = &module;
-  for (const Phase& phase : phases_) phase.algorithm->csr_up_to = csr_up_to;
-  enter(0, FirstMasks::Make);
+  enter(0, source);
 }
 
-void Phases::enter(size_t phase, FirstMasks first) {
-  if (phase != current_) {
-    first == FirstMasks::Keep ? algorithm().release_loaded() : algorithm().release();
-  }
+void Phases::enter(size_t phase, MaskSource source) {
+  if (phase != current_) algorithm().release(source == MaskSource::Loaded);
   current_ = phase;
-  algorithm().expected_batch = expected_batch;
-  algorithm().adopt(*module_, algorithm().options().param_filter.select(module_->parameters()),
-                    first);
-}
-
-void Phases::before_step(Optimizer& optimizer) { algorithm().before_step(optimizer); }
-
-void Phases::after_step(Optimizer& optimizer) {
-  for (const ParameterPtr& parameter : parameters_) parameter->prune();
-  SparsityAlgorithm& running = algorithm();
-  const bool own = std::exchange(running.autoupdate, running.autoupdate && autoupdate);
-  running.after_step(optimizer);
-  running.autoupdate = own;
-  transition_.clear();
-  if (!autoupdate) return;
-  count_step();
-  if (phases_[current_].until == step()) {
-    transition_ = running.last_update();
-    enter(current_ + 1, FirstMasks::Inherit);
-  }
+  algorithm().adopt(*module_, algorithm().filter().select(offered_), source);
 }
 
 void Phases::update(Optimizer& optimizer) {
-  algorithm().update(optimizer);
+  if (algorithm().autoupdate) algorithm().update(optimizer);
   count_step();
-  transition_.clear();
-  if (phases_[current_].until == step()) {
-    transition_ = algorithm().last_update();
-    enter(current_ + 1, FirstMasks::Inherit);
+  if (phases_[current_].until == step()) enter(current_ + 1, MaskSource::Inherited);
+}
+
+void Phases::forecast(Forecast& forecast) const {
+  std::map<const Parameter*, int64_t> nnz;
+  for (const ParameterPtr& parameter : parameters()) {
+    nnz[parameter.get()] = parameter->pattern()->nnz();
   }
-}
-
-double Phases::target_sparsity(const Parameter& parameter) const {
-  const auto& chosen = algorithm().parameters();
-  const auto is_it = [&](const ParameterPtr& p) { return p.get() == &parameter; };
-  if (std::ranges::any_of(chosen, is_it)) return algorithm().target_sparsity(parameter);
-  return 1.0 - parameter.pattern()->density();  // it keeps what it has
-}
-
-std::vector<MaskUpdate> Phases::last_update() const {
-  std::vector<MaskUpdate> all = transition_;
-  const std::vector<MaskUpdate> running = algorithm().last_update();
-  all.insert(all.end(), running.begin(), running.end());
-  return all;
-}
-
-std::vector<PlannedParameter> Phases::plan(int64_t total_steps) const {
-  std::vector<PlannedParameter> all;
-  std::map<std::string, int64_t> nnz;
-  for (const ParameterPtr& parameter : parameters_) {
-    nnz[parameter->name()] = parameter->pattern()->nnz();
-  }
-  int64_t begin = 0;
   for (size_t i = 0; i < phases_.size(); ++i) {
+    const int64_t begin = begin_of(i);
+    if (begin >= forecast.steps) {
+      throw ConfigError(fmt::format("phases: phase {} begins at step {}, the run ends at step {}",
+                                    i, begin, forecast.steps));
+    }
     const SparsityAlgorithm& algorithm = *phases_[i].algorithm;
-    const int64_t end = phases_[i].until.value_or(total_steps);
-    if (begin >= total_steps) {
-      throw ConfigError("phases: phase " + std::to_string(i) + " begins at step " +
-                        std::to_string(begin) + ", the run ends at step " +
-                        std::to_string(total_steps));
+    const int64_t end = std::min(phases_[i].until.value_or(forecast.steps), forecast.steps);
+    Forecast phase{.steps = end - begin,
+                   .source = i == 0 ? MaskSource::Made : MaskSource::Inherited};
+    for (const ParameterPtr& parameter : parameters()) {
+      if (!algorithm.filter().matches(*parameter)) continue;
+      phase.parameters.push_back({.parameter = parameter->name(),
+                                  .shape = parameter->shape(),
+                                  .algorithm = {},
+                                  .chosen_by = {},
+                                  .initial_nnz = nnz[parameter.get()],
+                                  .final_nnz = nnz[parameter.get()],
+                                  .update_steps = {},
+                                  .source = parameter.get()});
     }
-    std::vector<PlannedParameter> planned;
-    std::vector<Shape> shapes;
-    std::vector<const Parameter*> chosen;
-    for (const ParameterPtr& parameter : parameters_) {
-      if (!algorithm.options().param_filter.matches(*parameter)) continue;
-      planned.push_back({.parameter = parameter->name(),
-                         .shape = parameter->shape(),
-                         .algorithm = std::string(algorithm.type()),
-                         .chosen_by = algorithm.options().param_filter.description(),
-                         .initial_nnz = nnz[parameter->name()],
-                         .final_nnz = 0,
-                         .update_steps = {},
-                         .layout = {},
-                         .final_layout = {},
-                         .compressed = std::string(algorithm.compressed_layout().name())});
-      shapes.push_back(parameter->shape());
-      chosen.push_back(parameter.get());
+    for (PlannedParameter& planned : algorithm.plan(std::move(phase))) {
+      nnz[planned.source] = planned.final_nnz;
+      for (int64_t& step : planned.update_steps) step += begin;
+      forecast.parameters.push_back(std::move(planned));
     }
-    const std::vector<int64_t> targets = algorithm.targets_at(0, 0, shapes);
-    const bool fills = dynamic_cast<const Dense*>(&algorithm) != nullptr;
-    for (size_t j = 0; j < planned.size(); ++j) {
-      PlannedParameter& p = planned[j];
-      if (i > 0) p.initial_nnz = fills ? p.shape.numel() : std::min(p.initial_nnz, targets[j]);
-      p.final_nnz = p.initial_nnz;
-    }
-    algorithm.foresee(planned, std::min(end, total_steps) - begin);
-    algorithm.require_nonzeros(planned);
-    for (size_t j = 0; j < planned.size(); ++j) {
-      PlannedParameter& p = planned[j];
-      p.layout = algorithm.foreseen_layout(*chosen[j], p.initial_nnz).name();
-      p.final_layout = algorithm.foreseen_layout(*chosen[j], p.final_nnz).name();
-      nnz[p.parameter] = p.final_nnz;
-      for (int64_t& step : p.update_steps) step += begin;
-      all.push_back(std::move(p));
-    }
-    begin = end;
   }
-  return all;
 }
-
-void Phases::restore_layouts() { algorithm().restore_layouts(); }
 
 StateDict Phases::state_dict() const {
-  StateDict state;
-  state.set("type", std::string(type()));
-  state.set("step", step());
+  StateDict state = SparsityAlgorithm::state_dict();
   state.set("phase", static_cast<int64_t>(current_));
   state.merge("running", algorithm().state_dict());
   return state;
 }
 
 void Phases::load_state_dict(const StateDict& state) {
-  require_own(state);
+  load_own(state);
   const auto saved = state.get<int64_t>("phase");
   if (saved < 0 || saved >= static_cast<int64_t>(phases_.size())) {
-    throw CheckpointError("the checkpoint is in phase " + std::to_string(saved) + " of a plan of " +
-                          std::to_string(phases_.size()));
+    throw CheckpointError(
+        fmt::format("the checkpoint is in phase {} of a plan of {}", saved, phases_.size()));
   }
   const auto phase = static_cast<size_t>(saved);
-  step_ = state.count("step");
-  const int64_t begin = phase == 0 ? 0 : *phases_[phase - 1].until;
-  if (step_ < begin || step_ >= phases_[phase].until.value_or(StateDict::kMostCounted)) {
-    throw CheckpointError("the checkpoint is in phase " + std::to_string(phase) + " at step " +
-                          std::to_string(step_) + ", when the plan is in another");
+  if (step() < begin_of(phase) ||
+      step() >= phases_[phase].until.value_or(StateDict::kMostCounted)) {
+    throw CheckpointError(fmt::format(
+        "the checkpoint is in phase {} at step {}, when the plan is in another", phase, step()));
   }
-  if (phase != current_) enter(phase, FirstMasks::Keep);
+  if (phase != current_) enter(phase, MaskSource::Loaded);
   algorithm().load_state_dict(state.below("running"));
 }
 

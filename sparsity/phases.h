@@ -1,7 +1,6 @@
 // Phases: a training plan that moves between algorithms at given steps.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,31 +27,24 @@ class Phases final : public SparsityAlgorithm {
   explicit Phases(std::vector<Phase> phases);
 
   std::string_view type() const override { return "phases"; }
-  void apply(Module& module) override;
-  using SparsityAlgorithm::apply;
+  void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
   void update(Optimizer& optimizer) override;
-  double target_sparsity(const Parameter& parameter) const override;
-  std::vector<MaskUpdate> last_update() const override;
-  std::vector<PlannedParameter> plan(int64_t total_steps) const override;
-  void restore_layouts() override;
+  void forecast(Forecast& forecast) const override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
 
   /// Number of the phase that is running, from 0.
   size_t current() const { return current_; }
 
- protected:
-  void before_step(Optimizer& optimizer) override;
-  void after_step(Optimizer& optimizer) override;
-
  private:
   SparsityAlgorithm& algorithm() const { return *phases_[current_].algorithm; }
-  void enter(size_t phase, FirstMasks first);
+  void enter(size_t phase, MaskSource source);
+  int64_t begin_of(size_t phase) const { return phase == 0 ? 0 : *phases_[phase - 1].until; }
 
   std::vector<Phase> phases_;
   size_t current_ = 0;
-  Module* module_ = nullptr;  // outlives this, as parameters' owner
-  std::vector<MaskUpdate> transition_;
+  Module* module_ = nullptr;           // outlives this, as parameters' owner
+  std::vector<ParameterPtr> offered_;  // among which the phases choose
 };
 
 }  // namespace lacuna

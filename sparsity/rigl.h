@@ -13,13 +13,11 @@ namespace lacuna {
 class RigL final : public Set {
  public:
   using Set::Set;
-
   std::string_view type() const override { return "rigl"; }
 
  protected:
   bool wants_dense_gradient(int64_t step) const override;
-  Positions grow_positions(const Parameter& parameter, const Positions& kept,
-                           int64_t per_group) override;
+  MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override;
 };
 
 }  // namespace lacuna

@@ -1,12 +1,17 @@
 #include "lacuna/sparsity/saliency.h"
 
-#include "lacuna/sparsity/selection.h"
+#include <utility>
 
 namespace lacuna {
+namespace {
 
-std::vector<float> Saliency::scores(const Parameter& parameter) const {
-  const Tensor gradient = parameter.compacted(parameter.gradient());
-  return products(parameter.compacted(parameter.values()).storage(), gradient.storage());
+Tensor scores(const SparseWeight& weight) {
+  const Parameter& parameter = weight.parameter();
+  return magnitudes_of_products(weight.elements(), parameter.compacted(parameter.gradient()));
 }
+
+}  // namespace
+
+Saliency::Saliency(DynamicOptions options) : Gmp(std::move(options), "saliency", scores) {}
 
 }  // namespace lacuna

@@ -1,8 +1,6 @@
 // Saliency pruning: gradual pruning by |w·g|.
 #pragma once
 
-#include <utility>
-
 #include "lacuna/sparsity/gmp.h"
 
 namespace lacuna {
@@ -13,14 +11,11 @@ namespace lacuna {
 /// inference", 2017 (arXiv:1611.06440), equation 8, for single weights.
 class Saliency final : public Gmp {
  public:
-  /// *Errors:* ConfigError, as Gmp's.
-  explicit Saliency(DynamicOptions options) : Gmp(std::move(options), "saliency") {}
+  /// *Errors:* ConfigError, as Gmp's; an update throws StateError where a parameter has no
+  /// gradient.
+  explicit Saliency(DynamicOptions options);
 
   std::string_view type() const override { return "saliency"; }
-
- protected:
-  /// *Errors:* StateError when the parameter has no gradient.
-  std::vector<float> scores(const Parameter& parameter) const override;
 };
 
 }  // namespace lacuna

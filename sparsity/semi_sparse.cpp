@@ -6,13 +6,12 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/group.h"
-#include "lacuna/sparsity/largest_part.h"
 
 namespace lacuna {
 namespace {
 
 DynamicOptions dynamic_options(const SemiSparseOptions& o) {
-  if (!o.structure.exists()) {
+  if (!o.pattern.is_structured()) {
     throw ConfigError("semi_sparse needs a pattern, such as {type: nm, n: 2, m: 4}");
   }
   if (!(o.decay >= 0.0) || !std::isfinite(o.decay)) {
@@ -25,7 +24,7 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   options.sparsity = o.sparsity;
   options.init_method = "topk";
   options.param_filter = o.param_filter;
-  options.structure = o.structure;
+  options.pattern = o.pattern;
   options.layout = o.layout;
   return options;
 }
@@ -34,7 +33,7 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
 
 SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t seed) {
   const SparsityOptions common = SparsityOptions::from_config(entry, seed);
-  return {.structure = common.structure,
+  return {.pattern = common.pattern,
           .sparsity = common.sparsity,
           .param_filter = common.param_filter,
           .layout = common.layout,
@@ -43,45 +42,44 @@ SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t s
 }
 
 SemiSparse::SemiSparse(const SemiSparseOptions& options)
-    : SelectedPart("semi_sparse", dynamic_options(options), options.every),
+    : StraightThrough("semi_sparse", dynamic_options(options), options.every,
+                      MasterWeight::Remains::Master),
       decay_(static_cast<float>(options.decay)) {}
 
-SemiSparse::~SemiSparse() { SemiSparse::release(); }
-
-// The part of the master that is used.
-BitMask SemiSparse::select(const Parameter& parameter) const {
-  return largest_part(options().structure, master(parameter), target_nnz(parameter));
-}
-
-void SemiSparse::adjust_gradient(const Parameter& parameter, Tensor& gradient) const {
-  if (decay_ == 0.0f) return;
+// λ · w at the positions that the mask excludes.
+void SemiSparse::decay_unused(const SparseWeight& weight, Tensor& gradient) const {
   const std::span<float> g = gradient.mutable_storage();
-  const std::span<const float> w = master(parameter).storage();
-  const BitMask used = parameter.pattern()->mask();
+  const std::span<const float> w = weight.master()->values().storage();
+  const BitMask used = weight.parameter().pattern()->mask();
   for (size_t i = 0; i < g.size(); ++i) {
     if (!used.test(static_cast<int64_t>(i))) g[i] += decay_ * w[i];
   }
 }
 
-// Masks change at every update, their number of positions never does.
-void SemiSparse::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
-  std::vector<Shape> shapes;
-  for (const PlannedParameter& parameter : planned) shapes.push_back(parameter.shape);
-  const std::vector<int64_t> targets = targets_at(0, 0, shapes);
-  for (size_t i = 0; i < planned.size(); ++i) planned[i].initial_nnz = targets[i];
-  SelectedPart::foresee(planned, steps);
-  for (PlannedParameter& parameter : planned) parameter.final_nnz = parameter.initial_nnz;
+MaskSet SemiSparse::initial_mask(const SparseWeight& weight, MaskSource) {
+  return weight.selector().largest(weight.master()->values(), weight.target_nnz());
 }
 
-void SemiSparse::release() {
-  for (const ParameterPtr& parameter : parameters()) {
-    parameter->replace(Pattern::dense(parameter->shape()), master(*parameter));
+MaskSet SemiSparse::update_mask(const SparseWeight& weight, const MaskSet&, float) {
+  return weight.selector().largest(weight.master()->values(), weight.target_nnz());
+}
+
+void SemiSparse::before_step(Optimizer&, StepScopes& scopes) {
+  for (SparseWeight& weight : weights()) {
+    Tensor gradient = take_dense_gradient(weight);
+    if (decay_ != 0.0f) decay_unused(weight, gradient);
+    train_master(weight, std::move(gradient), scopes);
   }
-  release_loaded();
 }
 
-// The masters are those of another step.
-void SemiSparse::release_loaded() { SelectedPart::release(); }
+// Masks change at every update, their number of positions never does.
+void SemiSparse::forecast(Forecast& forecast) const {
+  const std::vector<int64_t> targets = options().targets_at(0, 0, forecast.shapes());
+  StraightThrough::forecast(forecast);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    forecast.parameters[i].initial_nnz = forecast.parameters[i].final_nnz = targets[i];
+  }
+}
 
 std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
     Module& model, const std::map<std::string, SemiSparseOptions>& layers) {

@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/sparsity/selected_part.h"
+#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 
 struct SemiSparseOptions {
   /// What the weight that is used looks like. Required.
-  Structure structure = {};
+  PatternShape pattern = {};
   /// Of block patterns; N:M says how sparse.
   SparsityTarget sparsity = {};
   ParameterFilter param_filter = {};
@@ -35,27 +35,27 @@ struct SemiSparseOptions {
 /// *Sources:* Mishra et al., "Accelerating sparse deep neural networks", 2021 (arXiv:2104.08378);
 /// Zhou et al., "Learning N:M fine-grained structured sparse neural networks from scratch", ICLR
 /// 2021 (arXiv:2102.04010): SR-STE. *Cost:* dense weight gradient and states; the selection.
-class SemiSparse final : public SelectedPart {
+class SemiSparse final : public StraightThrough {
  public:
   /// *Errors:* ConfigError without a pattern, or when `every` is below 1 or `decay` negative.
   explicit SemiSparse(const SemiSparseOptions& options);
-  ~SemiSparse() override;
 
   std::string_view type() const override { return "semi_sparse"; }
+  void forecast(Forecast& forecast) const override;
 
  protected:
-  BitMask select(const Parameter& parameter) const override;
-  void adjust_gradient(const Parameter& parameter, Tensor& gradient) const override;
-  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
-  void release() override;
-  void release_loaded() override;
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
+  void before_step(Optimizer& optimizer, StepScopes& scopes) override;
 
  private:
+  void decay_unused(const SparseWeight& weight, Tensor& gradient) const;
+
   float decay_;
 };
 
 /// Lets linear layers' weights of a model be used in semi-structured form, by globs on their full
-/// names ("blocks.*.fc1.weight", or "blocks.*.fc1"): {{"*.fc1", {.structure = Structure::nm(2,
+/// names ("blocks.*.fc1.weight", or "blocks.*.fc1"): {{"*.fc1", {.pattern = PatternShape::nm(2,
 /// 4)}}}. The model trains on as before; `optimizer.apply(*result)` makes the optimizer train the
 /// dense masters. *Errors:* ConfigError when a glob matches no linear layer's weight.
 std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(

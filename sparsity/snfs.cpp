@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/selection.h"
+#include "lacuna/sparsity/options/counting.h"
 
 namespace lacuna {
 
@@ -19,7 +19,7 @@ Snfs::Snfs(Options given)
         "snfs: redistribution does not go with balanced groups; set redistribute: "
         "false");
   }
-  if (redistribute_ && options().structure.exists()) {
+  if (redistribute_ && options().pattern.is_structured()) {
     throw ConfigError("snfs: redistribution does not go with a pattern; set redistribute: false");
   }
   if (keeps_alive()) {
@@ -37,10 +37,10 @@ void Snfs::update(Optimizer& optimizer) {
 
 void Snfs::update_momentum() {
   const auto alpha = static_cast<float>(momentum_);
-  for (const ParameterPtr& parameter : parameters()) {
-    const Tensor& gradient = dense_gradient(*parameter);
-    Tensor& moment = moments_[parameter->name()];
-    if (!moment.defined()) moment = Tensor::zeros(parameter->shape());
+  for (const SparseWeight& weight : weights()) {
+    const Tensor& gradient = dense_gradient(weight);
+    Tensor& moment = moments_[weight.name()];
+    if (!moment.defined()) moment = Tensor::zeros(weight.shape());
     const std::span<float> m = moment.mutable_storage();
     const std::span<const float> g = gradient.storage();
     for (size_t i = 0; i < m.size(); ++i) m[i] = alpha * m[i] + (1.0f - alpha) * g[i];
@@ -54,16 +54,16 @@ void Snfs::share_out() {
   std::vector<int64_t> numels, kept;
   int64_t budget = 0;
   double total = 0.0;
-  for (const ParameterPtr& parameter : parameters()) {
-    const Positions present = parameter->pattern()->positions();
-    const std::span<const float> m = moments_.at(parameter->name()).storage();
+  for (const SparseWeight& weight : weights()) {
+    const std::span<const float> m = moments_.at(weight.name()).storage();
+    const MaskSet mask = weight.mask();
     double sum = 0.0;
-    present.for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });
-    const int64_t nnz = present.count();
+    mask.positions().for_each([&](int64_t i) { sum += std::abs(m[static_cast<size_t>(i)]); });
+    const int64_t nnz = mask.count();
     shares.push_back(nnz == 0 ? 0.0 : sum / static_cast<double>(nnz));
     total += shares.back();
     kept.push_back(kept_after_drop(drop_fraction_at(step() + 1, updates()), nnz));
-    numels.push_back(parameter->numel() - kept.back());
+    numels.push_back(weight.numel() - kept.back());
     budget += nnz - kept.back();
   }
   for (double& share : shares) {
@@ -71,18 +71,13 @@ void Snfs::share_out() {
                         : static_cast<double>(budget) / static_cast<double>(shares.size());
   }
   const std::vector<int64_t> grown = round_to_budget(shares, numels, budget);
-  for (size_t i = 0; i < grown.size(); ++i) {
-    counts_[parameters()[i]->name()] = kept[i] + grown[i];
-  }
+  for (size_t i = 0; i < grown.size(); ++i) counts_[weights()[i].name()] = kept[i] + grown[i];
 }
 
-Positions Snfs::grow_positions(const Parameter& parameter, const Positions& kept,
-                               int64_t per_group) {
-  const auto shared = counts_.find(parameter.name());
-  const Competition selection = competition(parameter);
-  const int64_t wanted = shared != counts_.end() ? shared->second : per_group;
-  return selection.grow_maximum(rows_of(moments_.at(parameter.name())),
-                                wanted * selection.groups().count(), kept);
+MaskSet Snfs::grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) {
+  const auto shared = counts_.find(weight.name());
+  return weight.selector().grow_maximum(rows_of(moments_.at(weight.name())),
+                                        shared != counts_.end() ? shared->second : count, kept);
 }
 
 StateDict Snfs::state_dict() const {
@@ -94,9 +89,9 @@ StateDict Snfs::state_dict() const {
 void Snfs::load_state_dict(const StateDict& state) {
   Set::load_state_dict(state);
   moments_.clear();
-  for (const ParameterPtr& parameter : parameters()) {
-    if (!state.contains("momentum/" + parameter->name())) continue;  // before the first step
-    moments_[parameter->name()] = saved_array(state, "momentum", *parameter);
+  for (const SparseWeight& weight : weights()) {
+    if (!state.contains("momentum/" + weight.name())) continue;  // before the first step
+    moments_[weight.name()] = saved_array(state, "momentum", weight.parameter());
   }
 }
 

@@ -32,8 +32,7 @@ class Snfs final : public Set {
 
  protected:
   bool wants_dense_gradient(int64_t) const override { return true; }
-  Positions grow_positions(const Parameter& parameter, const Positions& kept,
-                           int64_t per_group) override;
+  MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override;
 
  private:
   void update_momentum();

@@ -1,10 +1,13 @@
 #include "lacuna/sparsity/snip.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/selection.h"
+#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/sparsity/options/counting.h"
 
 namespace lacuna {
 
@@ -14,71 +17,71 @@ Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(
       !(target.schedule().at(0) >= 0.0f && target.schedule().at(0) < 1.0f)) {
     throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");
   }
-  if (global_ && options().structure.exists()) {
+  if (global_ && options().pattern.is_structured()) {
     throw ConfigError("snip: a global competition does not go with a pattern; set scope: layer");
   }
 }
 
-double Snip::target_sparsity(const Parameter& parameter) const {
-  return global_ ? options().sparsity.sparsity_at(0, 0, parameter.shape())
-                 : SparsityAlgorithm::target_sparsity(parameter);
+MaskSet Snip::initial_mask(const SparseWeight& weight, MaskSource source) {
+  return source == MaskSource::Made ? MaskSet::all(weight.shape())
+                                    : SparsityAlgorithm::initial_mask(weight, source);
 }
 
-void Snip::before_step(Optimizer&) {
+void Snip::before_step(Optimizer&, StepScopes&) {
   if (step() > 0) return;
-  std::vector<std::vector<float>> scores;
-  for (const ParameterPtr& parameter : parameters()) {
-    const Tensor gradient = parameter->compacted(parameter->gradient());
+  std::vector<Tensor> scores;
+  for (const SparseWeight& weight : weights()) {
+    const Parameter& parameter = weight.parameter();
     scores.push_back(
-        products(parameter->compacted(parameter->values()).storage(), gradient.storage()));
+        magnitudes_of_products(weight.elements(), parameter.compacted(parameter.gradient())));
   }
   const std::vector<int64_t> counts = choose_counts(scores);
   for (size_t i = 0; i < scores.size(); ++i) {
-    Parameter& parameter = *parameters()[i];
-    set_positions(parameter, competition(parameter).keep(parameter.pattern()->positions(),
-                                                         scores[i], counts[i]));
+    SparseWeight& weight = weights()[i];
+    set_mask(weight, weight.selector().keep(weight.mask(), scores[i].storage(), counts[i]));
   }
 }
 
 // How many each parameter keeps: its target, or its share of the largest over all parameters.
-std::vector<int64_t> Snip::choose_counts(const std::vector<std::vector<float>>& scores) const {
+std::vector<int64_t> Snip::choose_counts(const std::vector<Tensor>& scores) const {
   std::vector<int64_t> counts;
   if (!global_) {
-    for (const ParameterPtr& parameter : parameters()) counts.push_back(target_nnz(*parameter));
+    for (const SparseWeight& weight : weights()) counts.push_back(weight.target_nnz());
     return counts;
   }
   std::vector<float> all;
-  for (const std::vector<float>& part : scores) all.insert(all.end(), part.begin(), part.end());
-  const BitMask kept = top_k(all, global_count(static_cast<int64_t>(all.size())));
+  for (const Tensor& part : scores) {
+    all.insert(all.end(), part.storage().begin(), part.storage().end());
+  }
+  const BitMask kept = largest_mask(all, global_count(static_cast<int64_t>(all.size())));
   int64_t begin = 0;
-  for (const std::vector<float>& part : scores) {
+  for (const Tensor& part : scores) {
     int64_t count = 0;
-    for (size_t i = 0; i < part.size(); ++i) {
-      count += kept.test(begin + static_cast<int64_t>(i)) ? 1 : 0;
-    }
+    for (int64_t i = 0; i < part.numel(); ++i) count += kept.test(begin + i) ? 1 : 0;
     counts.push_back(count);
-    begin += static_cast<int64_t>(part.size());
+    begin += part.numel();
   }
   return counts;
 }
 
 // A global competition is decided by gradients: what can be foreseen is the mean.
-void Snip::foresee(std::vector<PlannedParameter>& planned, int64_t) const {
-  std::vector<Shape> shapes;
+void Snip::forecast(Forecast& forecast) const {
+  forecast.is_exact = !global_;
+  SparsityAlgorithm::forecast(forecast);
+  const std::vector<Shape> shapes = forecast.shapes();
   int64_t total = 0;
-  for (const PlannedParameter& parameter : planned) {
-    shapes.push_back(parameter.shape);
-    total += parameter.shape.numel();
-  }
+  for (const Shape& shape : shapes) total += shape.numel();
   if (global_ && global_count(total) == 0 && total > 0) {
-    throw ConfigError("snip: of all " + std::to_string(total) +
-                      " elements none is kept, for their number is rounded down; give a lower "
-                      "sparsity");
+    throw ConfigError(
+        fmt::format("snip: of all {} elements none is kept, for their number is rounded down; give "
+                    "a lower sparsity",
+                    total));
   }
-  const std::vector<int64_t> targets = targets_at(0, 0, shapes);
-  for (size_t i = 0; i < planned.size(); ++i) {
-    planned[i].final_nnz = std::min(planned[i].final_nnz, targets[i]);
-    planned[i].update_steps = {1};
+  const std::vector<int64_t> targets = options().targets_at(0, 0, shapes);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    PlannedParameter& planned = forecast.parameters[i];
+    planned.final_nnz = std::min(planned.final_nnz, targets[i]);
+    planned.update_steps = {1};
   }
 }
 

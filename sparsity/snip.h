@@ -26,20 +26,16 @@ class Snip final : public SparsityAlgorithm {
 
   std::string_view type() const override { return "snip"; }
   void update(Optimizer&) override { count_step(); }
-  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
-  bool foresees_exactly() const override { return !global_; }
+  void forecast(Forecast& forecast) const override;
 
  protected:
-  Positions initial_positions(const Parameter& parameter) override {
-    return Positions::all(parameter.shape());
-  }
-  void before_step(Optimizer& optimizer) override;
-  double target_sparsity(const Parameter& parameter) const override;
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
+  void before_step(Optimizer& optimizer, StepScopes& scopes) override;
 
  private:
   /// How many of all elements stay.
   int64_t global_count(int64_t numel) const;
-  std::vector<int64_t> choose_counts(const std::vector<std::vector<float>>& scores) const;
+  std::vector<int64_t> choose_counts(const std::vector<Tensor>& scores) const;
 
   bool global_;
 };

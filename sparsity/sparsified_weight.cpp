@@ -10,26 +10,38 @@ DynamicOptions dynamic_options(const SparsifiedWeightOptions& o) {
   DynamicOptions options;
   options.param_filter = o.param_filter;
   options.layout = o.layout;
-  options.structure = o.sparsifier->structure();
+  options.pattern = o.sparsifier->pattern();
   return options;
 }
 
 }  // namespace
 
 SparsifiedWeight::SparsifiedWeight(const SparsifiedWeightOptions& options)
-    : SelectedPart("sparsify", dynamic_options(options), options.every),
+    : StraightThrough("sparsify", dynamic_options(options), options.every,
+                      MasterWeight::Remains::Part),
       sparsifier_(options.sparsifier) {}
 
-BitMask SparsifiedWeight::select(const Parameter& parameter) const {
-  return sparsifier_->keep(master(parameter), parameter.name());
+MaskSet SparsifiedWeight::select(const SparseWeight& weight) const {
+  return MaskSet(weight.shape(), sparsifier_->keep(weight.master()->values(), weight.name()))
+      .known_to_have(sparsifier_->pattern());
 }
 
-// How many positions a sparsifier will keep of weights to come is not known.
-void SparsifiedWeight::foresee(std::vector<PlannedParameter>& planned, int64_t steps) const {
+MaskSet SparsifiedWeight::initial_mask(const SparseWeight& weight, MaskSource) {
+  return select(weight);
+}
+
+MaskSet SparsifiedWeight::update_mask(const SparseWeight& weight, const MaskSet&, float) {
+  return select(weight);
+}
+
+void SparsifiedWeight::forecast(Forecast& forecast) const {
+  // Elements that a sparsifier judges one by one may come back.
+  forecast.is_exact = sparsifier_->scope() != Sparsifier::Scope::Streaming;
   std::vector<int64_t> nnz;
-  for (const PlannedParameter& parameter : planned) nnz.push_back(parameter.initial_nnz);
-  SelectedPart::foresee(planned, steps);
-  for (size_t i = 0; i < planned.size(); ++i) planned[i].final_nnz = nnz[i];
+  for (const PlannedParameter& p : forecast.parameters) nnz.push_back(p.initial_nnz);
+  StraightThrough::forecast(forecast);
+  // How many positions it will keep of weights to come is not known.
+  for (size_t i = 0; i < nnz.size(); ++i) forecast.parameters[i].final_nnz = nnz[i];
 }
 
 }  // namespace lacuna

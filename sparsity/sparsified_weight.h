@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "lacuna/sparsity/selected_part.h"
 #include "lacuna/sparsity/sparsifier.h"
+#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 
@@ -19,23 +19,22 @@ struct SparsifiedWeightOptions {
 /// As SemiSparse, for any sparsifier: straight-through training of a dense master weight. It lets
 /// parameters go as they are used, sparse. *Cost:* dense weight gradient and states; the
 /// sparsifier.
-class SparsifiedWeight final : public SelectedPart {
+class SparsifiedWeight final : public StraightThrough {
  public:
   /// *Errors:* ConfigError without a sparsifier, or when `every` is below 1.
   explicit SparsifiedWeight(const SparsifiedWeightOptions& options);
 
   std::string_view type() const override { return "sparsify"; }
 
-  /// Elements that a sparsifier judges one by one may come back.
-  bool foresees_exactly() const override {
-    return sparsifier_->scope() != Sparsifier::Scope::Streaming;
-  }
+  void forecast(Forecast& forecast) const override;
 
  protected:
-  BitMask select(const Parameter& parameter) const override;
-  void foresee(std::vector<PlannedParameter>& planned, int64_t steps) const override;
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
 
  private:
+  MaskSet select(const SparseWeight& weight) const;
+
   SparsifierPtr sparsifier_;
 };
 

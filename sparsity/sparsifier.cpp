@@ -8,8 +8,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/sparsity/largest_part.h"
-#include "lacuna/sparsity/selection.h"
+#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/sparsity/masks/mask_selector.h"
+#include "lacuna/sparsity/options/counting.h"
 
 namespace lacuna {
 namespace {
@@ -85,7 +86,7 @@ class ScalarFraction final : public Sparsifier {
   std::string_view type() const override { return "scalar_fraction"; }
   Scope scope() const override { return Scope::Materializing; }
   BitMask keep(const Tensor& rows, const std::string&) const override {
-    return top_k(magnitudes(rows.storage()), target_nnz(fraction_, rows.numel()));
+    return largest_mask(magnitudes(rows.storage()), target_nnz(fraction_, rows.numel()));
   }
 
  private:
@@ -95,30 +96,28 @@ class ScalarFraction final : public Sparsifier {
 /// N:M along the features, or a fraction of blocks.
 class Structured final : public Sparsifier {
  public:
-  Structured(const Structure& structure, double fraction)
-      : structure_(structure), fraction_(static_cast<float>(fraction)) {}
-  std::string_view type() const override { return structure_.is_nm() ? "nm" : "block_fraction"; }
-  Scope scope() const override {
-    return structure_.is_nm() ? Scope::Blocking : Scope::Materializing;
-  }
+  Structured(const PatternShape& pattern, double fraction)
+      : pattern_(pattern), fraction_(static_cast<float>(fraction)) {}
+  std::string_view type() const override { return pattern_.is_nm() ? "nm" : "block_fraction"; }
+  Scope scope() const override { return pattern_.is_nm() ? Scope::Blocking : Scope::Materializing; }
   BitMask keep(const Tensor& rows, const std::string& name) const override {
     require_fit(rows.shape(), name);
     const Shape matrix = as_matrix(rows.shape());
-    const int64_t units = structure_.units(matrix).numel();
-    const int64_t count = target_nnz(fraction_, units) * structure_.unit_size();
-    return largest_part(structure_, rows.reshape(matrix), count);
+    const int64_t units = pattern_.units(matrix).numel();
+    const int64_t count = target_nnz(fraction_, units) * pattern_.unit_size();
+    return MaskSelector({}, pattern_, matrix).largest(rows.reshape(matrix), count).bits();
   }
-  Structure structure() const override { return structure_; }
-  std::optional<NmFormat> as_nm() const override {
-    if (!structure_.is_nm() || structure_.transposable || structure_.group != 1) return {};
-    return NmFormat{.n = structure_.n, .m = structure_.m};
+  PatternShape pattern() const override { return pattern_; }
+  std::optional<PatternShape> as_nm() const override {
+    if (!pattern_.is_nm() || pattern_.is_transposable() || pattern_.unit_rows() != 1) return {};
+    return pattern_;
   }
   void require_fit(const Shape& rows, const std::string& name) const override {
-    structure_.require_fit("tensor '" + name + "'", as_matrix(rows));
+    pattern_.require_fit("tensor '" + name + "'", as_matrix(rows));
   }
 
  private:
-  Structure structure_;
+  PatternShape pattern_;
   float fraction_;
 };
 
@@ -127,12 +126,13 @@ double fraction_of(const Config& options) {
 }
 
 SparsifierPtr make_nm(const Config& options, uint64_t) {
-  const Structure s = Structure::from_config(options);  // its type is "nm" too
+  const PatternShape s = PatternShape::from_config(options);  // its type is "nm" too
   return std::make_shared<Structured>(s, 1.0 - s.full_density());
 }
 
 SparsifierPtr make_block_fraction(const Config& options, uint64_t) {
-  return std::make_shared<Structured>(Structure::block_from_config(options), fraction_of(options));
+  return std::make_shared<Structured>(PatternShape::block_from_config(options),
+                                      fraction_of(options));
 }
 
 }  // namespace

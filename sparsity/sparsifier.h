@@ -8,10 +8,9 @@
 #include <string_view>
 
 #include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/registry.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/layouts/nm.h"
-#include "lacuna/sparsity/structure.h"
 
 namespace lacuna {
 
@@ -32,16 +31,16 @@ class Sparsifier {
   /// Its name in a configuration, as in "nm".
   virtual std::string_view type() const = 0;
   virtual Scope scope() const = 0;
-  /// The structure of what it keeps: weights are then stored in the layout made for it.
-  virtual Structure structure() const { return Structure::none(); }
+  /// The shape of what it keeps: weights are then stored in the layout made for it.
+  virtual PatternShape pattern() const { return PatternShape(); }
   /// The elements of a row-major tensor that stay. `name` says whose they are, for messages and as
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
-  /// The format, where what is kept are for certain the n largest |x| of each m features, of equal
+  /// The N:M, where what is kept are for certain the n largest |x| of each m features, of equal
   /// ones the first: an activation is then selected as `keep_nm` does, and a linear layer behind it
   /// may run sparse products.
-  virtual std::optional<NmFormat> as_nm() const { return std::nullopt; }
+  virtual std::optional<PatternShape> as_nm() const { return std::nullopt; }
   /// Refuses a shape that `keep` would refuse, before there is a tensor. *Errors:* ShapeError.
   virtual void require_fit(const Shape& /*rows*/, const std::string& /*name*/) const {}
 };

@@ -44,10 +44,10 @@ void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const st
   const bool gradient = part == Part::InputGradient || part == Part::OutputGradient;
   const bool input = part == Part::Input || part == Part::InputGradient;
   auto transform = [choose, gradient, sparsifier, name](const Variable& x) {
-    const std::optional<NmFormat> nm = sparsifier->as_nm();
+    const std::optional<PatternShape> nm = sparsifier->as_nm();
     if (!gradient && !nm) return keep(x, choose);
     sparsifier->require_fit(x.shape(), name);  // the gradient will have the same shape
-    return gradient ? keep_gradient(x, choose) : keep_nm(x, nm->n, nm->m);
+    return gradient ? keep_gradient(x, choose) : keep_nm(x, nm->n(), nm->m());
   };
   input ? module.register_input_transform(std::move(transform))
         : module.register_output_transform(std::move(transform));
@@ -66,7 +66,7 @@ std::vector<SparsifyEntry> sparsify_from_config(const Config& list, uint64_t see
     SparsifyEntry entry{.tensor = item.required<std::string>("tensor"),
                         .sparsifier = make_sparsifier(item.at("sparsifier"), seed)};
     if (at_position(item.at("tensor"), [&] { return entry.is_weight(); })) {
-      entry.layout = LayoutOption::from_config(item, entry.sparsifier->structure());
+      entry.layout = LayoutOption::from_config(item, entry.sparsifier->pattern());
       entry.every = require_at_least(item, "every", item.get<int64_t>("every", 1), 1);
     }
     entries.push_back(std::move(entry));

@@ -1,16 +1,17 @@
-// Straight-through GMP: a dense shadow weight is trained, its largest part is used.
+// Straight-through training: a dense master weight is trained, a part of it is used.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <string>
 
 #include "lacuna/sparsity/dynamic.h"
 
 namespace lacuna {
 
-/// The forward uses the shadow weight's largest |w|, chosen anew at every update step; the dense
-/// gradient with respect to that sparse weight goes straight through to the dense shadow weight,
-/// which the optimizer trains with dense states. So what was pruned can come back. The parameters
-/// collect no gradient of their own between backward and step.
+/// The forward uses the master weight's largest |w|, chosen anew at every update step; the dense
+/// gradient with respect to that sparse weight goes straight through to the dense master, which the
+/// optimizer trains with dense states. So what was pruned can come back. The parameters collect no
+/// gradient of their own between backward and step. Base of algorithms that choose another part.
 /// *Sources:* Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013
 /// (arXiv:1308.3432); Lin et al., "Dynamic model pruning with feedback", 2020 (arXiv:2006.07253),
 /// equation 2, with the mask of gradual magnitude pruning. *Cost:* dense gradient and states.
@@ -19,30 +20,24 @@ class StraightThrough : public DynamicSparsityAlgorithm {
   /// *Errors:* ConfigError when a drop fraction is given.
   explicit StraightThrough(DynamicOptions options);
 
-  ~StraightThrough() override;
-
   std::string_view type() const override { return "ste"; }
-  StateDict state_dict() const override;
-  void load_state_dict(const StateDict& state) override;
+  void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
 
  protected:
+  /// For a part that is chosen anew every `every` steps; what the parameters are when they are let
+  /// go. `options` are without an update schedule. *Errors:* ConfigError, which begins with `type`,
+  /// when `every` is below 1.
+  StraightThrough(const std::string& type, DynamicOptions options, int64_t every,
+                  MasterWeight::Remains remains);
+
   bool wants_dense_gradient(int64_t) const override { return true; }
-  DenseGradient::Use use_of_dense_gradient() const override { return DenseGradient::Use::Instead; }
-  /// Lays the shadow weight and the dense gradient out for the optimizer.
-  void before_step(Optimizer& optimizer) override;
-  /// Stores the shadow weight, and puts its sparse part back in its place.
-  void after_step(Optimizer& optimizer) override;
-  BitMask update_mask(const Parameter& parameter, const BitMask& mask, float sparsity) override;
-  void on_apply(Module& module) override;
-  /// The dense shadow weight.
-  static const Tensor& master(const Parameter& parameter);
-  Tensor master_of(const Parameter& parameter) const override { return master(parameter); }
-  /// Makes of the dense gradient what the optimizer shall see.
-  virtual void adjust_gradient(const Parameter& /*parameter*/, Tensor& /*gradient*/) const {}
-  void release() override;
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
+  void before_step(Optimizer& optimizer, StepScopes& scopes) override;
+  /// Lets the optimizer train a weight's master by a dense gradient in this step.
+  void train_master(SparseWeight& weight, Tensor gradient, StepScopes& scopes);
 
  private:
-  std::vector<PatternPtr> patterns_;  // of the parameters, while the optimizer works on the shadows
+  MasterWeight::Remains remains_;
 };
 
 }  // namespace lacuna

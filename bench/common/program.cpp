@@ -51,7 +51,7 @@ std::string Settings::threads_text() const {
 
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
                 const std::function<void(const Settings&, Report&)>& body,
-                const std::function<void(CLI::App&)>& add_options) {
+                const std::vector<Option>& options) {
   Settings settings;
   std::string json, markdown;
   bool is_quick = false, is_tiny = false;
@@ -64,7 +64,13 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
       ->check(CLI::Range(1, 1024));
   app.add_option("--repetitions", settings.repetitions, "Repetitions at most (default by size)")
       ->check(CLI::Range(1, 100000));
-  if (add_options) add_options(app);
+  for (const Option& option : options) {
+    if (option.texts != nullptr) app.add_option(option.name, *option.texts, option.help);
+    if (option.numbers != nullptr) {
+      app.add_option(option.name, *option.numbers, option.help)
+          ->check(CLI::Range(option.lowest, option.highest));
+    }
+  }
   CLI11_PARSE(app, argc, argv);
   settings.size = is_tiny ? Size::Tiny : is_quick ? Size::Quick : Size::Full;
   try {

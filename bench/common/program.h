@@ -1,10 +1,10 @@
 // The frame of every benchmark program: its options, its first line, where its results go.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/measure.h"
 #include "common/report.h"
@@ -25,11 +25,20 @@ struct Settings {
   std::string threads_text() const;  ///< "2 threads"
 };
 
+/// An option of one program: its values, each a number in [lowest, highest] or a text, are added to
+/// the one of the two that is not null.
+struct Option {
+  std::string name, help;
+  std::vector<std::string>* texts = nullptr;
+  std::vector<double>* numbers = nullptr;
+  double lowest = 0.0, highest = 0.0;
+};
+
 /// Reads the command line, sets the threads (oneDNN's too), prints what is measured with what, runs
-/// `body`, and writes the files that were asked for. `add_options` adds the program's own options.
-/// Returns the exit code.
+/// `body`, and writes the files that were asked for. `options` are the program's own. Returns the
+/// exit code.
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
                 const std::function<void(const Settings&, Report&)>& body,
-                const std::function<void(CLI::App&)>& add_options = {});
+                const std::vector<Option>& options = {});
 
 }  // namespace lacuna::bench

@@ -30,9 +30,9 @@ class Contenders {
     add(kOpponent, make_opponent(uniform()), false);
     add("csr", layout(csr_layout(), uniform()), field == Field::All);
     for (const Format& format : formats_of(uniform().sparsity, uniform().out, uniform().in)) {
-      const LinearWorkload& w = workloads_.emplace_back(
-          uniform().with(random_tiles(format, uniform().out, uniform().in, uniform().sparsity)));
-      add({format.name(), w, "structured", "own order", false, format.sampled,
+      const LinearWorkload& w = workloads_.emplace_back(uniform().with(
+          random_positions(format, uniform().out, uniform().in, uniform().sparsity)));
+      add({format.name(), w, "structured", "own order", false, format.is_sampled(),
            layout(*format.layout, w)});
     }
     if (uniform().sparsity == 0.5 && uniform().in % 4 == 0) {

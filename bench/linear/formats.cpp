@@ -1,38 +1,28 @@
 #include "linear/formats.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "common/operands.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/layouts/grouped.h"
-#include "lacuna/framework/layouts/nm.h"
+#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/positions.h"
 
 namespace lacuna::bench {
 namespace {
 
-Format nm(const NmFormat& f) {
-  const int64_t rows = f.transposable ? f.m : 1;
-  return {.layout = &nm_layout(f), .tile_rows = rows, .n = f.n, .m = f.m, .sampled = rows > 1};
-}
-Format grouped_nm(const GroupedNmFormat& f) {
-  return {.layout = &grouped_nm_layout(f), .tile_rows = f.group, .n = f.n, .m = f.m};
-}
-Format block(const BlockFormat& f) {
-  return {.layout = &block_layout(f), .tile_rows = f.rows, .tile_columns = f.columns};
-}
-
-// Of every m tiles side by side n.
-BitMask n_of_m(const Format& f, int64_t rows, int64_t columns) {
+// Of every m units side by side n.
+BitMask n_of_m(const PatternShape& pattern, int64_t rows, int64_t columns) {
   const CounterRng rng(1, "tiles");
   BitMask mask = BitMask::zeros(rows * columns);
-  std::vector<int64_t> order(static_cast<size_t>(f.m));
+  std::vector<int64_t> order(static_cast<size_t>(pattern.m()));
   uint64_t draw = 0;
-  for (int64_t first = 0; first < rows * columns; first += f.m) {
+  for (int64_t first = 0; first < rows * columns; first += pattern.m()) {
     std::iota(order.begin(), order.end(), first);
-    for (int64_t i = 0; i < f.n; ++i) {
-      const auto other = static_cast<int64_t>(rng.below(draw++, static_cast<uint64_t>(f.m - i)));
+    for (int64_t i = 0; i < pattern.n(); ++i) {
+      const auto other =
+          static_cast<int64_t>(rng.below(draw++, static_cast<uint64_t>(pattern.m() - i)));
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + other)]);
       mask.set(order[static_cast<size_t>(i)]);
     }
@@ -43,31 +33,35 @@ BitMask n_of_m(const Format& f, int64_t rows, int64_t columns) {
 }  // namespace
 
 std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in) {
-  std::vector<Format> all = {block({4, 4}), block({16, 16}), block({32, 32})};
+  std::vector<PatternShape> patterns = {PatternShape::block(4, 4), PatternShape::block(16, 16),
+                                        PatternShape::block(32, 32)};
   if (sparsity == 0.5) {
-    all.push_back(grouped_nm({.n = 2, .m = 4, .group = 4}));
-    all.push_back(grouped_nm({.n = 2, .m = 4, .group = 8}));
-    all.push_back(nm({.n = 2, .m = 4}));
-    all.push_back(nm({.n = 2, .m = 4, .transposable = true}));
+    patterns.insert(patterns.end(), {PatternShape::nm(2, 4, 4), PatternShape::nm(2, 4, 8),
+                                     PatternShape::nm(2, 4), PatternShape::transposable_2_4()});
   } else if (sparsity == 0.75) {
-    all = {grouped_nm({.n = 1, .m = 4, .group = 8}), nm({.n = 1, .m = 4})};
+    patterns = {PatternShape::nm(1, 4, 8), PatternShape::nm(1, 4)};
   }
-  std::erase_if(all, [&](const Format& f) {
-    return out % f.tile_rows != 0 || in % (f.tile_columns * std::max<int64_t>(f.m, 1)) != 0;
-  });
+  std::vector<Format> all;
+  for (const PatternShape& pattern : patterns) {
+    const Shape divisors = pattern.divisors();
+    if (out % divisors[0] == 0 && in % divisors[1] == 0)
+      all.push_back({pattern, &layout_for(pattern)});
+  }
   return all;
 }
 
-BitMask random_tiles(const Format& f, int64_t out, int64_t in, double sparsity) {
-  if (f.sampled) return f.layout->sample(Shape{out, in}, 1.0 - sparsity).to_mask();
-  const int64_t rows = out / f.tile_rows, columns = in / f.tile_columns;
-  const BitMask tiles =
-      f.m > 0 ? n_of_m(f, rows, columns) : random_mask(rows, columns, sparsity, Degrees::Uniform);
+BitMask random_positions(const Format& f, int64_t out, int64_t in, double sparsity) {
+  const Shape shape{out, in};
+  if (f.is_sampled()) return sample_positions(f.pattern, shape, 1.0 - sparsity).to_mask();
+  const int64_t height = f.pattern.unit_rows(), width = f.pattern.unit_columns();
+  const int64_t rows = out / height, columns = in / width;
+  const BitMask units = f.pattern.is_nm() ? n_of_m(f.pattern, rows, columns)
+                                          : random_mask(rows, columns, sparsity, Degrees::Uniform);
   BitMask mask = BitMask::zeros(out * in);
-  tiles.for_each([&](int64_t tile) {
-    const int64_t corner = tile / columns * f.tile_rows * in + tile % columns * f.tile_columns;
-    for (int64_t r = 0; r < f.tile_rows; ++r) {
-      for (int64_t c = 0; c < f.tile_columns; ++c) mask.set(corner + r * in + c);
+  units.for_each([&](int64_t unit) {
+    const int64_t corner = unit / columns * height * in + unit % columns * width;
+    for (int64_t r = 0; r < height; ++r) {
+      for (int64_t c = 0; c < width; ++c) mask.set(corner + r * in + c);
     }
   });
   return mask;

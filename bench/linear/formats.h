@@ -5,25 +5,26 @@
 #include <vector>
 
 #include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna::bench {
 
-/// Tiles of tile_rows × tile_columns weights, of every m side by side n.
+/// A pattern, and the layout made for it.
 struct Format {
+  PatternShape pattern;
   const Layout* layout = nullptr;
-  int64_t tile_rows = 1, tile_columns = 1;
-  int64_t n = 0, m = 0;  ///< 0: any number of tiles, anywhere
-  bool sampled = false;  ///< the positions are those that the layout samples
 
   std::string name() const { return std::string(layout->name()); }
+  /// Whether the positions are those that the layout samples.
+  bool is_sampled() const { return pattern.is_transposable(); }
 };
 
-/// The formats that have this sparsity and whose tiles a weight of this shape is made of.
+/// The formats that have this sparsity and fit a weight of this shape.
 std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in);
 
-/// Random tiles: n of every m, or round((1 − sparsity) · tiles) of all, drawn without replacement;
+/// Random units: n of every m, or round((1 − sparsity) · units) of all, drawn without replacement;
 /// or what the layout samples.
-BitMask random_tiles(const Format& format, int64_t out, int64_t in, double sparsity);
+BitMask random_positions(const Format& format, int64_t out, int64_t in, double sparsity);
 
 }  // namespace lacuna::bench

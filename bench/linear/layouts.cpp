@@ -33,7 +33,7 @@ class LayoutContender final : public LinearContender {
   void select_mask() override {
     const Shape& shape = weight_.shape();
     const BitMask mask =
-        transposable_select(shape[0], shape[1], weight_.storage(), TransposableSelection::Exact);
+        transposable_select(shape[0], shape[1], weight_.storage(), PatternShape::Search::Exact);
     pattern_ = Pattern::make(pattern_->layout(), shape, Positions::of(shape, mask));
     take_values();
     change_weights();

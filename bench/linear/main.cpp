@@ -148,10 +148,14 @@ struct Request {
   std::vector<std::string> shapes;  // "128x1024x1024": batch, in, out
   std::vector<double> sparsities;
 
-  void add_options(CLI::App& app) {
-    app.add_option("--shape", shapes, "Measure this shape alone: BATCHxINxOUT, as 128x1024x1024");
-    app.add_option("--sparsity", sparsities, "Measure these sparsities alone, as 0.3 0.6")
-        ->check(CLI::Range(0.0, 0.999999));
+  std::vector<Option> options() {
+    return {{.name = "--shape",
+             .help = "Measure this shape alone: BATCHxINxOUT, as 128x1024x1024",
+             .texts = &shapes},
+            {.name = "--sparsity",
+             .help = "Measure these sparsities alone, as 0.3 0.6",
+             .numbers = &sparsities,
+             .highest = 0.999999}};
   }
 };
 
@@ -249,5 +253,5 @@ int main(int argc, char** argv) {
   return run_program(
       argc, argv, "linear", "Forward and backward of a linear layer beside raw oneDNN",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
-      [&](CLI::App& app) { request.add_options(app); });
+      request.options());
 }

@@ -33,7 +33,8 @@ LinearWorkload LinearWorkload::with_activations(int n, int m) const {
   for (int64_t i = 0; i < out * in; ++i) all.set(i);
   LinearWorkload w = with(std::move(all));
   w.nnz = out * in / m * n;
-  w.kept = nm_select({.rows = batch, .columns = in, .n = n, .m = m}, x.storage());
+  w.kept =
+      nm_select({.rows = batch, .columns = in, .pattern = PatternShape::nm(n, m)}, x.storage());
   w.x = x.clone();
   select_by_mask(w.kept, w.x.mutable_storage());
   w.x_slabs = w.dy_slabs = Tensor();

@@ -1,6 +1,7 @@
 // The block as a user of lacuna writes it.
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/layouts/cost/position_sample.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/gelu.h"
@@ -23,7 +24,8 @@ class Model final : public MlpContender {
     for (const char* name : {"up.weight", "down.weight"}) {
       Parameter& weight = *model_.parameter(name);
       const Shape& shape = weight.shape();
-      weight.set_pattern(Pattern::make(layout, shape, layout.sample(shape, kDensity)));
+      weight.set_pattern(
+          Pattern::make(layout, shape, sample_positions(layout.pattern_shape(), shape, kDensity)));
     }
   }
 

@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/sparsity/largest_part.h"
+#include "lacuna/sparsity/masks/largest_part.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -60,7 +60,7 @@ class Workload {
   std::vector<Selection> selections() {
     std::vector<Selection> all;
     for (const auto& [n, m] : {std::pair{2, 4}, {1, 4}, {4, 8}, {2, 8}}) {
-      const NmForm form{.rows = out_, .columns = in_, .n = n, .m = m};
+      const NmMatrixForm form{.rows = out_, .columns = in_, .pattern = PatternShape::nm(n, m)};
       const std::string name = std::to_string(n) + ":" + std::to_string(m);
       const auto mask = [this, form] { return nm_select(form, weights_.storage()); };
       all.push_back({name, "mask", mask, mask, n, m});
@@ -69,20 +69,20 @@ class Workload {
       };
       all.push_back({name, "values", values, [this, values] { return mask_of(values); }, n, m});
     }
-    for (const auto& [name, structure] : {std::pair{"2:4 g8", Structure::nm(2, 4, 8)},
-                                          {"1:4 g8", Structure::nm(1, 4, 8)},
-                                          {"block 16x16, 50 %", Structure::block(16, 16)},
-                                          {"block 4x4, 50 %", Structure::block(4, 4)}}) {
-      if (out_ % structure.unit_rows() != 0 || in_ % structure.unit_columns() != 0) continue;
-      const auto mask = [this, structure = structure] {
-        return largest_part(structure, weights_, out_ * in_ / 2);
+    for (const auto& [name, pattern] : {std::pair{"2:4 g8", PatternShape::nm(2, 4, 8)},
+                                        {"1:4 g8", PatternShape::nm(1, 4, 8)},
+                                        {"block 16x16, 50 %", PatternShape::block(16, 16)},
+                                        {"block 4x4, 50 %", PatternShape::block(4, 4)}}) {
+      if (out_ % pattern.unit_rows() != 0 || in_ % pattern.unit_columns() != 0) continue;
+      const auto mask = [this, pattern = pattern] {
+        return largest_part(pattern, weights_, out_ * in_ / 2);
       };
       // Of blocks, any number may lie side by side.
-      const bool is_nm = structure.is_nm();
-      all.push_back({name, "mask", mask, mask, is_nm ? structure.n : 4, 4, is_nm ? 1 : 0});
+      const bool is_nm = pattern.is_nm();
+      all.push_back({name, "mask", mask, mask, is_nm ? pattern.n() : 4, 4, is_nm ? 1 : 0});
     }
-    for (const auto& [name, how] : {std::pair{"greedy", TransposableSelection::Greedy},
-                                    {"exact", TransposableSelection::Exact}}) {
+    for (const auto& [name, how] : {std::pair{"greedy", PatternShape::Search::Greedy},
+                                    {"exact", PatternShape::Search::Exact}}) {
       const auto mask = [this, how = how] {
         return transposable_select(out_, in_, weights_.storage(), how);
       };
@@ -104,10 +104,10 @@ class Workload {
   }
 
   double greedy_over_exact() const {
-    const auto mass = [&](TransposableSelection how) {
+    const auto mass = [&](PatternShape::Search how) {
       return kept_mass(weights_, transposable_select(out_, in_, weights_.storage(), how));
     };
-    return mass(TransposableSelection::Greedy) / mass(TransposableSelection::Exact);
+    return mass(PatternShape::Search::Greedy) / mass(PatternShape::Search::Exact);
   }
 
  private:

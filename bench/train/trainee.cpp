@@ -1,6 +1,8 @@
 #include "train/trainee.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
@@ -12,7 +14,9 @@
 namespace lacuna::bench {
 
 TrainingData load_training_data(int64_t drawn_examples) {
-  if (const char* folder = std::getenv("LACUNA_DATA_DIR"); folder != nullptr) {
+  if (const char* data = std::getenv("LACUNA_DATA_DIR"); data != nullptr) {
+    const std::filesystem::path below = std::filesystem::path(data) / "mnist";
+    const std::string folder = std::filesystem::is_directory(below) ? below.string() : data;
     const Config mnist = Config::map({{"type", "mnist"}, {"dir", folder}});
     return {load_data(mnist, 0).train, "MNIST"};
   }

@@ -13,7 +13,7 @@
 
 namespace lacuna::bench {
 
-/// The training images: MNIST where LACUNA_DATA_DIR is set, else as many drawn digits.
+/// The training images: MNIST where LACUNA_DATA_DIR holds it or mnist/, else as many drawn digits.
 struct TrainingData {
   std::shared_ptr<const Dataset> images;
   std::string name;

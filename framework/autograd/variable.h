@@ -3,13 +3,13 @@
 
 #include <memory>
 
-#include "lacuna/framework/autograd/nm_value.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna {
 
 class Node;
+struct NmValue;
 
 /// A value in the computation. Copies are handles to the same value and gradient.
 class Variable {
@@ -35,7 +35,8 @@ class Variable {
 
   /// The value as an N:M matrix besides, where the operation that made it has it so; else null.
   const std::shared_ptr<const NmValue>& nm() const;
-  /// Says that it has: called by such operations. *Requires* the matrix to hold the value.
+  /// Attaches the N:M form of the value; called by operations that produce one (keep_nm).
+  /// *Requires* the matrix to hold the value.
   void set_nm(std::shared_ptr<const NmValue> nm);
 
   /// The gradient that a `leaf` has collected; undefined before the first backward.

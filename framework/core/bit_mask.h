@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/bit_words.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {
@@ -71,6 +72,12 @@ class BitMask {
     }
   }
   friend bool operator==(const BitMask&, const BitMask&) = default;
+  /// Bits that two masks of one size have in common.
+  friend int64_t count_common(const BitMask& a, const BitMask& b) {
+    int64_t common = 0;
+    for (size_t w = 0; w < a.words_.size(); ++w) common += count_ones(a.words_[w] & b.words_[w]);
+    return common;
+  }
 
  private:
   BitMask(int64_t size, uint64_t fill) : size_(size), words_(word_count(size), fill) {
@@ -84,13 +91,6 @@ class BitMask {
     return static_cast<size_t>((size + 63) / 64);
   }
   static size_t word(int64_t i) { return static_cast<size_t>(i >> 6); }
-  // std::popcount is a call where the processor is not known to have an instruction for it.
-  static int64_t count_ones(uint64_t w) {
-    w -= w >> 1 & 0x5555555555555555u;
-    w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
-    w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-    return static_cast<int64_t>(w * 0x0101010101010101u >> 56);
-  }
 
   int64_t size_ = 0;
   std::vector<uint64_t> words_;

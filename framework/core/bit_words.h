@@ -1,9 +1,28 @@
-// Bits in 64-bit words that do not begin where a word does.
+// Counting and placing bits in 64-bit words.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace lacuna {
+
+/// The 64 bits from bit `first` on; those past the last word are zero. *Requires* that bit `first`
+/// is in the words.
+inline uint64_t bits_from(std::span<const uint64_t> words, int64_t first) {
+  const auto word = static_cast<size_t>(first / 64);
+  const int64_t shift = first % 64;
+  uint64_t bits = words[word] >> shift;
+  if (shift != 0 && word + 1 < words.size()) bits |= words[word + 1] << (64 - shift);
+  return bits;
+}
+
+/// std::popcount, which is a call where the processor is not known to have an instruction for it.
+inline int64_t count_ones(uint64_t word) {
+  word -= word >> 1 & 0x5555555555555555u;
+  word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+  word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+  return static_cast<int64_t>(word * 0x0101010101010101u >> 56);
+}
 
 /// Sets those of the first `count` bits of `from` that are set, in `words` from bit `first` on; the
 /// others there stay. What follows the first `count` bits of `from` is not looked at, but for their

@@ -140,7 +140,7 @@ std::string scalar_json(const Config& config) {
 void write_json(const Config& config, int depth, std::string& out) {
   const bool indented = depth >= 0;
   const auto new_line = [&](int level) {
-    if (indented) out += "\n" + std::string(static_cast<size_t>(2 * level), ' ');
+    if (indented) out.append("\n").append(static_cast<size_t>(2 * level), ' ');
   };
   const int inner = indented ? depth + 1 : depth;
   if (config.is_null()) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -68,6 +69,18 @@ std::string Shape::to_string() const {
 
 bool operator==(const Shape& a, const Shape& b) {
   return std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end());
+}
+
+int64_t matrix_rows(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
+
+int64_t matrix_columns(const Shape& shape) {
+  const int64_t rows = matrix_rows(shape);
+  const int64_t columns = rows == 0 ? 0 : shape.numel() / rows;
+  if (columns > int64_t{std::numeric_limits<uint32_t>::max()}) {
+    throw ShapeError(fmt::format("shape {} has {} columns; positions hold fewer than 2^32",
+                                 shape.to_string(), columns));
+  }
+  return columns;
 }
 
 }  // namespace lacuna

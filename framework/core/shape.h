@@ -47,4 +47,9 @@ class Shape {
   int64_t numel_ = 1;
 };
 
+/// A weight's shape as a matrix: dimension 0 is the rows, all others together are the columns.
+/// *Errors:* ShapeError when there are 2³² columns or more.
+int64_t matrix_rows(const Shape& shape);
+int64_t matrix_columns(const Shape& shape);
+
 }  // namespace lacuna

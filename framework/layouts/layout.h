@@ -7,15 +7,14 @@
 #include <span>
 #include <string_view>
 
+#include "lacuna/framework/core/accumulate.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/positions.h"
 
 namespace lacuna {
 
 class Pattern;
-
-/// Whether a product overwrites its target or adds to it.
-enum class Accumulate { No, Yes };
 
 /// What a layout knows of one pattern: a mask, index arrays. Immutable.
 class PatternIndex {
@@ -39,36 +38,62 @@ struct WeightView {
   std::span<const float> values;     ///< aligned to the pattern
   uint64_t version = 0;              ///< another one when the values have changed
   DerivedValues* derived = nullptr;  ///< null: nothing is kept between products
-  /// Whether the pattern is used for one step alone, so that a layout should compute at once what
-  /// it would otherwise build an index for.
-  bool changes_every_step = false;
 };
 
-/// One object per layout, stateless, alive for the whole program. Weights are [out, in]; inputs and
-/// output gradients have any number of leading (batch) dimensions and either storage order.
-class Layout {
+/// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
+/// keeps, filled anew where they are of another version, or `own` where it keeps none.
+template <class Fill>
+std::span<const float> refreshed(const WeightView& weight, int64_t size, DerivedValues& own,
+                                 Fill&& fill) {
+  DerivedValues& copy = weight.derived == nullptr ? own : *weight.derived;
+  if (!copy.array.defined() || copy.version != weight.version) {
+    if (!copy.array.defined()) copy.array = Tensor::empty(Shape{size});
+    fill(copy.array.mutable_data());
+    copy.version = weight.version;
+  }
+  return copy.array.storage();
+}
+
+/// The half of a layout that says where the values of a pattern are. Arrays aligned to a pattern
+/// (values, gradient, optimizer states) are `stored_size` long.
+class StorageFormat {
  public:
-  virtual ~Layout() = default;
+  virtual ~StorageFormat() = default;
 
-  virtual std::string_view name() const = 0;
-
-  /// What this layout needs to know of a set of positions. *Errors:* ShapeError where the layout
-  /// cannot store them.
-  virtual std::shared_ptr<const PatternIndex> index(const Shape& shape,
-                                                    const Positions& positions) const = 0;
-  /// The same of the positions whose bit is set. By default by way of Positions.
-  virtual std::shared_ptr<const PatternIndex> index_of_mask(const Shape& shape,
-                                                            const BitMask& mask) const;
+  /// What this layout needs to know of a set of positions; Pattern::index_as gives it back.
+  /// *Errors:* ShapeError where the layout cannot store them.
+  virtual std::shared_ptr<const PatternIndex> make_index(const Shape& shape,
+                                                         const Positions& positions) const = 0;
+  /// The index of the positions whose bit is set. By default by way of Positions.
+  virtual std::shared_ptr<const PatternIndex> make_index_of_mask(const Shape& shape,
+                                                                 const BitMask& mask) const;
   /// The positions of a pattern. *Cost:* O(nnz).
   virtual Positions positions(const Pattern& pattern) const = 0;
-  /// Length of the arrays (values, gradient, optimizer states) aligned to the pattern.
   virtual int64_t stored_size(const Pattern& pattern) const = 0;
 
-  /// What rows and columns must be divisible by.
-  virtual Shape granularity() const { return Shape{1, 1}; }
-  /// Random positions that this layout can hold, about as dense as asked where it has the choice:
-  /// for measuring it. *Requires* a shape that fits.
-  virtual Positions sample(const Shape& shape, double density) const;
+  /// Between an array aligned to the pattern and one that holds the pattern's elements alone,
+  /// ascending by flat index (nnz long): the form in which arrays move from a layout or pattern to
+  /// another, and are saved. Storage outside the pattern becomes zero. Floats are copied, never
+  /// computed with: any bits may pass through.
+  virtual void compact(const Pattern& pattern, std::span<const float> stored,
+                       std::span<float> elements) const = 0;
+  virtual void expand(const Pattern& pattern, std::span<const float> elements,
+                      std::span<float> stored) const = 0;
+
+  /// The values in the logical shape, zero outside the pattern. *Cost:* O(numel).
+  virtual Tensor to_dense(const Pattern& pattern, std::span<const float> values) const;
+  /// The pattern's elements of an array in the logical shape, row-major; others are dropped.
+  virtual void from_dense(const Pattern& pattern, std::span<const float> dense,
+                          std::span<float> values) const;
+  /// Makes stored elements outside the pattern zero (layouts that store none do nothing).
+  virtual void prune(const Pattern& /*pattern*/, std::span<float> /*values*/) const {}
+};
+
+/// The half of a layout that computes. Weights are [out, in]; inputs and output gradients have any
+/// number of leading (batch) dimensions and either storage order.
+class LinearProducts {
+ public:
+  virtual ~LinearProducts() = default;
 
   /// The storage order in which the products of `batch` examples run, `features` being the larger
   /// side of the weight. They take either; who has several products to run on a tensor converts it
@@ -82,26 +107,14 @@ class Layout {
   /// dW = dYᵀ X at the stored positions; positions outside the pattern that have storage get zero.
   virtual void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                                Accumulate accumulate, std::span<float> gradient) const = 0;
+};
 
-  /// Between an array aligned to the pattern and one that holds the pattern's elements alone,
-  /// ascending by flat index (nnz long): the form in which arrays move from a layout or pattern to
-  /// another, and are saved. Storage outside the pattern becomes zero.
-  virtual void compact(const Pattern& pattern, std::span<const float> stored,
-                       std::span<float> elements) const = 0;
-  virtual void expand(const Pattern& pattern, std::span<const float> elements,
-                      std::span<float> stored) const = 0;
-
-  /// For each of the pattern's elements, ascending by flat index, its place in the arrays aligned
-  /// to the pattern. By default found by `compact`.
-  virtual void storage_places(const Pattern& pattern, std::span<uint32_t> places) const;
-
-  /// The values in the logical shape, zero outside the pattern. *Cost:* O(numel).
-  virtual Tensor to_dense(const Pattern& pattern, std::span<const float> values) const;
-  /// The pattern's elements of an array in the logical shape, row-major; others are dropped.
-  virtual void from_dense(const Pattern& pattern, std::span<const float> dense,
-                          std::span<float> values) const;
-  /// Makes stored elements outside the pattern zero (layouts that store none do nothing).
-  virtual void prune(const Pattern& /*pattern*/, std::span<float> /*values*/) const {}
+/// One object per layout, stateless, alive for the whole program.
+class Layout : public StorageFormat, public LinearProducts {
+ public:
+  virtual std::string_view name() const = 0;
+  /// What positions it can hold together; any by default.
+  virtual PatternShape pattern_shape() const { return {}; }
 };
 
 /// Every position is stored and trained.
@@ -111,5 +124,9 @@ const Layout& dense_layout();
 const Layout& masked_layout();
 /// Only the nonzeros are stored, as a stream (kernels/csr/csr.h): time and memory follow them.
 const Layout& csr_layout();
+/// The layout made for a pattern, named as its text: "nm 2:4", "block 16x16"; csr where it is
+/// unstructured. One object for each text, alive for the whole program. The pattern's norm and
+/// search do not matter.
+const Layout& layout_for(const PatternShape& pattern);
 
 }  // namespace lacuna

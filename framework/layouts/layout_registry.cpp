@@ -1,8 +1,9 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 
+#include <optional>
+
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/layouts/grouped.h"
-#include "lacuna/framework/layouts/nm.h"
+#include "lacuna/framework/core/pattern_shape.h"
 
 namespace lacuna {
 namespace {
@@ -18,8 +19,8 @@ LayoutChoices& layouts() {
 const Layout* find_layout(std::string_view name) {
   const auto found = layouts().find(name);
   if (found != layouts().end()) return found->second;
-  const Layout* nm = find_nm_layout(name);
-  return nm != nullptr ? nm : find_grouped_layout(name);
+  const std::optional<PatternShape> pattern = PatternShape::parse(name);
+  return pattern && pattern->is_structured() ? &layout_for(*pattern) : nullptr;
 }
 
 std::vector<std::string> layout_names() {

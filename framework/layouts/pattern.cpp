@@ -1,12 +1,14 @@
 #include "lacuna/framework/layouts/pattern.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/layouts/row_match.hpp"
 
 namespace lacuna {
 
@@ -18,28 +20,39 @@ PatternPtr Pattern::masked(const Shape& shape, const BitMask& mask) {
   return make(masked_layout(), shape, mask);
 }
 
-PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const BitMask& mask) {
+PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const BitMask& mask,
+                         PatternLifetime lifetime) {
   if (mask.size() != shape.numel()) {
-    throw ShapeError("a mask for shape " + shape.to_string() + " needs " +
-                     std::to_string(shape.numel()) + " bits, found " + std::to_string(mask.size()));
+    throw ShapeError(fmt::format("a mask for shape {} needs {} bits, found {}", shape.to_string(),
+                                 shape.numel(), mask.size()));
   }
   return std::make_shared<const Pattern>(shape, layout, mask.count(),
-                                         layout.index_of_mask(shape, mask));
+                                         layout.make_index_of_mask(shape, mask), lifetime);
 }
 
-PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const Positions& positions) {
+PatternPtr Pattern::make(const Layout& layout, const Shape& shape, const Positions& positions,
+                         PatternLifetime lifetime) {
   if (positions.rows() != matrix_rows(shape) || positions.columns() != matrix_columns(shape)) {
-    throw ShapeError("a pattern of shape " + shape.to_string() + " was given positions of " +
-                     std::to_string(positions.rows()) + " rows and " +
-                     std::to_string(positions.columns()) + " columns");
+    throw ShapeError(
+        fmt::format("a pattern of shape {} was given positions of {} rows and {} columns",
+                    shape.to_string(), positions.rows(), positions.columns()));
   }
   return std::make_shared<const Pattern>(shape, layout, positions.count(),
-                                         layout.index(shape, positions));
+                                         layout.make_index(shape, positions), lifetime);
+}
+
+PatternPtr Pattern::with_lifetime(PatternLifetime lifetime) const {
+  return std::make_shared<const Pattern>(shape_, *layout_, nnz_, index_, lifetime);
 }
 
 Pattern::Pattern(const Shape& shape, const Layout& layout, int64_t nnz,
-                 std::shared_ptr<const PatternIndex> index)
-    : shape_(shape), layout_(&layout), nnz_(nnz), index_(std::move(index)) {}
+                 std::shared_ptr<const PatternIndex> index, PatternLifetime lifetime)
+    : shape_(shape), layout_(&layout), nnz_(nnz), index_(std::move(index)), lifetime_(lifetime) {}
+
+void Pattern::refuse_index() const {
+  throw StateError("the index of a pattern of shape " + shape_.to_string() + " in layout '" +
+                   std::string(layout_->name()) + "' is of another type than is asked for");
+}
 
 BitMask Pattern::mask() const {
   if (is_dense()) throw StateError("a dense pattern has no mask");
@@ -47,92 +60,36 @@ BitMask Pattern::mask() const {
   return positions().to_mask();
 }
 
-namespace {
-
-// Numbers of elements of two patterns, row by row: those of the old one to the same positions of
-// the new one, 0 to the others. Returns how many were found.
-class RowMatch {
- public:
-  explicit RowMatch(int64_t columns)
-      : table_(static_cast<size_t>(columns <= kLargestTable ? columns : 0), 0) {}
-
-  int64_t operator()(std::span<const uint32_t> there, const uint32_t* numbers,
-                     std::span<const uint32_t> wanted, float* found) {
-    return table_.empty() ? merge(there, numbers, wanted, found)
-                          : look_up(there, numbers, wanted, found);
-  }
-
- private:
-  static constexpr int64_t kLargestTable = 1 << 14;
-
-  // By a table over the columns, all 0 before and after: three times as fast as merging where it
-  // stays in the cache.
-  int64_t look_up(std::span<const uint32_t> there, const uint32_t* numbers,
-                  std::span<const uint32_t> wanted, float* found) {
-    int64_t count = 0;
-    for (size_t i = 0; i < there.size(); ++i) table_[there[i]] = numbers[i];
-    for (size_t j = 0; j < wanted.size(); ++j) {
-      const uint32_t number = table_[wanted[j]];
-      found[j] = std::bit_cast<float>(number);
-      count += number != 0 ? 1 : 0;
-    }
-    for (const uint32_t column : there) table_[column] = 0;
-    return count;
-  }
-
-  // Two ascending rows: the steps wait for each other's comparisons.
-  static int64_t merge(std::span<const uint32_t> there, const uint32_t* numbers,
-                       std::span<const uint32_t> wanted, float* found) {
-    int64_t count = 0;
-    std::fill_n(found, wanted.size(), 0.0f);
-    for (size_t i = 0, j = 0; i < there.size() && j < wanted.size();) {
-      const uint32_t u = there[i], v = wanted[j];
-      found[j] = std::bit_cast<float>(u == v ? numbers[i] : 0u);
-      count += u == v ? 1 : 0;
-      i += u <= v ? 1 : 0;
-      j += v <= u ? 1 : 0;
-    }
-    return count;
-  }
-
-  Array<uint32_t> table_;
-};
-
-}  // namespace
-
 // Layouts move floats between storage and elements; here they move the bits of integers, which
 // copying does not change.
 PatternMove::PatternMove(const Pattern& from, const Pattern& to, const Positions& present,
                          const Positions& positions)
-    : shape_(to.is_flat() ? to.shape() : Shape{to.stored_size()}),
+    : shape_(to.stores_every_position() ? to.shape() : Shape{to.stored_size()}),
       source_(static_cast<size_t>(to.stored_size())) {
-  Array<uint32_t> numbers(static_cast<size_t>(from.nnz()));  // 1 + where an element is stored
-  from.layout().storage_places(from, numbers);
-  for (uint32_t& number : numbers) ++number;
+  Array<float> numbers(static_cast<size_t>(from.nnz()));  // 1 + where an element is stored, as bits
+  {
+    Array<float> stored(static_cast<size_t>(from.stored_size()));
+    for (size_t i = 0; i < stored.size(); ++i) {
+      stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i) + 1);
+    }
+    from.layout().compact(from, stored, numbers);
+  }
   Array<float> found(static_cast<size_t>(to.nnz()));
   RowMatch match(positions.columns());
   for (int64_t r = 0; r < positions.rows(); ++r) {
     const auto row = static_cast<size_t>(r);
-    kept_ += match(present.row(r), numbers.data() + present.row_begin()[row], positions.row(r),
-                   found.data() + positions.row_begin()[row]);
+    const float* from_row = numbers.data() + present.row_begin()[row];
+    float* found_row = found.data() + positions.row_begin()[row];
+    match(
+        present.row(r), [&](size_t i) { return std::bit_cast<uint32_t>(from_row[i]); },
+        positions.row(r),
+        [&](size_t k, uint32_t number) {
+          found_row[k] = std::bit_cast<float>(number);
+          kept_ += number != 0 ? 1 : 0;
+        });
   }
   numbers = {};
   to.layout().expand(to, found, source_);
-}
-
-std::shared_ptr<const PatternIndex> Layout::index_of_mask(const Shape& shape,
-                                                          const BitMask& mask) const {
-  return index(shape, Positions::of(shape, mask));
-}
-
-void Layout::storage_places(const Pattern& pattern, std::span<uint32_t> places) const {
-  Array<float> stored(static_cast<size_t>(pattern.stored_size())), elements(places.size());
-  for (size_t i = 0; i < stored.size(); ++i) {
-    stored[i] = std::bit_cast<float>(static_cast<uint32_t>(i));
-  }
-  compact(pattern, stored, elements);
-  std::ranges::transform(elements, places.begin(),
-                         [](float bits) { return std::bit_cast<uint32_t>(bits); });
 }
 
 Tensor PatternMove::operator()(const Tensor& array) const {
@@ -155,41 +112,6 @@ Tensor PatternMove::operator()(const Tensor& array) const {
     }
   }
   return moved;
-}
-
-Positions Layout::sample(const Shape& shape, double density) const {
-  const CounterRng rng(0, "layout sample");
-  const int64_t columns = matrix_columns(shape);
-  std::vector<int64_t> begin{0};
-  std::vector<uint32_t> chosen;
-  for (int64_t r = 0; r < matrix_rows(shape); ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const auto index = static_cast<uint64_t>(r * columns + c);
-      if (static_cast<double>(rng.uniform(index)) < density) {
-        chosen.push_back(static_cast<uint32_t>(c));
-      }
-    }
-    begin.push_back(static_cast<int64_t>(chosen.size()));
-  }
-  return Positions(shape, std::move(begin), std::move(chosen));
-}
-
-Tensor Layout::to_dense(const Pattern& pattern, std::span<const float> values) const {
-  Tensor elements = Tensor::empty(Shape{pattern.nnz()});
-  compact(pattern, values, elements.mutable_storage());
-  Tensor dense = Tensor::zeros(pattern.shape());
-  const float* next = elements.data();
-  float* into = dense.mutable_data();
-  positions(pattern).for_each([&](int64_t flat) { into[flat] = *next++; });
-  return dense;
-}
-
-void Layout::from_dense(const Pattern& pattern, std::span<const float> dense,
-                        std::span<float> values) const {
-  Tensor elements = Tensor::empty(Shape{pattern.nnz()});
-  float* next = elements.mutable_data();
-  positions(pattern).for_each([&](int64_t flat) { *next++ = dense[static_cast<size_t>(flat)]; });
-  expand(pattern, elements.storage(), values);
 }
 
 }  // namespace lacuna

@@ -14,6 +14,10 @@ namespace lacuna {
 class Pattern;
 using PatternPtr = std::shared_ptr<const Pattern>;
 
+/// How long a weight has a pattern. One that is chosen anew from a dense master weight at each step
+/// gets a dense gradient, and nothing that takes long to make of it pays.
+enum class PatternLifetime { ManySteps, OneStep };
+
 /// The positions of a weight that are stored and trained, with the layout that stores them.
 class Pattern {
  public:
@@ -22,12 +26,17 @@ class Pattern {
   /// The positions whose bit is set. *Errors:* ShapeError when the sizes differ.
   static PatternPtr masked(const Shape& shape, const BitMask& mask);
   /// Positions in any layout. *Errors:* ShapeError when they are of another shape.
-  static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions);
+  static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions,
+                         PatternLifetime lifetime = PatternLifetime::ManySteps);
   /// The same of the positions whose bit is set.
-  static PatternPtr make(const Layout& layout, const Shape& shape, const BitMask& mask);
+  static PatternPtr make(const Layout& layout, const Shape& shape, const BitMask& mask,
+                         PatternLifetime lifetime = PatternLifetime::ManySteps);
+  /// This pattern with another lifetime; the index is shared.
+  PatternPtr with_lifetime(PatternLifetime lifetime) const;
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return *layout_; }
+  PatternLifetime lifetime() const { return lifetime_; }
   int64_t numel() const { return shape_.numel(); }
   int64_t nnz() const { return nnz_; }
   double density() const {
@@ -35,12 +44,16 @@ class Pattern {
   }
   int64_t stored_size() const { return layout_->stored_size(*this); }
   /// The shape of arrays aligned to it.
-  Shape stored_shape() const { return is_flat() ? shape_ : Shape{stored_size()}; }
+  Shape stored_shape() const { return stores_every_position() ? shape_ : Shape{stored_size()}; }
 
   bool is_dense() const { return layout_ == &dense_layout(); }
   /// Whether arrays aligned to it have the logical shape; otherwise they hold the nonzeros alone,
   /// in the layout's order.
-  bool is_flat() const { return is_dense() || layout_ == &masked_layout(); }
+  bool stores_every_position() const { return is_dense() || layout_ == &masked_layout(); }
+  /// Whether it was made from the other one by `with_lifetime`, so that arrays fit both.
+  bool stores_as(const Pattern& other) const {
+    return layout_ == other.layout_ && index_ == other.index_ && nnz_ == other.nnz_;
+  }
   /// *Cost:* O(nnz).
   Positions positions() const { return layout_->positions(*this); }
   /// *Errors:* StateError when the pattern is dense and has none. *Memory:* a bit a position.
@@ -49,15 +62,26 @@ class Pattern {
   int64_t index_bytes() const { return index_ == nullptr ? 0 : index_->bytes(); }
   /// What the layout keeps; null when it keeps nothing.
   const PatternIndex* index() const { return index_.get(); }
+  /// The same as the type that the pattern's layout makes. *Errors:* StateError when it is none.
+  template <class Index>
+  const Index& index_as() const {
+    const auto* typed = dynamic_cast<const Index*>(index());
+    if (typed == nullptr) refuse_index();
+    return *typed;
+  }
 
   Pattern(const Shape& shape, const Layout& layout, int64_t nnz,
-          std::shared_ptr<const PatternIndex> index);
+          std::shared_ptr<const PatternIndex> index,
+          PatternLifetime lifetime = PatternLifetime::ManySteps);
 
  private:
+  [[noreturn]] void refuse_index() const;
+
   Shape shape_;
   const Layout* layout_;
   int64_t nnz_;
   std::shared_ptr<const PatternIndex> index_;
+  PatternLifetime lifetime_;
 };
 
 /// Moves arrays that are aligned to one pattern to another's alignment: positions in both keep what

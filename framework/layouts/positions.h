@@ -15,9 +15,9 @@ namespace lacuna {
 /// all others together are the columns. *Memory:* 4 bytes a position and 8 a row.
 class Positions {
  public:
-  /// None of any matrix.
+  /// The empty set of a 0 × 0 matrix.
   Positions() : Positions(Shape{0, 0}) {}
-  /// None.
+  /// The empty set of this shape.
   explicit Positions(const Shape& shape);
   /// Columns of row r: columns[row_begin[r]] … columns[row_begin[r+1] − 1], ascending.
   /// *Errors:* ShapeError when they do not fit the shape, or do not ascend.
@@ -111,11 +111,6 @@ Positions Positions::filtered(Keep&& keep) const {
 
 /// Positions that two sets have in common. *Cost:* O(both counts).
 int64_t count_common(const Positions& a, const Positions& b);
-
-/// Rows and columns of a shape as Positions counts them. *Errors:* ShapeError when there are 2³²
-/// columns or more.
-int64_t matrix_rows(const Shape& shape);
-int64_t matrix_columns(const Shape& shape);
 
 /// For each position of `to` its place in `from`, or −1. *Cost:* O(both counts).
 Array<int32_t> places_in(const Positions& from, const Positions& to);

@@ -1,5 +1,7 @@
 #include "lacuna/framework/nn/init.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cmath>
 #include <string>
@@ -76,8 +78,8 @@ Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64
 int64_t FanIn::inputs(int64_t in_features) const {
   if (counts_nonzeros() || inputs_ == 0) return in_features;
   if (inputs_ > 0) return inputs_;
-  throw ConfigError("init_fan_in must be at least 1, or 0 for all inputs; found " +
-                    std::to_string(inputs_));
+  throw ConfigError(
+      fmt::format("init_fan_in must be at least 1, or 0 for all inputs; found {}", inputs_));
 }
 
 WeightInit read_weight_init(const Config& options, std::string_view key) {

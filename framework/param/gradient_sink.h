@@ -36,14 +36,12 @@ struct WeightReference {
   std::shared_ptr<GradientSink> sink;                ///< null when no gradient is wanted
   uint64_t version = 0;                              ///< another one when the values have changed
   std::shared_ptr<DerivedValues> derived = nullptr;  ///< null: nothing is kept between products
-  bool changes_every_step = false;                   ///< the pattern; see WeightView
 
   WeightView view() const {
     return {.pattern = *pattern,
             .values = values.storage(),
             .version = version,
-            .derived = derived.get(),
-            .changes_every_step = changes_every_step};
+            .derived = derived.get()};
   }
 };
 

@@ -1,5 +1,7 @@
 #include "lacuna/framework/param/parameter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -27,7 +29,8 @@ void Parameter::materialize() const {
   values_ = Tensor::empty(stored_shape());
   const CounterRng rng(seed_, name_);
   const bool is_whole = pattern_->nnz() == numel();  // where every fan is what it was
-  if (pattern_->is_flat() && (is_whole || initializer_.fan == Initializer::Fan::Fixed)) {
+  if (pattern_->stores_every_position() &&
+      (is_whole || initializer_.fan == Initializer::Fan::Fixed)) {
     initializer_.fill(rng, values_.mutable_storage());
     pattern_->layout().prune(*pattern_, values_.mutable_storage());
     return;
@@ -38,7 +41,7 @@ void Parameter::materialize() const {
 }
 
 void Parameter::read_rows(std::span<const int64_t> rows, std::span<float> into) const {
-  if (!pattern_->is_flat()) {
+  if (!pattern_->stores_every_position()) {
     throw StateError("parameter '" + name_ + "' is stored in layout '" +
                      std::string(pattern_->layout().name()) + "', which has no rows to read");
   }
@@ -93,15 +96,22 @@ void Parameter::set_pattern(PatternPtr pattern) {
     throw ShapeError("parameter '" + name_ + "' has shape " + shape().to_string() +
                      ", a pattern of shape " + pattern->shape().to_string() + " was given");
   }
-  if (!pattern_->is_flat() && !pattern->is_flat()) {
+  if (pattern->stores_as(*pattern_)) {
+    pattern_ = std::move(pattern);
+    *derived_ = {};  // another lifetime derives something else
+    ++version_;
+    return;
+  }
+  if (!pattern_->stores_every_position() && !pattern->stores_every_position()) {
     const PatternMove move(*pattern_, *pattern, pattern_->positions(), pattern->positions());
     set_pattern(std::move(pattern), move);
     return;
   }
   const PatternPtr old = pattern_;
   move_to(std::move(pattern), [&](Tensor& array) {
-    const Tensor dense = old->is_flat() ? std::exchange(array, Tensor())
-                                        : old->layout().to_dense(*old, array.storage());
+    const Tensor dense = old->stores_every_position()
+                             ? std::exchange(array, Tensor())
+                             : old->layout().to_dense(*old, array.storage());
     array = Tensor::empty(stored_shape());
     pattern_->layout().from_dense(*pattern_, dense.storage(), array.mutable_storage());
   });
@@ -175,8 +185,8 @@ Tensor Parameter::compacted(const Tensor& stored) const {
 
 Tensor Parameter::expanded(const Tensor& elements) const {
   if (elements.shape() != Shape{pattern_->nnz()}) {
-    throw ShapeError("parameter '" + name_ + "' has " + std::to_string(pattern_->nnz()) +
-                     " nonzeros, an array of shape " + elements.shape().to_string() + " was given");
+    throw ShapeError(fmt::format("parameter '{}' has {} nonzeros, an array of shape {} was given",
+                                 name_, pattern_->nnz(), elements.shape().to_string()));
   }
   Tensor stored = Tensor::empty(stored_shape());
   pattern_->layout().expand(*pattern_, elements.storage(), stored.mutable_storage());
@@ -189,13 +199,12 @@ WeightReference Parameter::as_weight(std::shared_ptr<GradientSink> sink) const {
           .values = values(),
           .sink = std::move(sink),
           .version = version_,
-          .derived = derived_,
-          .changes_every_step = changes_every_step};
+          .derived = derived_};
 }
 
 void Parameter::prune() {
   const Layout& layout = pattern_->layout();
-  if (pruned_ || !pattern_->is_flat()) return;  // nothing is stored there
+  if (pruned_ || !pattern_->stores_every_position()) return;  // nothing is stored there
   layout.prune(*pattern_, mutable_values().mutable_storage());
   if (has_gradient_) layout.prune(*pattern_, gradient_.mutable_storage());
   for (auto& [name, slot] : slots_) {
@@ -235,9 +244,9 @@ void Parameter::accumulate(const Tensor& gradient) {
                      gradient.shape().to_string() + ", the parameter " + shape().to_string());
   }
   const Tensor rows = reordered(gradient, Order::RowMajor);
-  if (observer_ != nullptr) {
-    observer_->observe(rows);
-    if (observer_->takes_gradients()) return;
+  if (tap_ != nullptr) {
+    tap_->observe(rows);
+    if (tap_->route() == GradientRoute::TapOnly) return;
   }
   Tensor& buffer = gradient_buffer();
   if (!has_gradient_) {
@@ -252,15 +261,15 @@ void Parameter::accumulate(const Tensor& gradient) {
 
 void Parameter::zero_gradient() {
   has_gradient_ = false;
-  if (observer_ != nullptr) observer_->reset();
+  if (tap_ != nullptr) tap_->reset();
 }
 
 void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
-  const bool takes = observer_ != nullptr && observer_->takes_gradients();
-  if (observer_ != nullptr && (takes || !pattern_->is_flat())) {
-    observer_->observe_product(dy, x);
+  const bool takes = tap_ != nullptr && tap_->route() == GradientRoute::TapOnly;
+  if (tap_ != nullptr && (takes || !pattern_->stores_every_position())) {
+    tap_->observe_product(dy, x);
     if (takes) return;
-  } else if (observer_ != nullptr) {
+  } else if (tap_ != nullptr) {
     Tensor dense = Tensor::empty(shape());
     dense_layout().weight_gradient(*Pattern::dense(shape()), dy, x, Accumulate::No,
                                    dense.mutable_storage());
@@ -274,7 +283,7 @@ void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
 }
 
 void Parameter::accumulate_computed(const Computation& compute) {
-  if (observer_ != nullptr || !pattern_->is_dense()) {
+  if (tap_ != nullptr || !pattern_->is_dense()) {
     Tensor dense = Tensor::empty(shape());
     compute(dense.mutable_storage(), Accumulate::No);
     accumulate(dense);

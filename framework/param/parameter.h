@@ -9,8 +9,8 @@
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/pattern.h"
-#include "lacuna/framework/param/gradient_observer.h"
 #include "lacuna/framework/param/gradient_sink.h"
+#include "lacuna/framework/param/gradient_tap.h"
 #include "lacuna/framework/param/initializer.h"
 
 namespace lacuna {
@@ -52,9 +52,6 @@ class Parameter final : public GradientSink {
   /// Whether the parameter is used by linear() alone, which runs on every layout: the layer that
   /// owns it says so. Others keep a layout that stores every position.
   bool is_linear_weight = false;
-  /// Whether its pattern is another one after each step, so that nothing that takes long to make of
-  /// a pattern pays. The algorithm that changes it says so.
-  bool changes_every_step = false;
   /// Type of the sparsity algorithm in charge of it; empty when there is none.
   std::string sparsified_by;
 
@@ -120,15 +117,13 @@ class Parameter final : public GradientSink {
   void zero_gradient();
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
-  /// A dense pattern's is computed in place, unless an observer wants to see it.
+  /// A dense pattern's is computed in place, unless a tap wants to see it.
   void accumulate_computed(const Computation& compute) override;
 
-  /// From now on every gradient is shown to the observer in full before the pattern selects from
+  /// From now on every gradient is shown to the tap in full before the pattern selects from
   /// it: a flat pattern's as it is, at the cost of the dense product; a compressed pattern's as the
-  /// product's factors. Null takes the observer off.
-  void set_gradient_observer(std::shared_ptr<GradientObserver> observer) {
-    observer_ = std::move(observer);
-  }
+  /// product's factors. Null takes the tap off.
+  void set_gradient_tap(std::shared_ptr<GradientTap> tap) { tap_ = std::move(tap); }
 
   /// What the linear op needs to know of this parameter as its weight. Gradients go to `sink`.
   WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
@@ -164,7 +159,7 @@ class Parameter final : public GradientSink {
   Tensor gradient_;
   bool has_gradient_ = false;
   bool pruned_ = false;
-  std::shared_ptr<GradientObserver> observer_;
+  std::shared_ptr<GradientTap> tap_;
   std::map<std::string, Slot> slots_;
 };
 

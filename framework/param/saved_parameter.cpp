@@ -1,5 +1,7 @@
 #include "lacuna/framework/param/saved_parameter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +18,7 @@ constexpr std::string_view kMaskEnding = "_mask", kIndexEnding = "/indptr";
 void save_parameter(const Parameter& parameter, StateDict& state) {
   const std::string& name = parameter.name();
   const Pattern& pattern = *parameter.pattern();
-  if (pattern.is_flat()) {
+  if (pattern.stores_every_position()) {
     state.set(name, parameter.to_dense());
     if (!pattern.is_dense()) state.set(name + "_mask", parameter.mask());
     return;
@@ -81,8 +83,8 @@ void SavedParameter::read_compressed() {
   }
   nnz_ = static_cast<int64_t>(indices_->size());
   if (values_->shape() != Shape{nnz_}) {
-    fail("expected a value for each of its " + std::to_string(nnz_) +
-         " indices, found values of shape " + values_->shape().to_string());
+    fail(fmt::format("expected a value for each of its {} indices, found values of shape {}", nnz_,
+                     values_->shape().to_string()));
   }
   try {
     shape_ = Shape(std::span<const int64_t>(sizes));
@@ -146,15 +148,16 @@ void SavedParameter::require_fit() const {
   if (!is_compressed()) return;
   // Patterned layouts have room for every group of a shape, which no model vouches for here.
   constexpr int64_t kMostForEach = 1024;
-  if (layout_->granularity().numel() > 1 && shape_.numel() / kMostForEach > nnz_) {
-    fail("its shape " + shape_.to_string() + " is not one of a matrix in layout '" +
-         std::string(layout_->name()) + "' with " + std::to_string(nnz_) + " nonzeros");
+  if (layout_->pattern_shape().is_structured() && shape_.numel() / kMostForEach > nnz_) {
+    fail(fmt::format("its shape {} is not one of a matrix in layout '{}' with {} nonzeros",
+                     shape_.to_string(), layout_->name(), nnz_));
   }
   pattern();
 }
 
-void SavedParameter::restore(Parameter& parameter, PatternPtr pattern) const {
-  parameter.set_pattern(std::move(pattern));
+void SavedParameter::restore(Parameter& parameter, const PatternPtr& pattern) const {
+  // The algorithm in charge goes on as it was: how long it uses a pattern is not saved.
+  parameter.set_pattern(pattern->with_lifetime(parameter.pattern()->lifetime()));
   if (is_compressed()) {
     parameter.assign_elements(*values_);
   } else {

@@ -43,8 +43,9 @@ class SavedParameter {
   /// Whether the layout it was saved in can hold its positions. For a state that is not compared
   /// with a model. *Errors:* CheckpointError.
   void require_fit() const;
-  /// Gives a parameter of this shape a pattern that `pattern` made, and the values.
-  void restore(Parameter& parameter, PatternPtr pattern) const;
+  /// Gives a parameter of this shape a pattern that `pattern` made, for as long as its present one
+  /// was for, and the values.
+  void restore(Parameter& parameter, const PatternPtr& pattern) const;
 
  private:
   bool is_compressed() const { return indices_ != nullptr; }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/layouts/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
@@ -95,14 +95,13 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     if (p.chosen_by.empty()) continue;
     std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
     if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
-    const auto& limits = *experiment.sparsity->csr_up_to;
+    const auto& limits = experiment.sparsity->compression().compress_below;
     const Layout* own = find_layout(p.compressed);
     const Layout& compressed = own == nullptr ? csr_layout() : *own;
-    const PatternUse use = p.changes_every_step ? PatternUse::OneStep : PatternUse::ManySteps;
-    const auto limit = limits.find(density_limit_key(p.parameter, compressed, use));
+    const auto limit = limits.find({p.parameter, std::string(compressed.name()), p.lifetime});
     if (limit != limits.end()) {
-      const LayoutChoice choice =
-          compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size, compressed, use);
+      const LayoutChoice choice = compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size,
+                                                  compressed, p.lifetime);
       std::printf("; %s is faster up to a density of %.2g, in the end %s",
                   std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
     }

@@ -53,10 +53,10 @@ void describe(const Experiment& e, const Trainer& trainer) {
     if (!parameter->sparsified_by.empty()) {
       line += fmt::format(", {}, {} nonzeros, stored as {}", parameter->sparsified_by,
                           parameter->pattern()->nnz(), parameter->pattern()->layout().name());
-      for (const auto& [key, limit] : *e.sparsity->csr_up_to) {
-        if (key != parameter->name() && !key.starts_with(parameter->name() + " in ")) continue;
-        line += " (" +
-                (key == parameter->name() ? "csr" : key.substr(parameter->name().size() + 4)) +
+      for (const auto& [key, limit] : e.sparsity->compression().compress_below) {
+        if (key.parameter != parameter->name()) continue;
+        line += " (" + key.layout +
+                (key.lifetime == PatternLifetime::OneStep ? ", for one step" : "") +
                 ": masked above a density of " + Config(limit).text() + ")";
       }
     }

@@ -75,7 +75,7 @@ void compare_models(const Module& model, const Module& reference, ModelDifferenc
     }
     positions += here.count() + there.count() - 2 * common;
     if (!other->pattern()->is_dense()) nnz += there.count();
-    unit = std::max(unit, parameter->pattern()->layout().granularity().numel());
+    unit = std::max(unit, parameter->pattern()->layout().pattern_shape().divisors().numel());
   }
   if (positions < d.positions) return;
   d.positions = positions;

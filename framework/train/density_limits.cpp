@@ -15,8 +15,9 @@ DensityLimits read_density_limits(const Config& config, const Module& model) {
   if (!section.is_map()) section.fail("a map from parameters to densities");
   std::vector<std::string> names;
   for (const ParameterPtr& parameter : model.parameters()) names.push_back(parameter->name());
-  for (const auto& [key, value] : section.entries()) {
-    const std::string name = key.substr(0, key.find(" in "));  // "fc1.weight in nm 2:4"
+  for (const auto& [text, value] : section.entries()) {
+    const DensityLimitKey key = DensityLimitKey::parse(text);
+    const std::string& name = key.parameter;
     if (std::ranges::find(names, name) == names.end()) {
       value.error("the model has no parameter '" + name + "'; " + suggest_name(name, names));
     }
@@ -30,7 +31,7 @@ void write_density_limits(Config& config, const DensityLimits& limits) {
   config.erase("csr_up_to");
   if (limits.empty()) return;
   Config section = Config::map();
-  for (const auto& [name, density] : limits) section.set(name, density);
+  for (const auto& [key, density] : limits) section.set(key.to_string(), density);
   section.mark_read();
   config.set("csr_up_to", section);
 }

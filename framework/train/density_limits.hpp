@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lacuna/framework/core/config.h"
-#include "lacuna/framework/layouts/cost_model.h"
+#include "lacuna/framework/layouts/density_limits.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {

@@ -143,8 +143,8 @@ void require_sparsifiers_fit(Experiment& e) {
 // An algorithm that does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
-  e.sparsity->expected_batch = e.train.batch_size;
-  *e.sparsity->csr_up_to = std::move(csr_up_to);
+  e.sparsity->compression().batch = e.train.batch_size;
+  e.sparsity->compression().compress_below = std::move(csr_up_to);
   try {
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
@@ -173,7 +173,9 @@ std::vector<PlannedParameter> Experiment::plan() const {
   }
 }
 
-void Experiment::write_layouts() { write_density_limits(config, *sparsity->csr_up_to); }
+void Experiment::write_layouts() {
+  write_density_limits(config, sparsity->compression().compress_below);
+}
 
 // Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
 // need not count.)

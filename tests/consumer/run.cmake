@@ -15,6 +15,19 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix} --config ${CONFIG})
 
+# All headers that are installed can be had by lacuna.h.
+file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
+file(READ ${SOURCE_DIR}/lacuna.h umbrella)
+foreach(header IN LISTS headers)
+  string(FIND "${umbrella}" "#include \"${header}\"" position)
+  if(position EQUAL -1 AND NOT header STREQUAL "lacuna/lacuna.h")
+    list(APPEND strangers ${header})
+  endif()
+endforeach()
+if(strangers)
+  message(FATAL_ERROR "installed, but not in lacuna.h: ${strangers}")
+endif()
+
 # What is installed must work without the trees it came from.
 file(GLOB_RECURSE packages ${prefix}/*.cmake)
 if(NOT packages)
@@ -36,3 +49,19 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build -G ${GENER
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
 run(${prefix}/bin/lacuna info)
+
+# What is internal cannot be included: the compiler must say that there is no such file, and compile
+# the same source without it.
+set(internal lacuna/framework/kernels/dense/gemm.h)
+if(NOT EXISTS ${SOURCE_DIR}/framework/kernels/dense/gemm.h)
+  message(FATAL_ERROR "the internal header of this test is gone from the sources: ${internal}")
+endif()
+set(compile ${CXX_COMPILER} -std=c++20 -fsyntax-only -I ${prefix}/include)
+file(WRITE ${work}/public.cpp "#include \"lacuna/lacuna.h\"\nint main() {}\n")
+file(WRITE ${work}/internal.cpp "#include \"${internal}\"\nint main() {}\n")
+run(${compile} ${work}/public.cpp)
+execute_process(COMMAND ${compile} ${work}/internal.cpp RESULT_VARIABLE result
+  OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(result EQUAL 0 OR NOT output MATCHES "${internal}.*(No such file|not found)")
+  message(FATAL_ERROR "including ${internal} gave ${result}, not a file that is missing:\n${output}")
+endif()

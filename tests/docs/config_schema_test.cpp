@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
@@ -19,6 +18,7 @@
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
+#include "test_data.h"
 
 namespace lacuna {
 namespace {
@@ -218,9 +218,9 @@ class ShippedConfig : public ::testing::TestWithParam<std::string> {};
 TEST_P(ShippedConfig, Builds) {
   Config config = load_yaml(documents::source_path("configs/" + GetParam() + ".yaml"));
   if (config.get("data").get("type").text() == "mnist") {
-    const char* folder = std::getenv("LACUNA_DATA_DIR");
-    if (folder == nullptr) GTEST_SKIP() << "set LACUNA_DATA_DIR to the folder of MNIST's files";
-    config.set_path("data.dir", folder);
+    const std::optional<std::string> folder = mnist_folder();
+    if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with mnist/";
+    config.set_path("data.dir", *folder);
   }
   EXPECT_GT(build_experiment(config)->nnz(), 0);
 }

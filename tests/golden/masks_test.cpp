@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "golden/golden.h"
-#include "lacuna/sparsity/mask_init.h"
-#include "lacuna/sparsity/selection.h"
+#include "lacuna/sparsity/masks/mask_init.h"
+#include "lacuna/sparsity/masks/mask_selector.h"
+#include "lacuna/sparsity/options/counting.h"
 
 namespace lacuna {
 namespace {
@@ -29,29 +30,33 @@ void expect_top_k(const Case& c, const ScoreGroups& groups) {
   const std::vector<float> scores = c.scores("score");
   const Shape shape = c.shape("score");
   const int64_t per_group = target_nnz(c.number("sparsity"), shape.numel() / groups.count);
-  const BitMask mask =
-      top_k(scores, per_group, BitMask::ones(shape.numel()), GroupIndex(groups, shape));
-  EXPECT_TRUE(mask == c.mask("mask")) << c.path;
+  const MaskSet mask =
+      MaskSelector(groups, {}, shape).keep(MaskSet::all(shape), scores, per_group * groups.count);
+  EXPECT_TRUE(mask.bits() == c.mask("mask")) << c.path;
 }
 
 void expect_drop_grow(const Case& c) {
   const Shape shape = c.shape("score");
-  const GroupIndex groups(ScoreGroups::flat(), shape);
-  const BitMask mask = c.mask("mask");
-  const int64_t kept = kept_after_drop(c.number("drop_fraction"), mask.count());
+  const MaskSelector select({}, {}, shape);
+  const MaskSet mask(shape, c.mask("mask"));
+  const int64_t kept = select.kept_after_drop(c.number("drop_fraction"), mask.count());
   EXPECT_EQ(kept, c.file.attribute_integer(c.path, "num_kept")) << c.path;
-  const BitMask dropped = drop_minimum(c.scores("score"), kept, mask, groups);
-  EXPECT_TRUE(dropped == c.mask("dropped")) << c.path;
+  std::vector<float> scores;
+  mask.bits().for_each(
+      [&, all = c.scores("score")](int64_t i) { scores.push_back(all[static_cast<size_t>(i)]); });
+  const MaskSet dropped = select.keep(mask, scores, kept);
+  EXPECT_TRUE(dropped.bits() == c.mask("dropped")) << c.path;
   const int64_t target = target_nnz(c.number("sparsity"), shape.numel());
-  const BitMask grown = grow_maximum(c.scores("grow_score"), target, dropped, groups);
-  EXPECT_TRUE(grown == c.mask("grown")) << c.path;
+  const ScoreRows grow_scores = rows_of(Tensor::from(shape, c.scores("grow_score")));
+  const MaskSet grown = select.grow_maximum(grow_scores, target, dropped);
+  EXPECT_TRUE(grown.bits() == c.mask("grown")) << c.path;
 }
 
 void expect_checkerboard(const Case& c) {
-  const Positions mask =
+  const MaskSet mask =
       checkerboard_mask(c.file.attribute_integer(c.path, "rows"),
                         c.file.attribute_integer(c.path, "cols"), c.number("sparsity"));
-  EXPECT_TRUE(mask.to_mask() == c.mask("mask")) << c.path;
+  EXPECT_TRUE(mask.bits() == c.mask("mask")) << c.path;
 }
 
 TEST(GoldenMasks, AgreeExactly) {

@@ -13,7 +13,8 @@ TEST(GoldenNmSelection, MagnitudeMasksAgreeExactly) {
   for (const std::string& name : golden::cases(file, "magnitude_2_4")) {
     const std::string path = "magnitude_2_4/" + name;
     const Tensor weight = file.read_floats(path + "/weight");
-    const NmForm form{.rows = weight.shape()[0], .columns = weight.shape()[1], .n = 2, .m = 4};
+    const NmMatrixForm form{
+        .rows = weight.shape()[0], .columns = weight.shape()[1], .pattern = PatternShape::nm(2, 4)};
     const BitMask expected = BitMask::from_bytes(file.read_bytes(path + "/mask"));
     EXPECT_EQ(nm_select(form, weight.storage()), expected) << path;
     NmMatrix matrix;

@@ -103,7 +103,7 @@ TEST(SemiSparseActivation, MakesALinearLayerBehindItRunSparseProducts) {
   model.add<Linear>("fc", {.in_features = 128, .out_features = 128});
   const Tensor x = test::normal_tensor("x", {64, 128});
   const Variable y = model(Variable(x));
-  EXPECT_EQ(y.creator()->name(), "linear_nm");
+  EXPECT_EQ(y.creator()->name(), "linear_sparse_input");
   SemiSparseActivation keep;
   const auto& fc = dynamic_cast<const Linear&>(*model.children()[1].second);
   const Variable dense = linear(Variable(keep(x).value()), fc.weight(), Variable::of(fc.bias()));

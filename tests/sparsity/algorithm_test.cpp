@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lacuna/sparsity/dynamic.h"
+#include "lacuna/sparsity/options/counting.h"
 #include "lacuna/sparsity/rigl.h"
-#include "lacuna/sparsity/selection.h"
 #include "lacuna/sparsity/static.h"
 #include "test_model.h"
 #include "throws.h"
@@ -145,8 +145,8 @@ class Lines final : public DynamicSparsityAlgorithm {
   std::string_view type() const override { return "lines"; }
 
  protected:
-  BitMask update_mask(const Parameter& parameter, const BitMask&, float) override {
-    const int64_t rows = parameter.shape()[0], columns = parameter.shape()[1];
+  MaskSet update_mask(const SparseWeight& weight, const MaskSet&, float) override {
+    const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
     BitMask mask = BitMask::zeros(rows * columns);
     for (int64_t i = 0; i < rows * columns; ++i) {
       if (i / columns >= (updates() == 0 ? 2 : 1) && i % columns != 5) mask.set(i);

@@ -211,7 +211,7 @@ TEST(GroupTest, IsAppliedOnceAndThenClosed) {
       [&] { group.add("*", std::make_unique<Set>(DynamicOptions{.sparsity = 0.5})); },
       "this group has been applied to a model already");
   expect_throws<StateError>([&] { group.target_sparsity(t.weight("fc2.weight")); },
-                            "parameter 'fc2.weight' does not belong to this group");
+                            "parameter 'fc2.weight' does not belong to sparsity algorithm 'group'");
   expect_throws<CheckpointError>(
       [&] { group.load_state_dict(group.algorithms()[0]->state_dict()); },
       "the checkpoint holds the state of sparsity algorithm 'set', the run uses 'group'");

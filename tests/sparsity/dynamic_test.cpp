@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lacuna/sparsity/gmp.h"
+#include "lacuna/sparsity/options/counting.h"
 #include "lacuna/sparsity/rigl.h"
-#include "lacuna/sparsity/selection.h"
 #include "lacuna/sparsity/set.h"
 #include "test_model.h"
 #include "throws.h"

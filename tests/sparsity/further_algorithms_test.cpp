@@ -5,12 +5,14 @@
 #include <numeric>
 #include <vector>
 
+#include "lacuna/framework/kernels/select/kth_largest.h"
 #include "lacuna/sparsity/acdc.h"
+#include "lacuna/sparsity/options/counting.h"
 #include "lacuna/sparsity/saliency.h"
-#include "lacuna/sparsity/selection.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"
 #include "lacuna/sparsity/straight_through.h"
+#include "sparsity/masks/by_definition.h"
 #include "test_model.h"
 #include "throws.h"
 
@@ -24,9 +26,8 @@ Schedule polynomial(double final, int end) {
 
 /// |g·w| of both weights of a dense twin, at its present values.
 std::vector<float> sensitivities(TestModel& dense, const char* name) {
-  const std::vector<float> w = dense.weight(name).values().to_vector();
-  const std::vector<float> g = dense.weight(name).gradient().to_vector();
-  return products(w, g);
+  return magnitudes_of_products(dense.weight(name).values(), dense.weight(name).gradient())
+      .to_vector();
 }
 
 TEST(SnipTest, KeepsTheLargestConnectionSensitivitiesOfAllLayers) {
@@ -38,7 +39,7 @@ TEST(SnipTest, KeepsTheLargestConnectionSensitivitiesOfAllLayers) {
   std::vector<float> all = sensitivities(dense, "fc1.weight");
   const std::vector<float> second = sensitivities(dense, "fc2.weight");
   all.insert(all.end(), second.begin(), second.end());
-  const BitMask expected = top_k(all, target_nnz(0.8f, 256));
+  const BitMask expected = largest_mask(all, target_nnz(0.8f, 256));
   t.step();
   for (int64_t i = 0; i < 192; ++i) {
     ASSERT_EQ(t.weight("fc1.weight").pattern()->mask().test(i), expected.test(i));
@@ -70,12 +71,13 @@ TEST(SaliencyTest, KeepsTheLargestProductsOfWeightAndGradient) {
   Saliency algorithm({.sparsity = polynomial(0.5, 1), .update = UpdateSchedule::at_steps({1})});
   t.apply(algorithm);
   t.forward_backward();
-  const std::vector<float> gradient = whole(t.weight(), t.weight().gradient());
+  const Tensor gradient = Tensor::from(Shape{192}, whole(t.weight(), t.weight().gradient()));
   algorithm.autoupdate = false;
   t.optimizer->step();
-  const std::vector<float> scores = products(whole(t.weight()), gradient);
+  const std::vector<float> scores =
+      magnitudes_of_products(Tensor::from(Shape{192}, whole(t.weight())), gradient).to_vector();
   algorithm.update(*t.optimizer);
-  EXPECT_TRUE(t.weight().pattern()->mask() == top_k(scores, 96));
+  EXPECT_TRUE(t.weight().pattern()->mask() == largest_mask(scores, 96));
 }
 
 TEST(SaliencyTest, NeedsAGradient) {
@@ -108,11 +110,11 @@ TEST(SnfsTest, MomentumFollowsTheEquationAndGrowthFollowsMomentum) {
       t.optimizer->step();
       const GroupIndex flat(ScoreGroups::flat(), Shape{192});
       const BitMask mask = t.weight().pattern()->mask();
-      const BitMask dropped = drop_minimum(magnitudes(whole(t.weight())),
-                                           kept_after_drop(0.5f, mask.count()), mask, flat);
+      const BitMask dropped = by_definition::top_k(magnitudes(whole(t.weight())),
+                                                   kept_after_drop(0.5f, mask.count()), mask, flat);
       algorithm.update(*t.optimizer);
       EXPECT_TRUE(t.weight().pattern()->mask() ==
-                  grow_maximum(magnitudes(expected), mask.count(), dropped, flat));
+                  by_definition::grow_maximum(magnitudes(expected), mask.count(), dropped, flat));
     } else {
       t.step();
     }
@@ -171,7 +173,7 @@ TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
   t.apply(algorithm);
   // By hand: the shadow follows Adam with the dense gradient taken at its pruned copy.
   std::vector<float> shadow = twin.weight().to_dense().to_vector();
-  BitMask mask = top_k(magnitudes(shadow), 48);
+  BitMask mask = largest_mask(magnitudes(shadow), 48);
   for (int i = 1; i <= 6; ++i) {
     std::vector<float> sparse(shadow.size());
     mask.for_each(
@@ -182,7 +184,7 @@ TEST(StraightThroughTest, TrainsADenseShadowWithTheGradientAtTheSparseWeight) {
     twin.optimizer->step();
     twin.optimizer->zero_grad();
     shadow = twin.weight().values().to_vector();
-    if (i % 2 == 0) mask = top_k(magnitudes(shadow), 48);
+    if (i % 2 == 0) mask = largest_mask(magnitudes(shadow), 48);
     t.step();
     ASSERT_TRUE(t.weight().pattern()->mask() == mask) << i;
     const std::vector<float> sparse_now = whole(t.weight());

@@ -27,13 +27,13 @@ const Layout& layout_of(TestModel& m, const char* name) {
 TEST(DensityLimits, DecideUnderAuto) {
   TestModel m;
   const auto automatic = make_static("auto");
-  *automatic->csr_up_to = {{"fc1.weight", 0.2}, {"fc2.weight", 0.3}};
+  automatic->compression().compress_below = {{{"fc1.weight"}, 0.2}, {{"fc2.weight"}, 0.3}};
   m.apply(*automatic);  // density 0.25
   EXPECT_EQ(&layout_of(m, "fc1.weight"), &masked_layout());
   EXPECT_EQ(&layout_of(m, "fc2.weight"), &csr_layout());
   TestModel other;
   const auto asked = make_static("csr");
-  *asked->csr_up_to = {{"fc1.weight", 0.0}};
+  asked->compression().compress_below = {{{"fc1.weight"}, 0.0}};
   other.apply(*asked);
   EXPECT_EQ(&layout_of(other, "fc1.weight"), &csr_layout());
 }
@@ -44,7 +44,8 @@ TEST(DensityLimits, AreMeasuredWhereTheyAreMissingAndSharedByAGroup) {
   group.add(ParameterFilter("fc1.weight"), make_static("auto", "fc1.weight"));
   group.add(ParameterFilter("fc2.weight"), make_static("masked", "fc2.weight"));
   m.apply(group);
-  EXPECT_THAT(*group.csr_up_to, ElementsAre(Pair("fc1.weight", AllOf(Ge(0.0), Le(1.0)))));
+  EXPECT_THAT(group.compression().compress_below,
+              ElementsAre(Pair(DensityLimitKey{"fc1.weight"}, AllOf(Ge(0.0), Le(1.0)))));
 }
 
 TEST(RestoreLayouts, MovesValuesAndStatesToTheLayoutThatIsAskedFor) {

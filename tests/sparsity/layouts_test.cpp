@@ -41,7 +41,7 @@ struct TrainedRun {
     algorithm = configure(config, 0);
     config.require_all_read();
     optimizer = make_optimizer(parse_yaml(optimizer_config, "o.yaml"), model.parameters());
-    *algorithm->csr_up_to = csr_up_to;
+    algorithm->compression().compress_below = csr_up_to;
     model.apply(*algorithm);
     optimizer->apply(*algorithm);
   }
@@ -162,7 +162,8 @@ TEST(LayoutOptionTest, StoresAsAsked) {
 TEST(LayoutOptionTest, AutoChoosesAgainWhenTheMaskChanges) {
   TrainedRun run(
       "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.2}, update: {freq: 2}}",
-      "{type: adam}", "auto", {{"fc1.weight", 0.5}, {"fc2.weight", 0.5}, {"fc3.weight", 0.5}});
+      "{type: adam}", "auto",
+      {{{"fc1.weight"}, 0.5}, {{"fc2.weight"}, 0.5}, {{"fc3.weight"}, 0.5}});
   const ParameterPtr weight = run.model.parameter("fc1.weight");
   EXPECT_EQ(weight->pattern()->layout().name(), "masked");
   EXPECT_EQ(run.algorithm->plan(4)[0].layout, "masked");
@@ -181,7 +182,7 @@ TEST(LayoutOptionTest, OnlyLinearWeightsAreCompressed) {
                              "layout 'csr' holds weights of linear layers; parameter 'ln.weight' "
                              "of shape [6] is none");
   Static chosen({.sparsity = 0.5, .param_filter = "*.weight"});
-  *chosen.csr_up_to = {{"fc.weight", 1.0}, {"ln.weight", 1.0}};
+  chosen.compression().compress_below = {{{"fc.weight"}, 1.0}, {{"ln.weight"}, 1.0}};
   model.apply(chosen);
   EXPECT_EQ(model.parameter("ln.weight")->pattern()->layout().name(), "masked");
   EXPECT_EQ(model.parameter("fc.weight")->pattern()->layout().name(), "csr");
@@ -201,8 +202,9 @@ class Thirds final : public DynamicSparsityAlgorithm {
   std::string_view type() const override { return "thirds"; }
 
  protected:
-  BitMask update_mask(const Parameter&, const BitMask& mask, float) override {
-    BitMask next = BitMask::zeros(mask.size());
+  MaskSet update_mask(const SparseWeight&, const MaskSet& mask, float) override {
+    BitMask next = mask.bits();
+    mask.bits().for_each([&](int64_t i) { next.reset(i); });
     for (int64_t i = step() % 3; i < mask.size(); i += 3) next.set(i);
     return next;
   }
@@ -215,9 +217,9 @@ class FirstFree final : public Set {
   std::string_view type() const override { return "first_free"; }
 
  protected:
-  BitMask grow(const Parameter&, const BitMask& mask, int64_t per_group) override {
-    BitMask grown = mask;
-    for (int64_t i = 0, left = per_group - mask.count(); left > 0; ++i) {
+  MaskSet grow(const SparseWeight&, const MaskSet& kept, int64_t count) override {
+    BitMask grown = kept.bits();
+    for (int64_t i = 0, left = count - kept.count(); left > 0; ++i) {
       left -= grown.test(i) ? 0 : 1;
       grown.set(i);
     }
@@ -259,9 +261,10 @@ TEST(UserAlgorithms, MasksOfMoreThanTwoToThe32BitsAreRefused) {
   Thirds thirds(options);
   {
     model.apply(thirds);
-    expect_throws<StateError>([&] { thirds.update(optimizer); },
-                              "works on masks, and 'wide.weight' has 8589934592 positions; above "
-                              "2^32 override the pattern-level hook: update_positions");
+    expect_throws<StateError>(
+        [&] { thirds.update(optimizer); },
+        "a mask of shape [65536, 131072] has 8589934592 positions; above 2^32 "
+        "it is not held as bits: work on positions()");
   }
 }
 

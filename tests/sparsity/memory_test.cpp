@@ -59,7 +59,8 @@ int64_t largest_block(const std::string& sparsity) {
   model.initialize(0);
   Adam optimizer(model.parameters(), AdamOptions{});
   const auto algorithm = configure(parse_yaml(sparsity, "c.yaml"), 0);
-  *algorithm->csr_up_to = {{"fc1.weight", 1.0}};  // measuring takes a sample of its own
+  algorithm->compression().compress_below = {
+      {{"fc1.weight"}, 1.0}};  // measuring takes a sample of its own
   Tensor x = Tensor::empty(Shape{16, kIn});
   const CounterRng rng(0, "x");
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -116,7 +117,9 @@ class Same final : public DynamicSparsityAlgorithm {
   std::string_view type() const override { return "same"; }
 
  protected:
-  BitMask update_mask(const Parameter&, const BitMask& mask, float) override { return mask; }
+  MaskSet update_mask(const SparseWeight&, const MaskSet& mask, float) override {
+    return MaskSet(mask.shape(), mask.bits());
+  }
 };
 const bool registered = algorithm_registry().add("same", "keeps its mask", make_dynamic<Same>);
 

@@ -101,6 +101,40 @@ TEST(PhasesTest, PlanCountsEachPhase) {
   expect_throws<ConfigError>([&] { phases->plan(7); }, "phase 2 begins at step 7, the run ends at");
 }
 
+// A limit that a later phase needs first would be measured for another batch, and kept.
+TEST(PhasesTest, LaterPhasesArePlannedForTheRunsBatch) {
+  auto first = std::make_unique<Dense>();
+  auto later = std::make_unique<Static>(SparsityOptions{.sparsity = 0.75});
+  const SparsityAlgorithm& static_phase = *later;
+  std::vector<Phase> parts;
+  parts.push_back({std::move(first), 4});
+  parts.push_back({std::move(later), std::nullopt});
+  Phases phases(std::move(parts));
+  phases.compression().batch = 7;
+  TestModel t;
+  t.apply(phases);
+  phases.plan(8);
+  EXPECT_EQ(static_phase.compression().batch, 7);
+  EXPECT_EQ(&static_phase.compression(), &phases.compression());
+}
+
+TEST(PhasesTest, ALaterSemiSparsePhaseIsPlannedForMasksOfOneStep) {
+  TestModel t;
+  const auto phases = from_yaml(R"(
+phases:
+  - {until: 4, algorithm: dense, param_filter: "fc1.weight"}
+  - {algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, param_filter: "fc1.weight"}
+)");
+  t.apply(*phases);
+  const std::vector<PlannedParameter> planned = phases->plan(8);
+  ASSERT_EQ(planned.size(), 2u);
+  EXPECT_EQ(planned[0].lifetime, PatternLifetime::ManySteps);
+  EXPECT_EQ(planned[1].lifetime, PatternLifetime::OneStep);
+  const auto& limits = phases->compression().compress_below;
+  EXPECT_TRUE(limits.contains({"fc1.weight", "nm 2:4", PatternLifetime::OneStep}));
+  EXPECT_FALSE(limits.contains({"fc1.weight", "nm 2:4"}));
+}
+
 TEST(PhasesTest, UpdateStepsCountFromThePhasesBeginning) {
   TestModel t;
   const auto phases = from_yaml(R"(

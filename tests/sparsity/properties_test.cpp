@@ -12,7 +12,8 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
-#include "lacuna/sparsity/selection.h"
+#include "lacuna/sparsity/options/counting.h"
+#include "sparsity/masks/by_definition.h"
 #include "test_model.h"
 
 namespace lacuna {
@@ -54,12 +55,6 @@ void expect_survivors_and_zeros(const Snapshot& before, const Snapshot& after) {
       ASSERT_EQ(array[k], survives ? old[k] : 0.0f) << name << ", position " << i;
     }
   }
-}
-
-int64_t count_common(const BitMask& a, const BitMask& b) {
-  int64_t common = 0;
-  a.for_each([&](int64_t i) { common += b.test(i) ? 1 : 0; });
-  return common;
 }
 
 class UpdateProperties : public testing::TestWithParam<Property> {};
@@ -216,10 +211,10 @@ TEST(RigLGrowth, TakesTheLargestDenseGradients) {
     t.optimizer->step();
     const BitMask before = t.weight().pattern()->mask();
     const GroupIndex flat(ScoreGroups::flat(), Shape{192});
-    const BitMask dropped = drop_minimum(magnitudes(whole(t.weight())),
-                                         kept_after_drop(0.5f, before.count()), before, flat);
-    const BitMask expected =
-        grow_maximum(magnitudes(twin.weight().gradient().storage()), before.count(), dropped, flat);
+    const BitMask dropped = by_definition::top_k(
+        magnitudes(whole(t.weight())), kept_after_drop(0.5f, before.count()), before, flat);
+    const BitMask expected = by_definition::grow_maximum(
+        magnitudes(twin.weight().gradient().storage()), before.count(), dropped, flat);
     algorithm->update(*t.optimizer);
     t.optimizer->zero_grad();
     EXPECT_TRUE(t.weight().pattern()->mask() == (step % 2 == 0 ? expected : before)) << step;

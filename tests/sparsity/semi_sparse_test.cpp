@@ -35,7 +35,7 @@ std::vector<float> two_of_four(const std::vector<float>& w) {
 }
 
 SemiSparse semi_sparse(int64_t every = 1, double decay = 0.0) {
-  return SemiSparse({.structure = Structure::nm(2, 4),
+  return SemiSparse({.pattern = PatternShape::nm(2, 4),
                      .param_filter = "fc1.weight",
                      .layout = "masked",  // what auto measures shall not decide on the rounding
                      .every = every,
@@ -103,8 +103,8 @@ TEST(SemiSparse, SwapsLinearLayersAndGivesTheDenseMastersBack) {
   TestModel model;
   const std::vector<float> dense = whole(model.weight());
   auto swapped = swap_linear_with_semi_sparse(
-      model.model, {{"fc1", {.structure = Structure::nm(2, 4)}},
-                    {"fc2.*", {.structure = Structure::transposable_2_4()}}});
+      model.model, {{"fc1", {.pattern = PatternShape::nm(2, 4)}},
+                    {"fc2.*", {.pattern = PatternShape::transposable_2_4()}}});
   EXPECT_EQ(whole(model.weight()), two_of_four(dense));
   EXPECT_EQ(model.weight("fc2.weight").pattern()->nnz(), 32);
   model.optimizer->apply(*swapped);

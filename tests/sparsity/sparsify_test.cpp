@@ -92,7 +92,7 @@ TEST(Sparsify, NmActivationsAreSelectedAsTheSparsifierSays) {
     ASSERT_TRUE(s->as_nm().has_value()) << config;
     const Tensor x = with_equal_ones();
     const Variable in = Variable::leaf(x);
-    backward(keep_nm(in, s->as_nm()->n, s->as_nm()->m), Tensor::full(x.shape(), 1.0f));
+    backward(keep_nm(in, s->as_nm()->n(), s->as_nm()->m()), Tensor::full(x.shape(), 1.0f));
     const BitMask mask = s->keep(x, "x");  // kept zeros show in the gradient alone
     for (int64_t i = 0; i < x.numel(); ++i) {
       ASSERT_EQ(in.gradient().data()[i], mask.test(i) ? 1.0f : 0.0f) << config << " at " << i;
@@ -113,7 +113,7 @@ TEST(Sparsify, AnInputByNameMakesALinearLayerRunSparseProducts) {
       sparsify_from_config(
           parse_yaml("[{tensor: fc.input, sparsifier: {type: nm, n: 2, m: 4}}]", "c.yaml"), 0));
   const Variable y = model(Variable(random_tensor(Shape{64, 128}, "x")));
-  EXPECT_EQ(y.creator()->name(), "linear_nm");
+  EXPECT_EQ(y.creator()->name(), "linear_sparse_input");
 }
 
 // As SemiSparse does, whose selection is the same.
@@ -137,21 +137,21 @@ void expect_as_semi_sparse(const std::string& entry, const SemiSparseOptions& op
 TEST(Sparsify, WeightsFollowTheSparsifier) {
   register_builtins();
   const std::string weights = "{tensor: 'fc*.weight', sparsifier: ";
-  const Structure nm = Structure::nm(2, 4), block = Structure::block(4, 2);
+  const PatternShape nm = PatternShape::nm(2, 4), block = PatternShape::block(4, 2);
   const std::string blocks = "{type: block_fraction, rows: 4, cols: 2, fraction: 0.5}";
   for (const char* every : {"1", "2"}) {
     const std::string end = std::string(", every: ") + every + "}";
     const int64_t steps = every[0] - '0';
     expect_as_semi_sparse(weights + "{type: nm, n: 2, m: 4}, layout: csr" + end,
-                          {.structure = nm, .layout = "csr", .every = steps}, "csr");
+                          {.pattern = nm, .layout = "csr", .every = steps}, "csr");
     expect_as_semi_sparse(weights + "{type: nm, n: 2, m: 4}, layout: nm" + end,
-                          {.structure = nm, .layout = nm.layout(), .every = steps}, "nm 2:4");
+                          {.pattern = nm, .layout = layout_for(nm), .every = steps}, "nm 2:4");
     expect_as_semi_sparse(weights + blocks + ", layout: block" + end,
-                          {.structure = block,
+                          {.pattern = block,
                            .sparsity = SparsityTarget(0.5),
-                           .layout = block.layout(),
+                           .layout = layout_for(block),
                            .every = steps},
-                          std::string(block.layout().name()));
+                          block.to_string());
   }
 }
 

@@ -14,10 +14,10 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/nm/nm_selection.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/sparsity/cell_rule.h"
-#include "lacuna/sparsity/competition.h"
 #include "lacuna/sparsity/configure.h"
-#include "lacuna/sparsity/units.h"
+#include "lacuna/sparsity/masks/cell_rule.hpp"
+#include "lacuna/sparsity/masks/mask_selector.h"
+#include "lacuna/sparsity/masks/units.hpp"
 #include "test_model.h"
 #include "throws.h"
 
@@ -37,7 +37,7 @@ TEST(CellRule, ThereAreNinetyTransposableTiles) {
 }
 
 TEST(CellRule, KeepsTheLargestAndTheLowerOfEquals) {
-  const CellRule rule(Structure::nm(2, 4));
+  const CellRule rule(PatternShape::nm(2, 4));
   EXPECT_EQ(rule.best(0, 0b1111, std::vector{0.1f, 0.4f, 0.3f, 0.2f}), 0b0110);
   EXPECT_EQ(rule.best(0, 0b1111, std::vector{0.5f, 0.5f, 0.5f, 0.5f}), 0b0011);
   EXPECT_EQ(rule.best(0b1000, 0b1111, std::vector{0.1f, 0.4f, 0.3f, 0.0f}), 0b1010);
@@ -46,8 +46,8 @@ TEST(CellRule, KeepsTheLargestAndTheLowerOfEquals) {
 }
 
 TEST(CellRule, TheExactTileIsTheBestOfAllAndNoWorseThanTheGreedyOne) {
-  const CellRule exact(Structure::transposable_2_4());
-  const CellRule greedy(Structure::transposable_2_4(Structure::Search::Greedy));
+  const CellRule exact(PatternShape::transposable_2_4());
+  const CellRule greedy(PatternShape::transposable_2_4(PatternShape::Search::Greedy));
   const auto sum = [](CellBits bits, const std::vector<float>& scores) {
     double total = 0.0;
     for (size_t i = 0; i < 16; ++i) total += (bits >> i & 1) != 0 ? double{scores[i]} : 0.0;
@@ -84,19 +84,16 @@ TEST(CellRule, TransposableTilesAreThoseOfTheKernelTiesIncluded) {
     sizes.mutable_data()[i] = size;
     weights.mutable_data()[i] = i % 2 == 0 ? size : -size;
   }
-  for (const auto search : {Structure::Search::Exact, Structure::Search::Greedy}) {
-    const Competition competition({}, Structure::transposable_2_4(search), shape);
-    const BitMask expected =
-        transposable_select(32, 48, weights.storage(),
-                            search == Structure::Search::Exact ? TransposableSelection::Exact
-                                                               : TransposableSelection::Greedy);
-    EXPECT_EQ(competition.grow_maximum(rows_of(sizes), shape.numel() / 2, Positions(shape)),
-              Positions::of(shape, expected));
+  for (const auto search : {PatternShape::Search::Exact, PatternShape::Search::Greedy}) {
+    const MaskSelector selector({}, PatternShape::transposable_2_4(search), shape);
+    const BitMask expected = transposable_select(32, 48, weights.storage(), search);
+    EXPECT_EQ(selector.grow_maximum(rows_of(sizes), shape.numel() / 2, MaskSet(shape)),
+              MaskSet(shape, expected));
   }
 }
 
 TEST(CellRule, RandomCellsAreFullHoldWhatIsKeptAndComeAboutEquallyOften) {
-  const CellRule rule(Structure::nm(2, 4));
+  const CellRule rule(PatternShape::nm(2, 4));
   const CounterRng rng(0, "random cells");
   std::vector<int> seen(16);
   for (uint64_t i = 0; i < 6000; ++i) {
@@ -113,7 +110,7 @@ TEST(CellRule, RandomCellsAreFullHoldWhatIsKeptAndComeAboutEquallyOften) {
 }
 
 TEST(Units, GoThereAndBackAndRefuseParts) {
-  const Structure blocks = Structure::block(2, 3);
+  const PatternShape blocks = PatternShape::block(2, 3);
   const Positions units(Shape{2, 2}, {0, 1, 3}, {1, 0, 1});
   const Positions elements = to_elements(units, blocks);
   EXPECT_EQ(elements.count(), 18);
@@ -121,8 +118,8 @@ TEST(Units, GoThereAndBackAndRefuseParts) {
   EXPECT_EQ(to_units(elements, blocks), units);
   EXPECT_EQ(unit_scores(units, std::vector<float>(18, -2.0f), blocks),
             (std::vector<float>{12.0f, 12.0f, 12.0f}));
-  const auto root =
-      unit_scores(units, std::vector<float>(18, 2.0f), Structure::block(2, 3, Structure::Norm::L2));
+  const auto root = unit_scores(units, std::vector<float>(18, 2.0f),
+                                PatternShape::block(2, 3, PatternShape::Norm::L2));
   EXPECT_FLOAT_EQ(root[0], std::sqrt(24.0f));
   for (size_t missing = 0; missing < 18; ++missing) {
     const Positions part = elements.filtered([&](size_t place) { return place != missing; });
@@ -131,36 +128,36 @@ TEST(Units, GoThereAndBackAndRefuseParts) {
 }
 
 // Positions kept of each cell, each block.
-void expect_structure(const Structure& s, const Positions& positions) {
-  EXPECT_EQ(Competition({}, s, Shape{positions.rows(), positions.columns()}).fit(positions),
-            Competition::Fit::Whole)
+void expect_structure(const PatternShape& s, const MaskSet& mask) {
+  EXPECT_EQ(MaskSelector({}, s, mask.shape()).fit(mask), MaskSelector::Fit::Whole)
       << s.description();
 }
 
-const std::vector<Structure>& all_structures() {
-  static const std::vector<Structure> all = {
-      Structure::nm(2, 4),    Structure::nm(1, 4),
-      Structure::nm(3, 8),    Structure::nm(2, 4, 8),
-      Structure::nm(1, 4, 2), Structure::transposable_2_4(),
-      Structure::block(4, 4), Structure::block(1, 8),
-      Structure::block(8, 2), Structure::transposable_2_4(Structure::Search::Greedy)};
+const std::vector<PatternShape>& all_structures() {
+  static const std::vector<PatternShape> all = {
+      PatternShape::nm(2, 4),    PatternShape::nm(1, 4),
+      PatternShape::nm(3, 8),    PatternShape::nm(2, 4, 8),
+      PatternShape::nm(1, 4, 2), PatternShape::transposable_2_4(),
+      PatternShape::block(4, 4), PatternShape::block(1, 8),
+      PatternShape::block(8, 2), PatternShape::transposable_2_4(PatternShape::Search::Greedy)};
   return all;
 }
 
-TEST(Competition, SelectsWithinEveryStructure) {
+TEST(MaskSelector, SelectsWithinEveryStructure) {
   const Shape shape{16, 24};
   const auto numel = static_cast<size_t>(shape.numel());
-  for (const Structure& s : all_structures()) {
-    const Competition c({}, s, shape);
+  for (const PatternShape& s : all_structures()) {
+    const MaskSelector c({}, s, shape);
     const auto full = static_cast<int64_t>(s.full_density() * static_cast<double>(numel));
-    const bool greedy = s.search == Structure::Search::Greedy;  // its tiles may stay short of one
+    const bool greedy =
+        s.search() == PatternShape::Search::Greedy;  // its tiles may stay short of one
     const int64_t target = s.is_nm() ? full : 8 * s.unit_size();
     Tensor scores = Tensor::empty(shape);
     std::ranges::copy(random_scores(numel, "scores"), scores.mutable_data());
-    const Positions drawn = c.grow_random(CounterRng(0, "draw"), target, Positions(shape));
-    const Positions largest = c.grow_maximum(rows_of(scores), target, Positions(shape));
-    const Positions thinned = c.thin(Positions::all(shape), scores.storage(), target);
-    for (const Positions* p : {&drawn, &largest, &thinned}) {
+    const MaskSet drawn = c.grow_random(CounterRng(0, "draw"), target, MaskSet(shape));
+    const MaskSet largest = c.grow_maximum(rows_of(scores), target, MaskSet(shape));
+    const MaskSet thinned = c.prune_gradually(MaskSet::all(shape), scores.storage(), target);
+    for (const MaskSet* p : {&drawn, &largest, &thinned}) {
       EXPECT_LE(p->count(), target) << s.description();
       if (!greedy) {
         EXPECT_EQ(p->count(), target) << s.description();
@@ -172,10 +169,10 @@ TEST(Competition, SelectsWithinEveryStructure) {
     // Drop a third and grow back: what stayed stays.
     const int64_t kept = c.kept_after_drop(0.34f, target);
     EXPECT_EQ(kept % s.unit_size(), 0);
-    const Positions stay =
+    const MaskSet stay =
         c.keep(drawn, random_scores(static_cast<size_t>(drawn.count()), "w"), kept);
     EXPECT_EQ(stay.count(), kept);
-    const Positions grown = c.grow_maximum(rows_of(scores), target, stay);
+    const MaskSet grown = c.grow_maximum(rows_of(scores), target, stay);
     if (!greedy) {
       EXPECT_EQ(grown.count(), target);
     }
@@ -184,23 +181,23 @@ TEST(Competition, SelectsWithinEveryStructure) {
   }
 }
 
-TEST(Competition, GradualPruningConvertsTheCellsThatLoseLeast) {
-  const Structure s = Structure::nm(2, 4);
-  const Competition c({}, s, Shape{1, 12});
+TEST(MaskSelector, GradualPruningConvertsTheCellsThatLoseLeast) {
+  const PatternShape s = PatternShape::nm(2, 4);
+  const MaskSelector c({}, s, Shape{1, 12});
   const std::vector<float> scores = {9, 9, 5, 5, 1, 2, 3, 4, 8, 8, 0, 1};
-  const Positions one = c.thin(Positions::all(Shape{1, 12}), scores, 10);
-  EXPECT_FALSE(one.contains(10));
-  EXPECT_FALSE(one.contains(11));
+  const MaskSet one = c.prune_gradually(MaskSet::all(Shape{1, 12}), scores, 10);
+  EXPECT_FALSE(one.test(10));
+  EXPECT_FALSE(one.test(11));
   EXPECT_EQ(one.count(), 10);
-  EXPECT_EQ(c.fit(one), Competition::Fit::Partial);
-  const Positions two = c.thin(Positions::all(Shape{1, 12}), scores, 9);
+  EXPECT_EQ(c.fit(one), MaskSelector::Fit::Partial);
+  const MaskSet two = c.prune_gradually(MaskSet::all(Shape{1, 12}), scores, 9);
   EXPECT_EQ(two.count(), 8);
-  EXPECT_FALSE(two.contains(4) || two.contains(5));
+  EXPECT_FALSE(two.test(4) || two.test(5));
 }
 
 struct PatternCase {
   std::string pattern;
-  Structure structure;
+  PatternShape shape;
   double density;
 };
 
@@ -214,16 +211,16 @@ class StructuredAlgorithms : public testing::TestWithParam<std::string> {};
 TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
   register_builtins();
   const std::vector<PatternCase> cases = {
-      {"{type: nm, n: 2, m: 4}", Structure::nm(2, 4), 0.5},
-      {"{type: nm, n: 1, m: 4, group: 4}", Structure::nm(1, 4, 4), 0.25},
-      {"{type: nm, n: 2, m: 4, transposable: true}", Structure::transposable_2_4(), 0.5},
-      {"{type: block, rows: 4, cols: 2}", Structure::block(4, 2), 0.25},
+      {"{type: nm, n: 2, m: 4}", PatternShape::nm(2, 4), 0.5},
+      {"{type: nm, n: 1, m: 4, group: 4}", PatternShape::nm(1, 4, 4), 0.25},
+      {"{type: nm, n: 2, m: 4, transposable: true}", PatternShape::transposable_2_4(), 0.5},
+      {"{type: block, rows: 4, cols: 2}", PatternShape::block(4, 2), 0.25},
   };
   for (const PatternCase& chosen : cases) {
     std::map<std::string, std::vector<float>> masked;  // what it trains to in that layout
     for (const char* layout : {"masked", "csr", "own"}) {
       TestModel model;
-      const bool nm = chosen.structure.is_nm();
+      const bool nm = chosen.shape.is_nm();
       std::string entry = GetParam();
       const std::string sparsity = std::to_string(1.0 - chosen.density);
       if (const size_t at = entry.find("SPARSITY"); at != std::string::npos) {
@@ -245,7 +242,7 @@ TEST_P(StructuredAlgorithms, TrainWithinEveryPattern) {
         for (size_t i = 0; i < values.size(); ++i) {
           ASSERT_NEAR(values[i], masked[p->name()][i], 2e-5f) << entry << " " << layout;
         }
-        expect_structure(chosen.structure, p->pattern()->positions());
+        expect_structure(chosen.shape, MaskSet(p->pattern()));
         EXPECT_EQ(p->pattern()->nnz(),
                   static_cast<int64_t>(chosen.density * static_cast<double>(p->numel())))
             << entry << " " << chosen.pattern << " " << layout;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "structure/rooms.h"
 #include "structure/sources.h"
 
 namespace lacuna::structure {
@@ -64,16 +65,25 @@ TEST(HouseRules, ForeignHeadersStayInTheirFiles) {
   }
 }
 
-// The kernels' shared loops are the one exception: simd/ is there for its neighbours.
-TEST(HouseRules, PrivateFilesAreIncludedFromTheirOwnFolderOnly) {
+bool is_below(const std::string& folder, const std::string& other) {
+  return folder.starts_with(other + "/");
+}
+
+// From their own folder, one above it or one below it in the same room. The kernels' shared loops
+// are the one exception: simd/ is there for its neighbours.
+TEST(HouseRules, PrivateFilesAreIncludedInTheirRoomOnly) {
+  const auto rooms = rooms_by_path();
   for (const SourceFile& file : library_sources()) {
     for (const Include& include : includes(file)) {
       if (!include.path.ends_with(".hpp") && !include.path.ends_with(".inc")) continue;
       if (!include.is_ours) continue;
-      const bool is_near = include.path.starts_with(file.folder() + "/") ||
-                           (file.path.starts_with("framework/kernels/") &&
-                            include.path.starts_with("framework/kernels/simd/"));
-      EXPECT_TRUE(!file.ends_with(".h") && is_near) << at(file, include.line) << include.path;
+      const std::string own = file.folder(), theirs = include.folder();
+      const bool is_near = room_of(file.path, rooms) == room_of(include.path, rooms) &&
+                           (own == theirs || is_below(own, theirs) || is_below(theirs, own));
+      const bool is_kernel = file.path.starts_with("framework/kernels/") &&
+                             include.path.starts_with("framework/kernels/simd/");
+      EXPECT_TRUE(!file.ends_with(".h") && (is_near || is_kernel))
+          << at(file, include.line) << include.path;
     }
   }
 }

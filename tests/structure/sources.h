@@ -26,6 +26,8 @@ struct Include {
   std::string path;  ///< without "lacuna/" where the file is one of ours
   bool is_ours = false;
   int line = 0;
+
+  std::string folder() const { return path.substr(0, path.rfind('/')); }
 };
 
 inline SourceFile read_source(const std::filesystem::path& root, const std::string& path) {

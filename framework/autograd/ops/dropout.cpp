@@ -1,10 +1,13 @@
 #include "lacuna/framework/autograd/ops/dropout.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/pointwise/dropout.h"
 
 namespace lacuna {
 namespace {
@@ -28,10 +31,11 @@ struct DropoutNode final : Node {
 
 }  // namespace
 
-Variable dropout(const Variable& x, const DropoutMask& mask) {
-  if (!(mask.p >= 0.0 && mask.p < 1.0)) {
-    throw ConfigError("dropout: p must be in [0, 1), found " + std::to_string(mask.p));
+Variable dropout(const Variable& x, double p, const CounterRng& rng) {
+  if (!(p >= 0.0 && p < 1.0)) {
+    throw ConfigError(fmt::format("dropout: p must be in [0, 1), found {:f}", p));
   }
+  const DropoutMask mask{.rng = rng, .p = p};
   return record<DropoutNode>(apply(mask, x.value()), {x}, mask);
 }
 

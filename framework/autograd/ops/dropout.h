@@ -2,13 +2,14 @@
 #pragma once
 
 #include "lacuna/framework/autograd/variable.h"
-#include "lacuna/framework/kernels/pointwise/dropout.h"
+#include "lacuna/framework/core/random.h"
 
 namespace lacuna {
 
-/// y = x · (0 with probability p, else 1 / (1 − p)), each element by its own random word. *Shapes:*
+/// y = x · (0 with probability p, else 1 / (1 − p)), each element by its own random word of the
+/// sequence. *Shapes:*
 /// any, kept; the storage order is kept too. Nothing is saved: backward draws the same words again.
 /// *Errors:* ConfigError unless p is in [0, 1). *Source:* Srivastava et al., JMLR 15 (2014).
-Variable dropout(const Variable& x, const DropoutMask& mask);
+Variable dropout(const Variable& x, double p, const CounterRng& rng);
 
 }  // namespace lacuna

@@ -1,10 +1,13 @@
 #include "lacuna/framework/autograd/ops/keep.h"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/nm_value.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm/nm_selection.h"
 #include "lacuna/framework/kernels/pointwise/mask.h"
@@ -16,8 +19,8 @@ namespace {
 BitMask chosen_of(const KeepFunction& choose, const Tensor& rows) {
   BitMask mask = choose(rows);
   if (mask.size() != rows.numel()) {
-    throw ShapeError("a tensor of shape " + rows.shape().to_string() + " was to be thinned by " +
-                     std::to_string(mask.size()) + " mask bits");
+    throw ShapeError(fmt::format("a tensor of shape {} was to be thinned by {} mask bits",
+                                 rows.shape().to_string(), mask.size()));
   }
   return mask;
 }
@@ -78,21 +81,22 @@ Variable keep(const Variable& x, const KeepFunction& choose) {
 }
 
 void require_keep_nm(const std::string& who, const Shape& shape, int n, int m) {
-  if (n < 1 || n > m || m > NmForm::kLargestGroup) {
-    throw ConfigError(who + ": N:M needs 1 <= N <= M <= " + std::to_string(NmForm::kLargestGroup) +
-                      ", found " + std::to_string(n) + ":" + std::to_string(m));
+  if (n < 1 || n > m || m > PatternShape::kLargestM) {
+    throw ConfigError(fmt::format("{}: N:M needs 1 <= N <= M <= {}, found {}:{}", who,
+                                  PatternShape::kLargestM, n, m));
   }
   if (shape.rank() >= 1 && shape.features() % m == 0) return;
-  throw ShapeError(who + ": activations of shape " + shape.to_string() + " have " +
-                   std::to_string(shape.rank() < 1 ? 0 : shape.features()) +
-                   " features, not divisible by m = " + std::to_string(m));
+  throw ShapeError(
+      fmt::format("{}: activations of shape {} have {} features, not divisible by m = {}", who,
+                  shape.to_string(), shape.rank() < 1 ? 0 : shape.features(), m));
 }
 
 Variable keep_nm(const Variable& x, int n, int m) {
   require_keep_nm("keep_nm", x.shape(), n, m);
   const Tensor rows = reordered(x.value(), Order::RowMajor);
-  const NmForm form{
-      .rows = rows.shape().batch(), .columns = rows.shape().features(), .n = n, .m = m};
+  const NmMatrixForm form{.rows = rows.shape().batch(),
+                          .columns = rows.shape().features(),
+                          .pattern = PatternShape::nm(n, m)};
   const auto matrix = std::make_shared<NmMatrix>();
   Tensor values = Tensor::empty(Shape{form.stored()});
   nm_select_values(form, rows.storage(), *matrix, values.mutable_storage());

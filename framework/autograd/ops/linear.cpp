@@ -1,9 +1,11 @@
 #include "lacuna/framework/autograd/ops/linear.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "lacuna/framework/autograd/node.h"
-#include "lacuna/framework/autograd/ops/linear_nm.h"
+#include "lacuna/framework/autograd/ops/linear_sparse_input.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/kernels/rowwise/reduce.h"
@@ -39,19 +41,19 @@ struct LinearNode final : Node {
 Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias) {
   const Shape& shape = weight.pattern->shape();
   if (shape.rank() != 2 || x.shape().rank() < 1 || x.shape().features() != shape[1]) {
-    throw ShapeError("linear '" + weight.name + "': a weight of shape " + shape.to_string() +
-                     " needs inputs [..., " + std::to_string(shape[shape.rank() - 1]) +
-                     "], found " + x.shape().to_string());
+    throw ShapeError(fmt::format(
+        "linear '{}': a weight of shape {} needs inputs [..., {}], found {}", weight.name,
+        shape.to_string(), shape[shape.rank() - 1], x.shape().to_string()));
   }
   if (bias.defined() && bias.shape() != Shape{shape[0]}) {
-    throw ShapeError("linear '" + weight.name + "': a weight of shape " + shape.to_string() +
-                     " needs a bias [" + std::to_string(shape[0]) + "], found " +
-                     bias.shape().to_string());
+    throw ShapeError(fmt::format("linear '{}': a weight of shape {} needs a bias [{}], found {}",
+                                 weight.name, shape.to_string(), shape[0],
+                                 bias.shape().to_string()));
   }
-  if (linear_nm_pays(x, weight)) return linear_nm(x, weight, bias);
+  if (linear_sparse_input_pays(x, weight)) return linear_sparse_input(x, weight, bias);
   const Layout& layout = weight.pattern->layout();
-  // Where a pattern changes every step, its gradients are dense products: x stays as it is.
-  const Order order = weight.changes_every_step
+  // Where a pattern is there for one step, its gradients are dense products: x stays as it is.
+  const Order order = weight.pattern->lifetime() == PatternLifetime::OneStep
                           ? x.value().order()
                           : layout.order(x.shape().batch(), std::max(shape[0], shape[1]));
   const Tensor input = reordered(x.value(), order);

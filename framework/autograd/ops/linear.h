@@ -9,7 +9,7 @@ namespace lacuna {
 /// Y = X Wᵀ + b. *Shapes:* x [..., in], weight [out, in], bias [out] or undefined → [..., out].
 /// The three products run in the weight's layout; the weight's gradient goes to its sink, not
 /// through the graph. Activations that are N:M sparse run on sparse products where that is faster
-/// (linear_nm.h). *Errors:* ShapeError that names the weight and both shapes.
+/// (linear_sparse_input.hpp). *Errors:* ShapeError that names the weight and both shapes.
 Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias);
 
 /// The same for a parameter, whose sink it is.

@@ -1,5 +1,7 @@
 #include "lacuna/framework/autograd/ops/loss.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -73,9 +75,10 @@ void require_labels(const Shape& logits, const IndexTensor& labels) {
   const std::span<const int64_t> values = labels.values();
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0 || values[i] >= logits[1]) {
-      throw DataError("cross_entropy: label " + std::to_string(values[i]) + " of example " +
-                      std::to_string(i) + " is out of range: there are " +
-                      std::to_string(logits[1]) + " classes, counted from 0");
+      throw DataError(
+          fmt::format("cross_entropy: label {} of example {} is out of range: there are {} "
+                      "classes, counted from 0",
+                      values[i], i, logits[1]));
     }
   }
 }
@@ -86,8 +89,8 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options) {
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0.0 && smoothing <= 1.0)) {
-    throw ConfigError("cross_entropy: label_smoothing must be in [0, 1], found " +
-                      std::to_string(smoothing));
+    throw ConfigError(
+        fmt::format("cross_entropy: label_smoothing must be in [0, 1], found {:f}", smoothing));
   }
   require_labels(logits.shape(), labels);
   const Tensor rows = reordered(logits.value(), Order::RowMajor);

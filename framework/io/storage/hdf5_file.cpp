@@ -41,7 +41,7 @@ std::string library_reason() {
 }
 
 std::string absolute(std::string_view path) {
-  return path.starts_with('/') ? std::string(path) : "/" + std::string(path);
+  return path.starts_with('/') ? std::string(path) : std::string("/").append(path);
 }
 
 Hdf5Type type_of(hid_t element) {

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/accumulate.h"
 #include "lacuna/framework/core/array.h"
 
 namespace lacuna {
@@ -118,13 +119,13 @@ void csr_product(const CsrStream& stream, const float* values, const float* x, i
 /// gradient = dYᵀ X at the nonzeros, or is added to. *Shapes:* dy slabs of [batch, rows], x slabs
 /// of [batch, columns]. *Requires* zero padding in the last slab of dy, and finite padding in x's.
 void csr_gradient(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
-                  bool accumulate, float* gradient);
+                  Accumulate accumulate, float* gradient);
 
 /// The same for batches of a few examples, row-major: x [batch, columns], y, dy [batch, rows].
-void csr_product_rows(const CsrStream& stream, const float* values, const float* x, int64_t batch,
-                      const float* bias, float* y);
-void csr_gradient_rows(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
-                       bool accumulate, float* gradient);
+void csr_product_row_major(const CsrStream& stream, const float* values, const float* x,
+                           int64_t batch, const float* bias, float* y);
+void csr_gradient_row_major(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
+                            Accumulate accumulate, float* gradient);
 
 /// dX = dY W of a single example by the matrix itself, not its transpose: dy [rows], dx [columns].
 /// *Requires* csr_scatters_row. *Cost:* 2 · nnz operations; the columns' sums for each of several
@@ -140,7 +141,7 @@ inline constexpr int64_t kMostInterleaved = 8;
 void csr_product_interleaved(const CsrStream& stream, const float* values, const float* x,
                              int64_t batch, const float* bias, float* y);
 void csr_gradient_interleaved(const CsrStream& stream, const float* dy, const float* x,
-                              int64_t batch, bool accumulate, float* gradient);
+                              int64_t batch, Accumulate accumulate, float* gradient);
 /// to[column, row] = from[row, column]. *Requires* few rows.
 void interleave(const float* from, int64_t rows, int64_t columns, float* to);
 /// to[row, column] = from[column, row].

@@ -137,8 +137,9 @@ HWY_EXPORT(gradient_block);
 }  // namespace
 
 void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t batch,
-                  bool accumulate, float* gradient) {
-  if (batch == 0 && !accumulate) std::fill_n(gradient, s.nnz, 0.0f);
+                  Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
+  if (batch == 0 && !adds) std::fill_n(gradient, s.nnz, 0.0f);
   const auto run = use_reference_kernels() ? reference::csr_gradient_block
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = slab_count(batch);
@@ -147,7 +148,7 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
     for (int64_t slab = 0; slab < slabs; ++slab) {
       run(s, s.blocks[static_cast<size_t>(block)], dy + slab * s.rows * kSlabWidth,
           x + slab * s.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-          accumulate || slab > 0, gradient, is_large && slab + 1 < slabs);
+          adds || slab > 0, gradient, is_large && slab + 1 < slabs);
     }
   });
 }

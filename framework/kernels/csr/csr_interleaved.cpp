@@ -125,11 +125,12 @@ void csr_product_interleaved(const CsrStream& s, const float* values, const floa
 }
 
 void csr_gradient_interleaved(const CsrStream& s, const float* dy, const float* x, int64_t batch,
-                              bool accumulate, float* gradient) {
+                              Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
   const auto run = use_reference_kernels() ? reference::csr_gradient_block_interleaved
                                            : HWY_DYNAMIC_DISPATCH(gradient_block_interleaved);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
-    run(s, s.blocks[static_cast<size_t>(block)], dy, x, batch, accumulate, gradient);
+    run(s, s.blocks[static_cast<size_t>(block)], dy, x, batch, adds, gradient);
   });
 }
 

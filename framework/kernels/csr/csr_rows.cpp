@@ -220,8 +220,8 @@ constexpr int64_t kColumnsPerTask = 1 << 12;
 
 }  // namespace
 
-void csr_product_rows(const CsrStream& s, const float* values, const float* x, int64_t batch,
-                      const float* bias, float* y) {
+void csr_product_row_major(const CsrStream& s, const float* values, const float* x, int64_t batch,
+                           const float* bias, float* y) {
   const auto run = use_reference_kernels() ? reference::csr_product_block_rows
                                            : HWY_DYNAMIC_DISPATCH(product_block_rows);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
@@ -229,12 +229,13 @@ void csr_product_rows(const CsrStream& s, const float* values, const float* x, i
   });
 }
 
-void csr_gradient_rows(const CsrStream& s, const float* dy, const float* x, int64_t batch,
-                       bool accumulate, float* gradient) {
+void csr_gradient_row_major(const CsrStream& s, const float* dy, const float* x, int64_t batch,
+                            Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
   const auto run = use_reference_kernels() ? reference::csr_gradient_block_rows
                                            : HWY_DYNAMIC_DISPATCH(gradient_block_rows);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
-    run(s, s.blocks[static_cast<size_t>(block)], dy, x, batch, accumulate, gradient);
+    run(s, s.blocks[static_cast<size_t>(block)], dy, x, batch, adds, gradient);
   });
 }
 

@@ -1,8 +1,8 @@
 // Building streams: see csr.h.
+#include "lacuna/framework/kernels/csr/csr_stream.hpp"
+
 #include <algorithm>
 #include <numeric>
-
-#include "lacuna/framework/kernels/csr/csr_stream.hpp"
 
 namespace lacuna {
 namespace {

@@ -6,6 +6,8 @@
 // costs 2–3 % of one core's time, and gains 8 % over sgemm's own threading on two.
 #include "lacuna/framework/kernels/dense/gemm.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -85,9 +87,8 @@ void multiply(const Block& t, const GemmProblem& p) {
   const dnnl_status_t status = dnnl_sgemm(letter(p.transpose_a), letter(p.transpose_b), t.m, t.n,
                                           t.k, 1.0f, t.a, t.lda, t.b, t.ldb, p.beta, t.c, t.ldc);
   if (status != dnnl_success) {
-    throw Error("oneDNN's sgemm failed with status " + std::to_string(status) + " on [" +
-                std::to_string(t.m) + ", " + std::to_string(t.k) + "] x [" + std::to_string(t.k) +
-                ", " + std::to_string(t.n) + "]");
+    throw Error(fmt::format("oneDNN's sgemm failed with status {} on [{}, {}] x [{}, {}]", status,
+                            t.m, t.k, t.k, t.n));
   }
 }
 
@@ -159,11 +160,10 @@ void gemm(const GemmProblem& p) {
 std::string dense_provider() {
 #if LACUNA_HAVE_DNNL
   const dnnl_version_t* version = dnnl_version();
-  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch);
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 #else
-  return "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." +
-         std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
+  return fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
+                     EIGEN_MINOR_VERSION);
 #endif
 }
 

@@ -3,6 +3,8 @@
 // takes the time.
 #include "lacuna/framework/kernels/dense/outer_products.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -134,10 +136,12 @@ void add_reference(const OuterProducts& p, int64_t begin, int64_t end) {
 }  // namespace
 
 void masked_outer_products(const BitMask& mask, int64_t batch, int64_t rows, int64_t columns,
-                           const float* dy, const float* x, bool accumulate, float* gradient) {
+                           const float* dy, const float* x, Accumulate accumulate,
+                           float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
   if (mask.size() != rows * columns) {
-    throw ShapeError("a mask of " + std::to_string(mask.size()) + " bits for a gradient of " +
-                     std::to_string(rows) + " x " + std::to_string(columns));
+    throw ShapeError(
+        fmt::format("a mask of {} bits for a gradient of {} x {}", mask.size(), rows, columns));
   }
   const OuterProducts products{.mask = mask.words().data(),
                                .batch = batch,
@@ -145,7 +149,7 @@ void masked_outer_products(const BitMask& mask, int64_t batch, int64_t rows, int
                                .columns = columns,
                                .dy = dy,
                                .x = x,
-                               .accumulate = accumulate,
+                               .accumulate = adds,
                                .gradient = gradient};
   constexpr int64_t kElements = 1 << 16;  // of a task
   const int64_t grain = std::max<int64_t>(kElements / std::max<int64_t>(columns, 1) / 4, 1) * 4;

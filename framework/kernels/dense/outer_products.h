@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lacuna/framework/core/accumulate.h"
 #include "lacuna/framework/core/bit_mask.h"
 
 namespace lacuna {
@@ -14,6 +15,6 @@ namespace lacuna {
 /// 2 · batch · rows · columns operations; the gradient is written once (and read, if added to), so
 /// that up to some 30 examples this is faster than a product and a selection after it.
 void masked_outer_products(const BitMask& mask, int64_t batch, int64_t rows, int64_t columns,
-                           const float* dy, const float* x, bool accumulate, float* gradient);
+                           const float* dy, const float* x, Accumulate accumulate, float* gradient);
 
 }  // namespace lacuna

@@ -243,9 +243,9 @@ HWY_NOINLINE void gradient_tile(const NmRun& run) {
 template <class Tile>
 HWY_INLINE void for_each_tile(const NmMatrix& s, const NmTiles& tiles, NmRun run,
                               const Tile& each) {
-  const NmForm& form = s.form;
+  const NmMatrixForm& form = s.form;
   const NmRun whole = run;
-  run.group_bytes = form.m * kSlabRowBytes;
+  run.group_bytes = form.m() * kSlabRowBytes;
   run.fours = form.slots() / 4;
   const int64_t lines = form.tile_columns() * (kSlabRowBytes / 64);
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
@@ -325,7 +325,7 @@ HWY_EXPORT(gradient_block);
 // How the gradient, which has no slabs to share out, is cut: blocks of rows, and where these are
 // few, as of activations, parts of the tiles too. Each part has some work.
 struct GradientCut {
-  explicit GradientCut(const NmForm& form, int64_t batch)
+  explicit GradientCut(const NmMatrixForm& form, int64_t batch)
       : rows(form.rows_of_block()), blocks((form.rows + rows - 1) / rows) {
     constexpr int64_t kParts = 8, kMultiplied = 1 << 18;
     const int64_t most = rows * form.slots_of_row() * batch / kMultiplied;
@@ -352,7 +352,7 @@ void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t 
                 const float* bias, float* y) {
   const auto run =
       use_reference_kernels() ? reference::nm_product_block : HWY_DYNAMIC_DISPATCH(product_block);
-  const NmForm& form = s.form;
+  const NmMatrixForm& form = s.form;
   const int64_t slabs = slab_count(batch), rows = form.rows_of_block();
   const int64_t blocks = (form.rows + rows - 1) / rows;
   const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
@@ -371,10 +371,11 @@ void nm_product_part(const NmMatrix& s, const float* values, int64_t begin, int6
   run(s, begin, end, values, x, batch, nullptr, y - begin * kSlabWidth, false);
 }
 
-void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch, bool accumulate,
-                 float* gradient) {
-  const NmForm& form = s.form;
-  if (batch == 0 && !accumulate) std::fill_n(gradient, form.stored(), 0.0f);
+void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch,
+                 Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
+  const NmMatrixForm& form = s.form;
+  if (batch == 0 && !adds) std::fill_n(gradient, form.stored(), 0.0f);
   const auto run =
       use_reference_kernels() ? reference_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = slab_count(batch);
@@ -388,7 +389,7 @@ void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t bat
     for (int64_t slab = 0; slab < slabs; ++slab) {
       run(s, begin, end, tiles, dy + slab * form.rows * kSlabWidth,
           x + slab * form.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-          accumulate || slab > 0, gradient, is_large && slab + 1 < slabs);
+          adds || slab > 0, gradient, is_large && slab + 1 < slabs);
     }
   });
   for (const uint32_t slot : s.unused) gradient[slot] = 0.0f;

@@ -14,7 +14,9 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/core/accumulate.h"
 #include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/pattern_shape.h"
 
 namespace lacuna {
 
@@ -26,20 +28,22 @@ struct NmTile {
   int64_t first_code = 0, code_bytes = 0;
 };
 
-/// The form of an N:M matrix: where each slot is, whatever the pattern.
-struct NmForm {
-  static constexpr int kLargestGroup = 16;
+/// The size of an N:M matrix and its N:M, and so where each slot is, whatever positions exist.
+struct NmMatrixForm {
   /// Rows of a slab that stay in a first-level cache of 32 KiB.
   static constexpr int64_t kMostTileColumns = 128;
 
   int64_t rows = 0, columns = 0;  ///< columns divisible by m
-  int n = 2, m = 4;               ///< 1 ≤ n ≤ m ≤ 16
+  PatternShape pattern = PatternShape::nm(2, 4);
+
+  int n() const { return pattern.n(); }
+  int m() const { return pattern.m(); }
 
   /// Slots of a group: n, or the next multiple of four where n is not 1, 2 or a multiple of four.
-  int slots() const { return n <= 2 ? n : (n + 3) / 4 * 4; }
+  int slots() const { return n() <= 2 ? n() : (n() + 3) / 4 * 4; }
   /// Bits of a code: 2 for m ≤ 4, else 4.
-  int code_bits() const { return m <= 4 ? 2 : 4; }
-  int64_t slots_of_row() const { return columns / m * slots(); }
+  int code_bits() const { return m() <= 4 ? 2 : 4; }
+  int64_t slots_of_row() const { return columns / m() * slots(); }
   int64_t stored() const { return rows * slots_of_row(); }
   int64_t code_bytes() const;
 
@@ -63,7 +67,7 @@ struct NmForm {
 
 /// An N:M matrix without its values.
 struct NmMatrix {
-  NmForm form = {};
+  NmMatrixForm form = {};
   std::vector<uint8_t> codes = {};    ///< of all slots; eight bytes more at the end
   std::vector<uint32_t> unused = {};  ///< slots without a nonzero, ascending
 
@@ -75,16 +79,16 @@ struct NmMatrix {
 /// Builds the matrix whose row r has nonzeros in columns[row_begin[r]] … columns[row_begin[r+1] −
 /// 1], ascending. *Requires* at most n of them in a group, and fewer than 2³² slots. *Cost:*
 /// O(slots).
-NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
+NmMatrix nm_matrix(const NmMatrixForm& form, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> columns);
 
 /// The same of a mask's bits, row after row. None where some group has not n bits, or n is none of
 /// 1, 2, 4 or m none of 4, 8, 16. *Requires* rows · columns bits. *Cost:* a few instructions for
 /// each 128 columns of a row.
-std::optional<NmMatrix> nm_matrix_of_full(const NmForm& form, const BitMask& mask);
+std::optional<NmMatrix> nm_matrix_of_full(const NmMatrixForm& form, const BitMask& mask);
 
 /// Whether each four rows have at most two bits in each column. *Requires* rows divisible by four.
-bool nm_columns_fit(const NmForm& form, const BitMask& mask);
+bool nm_columns_fit(const NmMatrixForm& form, const BitMask& mask);
 
 /// Between the slots' values and a dense matrix [rows, columns], row-major, zero where there is no
 /// slot. Unused slots become zero. *Cost:* one pass over both; by vectors for most formats.
@@ -95,7 +99,7 @@ void nm_to_dense(const NmMatrix& matrix, const float* values, float* dense);
 /// columns ascend.
 template <class Visit>
 void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
-  const NmForm& form = matrix.form;
+  const NmMatrixForm& form = matrix.form;
   auto unused = matrix.unused.begin();
   const int64_t slots = form.slots();
   for (int64_t t = 0; t < form.tiles(); ++t) {
@@ -104,7 +108,7 @@ void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
     for (int64_t row = 0; row < form.rows; ++row) {
       const uint8_t* codes = matrix.codes.data() + tile.first_code + row * tile.code_bytes;
       int64_t first = tile.first_column;
-      for (int64_t k = 0; k < tile.slots; first += form.m) {
+      for (int64_t k = 0; k < tile.slots; first += form.m()) {
         for (const int64_t end = k + slots; k < end; ++k, ++slot) {
           if (unused != matrix.unused.end() && *unused == slot) {
             ++unused;
@@ -137,12 +141,12 @@ void nm_product_part(const NmMatrix& matrix, const float* values, int64_t begin,
 /// [batch, rows], x slabs of [batch, columns]. *Requires* zero padding in the last slab of dy, and
 /// finite padding in x's.
 void nm_gradient(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,
-                 bool accumulate, float* gradient);
+                 Accumulate accumulate, float* gradient);
 
 /// The same for batches of a few examples, row-major: x [batch, columns], y, dy [batch, rows].
-void nm_product_rows(const NmMatrix& matrix, const float* values, const float* x, int64_t batch,
-                     const float* bias, float* y);
-void nm_gradient_rows(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,
-                      bool accumulate, float* gradient);
+void nm_product_row_major(const NmMatrix& matrix, const float* values, const float* x,
+                          int64_t batch, const float* bias, float* y);
+void nm_gradient_row_major(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,
+                           Accumulate accumulate, float* gradient);
 
 }  // namespace lacuna

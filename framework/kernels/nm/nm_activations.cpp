@@ -97,7 +97,7 @@ void nm_activation_product(const NmMatrix& x, const float* values, const OutputS
 
 void nm_activation_input_gradient(const NmMatrix& x, const float* dy, const float* weight,
                                   int64_t out, float* gradient) {
-  nm_gradient(x, dy, weight, out, false, gradient);
+  nm_gradient(x, dy, weight, out, Accumulate::No, gradient);
 }
 
 namespace {
@@ -132,7 +132,8 @@ void add_weight_gradient(const FeatureStream& x, const float* dy, int64_t next, 
 
 // The stream is read once for each slab of outputs: that of many examples would come from memory.
 void nm_activation_weight_gradient(const float* x, int64_t batch, int64_t in, const float* dy,
-                                   int64_t out, bool accumulate, float* gradient) {
+                                   int64_t out, Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
   constexpr int64_t kActivations = 1 << 21, kLeastExamples = 1024;
   const int64_t most =
       std::max(kActivations / std::max<int64_t>(in, 1) / 128 * 128, kLeastExamples);
@@ -140,7 +141,7 @@ void nm_activation_weight_gradient(const float* x, int64_t batch, int64_t in, co
   do {
     const int64_t examples = std::min(most, batch - first);
     add_weight_gradient(stream_of(x + first * in, examples, in), dy + first * kSlabWidth,
-                        batch * kSlabWidth, out, accumulate || first > 0, gradient);
+                        batch * kSlabWidth, out, adds || first > 0, gradient);
     first += examples;
   } while (first < batch);
 }

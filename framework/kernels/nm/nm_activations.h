@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "lacuna/framework/core/accumulate.h"
 #include "lacuna/framework/kernels/nm/nm.h"
 
 namespace lacuna {
@@ -44,6 +45,6 @@ void nm_activation_input_gradient(const NmMatrix& x, const float* dy, const floa
 /// out, dy in slabs of outputs, gradient [out, in]. *Cost:* 2 · nnz · out operations, and a stream
 /// of the nonzeros (feature_stream.h) of one or two thousand examples at a time.
 void nm_activation_weight_gradient(const float* x, int64_t batch, int64_t in, const float* dy,
-                                   int64_t out, bool accumulate, float* gradient);
+                                   int64_t out, Accumulate accumulate, float* gradient);
 
 }  // namespace lacuna

@@ -1,4 +1,5 @@
 // The form of N:M matrices, and building them: see nm.h.
+#include <fmt/core.h>
 #include <algorithm>
 #include <string>
 
@@ -35,23 +36,23 @@ class CodeWriter {
 }  // namespace
 
 // Columns are shared out evenly, in units that hold a multiple of four slots.
-int64_t NmForm::tile_columns() const {
-  const int64_t unit = int64_t{m} * (slots() == 1 ? 4 : slots() == 2 ? 2 : 1);
+int64_t NmMatrixForm::tile_columns() const {
+  const int64_t unit = int64_t{m()} * (slots() == 1 ? 4 : slots() == 2 ? 2 : 1);
   const int64_t most = std::max(kMostTileColumns / unit, int64_t{1});
   const int64_t units = (columns + unit - 1) / unit;
   const int64_t count = std::max((units + most - 1) / most, int64_t{1});
   return std::max((units + count - 1) / count, int64_t{1}) * unit;
 }
 
-int64_t NmForm::tiles() const {
+int64_t NmMatrixForm::tiles() const {
   const int64_t width = tile_columns();
   return std::max((columns + width - 1) / width, int64_t{1});
 }
 
 // Codes of four slots are read together: a byte, or two.
-NmTile NmForm::tile(int64_t t) const {
+NmTile NmMatrixForm::tile(int64_t t) const {
   const int64_t width = tile_columns(), bytes_of_four = code_bits() / 2;
-  const auto slots_in = [&](int64_t some) { return some / m * slots(); };
+  const auto slots_in = [&](int64_t some) { return some / m() * slots(); };
   NmTile tile;
   tile.first_column = t * width;
   tile.columns = std::min(width, columns - tile.first_column);
@@ -62,26 +63,26 @@ NmTile NmForm::tile(int64_t t) const {
   return tile;
 }
 
-int64_t NmForm::code_bytes() const {
+int64_t NmMatrixForm::code_bytes() const {
   const NmTile last = tile(tiles() - 1);
   return last.first_code + rows * last.code_bytes;
 }
 
 // A block has some work (or threads cost more than they gain) and some rows (or tiles are loaded
 // for little).
-int64_t NmForm::rows_of_block() const {
+int64_t NmMatrixForm::rows_of_block() const {
   constexpr int64_t kRows = 512, kSlots = 16384;
   const int64_t blocks = std::max(std::min(rows / kRows, stored() / kSlots), int64_t{1});
   return std::max(((rows + blocks - 1) / blocks + 3) / 4 * 4, int64_t{4});
 }
 
-void NmForm::require_weights(size_t count) const {
+void NmMatrixForm::require_weights(size_t count) const {
   if (static_cast<int64_t>(count) == rows * columns) return;
-  throw ShapeError("a selection of " + std::to_string(rows) + " rows of " +
-                   std::to_string(columns) + " was given " + std::to_string(count) + " weights");
+  throw ShapeError(
+      fmt::format("a selection of {} rows of {} was given {} weights", rows, columns, count));
 }
 
-NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
+NmMatrix nm_matrix(const NmMatrixForm& form, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> columns) {
   NmMatrix matrix{.form = form};
   matrix.codes.resize(static_cast<size_t>(form.code_bytes()) + 8);
@@ -96,11 +97,11 @@ NmMatrix nm_matrix(const NmForm& form, std::span<const int64_t> row_begin,
       int64_t& place = next[static_cast<size_t>(row)];
       const int64_t row_end = row_begin[static_cast<size_t>(row) + 1];
       int64_t slot = 0;
-      for (int64_t group = 0; group < tile.columns; group += form.m) {
+      for (int64_t group = 0; group < tile.columns; group += form.m()) {
         const int64_t first = tile.first_column + group, slot_end = slot + slots;
         for (; place < row_end; ++place, ++slot) {
           const int64_t code = columns[static_cast<size_t>(place)] - first;
-          if (code >= form.m) break;
+          if (code >= form.m()) break;
           codes.put(static_cast<uint32_t>(code));
         }
         for (; slot < slot_end; ++slot) {

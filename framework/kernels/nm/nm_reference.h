@@ -15,7 +15,7 @@ void nm_for_each_slot(const NmMatrix& s, int64_t begin, int64_t end, const Visit
       const uint8_t* codes = s.codes.data() + tile.first_code + row * tile.code_bytes;
       for (int64_t k = 0; k < tile.slots; ++k) {
         visit(tile.first_slot + row * tile.slots + k, row,
-              tile.first_column + k / s.form.slots() * s.form.m + s.form.code(codes, k));
+              tile.first_column + k / s.form.slots() * s.form.m() + s.form.code(codes, k));
       }
     }
   }

@@ -45,7 +45,7 @@ namespace {
 
 HWY_EXPORT(select_parts);
 
-constexpr int64_t kPart = NmForm::kMostTileColumns;
+constexpr int64_t kPart = NmMatrixForm::kMostTileColumns;
 
 // Bits [first, first + m) of the words; m may divide no word.
 void set_bits(uint64_t* words, int64_t first, uint32_t bits) {
@@ -56,25 +56,25 @@ void set_bits(uint64_t* words, int64_t first, uint32_t bits) {
 }
 
 // Floats [0, count) group by group.
-void select_plainly(const NmForm& form, const float* w, int64_t count, uint64_t* words) {
-  for (int64_t at = 0; at < count; at += form.m) {
-    set_bits(words, at, reference::select_of_group(w + at, form.n, form.m));
+void select_plainly(const NmMatrixForm& form, const float* w, int64_t count, uint64_t* words) {
+  for (int64_t at = 0; at < count; at += form.m()) {
+    set_bits(words, at, reference::select_of_group(w + at, form.n(), form.m()));
   }
 }
 
 }  // namespace
 
-BitMask nm_select(const NmForm& form, std::span<const float> weights) {
+BitMask nm_select(const NmMatrixForm& form, std::span<const float> weights) {
   form.require_weights(weights.size());
   const auto run = HWY_DYNAMIC_DISPATCH(select_parts);
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64) + 1);
-  const int64_t grain = 64 * kPart * form.m;  // whole groups, parts and words
+  const int64_t grain = 64 * kPart * form.m();  // whole groups, parts and words
   parallel_for(size, grain, [&](int64_t begin, int64_t end) {
     const float* w = weights.data() + begin;
     uint64_t* to = words.data() + begin / 64;
     const int64_t parts = (end - begin) / kPart;
-    const bool is_done = !use_reference_kernels() && run(form.n, form.m, w, parts, to);
+    const bool is_done = !use_reference_kernels() && run(form.n(), form.m(), w, parts, to);
     const int64_t done = is_done ? parts * kPart : 0;
     select_plainly(form, w + done, end - begin - done, to + done / 64);
   });

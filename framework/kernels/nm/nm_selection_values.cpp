@@ -29,7 +29,7 @@ namespace {
 
 // Rows [begin, end) to select from.
 struct ValuesRun {
-  const NmForm* form = nullptr;
+  const NmMatrixForm* form = nullptr;
   const std::vector<NmTile>* tiles = nullptr;
   int64_t begin = 0, end = 0;
   const float* weights = nullptr;
@@ -82,7 +82,7 @@ HWY_INLINE void values_of_part(const float* w, float* values, uint8_t* codes) {
 
 // Those of rows, from end to end; false where there is no code for the format.
 bool select_values(const ValuesRun& run) {
-  return with_format(run.form->n, run.form->m, [&]<int n, int m>(Format<n, m>) HWY_ATTR {
+  return with_format(run.form->n(), run.form->m(), [&]<int n, int m>(Format<n, m>) HWY_ATTR {
     constexpr int64_t kCodeBytes = kPart / m * n * (m <= 4 ? 2 : 4) / 8;
     float part[kPart], kept[kPart + kMostLanes];
     uint8_t codes[kPart];
@@ -120,13 +120,13 @@ namespace {
 HWY_EXPORT(select_values);
 
 // The slots of one row in one tile, whose codes are zero before.
-void select_row_plainly(const NmForm& form, const float* w, int64_t columns, float* values,
+void select_row_plainly(const NmMatrixForm& form, const float* w, int64_t columns, float* values,
                         uint8_t* codes) {
   const int bits = form.code_bits();
   int64_t slot = 0;
-  for (int64_t at = 0; at < columns; at += form.m) {
+  for (int64_t at = 0; at < columns; at += form.m()) {
     const int64_t end = slot + form.slots();
-    for (uint32_t kept = reference::select_of_group(w + at, form.n, form.m); kept != 0;
+    for (uint32_t kept = reference::select_of_group(w + at, form.n(), form.m()); kept != 0;
          kept &= kept - 1, ++slot) {
       const int number = std::countr_zero(kept);
       values[slot] = w[at + number];
@@ -138,19 +138,19 @@ void select_row_plainly(const NmForm& form, const float* w, int64_t columns, flo
 }
 
 // The slots of each group that no selection fills.
-std::vector<uint32_t> padding(const NmForm& form) {
+std::vector<uint32_t> padding(const NmMatrixForm& form) {
   std::vector<uint32_t> slots;
   const int64_t in_group = form.slots();
-  if (in_group == form.n) return slots;
+  if (in_group == form.n()) return slots;
   for (int64_t group = 0; group < form.stored(); group += in_group) {
-    for (int64_t k = form.n; k < in_group; ++k) slots.push_back(static_cast<uint32_t>(group + k));
+    for (int64_t k = form.n(); k < in_group; ++k) slots.push_back(static_cast<uint32_t>(group + k));
   }
   return slots;
 }
 
 }  // namespace
 
-void nm_select_values(const NmForm& form, std::span<const float> weights, NmMatrix& matrix,
+void nm_select_values(const NmMatrixForm& form, std::span<const float> weights, NmMatrix& matrix,
                       std::span<float> values) {
   form.require_weights(weights.size());
   const auto run = HWY_DYNAMIC_DISPATCH(select_values);

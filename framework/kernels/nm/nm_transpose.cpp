@@ -71,8 +71,8 @@ constexpr int64_t kFour = 4;
 // Calls `visit(tile of the original, tile of the transpose, first row, first entry of places)` for
 // each four rows from row `begin` on and each tile of the original.
 template <class Visit>
-void for_each_strip(const NmForm& form, const NmForm& transposed, int64_t begin, int64_t end,
-                    const Visit& visit) {
+void for_each_strip(const NmMatrixForm& form, const NmMatrixForm& transposed, int64_t begin,
+                    int64_t end, const Visit& visit) {
   const int64_t width = transposed.tile_columns();
   for (int64_t row = begin; row < end; row += kFour) {
     const NmTile across = transposed.tile(row / width);
@@ -151,8 +151,8 @@ class TileTable {
 // Eight rows make whole bytes of the transpose's codes. *Requires* that no slot is unused.
 void transpose_full(const NmMatrix& matrix, NmTranspose& result) {
   static const TileTable table;
-  const NmForm& form = matrix.form;
-  const NmForm& turned = result.matrix.form;
+  const NmMatrixForm& form = matrix.form;
+  const NmMatrixForm& turned = result.matrix.form;
   constexpr int64_t kRows = 128;
   parallel_for(form.rows, kRows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row += 2 * kFour) {
@@ -194,8 +194,8 @@ void transpose_full(const NmMatrix& matrix, NmTranspose& result) {
 
 // Any pattern, tile by tile.
 void transpose_partial(const NmMatrix& matrix, NmTranspose& result) {
-  const NmForm& form = matrix.form;
-  const NmForm& turned = result.matrix.form;
+  const NmMatrixForm& form = matrix.form;
+  const NmMatrixForm& turned = result.matrix.form;
   BitMask unused = BitMask::zeros(matrix.unused.empty() ? 0 : form.stored());
   for (const uint32_t slot : matrix.unused) unused.set(slot);
   for_each_strip(
@@ -234,10 +234,10 @@ void transpose_partial(const NmMatrix& matrix, NmTranspose& result) {
 }  // namespace
 
 NmTranspose nm_transpose(const NmMatrix& matrix) {
-  const NmForm& form = matrix.form;
+  const NmMatrixForm& form = matrix.form;
   NmTranspose result;
-  NmForm& turned = result.matrix.form;
-  turned = {.rows = form.columns, .columns = form.rows, .n = form.n, .m = form.m};
+  NmMatrixForm& turned = result.matrix.form;
+  turned = {.rows = form.columns, .columns = form.rows, .pattern = form.pattern};
   result.matrix.codes.resize(static_cast<size_t>(turned.code_bytes()) + 8);
   result.places.resize(static_cast<size_t>(form.rows * form.columns / 16));
   matrix.unused.empty() ? transpose_full(matrix, result) : transpose_partial(matrix, result);
@@ -247,7 +247,7 @@ NmTranspose nm_transpose(const NmMatrix& matrix) {
 void nm_transpose_values(const NmMatrix& matrix, const NmTranspose& transpose, const float* values,
                          float* into) {
   const auto run = HWY_DYNAMIC_DISPATCH(transpose_tiles);
-  const NmForm& form = matrix.form;
+  const NmMatrixForm& form = matrix.form;
   constexpr int64_t kRows = 128;
   parallel_for(form.rows, kRows, [&](int64_t begin, int64_t end) {
     for_each_strip(form, transpose.matrix.form, begin, end,

@@ -2,15 +2,14 @@
 //
 // The upper two rows have 0, 1 or 2 weights in each column, the lower two the rest to two.
 //
-//     2 of two columns, 0 of two   Both halves take whole columns. Sharing out columns 0 and 1
-//     between
-//                                  the halves, and 2 and 3 (or 0 and 2, and 1 and 3), gives all
-//                                  six.
-//     2, 1, 1, 0                   Two columns are shared out between the halves, the two others,
-//                                  in each half, between its rows.
-//     1, 1, 1, 1                   In each half columns 0 and 1 are shared out between its rows,
-//     and 2
+// clang-format off
+//     2 of two columns, 0 of two   Both halves take whole columns. Sharing out columns 0 and 1 between
+//                                  the halves, and 2 and 3 (or 0 and 2, and 1 and 3), gives all six.
+//     2, 1, 1, 0                   Two columns are shared out between the halves, the two others, in
+//                                  each half, between its rows.
+//     1, 1, 1, 1                   In each half columns 0 and 1 are shared out between its rows, and 2
 //                                  and 3 (or 0 and 2, and 1 and 3).
+// clang-format on
 //
 // So of each pair of columns three choices are made, each between two sums, and the best pattern is
 // the largest of nine sums of these.

@@ -1,4 +1,5 @@
 // Selecting in tiles of 4 × 4: see nm_selection.h. The exact selection, a lane for each tile.
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <string>
@@ -159,9 +160,10 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
       static_cast<int64_t>(weights.size()) == rows * columns) {
     return;
   }
-  throw ShapeError("a transposable selection of " + std::to_string(rows) + " rows of " +
-                   std::to_string(columns) + " was given " + std::to_string(weights.size()) +
-                   " weights: rows and columns must be divisible by 4");
+  throw ShapeError(
+      fmt::format("a transposable selection of {} rows of {} was given {} weights: rows and "
+                  "columns must be divisible by 4",
+                  rows, columns, weights.size()));
 }
 
 void exact_tiles(const float* weights, int64_t stride, int64_t tiles, uint8_t* bits,
@@ -175,9 +177,9 @@ void exact_tiles(const float* weights, int64_t stride, int64_t tiles, uint8_t* b
 }  // namespace
 
 BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights,
-                            TransposableSelection selection) {
+                            PatternShape::Search search) {
   require_tiles(rows, columns, weights);
-  const auto run = selection == TransposableSelection::Greedy ? greedy_tiles : exact_tiles;
+  const auto run = search == PatternShape::Search::Greedy ? greedy_tiles : exact_tiles;
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words

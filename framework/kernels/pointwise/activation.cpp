@@ -3,6 +3,8 @@
 // no threads.
 #include "lacuna/framework/kernels/pointwise/activation.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "lacuna/framework/core/error.h"
@@ -163,8 +165,7 @@ constexpr int64_t kGrain = 1 << 14;
 
 void require_same(size_t a, size_t b) {
   if (a != b) {
-    throw ShapeError("an activation on arrays of " + std::to_string(a) + " and " +
-                     std::to_string(b) + " elements");
+    throw ShapeError(fmt::format("an activation on arrays of {} and {} elements", a, b));
   }
 }
 

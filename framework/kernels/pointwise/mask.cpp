@@ -2,6 +2,8 @@
 // stays in a register; each vector takes its bits by LoadMaskBits.
 #include "lacuna/framework/kernels/pointwise/mask.h"
 
+#include <fmt/core.h>
+
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
@@ -54,8 +56,8 @@ HWY_EXPORT(SelectWords);
 
 void select_by_mask(const BitMask& mask, std::span<float> values) {
   if (static_cast<int64_t>(values.size()) != mask.size()) {
-    throw ShapeError("a mask of " + std::to_string(mask.size()) + " bits for an array of " +
-                     std::to_string(values.size()));
+    throw ShapeError(
+        fmt::format("a mask of {} bits for an array of {}", mask.size(), values.size()));
   }
   if (use_reference_kernels()) {
     for (int64_t i = 0; i < mask.size(); ++i) {

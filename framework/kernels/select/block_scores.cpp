@@ -24,11 +24,11 @@ namespace {
 constexpr int64_t kBuffer = 1024;  // columns: 4 KiB
 
 // sums[c] = Σ of |w| or w² over the rows.
-template <TileNorm kNorm>
+template <PatternShape::Norm kNorm>
 HWY_INLINE void column_sums(const float* weights, int64_t rows, int64_t stride, int64_t columns,
                             float* sums) {
   const auto add = [](Vector sum, Vector w) HWY_ATTR {
-    return kNorm == TileNorm::L1 ? hn::Add(sum, hn::Abs(w)) : hn::MulAdd(w, w, sum);
+    return kNorm == PatternShape::Norm::L1 ? hn::Add(sum, hn::Abs(w)) : hn::MulAdd(w, w, sum);
   };
   map([add](Vector w) HWY_ATTR { return add(hn::Zero(Floats()), w); }, columns, sums, weights);
   for (int64_t r = 1; r < rows; ++r) {
@@ -94,30 +94,31 @@ HWY_INLINE void add_sums(float* sums, int64_t tiles, int64_t columns, float* sco
   }
 }
 
-template <TileNorm kNorm>
-HWY_INLINE void scores_of(const TileShape& tile, const float* weights, int64_t stride,
+template <PatternShape::Norm kNorm>
+HWY_INLINE void scores_of(const PatternShape& pattern, const float* weights, int64_t stride,
                           int64_t count, float* scores) {
+  const int64_t height = pattern.unit_rows(), width = pattern.unit_columns();
   HWY_ALIGN float sums[kBuffer];
-  const int64_t at_once = std::max<int64_t>(kBuffer / tile.columns, 1);  // tiles
+  const int64_t at_once = std::max<int64_t>(kBuffer / width, 1);  // tiles
   for (int64_t first = 0; first < count; first += at_once) {
     const int64_t tiles = std::min(at_once, count - first);
     std::fill_n(scores + first, tiles, 0.0f);
-    for (int64_t c = 0; c < tile.columns; c += kBuffer) {  // once, but for tiles wider than that
-      const int64_t columns = std::min(tile.columns - c, kBuffer);
-      column_sums<kNorm>(weights + first * tile.columns + c, tile.rows, stride, tiles * columns,
-                         sums);
+    for (int64_t c = 0; c < width; c += kBuffer) {  // once, but for tiles wider than that
+      const int64_t columns = std::min(width - c, kBuffer);
+      column_sums<kNorm>(weights + first * width + c, height, stride, tiles * columns, sums);
       add_sums(sums, tiles, columns, scores + first);
     }
   }
-  if (kNorm == TileNorm::L2) {
+  if (kNorm == PatternShape::Norm::L2) {
     for (int64_t t = 0; t < count; ++t) scores[t] = std::sqrt(scores[t]);
   }
 }
 
-void tile_scores(TileNorm norm, const TileShape& tile, const float* weights, int64_t stride,
-                 int64_t count, float* scores) {
-  (norm == TileNorm::L1 ? scores_of<TileNorm::L1> : scores_of<TileNorm::L2>)(tile, weights, stride,
-                                                                             count, scores);
+void unit_scores(const PatternShape& pattern, const float* weights, int64_t stride, int64_t count,
+                 float* scores) {
+  const bool is_sum = pattern.norm() == PatternShape::Norm::L1;
+  (is_sum ? scores_of<PatternShape::Norm::L1>
+          : scores_of<PatternShape::Norm::L2>)(pattern, weights, stride, count, scores);
 }
 
 }  // namespace
@@ -128,42 +129,21 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna {
 namespace {
 
-HWY_EXPORT(tile_scores);
+HWY_EXPORT(unit_scores);
 
 constexpr int64_t kTask = 1 << 15;  // weights: about as long as starting a thread takes
 
-auto choose_scores() {
-  return use_reference_kernels() ? reference::tile_scores : HWY_DYNAMIC_DISPATCH(tile_scores);
-}
-
 }  // namespace
 
-void block_scores(TileNorm norm, const TileShape& tile, const float* weights, int64_t rows,
-                  int64_t columns, float* scores) {
-  const auto run = choose_scores();
-  const int64_t tile_rows = rows / tile.rows, tiles = columns / tile.columns;
-  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, tile.rows * columns));
-  parallel_for(tile_rows, grain, [&](int64_t begin, int64_t end) {
+void block_scores(const PatternShape& pattern, const float* weights, int64_t rows, int64_t columns,
+                  float* scores) {
+  const auto run =
+      use_reference_kernels() ? reference::unit_scores : HWY_DYNAMIC_DISPATCH(unit_scores);
+  const int64_t height = pattern.unit_rows(), units = columns / pattern.unit_columns();
+  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, height * columns));
+  parallel_for(rows / height, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      run(norm, tile, weights + i * tile.rows * columns, columns, tiles, scores + i * tiles);
-    }
-  });
-}
-
-void stored_block_scores(TileNorm norm, const TileShape& tile, std::span<const float> weights,
-                         std::span<const int64_t> row_begin, std::span<float> scores) {
-  const auto run = choose_scores();
-  const auto tile_rows = static_cast<int64_t>(row_begin.size()) - 1;
-  const int64_t size = tile.rows * tile.columns;
-  const int64_t mean = static_cast<int64_t>(weights.size()) / std::max<int64_t>(1, tile_rows);
-  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, mean));
-  parallel_for(tile_rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = row_begin[static_cast<size_t>(i)] - row_begin.front();
-      const int64_t tiles =
-          row_begin[static_cast<size_t>(i) + 1] - row_begin[static_cast<size_t>(i)];
-      run(norm, tile, weights.data() + first * size, tiles * tile.columns, tiles,
-          scores.data() + first);
+      run(pattern, weights + i * height * columns, columns, units, scores + i * units);
     }
   });
 }

@@ -1,4 +1,4 @@
-// Scores of tiles in plain C++, for checking the rest: see block_scores.h.
+// Scores of units in plain C++, for checking the rest: see block_scores.h.
 #pragma once
 
 #include <cmath>
@@ -7,18 +7,19 @@
 
 namespace lacuna::reference {
 
-/// Scores of `count` tiles side by side, whose rows are `stride` apart.
-inline void tile_scores(TileNorm norm, const TileShape& tile, const float* weights, int64_t stride,
+/// Scores of `count` units side by side, whose rows are `stride` apart.
+inline void unit_scores(const PatternShape& pattern, const float* weights, int64_t stride,
                         int64_t count, float* scores) {
+  const bool is_sum = pattern.norm() == PatternShape::Norm::L1;
   for (int64_t t = 0; t < count; ++t) {
     double sum = 0.0;
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int64_t c = 0; c < tile.columns; ++c) {
-        const double w = weights[r * stride + t * tile.columns + c];
-        sum += norm == TileNorm::L1 ? std::abs(w) : w * w;
+    for (int64_t r = 0; r < pattern.unit_rows(); ++r) {
+      for (int64_t c = 0; c < pattern.unit_columns(); ++c) {
+        const double w = weights[r * stride + t * pattern.unit_columns() + c];
+        sum += is_sum ? std::abs(w) : w * w;
       }
     }
-    scores[t] = static_cast<float>(norm == TileNorm::L1 ? sum : std::sqrt(sum));
+    scores[t] = static_cast<float>(is_sum ? sum : std::sqrt(sum));
   }
 }
 

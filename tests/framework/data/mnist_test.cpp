@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <numeric>
 #include <optional>
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
+#include "test_data.h"
 
 namespace lacuna {
 namespace {
@@ -98,9 +98,9 @@ TEST(Mnist, RefusesTestImagesOfAnotherSize) {
 }
 
 TEST(Mnist, RealFilesHoldWhatTheyAreKnownFor) {
-  const char* dir = std::getenv("LACUNA_DATA_DIR");
-  if (dir == nullptr) GTEST_SKIP() << "set LACUNA_DATA_DIR to the folder of MNIST's files to run";
-  const DataSplits splits = load_mnist(config_for(dir), 0);
+  const std::optional<std::string> folder = mnist_folder();
+  if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with mnist/";
+  const DataSplits splits = load_mnist(config_for(*folder), 0);
   ASSERT_EQ(splits.train->size(), 60000);
   ASSERT_EQ(splits.test->size(), 10000);
   EXPECT_EQ(splits.train->example_shape(), (Shape{28, 28}));

@@ -139,6 +139,21 @@ TEST(MaskedLayout, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
   EXPECT_EQ(gradient.to_vector(), (std::vector<float>{2.0f, 0.0f}));
 }
 
+TEST(PatternTest, ItsIndexIsOfTheTypeThatItsLayoutMakes) {
+  struct OfAnotherLayout final : PatternIndex {
+    int64_t bytes() const override { return 0; }
+  };
+  const PatternPtr pattern = Pattern::make(csr_layout(), Shape{2, 3}, Positions(Shape{2, 3}));
+  EXPECT_EQ(&pattern->index_as<PatternIndex>(), pattern->index());
+  expect_throws<StateError>([&] { pattern->index_as<OfAnotherLayout>(); },
+                            "[2, 3] in layout 'csr' is of another type");
+  expect_throws<StateError>(
+      [] {
+        Pattern::dense(Shape{2, 3})->index_as<OfAnotherLayout>();
+      },
+      "layout 'dense'");
+}
+
 TEST(PatternTest, CountsAndRefusals) {
   const PatternPtr pattern = checkered(Shape{3, 3});
   EXPECT_EQ(pattern->nnz(), 5);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -180,7 +180,7 @@ TEST(ParameterTest, SetPattern_KeepsSurvivorsAndStartsGrownAtZero) {
 TEST(ParameterTest, SetPattern_GrowsFromNothing) {
   const Shape shape{4, 4};
   const Positions none(shape), one_tile = Positions::of(shape, std::vector<int64_t>{0, 1, 4, 5});
-  for (const Layout* layout : {&csr_layout(), &block_layout({2, 2})}) {
+  for (const Layout* layout : {&csr_layout(), &layout_for(PatternShape::block(2, 2))}) {
     const ParameterPtr p = named(shape, Initializer::constant(1.0), "w");
     p->set_pattern(Pattern::make(*layout, shape, none));
     p->slot("momentum");
@@ -191,6 +191,32 @@ TEST(ParameterTest, SetPattern_GrowsFromNothing) {
     p->set_pattern(Pattern::make(*layout, shape, none));
     EXPECT_EQ(p->values().numel(), 0) << layout->name();
   }
+}
+
+// An N:M pattern for one step derives a dense copy of the values, one for many a transposed copy.
+TEST(ParameterTest, SetPattern_OfAnotherLifetimeKeepsArraysAndDerivesAnew) {
+  const ParameterPtr p = named(Shape{4, 8}, Initializer::normal(1.0), "w");
+  const Layout& layout = layout_for(PatternShape::nm(2, 4));
+  std::vector<int64_t> flat;
+  for (int64_t i = 0; i < 32; i += 2) flat.push_back(i);
+  p->set_pattern(
+      Pattern::make(layout, p->shape(), Positions::of(p->shape(), flat), PatternLifetime::OneStep));
+  p->slot("momentum").mutable_storage()[3] = 5.0f;
+  const std::vector<float> values = p->to_dense().to_vector();
+  const Tensor dy = Tensor::full(Shape{3, 4}, 1.0f);
+  const auto input_gradient = [&] {
+    const WeightReference weight = p->as_weight(nullptr);
+    return layout.input_gradient(weight.view(), dy).to_vector();
+  };
+  const std::vector<float> expected = input_gradient();
+  EXPECT_EQ(p->pattern()->lifetime(), PatternLifetime::OneStep);
+  p->set_pattern(p->pattern()->with_lifetime(PatternLifetime::ManySteps));
+  EXPECT_EQ(p->pattern()->lifetime(), PatternLifetime::ManySteps);
+  EXPECT_EQ(p->to_dense().to_vector(), values);
+  EXPECT_EQ(p->slot("momentum").to_vector()[3], 5.0f);
+  const std::vector<float> found = input_gradient();
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5f) << i;
 }
 
 TEST(ParameterTest, SetPattern_LeavesDenseSlotsWhole) {
@@ -276,7 +302,7 @@ TEST(ParameterTest, GradientIsSelectedAndAddsUpUntilZeroed) {
                             "has shape [3], the parameter [1, 3]");
 }
 
-class Recorder final : public GradientObserver {
+class Recorder final : public GradientTap {
  public:
   void observe(const Tensor& gradient) override { seen.push_back(gradient.to_vector()); }
   void observe_product(const Tensor&, const Tensor&) override { ++products; }
@@ -285,11 +311,11 @@ class Recorder final : public GradientObserver {
   int products = 0;
 };
 
-TEST(ParameterTest, ObserverSeesTheDenseGradient) {
+TEST(ParameterTest, ATapSeesTheDenseGradient) {
   const ParameterPtr p = named(Shape{1, 2}, Initializer::constant(1.0), "w");
   p->set_pattern(keeping(Shape{1, 2}, {0}));
   const auto recorder = std::make_shared<Recorder>();
-  p->set_gradient_observer(recorder);
+  p->set_gradient_tap(recorder);
   p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
   ASSERT_EQ(recorder->seen.size(), 1u);
   EXPECT_EQ(recorder->seen[0], (std::vector<float>{6, 6}));
@@ -298,11 +324,11 @@ TEST(ParameterTest, ObserverSeesTheDenseGradient) {
   EXPECT_TRUE(recorder->seen.empty());
 }
 
-TEST(ParameterTest, AnObserverThatTakesGradientsLeavesNone) {
-  struct Taker final : GradientObserver {
+TEST(ParameterTest, ATapThatTakesGradientsLeavesNone) {
+  struct Taker final : GradientTap {
+    Taker() : GradientTap(GradientRoute::TapOnly) {}
     void observe(const Tensor&) override { ++seen; }
     void observe_product(const Tensor&, const Tensor&) override { ++seen; }
-    bool takes_gradients() const override { return true; }
     void reset() override {}
     int seen = 0;
   };
@@ -313,7 +339,7 @@ TEST(ParameterTest, AnObserverThatTakesGradientsLeavesNone) {
                                    Positions::of(Shape{1, 2}, std::vector<int64_t>{1})));
     }
     const auto taker = std::make_shared<Taker>();
-    p->set_gradient_observer(taker);
+    p->set_gradient_tap(taker);
     p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
     p->accumulate(counted(Shape{1, 2}));
     EXPECT_EQ(taker->seen, 2);
@@ -326,7 +352,7 @@ TEST(ParameterTest, ObserverOfACompressedParameterSeesTheFactors) {
   p->set_pattern(Pattern::make(csr_layout(), Shape{1, 2},
                                Positions::of(Shape{1, 2}, std::vector<int64_t>{1})));
   const auto recorder = std::make_shared<Recorder>();
-  p->set_gradient_observer(recorder);
+  p->set_gradient_tap(recorder);
   p->accumulate_product(Tensor::full(Shape{1, 1}, 2.0f), Tensor::full(Shape{1, 2}, 3.0f));
   EXPECT_EQ(recorder->products, 1);
   EXPECT_TRUE(recorder->seen.empty());

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "framework/program/runs.h"
-#include "lacuna/framework/layouts/grouped.h"
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/train/training_step.h"
 #include "lacuna/layers/linear.h"
 #include "throws.h"
@@ -145,7 +145,8 @@ TEST(Verification, OfAPatternWholeBlocksMayBeTies) {
     std::vector<int64_t> kept;
     for (int64_t i = 0; i < 16; ++i) kept.push_back(i / 4 * 20 + 4 * tile + i % 4);
     model->parameter("fc.weight")
-        ->set_pattern(Pattern::make(block_layout({4, 4}), {20, 20}, Positions::of({20, 20}, kept)));
+        ->set_pattern(Pattern::make(layout_for(PatternShape::block(4, 4)), {20, 20},
+                                    Positions::of({20, 20}, kept)));
     return model;
   };
   ModelDifferences found;

@@ -17,7 +17,7 @@ TEST(DropoutOp, DerivativesAgreeWithTheDefinition) {
     for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
       test::check_derivatives({
           .shapes = {shape},
-          .op = [&](const auto& in) { return dropout(in[0], mask); },
+          .op = [&](const auto& in) { return dropout(in[0], mask.p, mask.rng); },
           .definition =
               [&](const auto& in) {
                 test::ComplexArray y(in[0].size());
@@ -33,7 +33,7 @@ TEST(DropoutOp, DerivativesAgreeWithTheDefinition) {
 
 TEST(DropoutOp, AProbabilityOutOfRangeIsAnError) {
   const auto apply = [](double p) {
-    return [p] { dropout(Tensor::zeros({2}), {.rng = CounterRng(0, ""), .p = p}); };
+    return [p] { dropout(Tensor::zeros({2}), p, CounterRng(0, "")); };
   };
   EXPECT_THAT(apply(1.0),
               ThrowsMessage<ConfigError>("dropout: p must be in [0, 1), found 1.000000"));

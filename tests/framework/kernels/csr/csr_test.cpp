@@ -52,7 +52,8 @@ struct Problem {
   std::vector<float> gradient(bool accumulate) const {
     std::vector<float> g(places.size(), accumulate ? 10.0f : NAN);
     csr_gradient(stream, dy.to(Order::BatchSlabs).data(Order::BatchSlabs),
-                 x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch, accumulate, g.data());
+                 x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch,
+                 accumulate ? Accumulate::Yes : Accumulate::No, g.data());
     return g;
   }
 
@@ -122,15 +123,16 @@ TEST_P(CsrProducts, InSlabs) {
 TEST_P(CsrProducts, RowByRow) {
   const Problem p = problem();
   Tensor y = Tensor::full(Shape{p.batch, p.rows}, NAN);
-  csr_product_rows(p.stream, p.values.data(), p.x.data(), p.batch, p.bias.data(), y.mutable_data());
+  csr_product_row_major(p.stream, p.values.data(), p.x.data(), p.batch, p.bias.data(),
+                        y.mutable_data());
   p.expect_product(y, true);
-  csr_product_rows(p.stream, p.values.data(), p.x.data(), p.batch, nullptr, y.mutable_data());
+  csr_product_row_major(p.stream, p.values.data(), p.x.data(), p.batch, nullptr, y.mutable_data());
   p.expect_product(y, false);
   std::vector<float> g(p.places.size(), NAN);
-  csr_gradient_rows(p.stream, p.dy.data(), p.x.data(), p.batch, false, g.data());
+  csr_gradient_row_major(p.stream, p.dy.data(), p.x.data(), p.batch, Accumulate::No, g.data());
   p.expect_gradient(g, 0.0);
   g.assign(g.size(), 10.0f);
-  csr_gradient_rows(p.stream, p.dy.data(), p.x.data(), p.batch, true, g.data());
+  csr_gradient_row_major(p.stream, p.dy.data(), p.x.data(), p.batch, Accumulate::Yes, g.data());
   p.expect_gradient(g, 10.0);
 }
 
@@ -165,7 +167,8 @@ TEST_P(CsrProducts, SideBySide) {
   }
   for (const float start : {0.0f, 10.0f}) {
     std::vector<float> g(p.places.size(), start == 0.0f ? NAN : start);
-    csr_gradient_interleaved(p.stream, dy.data(), x.data(), p.batch, start != 0.0f, g.data());
+    csr_gradient_interleaved(p.stream, dy.data(), x.data(), p.batch,
+                             start != 0.0f ? Accumulate::Yes : Accumulate::No, g.data());
     p.expect_gradient(g, double{start});
   }
 }

@@ -34,8 +34,8 @@ TEST_P(MaskedOuterProducts, SelectTheProductAtTheMask) {
   }
   for (const bool accumulate : {false, true}) {
     std::vector<float> gradient(static_cast<size_t>(rows * columns), accumulate ? 0.5f : kNaN);
-    masked_outer_products(mask, batch, rows, columns, dy.data(), x.data(), accumulate,
-                          gradient.data());
+    masked_outer_products(mask, batch, rows, columns, dy.data(), x.data(),
+                          accumulate ? Accumulate::Yes : Accumulate::No, gradient.data());
     for (int64_t i = 0; i < mask.size(); ++i) {
       double sum = accumulate ? 0.5 : 0.0;
       for (int64_t e = 0; e < batch; ++e) {
@@ -60,14 +60,16 @@ TEST(MaskedOuterProductsTest, NaNOutsideTheMaskDoesNotLeak) {
   BitMask mask = BitMask::zeros(columns);
   mask.set(3);
   const float dy = 1.5f;
-  masked_outer_products(mask, 1, 1, columns, &dy, x.data(), false, gradient.data());
+  masked_outer_products(mask, 1, 1, columns, &dy, x.data(), Accumulate::No, gradient.data());
   for (size_t i = 0; i < gradient.size(); ++i) EXPECT_EQ(gradient[i], i == 3 ? 3.0f : 0.0f) << i;
 }
 
 TEST(MaskedOuterProductsTest, TheMaskMustFit) {
   float value = 0.0f;
   expect_throws<ShapeError>(
-      [&] { masked_outer_products(BitMask::ones(5), 1, 2, 3, &value, &value, false, &value); },
+      [&] {
+        masked_outer_products(BitMask::ones(5), 1, 2, 3, &value, &value, Accumulate::No, &value);
+      },
       "a mask of 5 bits for a gradient of 2 x 3");
 }
 

@@ -20,7 +20,10 @@ using Slabs = Array<float>;  // aligned, as tensors are
 
 struct Problem {
   Problem(int64_t batch_, int64_t in_, int64_t out_, int n, int m)
-      : batch(batch_), in(in_), out(out_), form{.rows = batch, .columns = in, .n = n, .m = m} {
+      : batch(batch_),
+        in(in_),
+        out(out_),
+        form{.rows = batch, .columns = in, .pattern = PatternShape::nm(n, m)} {
     Tensor drawn = random_tensor(Shape{batch, in}, "x");
     for (float& value : drawn.mutable_storage()) value = std::max(value, 0.0f);
     values = Tensor::zeros(Shape{form.stored()});
@@ -63,13 +66,14 @@ struct Problem {
   std::vector<float> weight_gradient(float start) const {
     const Slabs of_dy = dy_slabs();
     std::vector<float> gradient(static_cast<size_t>(out * in), start == 0.0f ? NAN : start);
-    nm_activation_weight_gradient(x.data(), batch, in, of_dy.data(), out, start != 0.0f,
+    nm_activation_weight_gradient(x.data(), batch, in, of_dy.data(), out,
+                                  start != 0.0f ? Accumulate::Yes : Accumulate::No,
                                   gradient.data());
     return gradient;
   }
 
   int64_t batch, in, out;
-  NmForm form;
+  NmMatrixForm form;
   NmMatrix matrix;
   Tensor values, x, weight, dy, bias;
 };
@@ -83,8 +87,8 @@ double dot(const float* a, int64_t a_stride, const float* b, int64_t b_stride, i
 
 void expect_products(const Problem& p) {
   SCOPED_TRACE(std::to_string(p.batch) + " examples, " + std::to_string(p.in) + " to " +
-               std::to_string(p.out) + ", " + std::to_string(p.form.n) + ":" +
-               std::to_string(p.form.m));
+               std::to_string(p.out) + ", " + std::to_string(p.form.n()) + ":" +
+               std::to_string(p.form.m()));
   constexpr double kTolerance = 2e-4;  // rounding of sums of some hundred products below 1
   const std::vector<float> y = p.product(true, p.bias.data()), plain = p.product(false, nullptr);
   for (int64_t i = 0; i < p.batch; ++i) {

@@ -31,11 +31,11 @@ std::vector<float> random_weights(int64_t count, bool coarse) {
   return w;
 }
 
-BitMask plain_selection(const NmForm& form, const std::vector<float>& w) {
+BitMask plain_selection(const NmMatrixForm& form, const std::vector<float>& w) {
   BitMask mask = BitMask::zeros(static_cast<int64_t>(w.size()));
-  for (int64_t at = 0; at < mask.size(); at += form.m) {
-    const uint32_t bits = reference::select_of_group(w.data() + at, form.n, form.m);
-    for (int i = 0; i < form.m; ++i) {
+  for (int64_t at = 0; at < mask.size(); at += form.m()) {
+    const uint32_t bits = reference::select_of_group(w.data() + at, form.n(), form.m());
+    for (int i = 0; i < form.m(); ++i) {
       if ((bits >> i & 1) != 0) mask.set(at + i);
     }
   }
@@ -53,7 +53,8 @@ TEST(NmSelection, IsThatOfTheReference) {
   for (const auto& [n, m] : formats()) {
     for (const int64_t groups : {0, 1, 3, 31, 65, 300}) {
       for (const bool coarse : {false, true}) {
-        const NmForm form{.rows = 5, .columns = groups * m, .n = n, .m = m};
+        const NmMatrixForm form{
+            .rows = 5, .columns = groups * m, .pattern = PatternShape::nm(n, m)};
         const std::vector<float> w = random_weights(form.rows * form.columns, coarse);
         const BitMask mask = nm_select(form, w);
         EXPECT_EQ(mask, plain_selection(form, w)) << n << ":" << m << ", " << groups << " groups";
@@ -66,14 +67,14 @@ TEST(NmSelection, IsThatOfTheReference) {
 TEST(NmSelection, TakesTheFirstOfEqualWeightsAndNaNLast) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> w = {1, -1, 1, 1, 0, -0.0f, nan, 0, nan, nan, nan, nan, nan, 0, nan, 2};
-  EXPECT_EQ(nm_select({.rows = 2, .columns = 8, .n = 2, .m = 4}, w).to_bytes(),
+  EXPECT_EQ(nm_select({.rows = 2, .columns = 8, .pattern = PatternShape::nm(2, 4)}, w).to_bytes(),
             (std::vector<uint8_t>{1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 1}));
 }
 
 TEST(NmSelection, WithValuesIsTheMatrixOfTheMask) {
   for (const auto& [n, m] : formats()) {
     for (const int64_t groups : {1, 32, 37, 130}) {
-      const NmForm form{.rows = 6, .columns = groups * m, .n = n, .m = m};
+      const NmMatrixForm form{.rows = 6, .columns = groups * m, .pattern = PatternShape::nm(n, m)};
       const std::vector<float> w = random_weights(form.rows * form.columns, false);
       NmMatrix matrix;
       std::vector<float> values(static_cast<size_t>(form.stored()), NAN);
@@ -121,9 +122,9 @@ TEST(TransposableSelectionTest, IsThatOfTheReference) {
         std::pair{4, 1100}, std::pair{0, 8}, std::pair{4, 0}}) {
     for (const bool coarse : {false, true}) {
       const std::vector<float> w = random_weights(int64_t{rows} * columns, coarse);
-      EXPECT_EQ(transposable_select(rows, columns, w, TransposableSelection::Greedy),
+      EXPECT_EQ(transposable_select(rows, columns, w, PatternShape::Search::Greedy),
                 plain_tiles(rows, columns, w, true));
-      EXPECT_EQ(transposable_select(rows, columns, w, TransposableSelection::Exact),
+      EXPECT_EQ(transposable_select(rows, columns, w, PatternShape::Search::Exact),
                 plain_tiles(rows, columns, w, false));
     }
   }
@@ -184,7 +185,7 @@ TEST(TransposableSelectionTest, TheFirstOfEqualPatterns) {
 }
 
 TEST(NmSelection, DoesNotDependOnTheNumberOfThreads) {
-  const NmForm form{.rows = 1500, .columns = 132, .n = 2, .m = 4};
+  const NmMatrixForm form{.rows = 1500, .columns = 132, .pattern = PatternShape::nm(2, 4)};
   const std::vector<float> w = random_weights(form.rows * form.columns, false);
   const auto all = [&] {
     NmMatrix matrix;
@@ -192,8 +193,8 @@ TEST(NmSelection, DoesNotDependOnTheNumberOfThreads) {
     nm_select_values(form, w, matrix, values);
     return std::tuple(
         nm_select(form, w), matrix.codes, values,
-        transposable_select(form.rows, form.columns, w, TransposableSelection::Exact),
-        transposable_select(form.rows, form.columns, w, TransposableSelection::Greedy));
+        transposable_select(form.rows, form.columns, w, PatternShape::Search::Exact),
+        transposable_select(form.rows, form.columns, w, PatternShape::Search::Greedy));
   };
   const int before = num_threads();
   set_num_threads(1);
@@ -207,7 +208,7 @@ TEST(NmSelection, RefusesOtherSizes) {
   const std::vector<float> w(24);
   expect_throws<ShapeError>([&] { nm_select({.rows = 2, .columns = 8}, w); },
                             "2 rows of 8 was given 24 weights");
-  expect_throws<ShapeError>([&] { transposable_select(6, 4, w, TransposableSelection::Greedy); },
+  expect_throws<ShapeError>([&] { transposable_select(6, 4, w, PatternShape::Search::Greedy); },
                             "divisible by 4");
 }
 

@@ -17,19 +17,19 @@ namespace {
 /// A matrix whose groups hold up to n nonzeros in random columns, some groups and rows fewer or
 /// none, with values and activations.
 struct Problem {
-  Problem(const NmForm& form_, double full, int64_t batch_) : form(form_), batch(batch_) {
+  Problem(const NmMatrixForm& form_, double full, int64_t batch_) : form(form_), batch(batch_) {
     const CounterRng rng(7, "nm");
     uint64_t draw = 0;
     row_begin.push_back(0);
     for (int64_t r = 0; r < form.rows; ++r) {
-      for (int64_t first = 0; first < form.columns; first += form.m) {
+      for (int64_t first = 0; first < form.columns; first += form.m()) {
         std::set<uint32_t> kept;
         const bool is_empty = full == 0.0 || (full < 1.0 && r % 5 == 3);
-        for (int k = 0; k < form.n && !is_empty; ++k) {
+        for (int k = 0; k < form.n() && !is_empty; ++k) {
           if (rng.uniform(draw++) > full) continue;
           while (!kept.insert(static_cast<uint32_t>(first +
                                                     static_cast<int64_t>(rng.below(
-                                                        draw++, static_cast<uint64_t>(form.m)))))
+                                                        draw++, static_cast<uint64_t>(form.m())))))
                       .second) {
           }
         }
@@ -60,7 +60,8 @@ struct Problem {
     std::vector<float> g(static_cast<size_t>(form.stored()), start == 0.0f ? NAN : start);
     g.reserve(g.size() + 4);
     nm_gradient(matrix, dy.to(Order::BatchSlabs).data(Order::BatchSlabs),
-                x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch, start != 0.0f, g.data());
+                x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch,
+                start != 0.0f ? Accumulate::Yes : Accumulate::No, g.data());
     return g;
   }
 
@@ -88,7 +89,7 @@ struct Problem {
     for (size_t s = 0; s < g.size(); ++s) ASSERT_NEAR(g[s], expected[s], 2e-4) << "slot " << s;
   }
 
-  NmForm form;
+  NmMatrixForm form;
   int64_t batch;
   std::vector<int64_t> row_begin;
   std::vector<uint32_t> column;
@@ -106,7 +107,8 @@ class NmProducts : public testing::TestWithParam<Sizes> {
   Problem problem() const {
     const auto& [format, rows, groups, full, batch] = GetParam();
     const auto& [n, m] = format;
-    return Problem({.rows = rows, .columns = groups * m, .n = n, .m = m}, full, batch);
+    return Problem({.rows = rows, .columns = groups * m, .pattern = PatternShape::nm(n, m)}, full,
+                   batch);
   }
 };
 
@@ -122,12 +124,13 @@ TEST_P(NmProducts, RowByRow) {
   const Problem p = problem();
   Tensor y = Tensor::full(Shape{p.batch, p.form.rows}, NAN);
   for (const float* bias : {p.bias.data(), static_cast<const float*>(nullptr)}) {
-    nm_product_rows(p.matrix, p.values.data(), p.x.data(), p.batch, bias, y.mutable_data());
+    nm_product_row_major(p.matrix, p.values.data(), p.x.data(), p.batch, bias, y.mutable_data());
     p.expect_product(y, bias != nullptr);
   }
   for (const float start : {0.0f, 10.0f}) {
     std::vector<float> g(static_cast<size_t>(p.form.stored()), start == 0.0f ? NAN : start);
-    nm_gradient_rows(p.matrix, p.dy.data(), p.x.data(), p.batch, start != 0.0f, g.data());
+    nm_gradient_row_major(p.matrix, p.dy.data(), p.x.data(), p.batch,
+                          start != 0.0f ? Accumulate::Yes : Accumulate::No, g.data());
     p.expect_gradient(g, double{start});
   }
 }
@@ -168,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Edges, NmProducts,
                                          Sizes{{1, 4}, 1, 300, 1.0, 17}));
 
 TEST(NmProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
-  const Problem p({.rows = 1301, .columns = 328, .n = 2, .m = 4}, 1.0, 130);
+  const Problem p({.rows = 1301, .columns = 328, .pattern = PatternShape::nm(2, 4)}, 1.0, 130);
   ASSERT_LT(p.form.rows_of_block(), p.form.rows);
   const int before = num_threads();
   set_num_threads(1);
@@ -183,7 +186,7 @@ TEST(NmProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
 }
 
 TEST(NmProductsTest, NoExamplesLeaveAGradientOfZero) {
-  const Problem p({.rows = 5, .columns = 8, .n = 2, .m = 4}, 1.0, 0);
+  const Problem p({.rows = 5, .columns = 8, .pattern = PatternShape::nm(2, 4)}, 1.0, 0);
   p.expect_gradient(p.gradient(0.0f), 0.0);
   p.expect_gradient(p.gradient(10.0f), 10.0);
 }
@@ -191,7 +194,7 @@ TEST(NmProductsTest, NoExamplesLeaveAGradientOfZero) {
 TEST(NmFormTest, TilesAreEvenAndHoldWholeFours) {
   for (const auto& [n, m] : {Format{2, 4}, Format{1, 4}, Format{1, 16}, Format{3, 7}}) {
     for (const int64_t groups : {0, 1, 2, 31, 33, 64, 257}) {
-      const NmForm form{.rows = 3, .columns = groups * m, .n = n, .m = m};
+      const NmMatrixForm form{.rows = 3, .columns = groups * m, .pattern = PatternShape::nm(n, m)};
       int64_t column = 0, slot = 0, code = 0;
       for (int64_t t = 0; t < form.tiles(); ++t) {
         const NmTile tile = form.tile(t);

@@ -1,0 +1,341 @@
+// The weight gradient of cells over batch slabs.
+//
+// Sums run over two slabs before they are reduced, four together into one 16-byte store: a
+// reduction costs about half as much as the multiply-adds of one slab. Cells of one column take
+// four rows at a time, whose output gradients stay in registers (those of one slab of the two; the
+// others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
+// for which eight loads serve sixteen multiply-adds.
+#include <algorithm>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/blocks/block_products.h"
+#include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_gradient.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "lacuna/framework/kernels/simd/simd_loop.inc"
+
+#ifndef LACUNA_GROUPED_GRADIENT_RUN
+#define LACUNA_GROUPED_GRADIENT_RUN
+namespace lacuna {
+namespace {
+
+// Rows of cells of one length in one tile of a few slabs that follow each other.
+struct Run {
+  const char* x = nullptr;   // the tile's first row of the first slab
+  const char* dy = nullptr;  // the first slab
+  float* gradient = nullptr;
+  const uint32_t* rows = nullptr;
+  const uint16_t* offsets = nullptr;
+  int64_t count = 0;                    // rows
+  int64_t length = 0;                   // cells of each
+  int64_t x_slab = 0, dy_slab = 0;      // bytes from a slab to the next
+  int64_t slabs = 0, last_vectors = 0;  // of the last slab
+  bool accumulate = false;
+  // Of the next slabs, asked for while these are worked on: with each row the same rows, and some
+  // lines of each slab's activations. 0 slabs: none.
+  int64_t next_slabs = 0;
+  const char* next_x = nullptr;
+  int64_t next_lines = 0;
+};
+
+constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
+constexpr int64_t kSlabsAtOnce = 2;
+
+}  // namespace
+}  // namespace lacuna
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_SCALAR
+void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy, const float* x,
+                    int64_t batch, bool accumulate, float* gradient) {
+  reference::block_gradient_block(s, block, dy, x, batch, accumulate, gradient);
+}
+#else
+
+using Quad = hn::FixedTag<float, 4>;
+
+constexpr int kLanes = hn::MaxLanes(Floats());
+constexpr int kSlabVectors = static_cast<int>(kSlabWidth) / kLanes;
+constexpr int kVectorBytes = kLanes * static_cast<int>(sizeof(float));
+constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3;
+
+HWY_INLINE Vector load(const char* at, int64_t vector) {
+  return hn::Load(Floats(), reinterpret_cast<const float*>(at + vector * kVectorBytes));
+}
+
+// In each block of four lanes, its part of [Σa, Σb, Σc, Σd].
+template <class D, class V = hn::Vec<D> >
+HWY_INLINE V block_sums(D d, V a, V b, V c, V e) {
+  const hn::Repartition<uint64_t, D> u;
+  const auto ab =
+      hn::BitCast(u, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce =
+      hn::BitCast(u, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(u, ab, ce)),
+                 hn::BitCast(d, hn::InterleaveUpper(u, ab, ce)));
+}
+
+// [Σa, Σb, Σc, Σd]. Sixteen lanes are folded to eight first: a shuffle of half a vector costs half.
+HWY_INLINE hn::Vec<Quad> sums(Vector a, Vector b, Vector c, Vector e) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  const hn::Half<Floats> half;
+  const hn::Half<decltype(half)> quarter;
+  const auto fold = [half](Vector x) HWY_ATTR {
+    return hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x));
+  };
+  const auto parts = block_sums(half, fold(a), fold(b), fold(c), fold(e));
+  return hn::Add(hn::LowerHalf(quarter, parts), hn::UpperHalf(quarter, parts));
+#elif HWY_TARGET == HWY_AVX2
+  const hn::Half<Floats> half;
+  const Vector parts = block_sums(Floats(), a, b, c, e);
+  return hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
+#else
+  return block_sums(Floats(), a, b, c, e);
+#endif
+}
+
+HWY_INLINE void put(hn::Vec<Quad> quad, bool accumulate, float* gradient) {
+  if (accumulate) quad = hn::Add(quad, hn::LoadU(Quad(), gradient));
+  hn::StoreU(quad, Quad(), gradient);
+}
+
+HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
+  for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);
+}
+
+// Asks for what the next slabs' part of row i, whose output gradients are at dy, needs.
+HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, int64_t rows) {
+  for (int64_t slab = 0; slab < run.next_slabs; ++slab) {
+    const char* at = dy + (run.slabs + slab) * run.dy_slab;
+    for (int64_t line = 0; line < rows * kRowBytes; line += 64) __builtin_prefetch(at + line, 0, 2);
+    const char* x = run.next_x + slab * run.x_slab + i * run.next_lines * 64;
+    for (int64_t line = 0; line < run.next_lines; ++line) __builtin_prefetch(x + line * 64, 0, 2);
+  }
+}
+
+// Adds the products of a column's activations with four rows of output gradients, that `dy(r, v)`
+// gives.
+template <int kVectors, class Rows>
+HWY_INLINE void add_column(const char* x, const Rows& dy, Vector (&sum)[4]) {
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) {
+    const Vector xs = load(x, v);
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) sum[r] = hn::MulAdd(dy(r, v), xs, sum[r]);
+  }
+}
+
+constexpr int kWhole = kSlabVectors < 8 ? kSlabVectors : 8;  // vectors taken at once
+
+// Four rows of a row of cells over kWhole vectors of the first of two slabs and kVectors of the
+// second, or, where kSlabs is 1, over kVectors of one. The last slab's output gradients stay in
+// registers where there are 32.
+template <int kRows, int kVectors, int kSlabs>
+HWY_INLINE void columns_part(const Run& run, const char* dy, const uint16_t* offsets,
+                             float* gradient) {
+  const char* last = dy + (kSlabs - 1) * run.dy_slab;
+  Vector kept[4][kManyRegisters ? kVectors : 1];
+  if constexpr (kManyRegisters) {
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) {
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) kept[r][v] = load(last + r * kRowBytes, v);
+    }
+  }
+  for (int64_t k = 0; k < run.length; ++k, gradient += kRows) {
+    const char* x = run.x + offsets[k] * kRowBytes;
+    const Vector zero = hn::Zero(Floats());
+    Vector sum[4] = {zero, zero, zero, zero};
+    if constexpr (kSlabs == 2) {
+      add_column<kWhole>(
+          x, [dy](int r, int v) HWY_ATTR { return load(dy + r * kRowBytes, v); }, sum);
+      x += run.x_slab;
+    }
+    if constexpr (kManyRegisters) {
+      add_column<kVectors>(
+          x, [&kept](int r, int v) HWY_ATTR { return kept[r][v]; }, sum);
+    } else {
+      add_column<kVectors>(
+          x, [last](int r, int v) HWY_ATTR { return load(last + r * kRowBytes, v); }, sum);
+    }
+    put(sums(sum[0], sum[1], sum[2], sum[3]), run.accumulate, gradient);
+  }
+}
+
+template <int kRows, int kVectors, int kSlabs>
+HWY_NOINLINE void columns_gradient(const Run& run) {
+  for (int64_t i = 0; i < run.count; ++i) {
+    const char* dy = run.dy + run.rows[i] * (kRows * kRowBytes);
+    for (int64_t slab = 0; slab < kSlabs; ++slab) {
+      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kRowBytes), kRows);
+    }
+    prefetch_next_slabs(run, i, dy, kRows);
+    for (int part = 0; part < kRows; part += 4) {
+      columns_part<kRows, kVectors, kSlabs>(run, dy + part * kRowBytes,
+                                            run.offsets + i * run.length,
+                                            run.gradient + i * run.length * kRows + part);
+    }
+  }
+}
+
+// Adds one vector of examples to the products of four rows with kColumns columns.
+template <int kColumns>
+HWY_INLINE void add_outer(const char* dy, const char* x, int64_t v, Vector (&sum)[kColumns][4]) {
+  Vector rows[4];
+  HWY_UNROLL(4)
+  for (int r = 0; r < 4; ++r) rows[r] = load(dy + r * kRowBytes, v);
+  HWY_UNROLL(4)
+  for (int c = 0; c < kColumns; ++c) {
+    const Vector column = load(x + c * kRowBytes, v);
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) sum[c][r] = hn::MulAdd(rows[r], column, sum[c][r]);
+  }
+}
+
+// kColumns columns of a 4 × 4 cell over the run's slabs.
+template <int kColumns>
+HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float* gradient) {
+  Vector sum[kColumns][4];
+  HWY_UNROLL(4)
+  for (int c = 0; c < kColumns; ++c) {
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) sum[c][r] = hn::Zero(Floats());
+  }
+  for (int64_t slab = 1; slab < run.slabs; ++slab, dy += run.dy_slab, x += run.x_slab) {
+    HWY_UNROLL(4)
+    for (int64_t v = 0; v < kSlabVectors; ++v) add_outer<kColumns>(dy, x, v, sum);
+  }
+  for (int64_t v = 0; v < run.last_vectors; ++v) add_outer<kColumns>(dy, x, v, sum);
+  HWY_UNROLL(4)
+  for (int c = 0; c < kColumns; ++c) {
+    put(sums(sum[c][0], sum[c][1], sum[c][2], sum[c][3]), run.accumulate, gradient + 4 * c);
+  }
+}
+
+HWY_NOINLINE void blocks_gradient(const Run& run) {
+  constexpr int kColumns = kManyRegisters ? 4 : 2;
+  for (int64_t i = 0; i < run.count; ++i) {
+    const char* dy = run.dy + run.rows[i] * (4 * kRowBytes);
+    for (int64_t slab = 0; slab < run.slabs; ++slab) {
+      prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (4 * kRowBytes), 4);
+    }
+    prefetch_next_slabs(run, i, dy, 4);
+    const uint16_t* offsets = run.offsets + i * run.length;
+    float* gradient = run.gradient + i * run.length * 16;
+    for (int64_t k = 0; k < run.length; ++k, gradient += 16) {
+      const char* x = run.x + offsets[k] * (4 * kRowBytes);
+      for (int c = 0; c < 4; c += kColumns) {
+        block_part<kColumns>(run, dy, x + c * kRowBytes, gradient + 4 * c);
+      }
+    }
+  }
+}
+
+template <int kRows, int kSlabs>
+HWY_INLINE void columns_of(Run run) {
+  const int64_t vectors = run.last_vectors;
+  if (vectors == 1) return columns_gradient<kRows, 1, kSlabs>(run);
+  if (vectors == 2) return columns_gradient<kRows, 2, kSlabs>(run);
+  columns_gradient<kRows, kWhole, kSlabs>(run);
+}
+
+// Cells of one column. Where a slab has more vectors than are taken at once, each slab has its own
+// passes.
+template <int kRows>
+HWY_INLINE void run_columns(Run run) {
+  if constexpr (kWhole == kSlabVectors) {
+    run.slabs == 2 ? columns_of<kRows, 2>(run) : columns_of<kRows, 1>(run);
+  } else {
+    const int64_t slabs = run.slabs, last_vectors = run.last_vectors;
+    const Run first = run;
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      const int64_t vectors = slab + 1 == slabs ? last_vectors : kSlabVectors;
+      for (int64_t v = 0; v < vectors; v += kWhole) {
+        run.x = first.x + slab * run.x_slab + v * kVectorBytes;
+        run.dy = first.dy + slab * run.dy_slab + v * kVectorBytes;
+        run.last_vectors = std::min<int64_t>(kWhole, vectors - v);
+        columns_of<kRows, 1>(run);
+        run.accumulate = true;
+      }
+    }
+  }
+}
+
+void run_cells(const PatternShape& cell, const Run& run) {
+  if (cell.unit_columns() == 4) return blocks_gradient(run);
+  cell.unit_rows() == 4 ? run_columns<4>(run) : run_columns<8>(run);
+}
+
+// The rows of a tile over the run's slabs.
+HWY_INLINE void run_tile(const BlockStream& s, const CsrTile& tile, float* gradient, Run run) {
+  for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+    const CsrGroup& group = s.cells.groups[static_cast<size_t>(g)];
+    run.gradient = gradient + group.first_value * s.cell.unit_size();
+    run.rows = s.cells.rows_in_order.data() + group.first_row;
+    run.offsets = s.cells.offsets.data() + group.first_value;
+    run.count = group.rows;
+    run.length = group.length;
+    if (run.length > 0) run_cells(s.cell, run);
+    run.next_x += run.count * run.next_lines * 64;
+  }
+}
+
+void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy, const float* x,
+                    int64_t batch, bool accumulate, float* gradient) {
+  const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
+  Run run{.x_slab = s.columns() * kRowBytes, .dy_slab = s.rows() * kRowBytes};
+  for (int64_t slab = 0; slab < slabs; slab += kSlabsAtOnce) {
+    const char* first_x = reinterpret_cast<const char*>(x) + slab * run.x_slab;
+    run.slabs = std::min(kSlabsAtOnce, slabs - slab);
+    const int64_t last = std::min(kSlabWidth, batch - (slab + run.slabs - 1) * kSlabWidth);
+    run.last_vectors = (last + kLanes - 1) / kLanes;
+    run.dy = reinterpret_cast<const char*>(dy) + slab * run.dy_slab;
+    run.accumulate = accumulate || slab > 0;
+    run.next_lines = s.cells.rows == 0 ? 0 : (run.x_slab / 64 + s.cells.rows - 1) / s.cells.rows;
+    run.next_x = first_x + run.slabs * run.x_slab + block.first_row * run.next_lines * 64;
+    for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
+      const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
+      run.x = first_x + tile.first_column * s.cell.unit_columns() * kRowBytes;
+      run.next_slabs =
+          tile.first_column == 0 ? std::min(kSlabsAtOnce, slabs - slab - run.slabs) : 0;
+      run_tile(s, tile, gradient, run);
+    }
+  }
+}
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+namespace {
+
+HWY_EXPORT(gradient_block);
+
+}  // namespace
+
+void block_gradient(const BlockStream& s, const float* dy, const float* x, int64_t batch,
+                    Accumulate accumulate, float* gradient) {
+  const bool adds = accumulate == Accumulate::Yes;
+  if (batch == 0 && !adds) std::fill_n(gradient, s.nnz(), 0.0f);
+  const auto run = use_reference_kernels() ? reference::block_gradient_block
+                                           : HWY_DYNAMIC_DISPATCH(gradient_block);
+  parallel_blocks(static_cast<int64_t>(s.cells.blocks.size()), [&](int64_t block) {
+    run(s, s.cells.blocks[static_cast<size_t>(block)], dy, x, batch, adds, gradient);
+  });
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

@@ -1,0 +1,136 @@
+// The input gradient of cells of one column over batch slabs, by scatter.
+//
+// The output gradients of a row of cells stay in registers; each column of the tile is loaded,
+// added to and stored: one store for eight (four) multiply-adds, and no transposed index. A thread
+// has a tile of columns to itself, and goes through the rows in the stream's order.
+#include "lacuna/framework/kernels/blocks/block_products.h"
+
+#include <algorithm>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_scatter.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "lacuna/framework/kernels/blocks/block_run.inc"
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_SCALAR
+void scatter_tile(const BlockStream& s, int64_t column_tile, const float* values, const float* dy,
+                  int64_t width, const float* bias, float* dx, bool) {
+  reference::block_scatter_tile(s, column_tile, values, dy, width, bias, dx, false);
+}
+#else
+
+// dX of each column += Σ of kPart of kRows weights times the rows' output gradients, in registers.
+template <int kRows, int kPart, int kVectors>
+HWY_INLINE void scatter_part(const Run& run, const float* values, const uint16_t* offsets,
+                             const char* dy, char* dx) {
+  Vector in[kPart][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kPart; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) in[r][v] = load(dy + r * kRowBytes, v);
+  }
+  for (int64_t k = 0; k < run.length; ++k, values += kRows) {
+    char* out = dx + offsets[k] * kRowBytes;
+    Vector sum[kVectors];
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) sum[v] = load(out, v);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kPart; ++r) {
+      const Vector value = hn::Set(Floats(), values[r]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(value, in[r][v], sum[v]);
+    }
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) store(sum[v], out, v);
+  }
+}
+
+template <int kRows, int kPart, int kVectors>
+HWY_NOINLINE void scatter_rows(const Run& run) {
+  for (int64_t i = 0; i < run.count; ++i) {
+    const int64_t first = i * run.length;
+    const char* dy = run.x + run.rows[i] * (kRows * kRowBytes);
+    const char* ahead = run.x + run.rows[i + 1] * (kRows * kRowBytes);
+    for (int64_t line = 0; line < kRows * kRowBytes; line += 64) __builtin_prefetch(ahead + line);
+    prefetch_next_slab(run, i, dy, kRows * kRowBytes);
+    for (int64_t pass = 0; pass < run.passes; ++pass) {
+      const int64_t at = pass * kVectors * kVectorBytes;
+      for (int part = 0; part < kRows; part += kPart) {
+        scatter_part<kRows, kPart, kVectors>(run, run.values + first * kRows + part,
+                                             run.offsets + first, dy + part * kRowBytes + at,
+                                             run.y + at);
+      }
+    }
+  }
+}
+
+void scatter_tile(const BlockStream& s, int64_t column_tile, const float* values, const float* dy,
+                  int64_t width, const float* bias, float* dx, bool prefetch_next) {
+  const int64_t first = column_tile * s.cells.tile_columns;
+  const int64_t columns = std::min(s.cells.tile_columns, s.cells.columns - first);
+  Run run{.x = reinterpret_cast<const char*>(dy),
+          .y = reinterpret_cast<char*>(dx + first * kSlabWidth)};
+  constexpr int kPart = kManyRegisters ? 8 : 4;
+  const RunFunction function =
+      s.cell.unit_rows() == 8
+          ? with_vectors<2>(width, run,
+                            []<int n>(Vectors<n>)
+                                HWY_ATTR { return RunFunction(scatter_rows<8, kPart, n>); })
+          : with_vectors<kMostVectors>(width, run, []<int n>(Vectors<n>) HWY_ATTR {
+              return RunFunction(scatter_rows<4, 4, n>);
+            });
+  if (prefetch_next) {  // the first tile asks for the output gradients, each for its own columns
+    run.next_row = column_tile == 0 ? s.rows() * kRowBytes : kRowBytes;
+    run.shared = run.y + s.columns() * kRowBytes;
+    run.shared_lines = lines_for_each(columns * kRowBytes, s.cells.rows);
+  }
+  float* out = dx + first * kSlabWidth;
+  std::fill_n(out, columns * kSlabWidth, 0.0f);
+  for (int64_t c = 0; bias != nullptr && c < columns; ++c) {
+    std::fill_n(out + c * kSlabWidth, width, bias[first + c]);
+  }
+  for (uint32_t i = s.tile_begin[static_cast<size_t>(column_tile)];
+       i < s.tile_begin[static_cast<size_t>(column_tile) + 1]; ++i) {
+    for_each_run(s.cells, s.cells.tiles[s.tile_order[i]], run, [&](int64_t cell) HWY_ATTR {
+      run.values = values + cell * s.cell.unit_rows();
+      if (run.length > 0) function(run);
+    });
+  }
+}
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+namespace {
+
+HWY_EXPORT(scatter_tile);
+
+}  // namespace
+
+void block_input_gradient(const BlockStream& s, const float* values, const float* dy, int64_t batch,
+                          const float* bias, float* dx) {
+  const auto run =
+      use_reference_kernels() ? reference::block_scatter_tile : HWY_DYNAMIC_DISPATCH(scatter_tile);
+  for_each_part(batch, s.tile_begin.size() - 1, [&](int64_t slab, size_t part, int64_t width) {
+    run(s, static_cast<int64_t>(part), values, dy + slab * s.rows() * kSlabWidth, width, bias,
+        dx + slab * s.columns() * kSlabWidth, is_before_last(slab, batch));
+  });
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

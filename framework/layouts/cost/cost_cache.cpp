@@ -1,0 +1,70 @@
+#include "lacuna/framework/layouts/cost/cost_cache.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lacuna/framework/core/version.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path cache_file() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  fs::path folder = variable("LACUNA_CACHE_DIR");
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
+    folder = fs::path(variable("XDG_CACHE_HOME")) / "lacuna";
+  }
+  if (folder.empty() && !variable("HOME").empty()) {
+    folder = fs::path(variable("HOME")) / ".cache" / "lacuna";
+  }
+  return folder.empty() ? folder : folder / ("step-costs-" + std::string(kVersion) + ".txt");
+}
+
+// A line is one write: processes that run at once do not tear each other's lines.
+void append(const std::string& key, const LayoutCosts& costs) {
+  const fs::path path = cache_file();
+  if (path.empty()) return;
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  std::ostringstream line;
+  line << key << " " << costs.masked_ms << " " << costs.compressed_ms << "\n";
+  std::ofstream(path, std::ios::app) << line.str() << std::flush;
+}
+
+}  // namespace
+
+LayoutCosts CostCache::find(const WeightClass& c, bool& measured_now) {
+  const std::lock_guard lock(mutex_);
+  if (!read_) read();
+  const std::string key = c.key();
+  const auto found = costs_.find(key);
+  if (found != costs_.end()) return found->second;
+  measured_now = true;
+  const LayoutCosts costs = time_steps(c);
+  costs_[key] = costs;
+  append(key, costs);
+  return costs;
+}
+
+void CostCache::read() {
+  read_ = true;
+  std::ifstream file(cache_file());
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string key;
+    LayoutCosts costs;
+    if (fields >> key >> costs.masked_ms >> costs.compressed_ms && costs.masked_ms > 0.0 &&
+        costs.compressed_ms > 0.0) {
+      costs_.emplace(key, costs);  // the first of two that ran at once
+    }
+  }
+}
+
+}  // namespace lacuna

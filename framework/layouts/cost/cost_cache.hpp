@@ -1,0 +1,28 @@
+// What steps have been measured to cost, in memory and in a file.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "lacuna/framework/layouts/cost/step_timer.hpp"
+
+namespace lacuna {
+
+/// The costs of classes of weights. The file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else
+/// ~/.cache/lacuna) has a line "key masked_ms compressed_ms" for each, and is read once; one that
+/// cannot be written is done without.
+class CostCache {
+ public:
+  /// The costs of a class, measured if they are not known, which sets `measured_now`.
+  LayoutCosts find(const WeightClass& c, bool& measured_now);
+
+ private:
+  void read();
+
+  std::mutex mutex_;
+  bool read_ = false;
+  std::map<std::string, LayoutCosts> costs_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,42 @@
+// The cost model behind `layout: auto`: which layout trains a weight fastest on this machine.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/layouts/pattern.h"
+
+namespace lacuna {
+
+/// What one training step of a linear layer's weight costs in each layout, in milliseconds: three
+/// products, the gradient's masking, Adam's update. Of a pattern for one step: making it and its
+/// values, two products; the rest is the same in each layout.
+struct LayoutCosts {
+  double masked_ms = 0.0;
+  double compressed_ms = 0.0;
+};
+
+struct LayoutChoice {
+  const Layout* layout = nullptr;
+  LayoutCosts costs;
+  std::string reason;  ///< "csr: 0.71 ms a step, masked 3.9 ms (measured here)"
+};
+
+/// Measures masked and a compressed layout for the weight's class at densities that are powers of
+/// √2, and takes what lies between two of them from the line through both. What it measured it
+/// keeps in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else
+/// ~/.cache/lacuna; nowhere when it cannot be written). A class is the shape and batch, large ones
+/// scaled down to a sample, the instruction set and the number of threads. Nothing of the weight's
+/// size is allocated. *Cost:* tens of milliseconds for each density of a class that is new.
+/// *Shapes:* shape [out, in] with rank 2; others are stored masked.
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+                             const Layout& compressed = csr_layout(),
+                             PatternLifetime lifetime = PatternLifetime::ManySteps);
+
+/// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
+/// never is. Where the line through the costs at two measured densities crosses masked's.
+/// *Cost:* some 0.1 s for a shape that is new.
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout(),
+                     PatternLifetime lifetime = PatternLifetime::ManySteps);
+
+}  // namespace lacuna

@@ -1,0 +1,170 @@
+#include "lacuna/framework/layouts/cost/step_timer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/layouts/pattern.h"
+
+namespace lacuna {
+namespace {
+
+// A weight is measured by one of at most this size and its cost scaled with the elements.
+constexpr int64_t kLargestSide = 1024, kLargestBatch = 256;
+
+// A side of the sample: as large as the weight's up to a limit, in what the pattern divides.
+int64_t sampled_side(int64_t side, int64_t divisor) {
+  const int64_t most = std::max(kLargestSide / divisor * divisor, divisor);
+  return std::min(side, most);
+}
+
+Tensor random(const Shape& shape, std::string_view name, Order order = Order::RowMajor) {
+  const CounterRng rng(0, name);
+  Tensor tensor = Tensor::empty(shape, order);
+  uint64_t i = 0;
+  for (float& value : tensor.mutable_storage()) value = 2.0f * rng.uniform(i++) - 1.0f;
+  tensor.clear_padding();
+  return tensor;
+}
+
+// One layout's step: what a linear layer and Adam do with the weight.
+class Step {
+ public:
+  Step(const WeightClass& c, PatternPtr pattern)
+      : pattern_(std::move(pattern)),
+        values_(random(Shape{pattern_->stored_size()}, "values")),
+        gradient_(random(values_.shape(), "gradient")),
+        first_(Tensor::zeros(values_.shape())),
+        second_(Tensor::zeros(values_.shape())) {
+    const Order order = pattern_->layout().order(c.batch, std::max(c.out, c.in));
+    x_ = random(Shape{c.batch, c.in}, "x", order);
+    dy_ = random(Shape{c.batch, c.out}, "dy", order);
+  }
+
+  void operator()() {
+    const Layout& layout = pattern_->layout();
+    const WeightView weight{.pattern = *pattern_,
+                            .values = values_.storage(),
+                            .version = ++version_,
+                            .derived = &derived_};
+    layout.forward(weight, x_, Tensor());
+    layout.input_gradient(weight, dy_);
+    layout.weight_gradient(*pattern_, dy_, x_, Accumulate::No, gradient_.mutable_storage());
+    adam_update({.beta1 = 0.9f,
+                 .one_minus_beta1 = 0.1f,
+                 .beta2 = 0.999f,
+                 .one_minus_beta2 = 0.001f,
+                 .root_scale = 1.0f,
+                 .eps = 1e-8f},
+                values_.mutable_storage(), gradient_.storage(), first_.mutable_storage(),
+                second_.mutable_storage());
+  }
+
+ private:
+  PatternPtr pattern_;
+  Tensor values_, gradient_, first_, second_, x_, dy_;
+  DerivedValues derived_;
+  uint64_t version_ = 0;
+};
+
+// The same of a pattern for one step.
+class NewPatternStep {
+ public:
+  NewPatternStep(const WeightClass& c, const Layout& layout, BitMask mask)
+      : layout_(layout),
+        mask_(std::move(mask)),
+        master_(random(Shape{c.out, c.in}, "values")),
+        x_(random(Shape{c.batch, c.in}, "x")),
+        dy_(random(Shape{c.batch, c.out}, "dy")) {}
+
+  void operator()() {
+    const PatternPtr pattern =
+        Pattern::make(layout_, master_.shape(), mask_, PatternLifetime::OneStep);
+    Tensor values = Tensor::empty(pattern->stored_shape());
+    layout_.from_dense(*pattern, master_.storage(), values.mutable_storage());
+    DerivedValues derived;
+    const WeightView weight{
+        .pattern = *pattern, .values = values.storage(), .version = 1, .derived = &derived};
+    layout_.forward(weight, x_, Tensor());
+    layout_.input_gradient(weight, dy_);
+  }
+
+ private:
+  const Layout& layout_;
+  BitMask mask_;
+  Tensor master_, x_, dy_;
+};
+
+template <class Step>
+double milliseconds(Step& step) {
+  const auto start = std::chrono::steady_clock::now();
+  step();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// Alternates the two, so that other load hits both, and keeps each one's minimum: noise only adds
+// time.
+template <class Step>
+LayoutCosts time_in_turn(Step masked, Step compressed) {
+  const FlushDenormals flush;
+  milliseconds(masked);
+  milliseconds(compressed);
+  LayoutCosts least{.masked_ms = INFINITY, .compressed_ms = INFINITY};
+  double total = 0.0;
+  for (int turn = 0; turn < 3 || (total < 20.0 && turn < 15); ++turn) {
+    const double masked_ms = milliseconds(masked), compressed_ms = milliseconds(compressed);
+    least.masked_ms = std::min(least.masked_ms, masked_ms);
+    least.compressed_ms = std::min(least.compressed_ms, compressed_ms);
+    total += masked_ms + compressed_ms;
+  }
+  return least;
+}
+
+}  // namespace
+
+LayoutCosts time_steps(const WeightClass& c) {
+  const Shape shape{c.out, c.in};
+  const Positions positions = sample_positions(c.compressed->pattern_shape(), shape, c.density());
+  if (c.lifetime == PatternLifetime::OneStep) {
+    const BitMask mask = positions.to_mask();
+    return time_in_turn(NewPatternStep(c, masked_layout(), mask),
+                        NewPatternStep(c, *c.compressed, mask));
+  }
+  return time_in_turn(Step(c, Pattern::make(masked_layout(), shape, positions)),
+                      Step(c, Pattern::make(*c.compressed, shape, positions)));
+}
+
+double WeightClass::density() const { return std::exp2(-0.5 * half_powers); }
+
+std::string WeightClass::key() const {
+  std::ostringstream text;
+  text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
+       << active_instruction_set();
+  if (compressed != &csr_layout()) text << "/" << compressed->name();
+  if (lifetime == PatternLifetime::OneStep) text << "/one step";
+  std::string key = text.str();
+  std::ranges::replace(key, ' ', '_');
+  return key;
+}
+
+WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const Shape& shape,
+                     int half_powers, int64_t batch) {
+  const Shape divisors = compressed.pattern_shape().divisors();
+  return {.compressed = &compressed,
+          .lifetime = lifetime,
+          .out = sampled_side(shape[0], divisors[0]),
+          .in = sampled_side(shape[1], divisors[1]),
+          .batch = std::min(batch, kLargestBatch),
+          .half_powers = half_powers};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,34 @@
+// DensityLimits: up to which density compressed layouts are the faster ones, weight by weight.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "lacuna/framework/layouts/pattern.h"
+
+namespace lacuna {
+
+/// Whose limit it is.
+struct DensityLimitKey {
+  std::string parameter;       ///< its full name
+  std::string layout = "csr";  ///< the compressed one, beside masked
+  PatternLifetime lifetime = PatternLifetime::ManySteps;
+
+  /// "fc1.weight", for other layouts than csr "fc1.weight in nm 2:4", and of patterns for one step
+  /// "fc1.weight in csr, for one step": as `csr_up_to` has it in configurations.
+  std::string to_string() const;
+  static DensityLimitKey parse(std::string_view text);
+  friend bool operator==(const DensityLimitKey&, const DensityLimitKey&) = default;
+};
+
+/// Alphabetically by their text.
+struct DensityLimitOrder {
+  bool operator()(const DensityLimitKey& a, const DensityLimitKey& b) const {
+    return a.to_string() < b.to_string();
+  }
+};
+
+using DensityLimits = std::map<DensityLimitKey, double, DensityLimitOrder>;
+
+}  // namespace lacuna

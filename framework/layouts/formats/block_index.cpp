@@ -1,0 +1,168 @@
+#include "lacuna/framework/layouts/formats/block_index.h"
+
+#include <numeric>
+#include <utility>
+
+namespace lacuna {
+namespace {
+
+BlockStream stream_of(const PatternShape& cell, const Positions& positions) {
+  std::vector<int64_t> begin{0};
+  std::vector<uint32_t> columns;
+  columns.reserve(static_cast<size_t>(positions.count() / cell.unit_size()));
+  for (int64_t row = 0; row < positions.rows(); row += cell.unit_rows()) {
+    const std::span<const uint32_t> all = positions.row(row);
+    for (size_t i = 0; i < all.size(); i += static_cast<size_t>(cell.unit_columns())) {
+      columns.push_back(all[i] / static_cast<uint32_t>(cell.unit_columns()));
+    }
+    begin.push_back(static_cast<int64_t>(columns.size()));
+  }
+  return block_stream(cell, positions.rows() / cell.unit_rows(),
+                      positions.columns() / cell.unit_columns(), begin, columns);
+}
+
+// Of the transposed weight: a counting sort by the columns' cell.
+BlockStream transposed_stream_of(const PatternShape& cell, const Positions& positions) {
+  const auto size = static_cast<size_t>(cell.unit_rows());
+  const auto for_each_cell = [&](const auto& visit) {
+    for (int64_t row = 0; row < positions.rows(); ++row) {
+      const std::span<const uint32_t> all = positions.row(row);
+      for (size_t i = 0; i < all.size(); i += size)
+        visit(all[i] / size, static_cast<uint32_t>(row));
+    }
+  };
+  std::vector<int64_t> begin(static_cast<size_t>(positions.columns()) / size + 2);
+  for_each_cell([&](size_t cell_row, uint32_t) { ++begin[cell_row + 2]; });
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<uint32_t> columns(static_cast<size_t>(begin.back()));
+  for_each_cell([&](size_t cell_row, uint32_t row) {
+    columns[static_cast<size_t>(begin[cell_row + 1]++)] = row;
+  });
+  begin.pop_back();
+  return block_stream(cell, positions.columns() / cell.unit_rows(), positions.rows(), begin,
+                      columns);
+}
+
+}  // namespace
+
+std::optional<CellForm> choose_cells(const PatternShape& pattern) {
+  const auto longest = [](int64_t side) { return PatternShape::block(side % 8 == 0 ? 8 : 4, 1); };
+  const bool by_rows = pattern.unit_rows() % 4 == 0, by_columns = pattern.unit_columns() % 4 == 0;
+  if (by_rows && by_columns) return CellForm{.cell = PatternShape::block(4, 4)};
+  if (by_rows) return CellForm{.cell = longest(pattern.unit_rows())};
+  if (by_columns) return CellForm{.cell = longest(pattern.unit_columns()), .is_transposed = true};
+  return std::nullopt;
+}
+
+BlockIndex::BlockIndex(const Shape& shape, const CellForm& form, const Positions& positions)
+    : shape_(shape),
+      is_transposed(form.is_transposed),
+      stream(form.is_transposed ? transposed_stream_of(form.cell, positions)
+                                : stream_of(form.cell, positions)) {}
+
+BlockIndex::BlockIndex(const Shape& shape, BlockStream cells, BitMask mask)
+    : shape_(shape), mask_(std::move(mask)), is_transposed(false), stream(std::move(cells)) {}
+
+int64_t BlockIndex::bytes() const {
+  const int64_t bits = mask_ ? static_cast<int64_t>(mask_->words().size_bytes()) : 0;
+  return stream.bytes() + by_columns_.bytes() + bits;
+}
+
+void BlockIndex::take(std::span<const float> dense, std::span<float> values) const {
+  const int64_t rows = stream.cell.unit_rows(), columns = stream.cell.unit_columns(),
+                width = stream.columns();
+  csr_for_each_segment(stream.cells, [&](int64_t row, int64_t first, int64_t tile, int64_t length) {
+    const float* from = dense.data() + row * rows * width;
+    float* into = values.data() + first * rows * columns;
+    for (int64_t k = first; k < first + length; ++k) {
+      const int64_t column = (tile + stream.cells.offsets[static_cast<size_t>(k)]) * columns;
+      for (int64_t c = column; c < column + columns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) *into++ = from[r * width + c];
+      }
+    }
+  });
+}
+
+const BlockTransposed& BlockIndex::by_columns() const {
+  std::call_once(once_, [&] { by_columns_ = block_transposed(stream); });
+  return by_columns_;
+}
+
+// The cells, ascending by row of cells and column. The segments of a row of cells follow each other
+// by tile in the stream, with those of other rows between them.
+std::vector<BlockIndex::Cell> BlockIndex::cells_by_rows() const {
+  const CsrStream& cells = stream.cells;
+  std::vector<int64_t> next(static_cast<size_t>(cells.rows) + 1);
+  csr_for_each_segment(cells, [&](int64_t row, int64_t, int64_t, int64_t length) {
+    next[static_cast<size_t>(row) + 1] += length;
+  });
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<Cell> sorted(static_cast<size_t>(cells.nnz));
+  csr_for_each_segment(cells, [&](int64_t row, int64_t first, int64_t tile, int64_t length) {
+    for (int64_t k = first; k < first + length; ++k) {
+      sorted[static_cast<size_t>(next[static_cast<size_t>(row)]++)] = {
+          .row = row, .column = tile + cells.offsets[static_cast<size_t>(k)], .place = k};
+    }
+  });
+  return sorted;
+}
+
+// The place of the first element of each row of the weight.
+std::vector<int64_t> BlockIndex::row_begins(const std::vector<Cell>& cells) const {
+  const PatternShape& shape = stream.cell;
+  std::vector<int64_t> begin(static_cast<size_t>(is_transposed ? stream.columns() : stream.rows()) +
+                             1);
+  for (const Cell& cell : cells) {
+    if (is_transposed) {
+      begin[static_cast<size_t>(cell.column) + 1] += shape.unit_rows();
+    } else {
+      for (int64_t r = 1; r <= shape.unit_rows(); ++r) {
+        begin[static_cast<size_t>(cell.row * shape.unit_rows() + r)] += shape.unit_columns();
+      }
+    }
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  return begin;
+}
+
+std::vector<uint32_t> BlockIndex::elements() const {
+  const PatternShape& shape = stream.cell;
+  const std::vector<Cell> cells = cells_by_rows();
+  std::vector<int64_t> next = row_begins(cells);  // of each row of the weight, its next element
+  std::vector<uint32_t> element(static_cast<size_t>(stream.nnz()));
+  for (const Cell& cell : cells) {
+    uint32_t* of_cell = element.data() + cell.place * shape.unit_size();
+    if (is_transposed) {
+      for (int64_t k = 0; k < shape.unit_rows(); ++k) {
+        of_cell[k] = static_cast<uint32_t>(next[static_cast<size_t>(cell.column)]++);
+      }
+      continue;
+    }
+    for (int64_t r = 0; r < shape.unit_rows(); ++r) {
+      int64_t& in_row = next[static_cast<size_t>(cell.row * shape.unit_rows() + r)];
+      for (int64_t c = 0; c < shape.unit_columns(); ++c) {
+        of_cell[c * shape.unit_rows() + r] = static_cast<uint32_t>(in_row++);
+      }
+    }
+  }
+  return element;
+}
+
+Positions BlockIndex::positions() const {
+  const PatternShape& shape = stream.cell;
+  const std::vector<Cell> cells = cells_by_rows();
+  const std::vector<uint32_t> element = elements();
+  std::vector<uint32_t> columns(element.size());
+  for (const Cell& cell : cells) {
+    for (int64_t k = 0; k < shape.unit_size(); ++k) {
+      const int64_t column = is_transposed
+                                 ? cell.row * shape.unit_rows() + k
+                                 : cell.column * shape.unit_columns() + k / shape.unit_rows();
+      columns[element[static_cast<size_t>(cell.place * shape.unit_size() + k)]] =
+          static_cast<uint32_t>(column);
+    }
+  }
+  return Positions(shape_, row_begins(cells), std::move(columns));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,91 @@
+// MaskSet: which positions of a parameter exist, as bits or row by row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/core/shape.h"
+#include "lacuna/framework/layouts/positions.h"
+
+namespace lacuna {
+
+class Pattern;
+
+/// A set of positions of a shape: a mask. It is held as it was made, a bit for each position
+/// (BitMask), the positions row by row (Positions) or a pattern that has them, and converted when
+/// another form is first asked for. Immutable; copies share what was converted before.
+class MaskSet {
+ public:
+  /// The empty set of a 0 × 0 matrix.
+  MaskSet() : MaskSet(Shape{0, 0}) {}
+  /// The empty set of a shape.
+  explicit MaskSet(const Shape& shape) : MaskSet(shape, Positions(shape)) {}
+  /// *Errors:* ShapeError when the mask has another size than the shape.
+  MaskSet(const Shape& shape, BitMask bits);
+  /// A mask whose shape is that of whatever takes it: `of_shape` gives it one.
+  MaskSet(BitMask bits);  // NOLINT: bits are a mask
+  /// *Errors:* ShapeError when the positions are those of another matrix.
+  MaskSet(const Shape& shape, Positions positions);
+  /// The positions of a pattern. *Cost:* none until a form of them is asked for.
+  explicit MaskSet(std::shared_ptr<const Pattern> pattern);
+  /// Every position of a shape.
+  static MaskSet all(const Shape& shape);
+
+  const Shape& shape() const { return shape_; }
+  /// Positions of the shape, in the set or not.
+  int64_t size() const { return shape_.numel(); }
+  /// Positions in the set.
+  int64_t count() const { return count_; }
+  /// Whether a position is in the set. *Cost:* O(log of the row's count) of a set held by rows.
+  bool test(int64_t flat) const {
+    return bits_ != nullptr ? bits_->test(flat) : positions().contains(flat);
+  }
+  /// Whether it is held a bit for each position, so that `bits()` converts nothing.
+  bool has_bits() const { return bits_ != nullptr; }
+  /// Whether it is held row by row, so that `positions()` converts nothing.
+  bool has_positions() const { return positions_ != nullptr; }
+
+  /// The same bits as a mask of another shape. *Errors:* ShapeError when the sizes differ.
+  MaskSet of_shape(const Shape& shape) const;
+
+  /// A bit for each position of the shape. *Errors:* StateError above 2^32 positions.
+  const BitMask& bits() const;
+  /// The positions, row by row. *Cost:* O(count) time; 4 bytes a position and 8 a row.
+  const Positions& positions() const;
+
+  /// Whether who made it says that it has this pattern as a whole, so that nobody need check.
+  bool is_known_to_have(const PatternShape& pattern) const {
+    return known_.is_structured() && known_ == pattern;
+  }
+  /// This mask, known to have a pattern. *Requires* that it has.
+  MaskSet known_to_have(const PatternShape& pattern) const;
+
+  /// Whether two hold the same positions of the same shape.
+  friend bool operator==(const MaskSet& a, const MaskSet& b);
+
+ private:
+  Shape shape_;
+  int64_t count_;
+  PatternShape known_;                      // the pattern that it is known to have
+  std::shared_ptr<const Pattern> pattern_;  // null where it was not made of one
+  // Converted on first use: not thread-safe.
+  mutable std::shared_ptr<const BitMask> bits_;
+  mutable std::shared_ptr<const Positions> positions_;
+};
+
+/// Positions that two sets of one shape have in common. *Cost:* O(both counts), or O(shape / 64)
+/// where one is held as bits alone.
+int64_t count_common(const MaskSet& a, const MaskSet& b);
+
+/// Rows and columns (dimension 0, and all others together) that hold no position of a set.
+struct DeadLines {
+  int64_t rows = 0, columns = 0;
+  friend bool operator==(const DeadLines&, const DeadLines&) = default;
+};
+/// *Cost:* O(count) of a set held by rows, O(shape / 64) of one held as bits alone.
+DeadLines dead_lines(const MaskSet& mask);
+
+}  // namespace lacuna

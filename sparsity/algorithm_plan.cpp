@@ -1,0 +1,66 @@
+// What an algorithm plans, before any training.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna {
+
+std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const {
+  Forecast begun{.steps = total_steps};
+  for (const SparseWeight& weight : weights_) {
+    begun.parameters.push_back(
+        {.parameter = weight.name(),
+         .shape = weight.shape(),
+         .algorithm = {},
+         .chosen_by = {},
+         .initial_nnz = weight.nnz(),
+         .final_nnz = weight.nnz(),
+         .update_steps = {},
+         .layout = std::string(weight.parameter().pattern()->layout().name()),
+         .source = &weight.parameter()});
+  }
+  return plan(std::move(begun));
+}
+
+std::vector<PlannedParameter> SparsityAlgorithm::plan(Forecast begun) const {
+  forecast(begun);
+  for (PlannedParameter& planned : begun.parameters) {
+    const bool is_of_a_part = !planned.final_layout.empty();
+    if (!is_of_a_part) complete(planned, begun.is_exact);
+  }
+  return std::move(begun.parameters);
+}
+
+void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const {
+  const bool is_empty = planned.initial_nnz == 0 || planned.final_nnz == 0;
+  if (is_exact && is_empty && planned.shape.numel() > 0) {
+    throw ConfigError(std::string(type()) + ": parameter '" + planned.parameter + "' of shape " +
+                      planned.shape.to_string() + (planned.initial_nnz == 0 ? " begins" : " ends") +
+                      " without any nonzero, for their number is rounded down; make it less sparse"
+                      ", or leave it out");
+  }
+  planned.algorithm = type();
+  planned.chosen_by = filter().description();
+  planned.lifetime = layouts_.lifetime();
+  planned.compressed = layouts_.compressed().name();
+  if (planned.layout.empty()) {
+    planned.layout = layouts_.foresee(*planned.source, planned.initial_nnz).name();
+  }
+  planned.final_layout = layouts_.foresee(*planned.source, planned.final_nnz).name();
+}
+
+void SparsityAlgorithm::forecast(Forecast& forecast) const {
+  if (forecast.source == MaskSource::Inherited) {
+    const std::vector<int64_t> targets = options_.targets_at(0, 0, forecast.shapes());
+    for (size_t i = 0; i < targets.size(); ++i) {
+      PlannedParameter& planned = forecast.parameters[i];
+      planned.initial_nnz = std::min(planned.initial_nnz, targets[i]);
+    }
+  }
+  for (PlannedParameter& planned : forecast.parameters) planned.final_nnz = planned.initial_nnz;
+}
+
+}  // namespace lacuna

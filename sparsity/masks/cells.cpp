@@ -1,0 +1,240 @@
+#include "lacuna/sparsity/masks/cells.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace lacuna {
+namespace {
+
+/// The cells of as many rows of units as a cell is high.
+class Band {
+ public:
+  Band(const CellRule& rule, int64_t columns)
+      : rule_(rule),
+        cells(static_cast<size_t>(columns / rule.columns())),
+        scores(cells.size() * static_cast<size_t>(rule.size())) {}
+
+  /// Calls `visit(place in units, cell, unit of the cell)` for the units of band `b`.
+  template <class Visit>
+  void for_each(const Positions& units, int64_t b, Visit&& visit) const {
+    const auto width = static_cast<uint32_t>(rule_.columns());
+    for (int64_t i = 0; i < rule_.rows(); ++i) {
+      const int64_t r = b * rule_.rows() + i;
+      auto place = static_cast<size_t>(units.row_begin()[static_cast<size_t>(r)]);
+      for (const uint32_t c : units.row(r)) {
+        visit(place++, static_cast<size_t>(c / width), static_cast<size_t>(i) * width + c % width);
+      }
+    }
+  }
+
+  void load(const Positions& units, int64_t b) {
+    std::ranges::fill(cells, CellBits{0});
+    for_each(units, b, [&](size_t, size_t cell, size_t unit) { set(cell, unit); });
+  }
+  void load(const Positions& units, int64_t b, std::span<const float> present_scores) {
+    std::ranges::fill(cells, CellBits{0});
+    for_each(units, b, [&](size_t place, size_t cell, size_t unit) {
+      set(cell, unit);
+      scores[cell * static_cast<size_t>(rule_.size()) + unit] = present_scores[place];
+    });
+  }
+  /// |score| of all units, from their rows.
+  void load_scores(std::span<const float> rows) {
+    const auto width = static_cast<size_t>(rule_.columns());
+    const size_t columns = cells.size() * width;
+    for (size_t i = 0; i < static_cast<size_t>(rule_.rows()); ++i) {
+      for (size_t c = 0; c < columns; ++c) {
+        scores[c / width * static_cast<size_t>(rule_.size()) + i * width + c % width] =
+            std::abs(rows[i * columns + c]);
+      }
+    }
+  }
+  std::span<const float> scores_of(size_t cell) const {
+    return std::span(scores).subspan(cell * static_cast<size_t>(rule_.size()),
+                                     static_cast<size_t>(rule_.size()));
+  }
+  bool holds(size_t cell, size_t unit) const { return (cells[cell] >> unit & 1) != 0; }
+
+ private:
+  const CellRule& rule_;
+  void set(size_t cell, size_t unit) {
+    cells[cell] = static_cast<CellBits>(cells[cell] | 1u << unit);
+  }
+
+ public:
+  std::vector<CellBits> cells;
+  std::vector<float> scores;  // [cell][unit]
+};
+
+int64_t bands_of(const CellRule& rule, const Positions& units) {
+  return units.rows() / rule.rows();
+}
+
+/// Positions made band by band.
+class Builder {
+ public:
+  Builder(const CellRule& rule, const Positions& like)
+      : rule_(rule), shape_{like.rows(), like.columns()} {}
+
+  void append(const Band& band) {
+    const auto width = static_cast<size_t>(rule_.columns());
+    for (size_t i = 0; i < static_cast<size_t>(rule_.rows()); ++i) {
+      for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+        for (uint32_t row = band.cells[cell] >> (i * width) & ((1u << width) - 1); row != 0;
+             row &= row - 1) {
+          columns_.push_back(
+              static_cast<uint32_t>(cell * width + static_cast<size_t>(std::countr_zero(row))));
+        }
+      }
+      begin_.push_back(static_cast<int64_t>(columns_.size()));
+    }
+  }
+  Positions take() { return Positions(shape_, std::move(begin_), std::move(columns_)); }
+
+ private:
+  const CellRule& rule_;
+  Shape shape_;
+  std::vector<int64_t> begin_{0};
+  std::vector<uint32_t> columns_;
+};
+
+// The units that stay when each cell for which `prunes(cell's flat index)` keeps its best.
+template <class Prunes>
+Positions prune_where(const CellRule& rule, const Positions& units, std::span<const float> scores,
+                      Prunes&& prunes) {
+  Band band(rule, units.columns());
+  std::vector<char> stays(static_cast<size_t>(units.count()), 1);
+  for (int64_t b = 0; b < bands_of(rule, units); ++b) {
+    band.load(units, b, scores);
+    for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+      CellBits& bits = band.cells[cell];
+      if (rule.allows(bits) || !prunes(static_cast<size_t>(b) * band.cells.size() + cell)) continue;
+      bits = rule.best(0, bits, band.scores_of(cell));
+    }
+    band.for_each(units, b, [&](size_t place, size_t cell, size_t unit) {
+      stays[place] = band.holds(cell, unit) ? 1 : 0;
+    });
+  }
+  return units.filtered([&](size_t place) { return stays[place] != 0; });
+}
+
+/// What a cell loses when it is pruned.
+struct Loss {
+  double sum = 0.0;
+  size_t cell = 0;
+  int units = 0;
+};
+
+std::vector<Loss> losses(const CellRule& rule, const Positions& units,
+                         std::span<const float> scores) {
+  std::vector<Loss> all;
+  Band band(rule, units.columns());
+  for (int64_t b = 0; b < bands_of(rule, units); ++b) {
+    band.load(units, b, scores);
+    for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+      const CellBits bits = band.cells[cell];
+      if (rule.allows(bits)) continue;
+      const std::span<const float> of_cell = band.scores_of(cell);
+      auto lost = static_cast<CellBits>(bits & ~rule.best(0, bits, of_cell));
+      Loss loss{.cell = static_cast<size_t>(b) * band.cells.size() + cell,
+                .units = std::popcount(lost)};
+      for (; lost != 0; lost = static_cast<CellBits>(lost & (lost - 1))) {
+        const float score = of_cell[static_cast<size_t>(std::countr_zero(lost))];
+        if (!std::isnan(score)) loss.sum += static_cast<double>(score);
+      }
+      all.push_back(loss);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Positions prune_cells(const CellRule& rule, const Positions& units, std::span<const float> scores) {
+  return prune_where(rule, units, scores, [](size_t) { return true; });
+}
+
+Positions prune_cells_to(const CellRule& rule, const Positions& units,
+                         std::span<const float> scores, int64_t count) {
+  std::vector<Loss> all = losses(rule, units, scores);
+  std::ranges::stable_sort(all, {}, &Loss::sum);
+  std::vector<bool> pruned(static_cast<size_t>(bands_of(rule, units)) *
+                           static_cast<size_t>(units.columns() / rule.columns()));
+  int64_t left = units.count();
+  for (const Loss& loss : all) {
+    if (left <= count) break;
+    pruned[loss.cell] = true;
+    left -= loss.units;
+  }
+  return prune_where(rule, units, scores, [&](size_t cell) { return pruned[cell]; });
+}
+
+Positions fill_cells(const CellRule& rule, const ScoreRows& scores, const Positions& units) {
+  constexpr int64_t kTile = int64_t{1} << 18, kMostRows = 256;
+  const int64_t columns = std::max<int64_t>(units.columns(), 1), bands = bands_of(rule, units);
+  // An eighth of a small matrix at most: nothing of its size is made.
+  const int64_t step =
+      std::max<int64_t>(std::min({kTile / columns, kMostRows, units.rows() / 8}) / rule.rows(), 1);
+  Band band(rule, units.columns());
+  Builder filled(rule, units);
+  std::vector<int64_t> rows;
+  std::vector<float> tile;
+  for (int64_t first = 0; first < bands; first += step) {
+    rows.resize(static_cast<size_t>(std::min(step, bands - first) * rule.rows()));
+    std::iota(rows.begin(), rows.end(), first * rule.rows());
+    tile.resize(rows.size() * static_cast<size_t>(units.columns()));
+    scores(rows, tile);
+    const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
+    for (int64_t b = first; b < std::min(first + step, bands); ++b) {
+      band.load(units, b);
+      band.load_scores(std::span(tile).subspan(static_cast<size_t>(b - first) * in_band, in_band));
+      for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+        CellBits& bits = band.cells[cell];
+        if (std::popcount(bits) < rule.quota()) {
+          bits = rule.best(bits, rule.all(), band.scores_of(cell));
+        }
+      }
+      filled.append(band);
+    }
+  }
+  return filled.take();
+}
+
+Positions fill_cells(const CellRule& rule, const CounterRng& rng, const Positions& units) {
+  Band band(rule, units.columns());
+  Builder filled(rule, units);
+  for (int64_t b = 0; b < bands_of(rule, units); ++b) {
+    band.load(units, b);
+    for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+      CellBits& bits = band.cells[cell];
+      if (std::popcount(bits) >= rule.quota()) continue;
+      const uint64_t index = static_cast<uint64_t>(b) * band.cells.size() + cell;
+      bits = rule.random(bits, rng, index * CellRule::kWords);
+    }
+    filled.append(band);
+  }
+  return filled.take();
+}
+
+CellPlace find_overfull_cell(const CellRule& rule, const Positions& units, bool* some_full) {
+  Band band(rule, units.columns());
+  for (int64_t b = 0; b < bands_of(rule, units); ++b) {
+    band.load(units, b);
+    for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+      const CellBits bits = band.cells[cell];
+      if (rule.allows(bits)) continue;
+      if (bits == rule.all() && some_full != nullptr) {
+        *some_full = true;
+        continue;
+      }
+      return {b * rule.rows(), static_cast<int64_t>(cell) * rule.columns()};
+    }
+  }
+  return {};
+}
+
+}  // namespace lacuna

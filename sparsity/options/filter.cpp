@@ -1,0 +1,72 @@
+#include "lacuna/sparsity/options/filter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+
+namespace lacuna {
+namespace {
+
+bool matches_default(const std::string& name, const Parameter& parameter) {
+  const std::string lower = to_lower(name);
+  for (const char* excluded : {"embedding", "norm", "lm_head", "pe_helper"}) {
+    if (lower.find(excluded) != std::string::npos) return false;
+  }
+  return parameter.shape().rank() > 1;
+}
+
+}  // namespace
+
+ParameterFilter::ParameterFilter()
+    : predicate_(matches_default), description_("the default filter (weights of rank 2 or more)") {}
+
+ParameterFilter::ParameterFilter(std::vector<std::string> globs) : globs_(std::move(globs)) {
+  for (const std::string& glob : globs_) {
+    description_ += (description_.empty() ? "'" : ", '") + glob + "'";
+  }
+  predicate_ = [all = globs_](const std::string& name, const Parameter&) {
+    return std::ranges::any_of(all, [&](const std::string& g) { return glob_match(g, name); });
+  };
+}
+
+ParameterFilter::ParameterFilter(Predicate predicate)
+    : predicate_(std::move(predicate)), description_("a predicate") {}
+
+ParameterFilter ParameterFilter::from_config(const Config& config) {
+  if (config.is_null()) return {};
+  if (config.is_scalar()) return ParameterFilter({config.as<std::string>()});
+  auto globs = config.as<std::vector<std::string>>();
+  if (globs.empty()) config.fail("a glob or a list of at least one");
+  return ParameterFilter(std::move(globs));
+}
+
+bool ParameterFilter::matches(const Parameter& parameter) const {
+  return !parameter.requires_dense && predicate_(parameter.name(), parameter);
+}
+
+std::vector<ParameterPtr> ParameterFilter::select(
+    const std::vector<ParameterPtr>& parameters) const {
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : parameters) names.push_back(parameter->name());
+  for (const std::string& glob : globs_) {
+    if (std::ranges::none_of(names, [&](const std::string& n) { return glob_match(glob, n); })) {
+      const std::string nearest = nearest_name(glob, names);
+      throw ConfigError("param_filter '" + glob + "' matches no parameter; " +
+                        (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
+                        "(parameters: " + join(names, ", ") + ")");
+    }
+  }
+  std::vector<ParameterPtr> chosen;
+  for (const ParameterPtr& parameter : parameters) {
+    if (matches(*parameter)) chosen.push_back(parameter);
+  }
+  if (chosen.empty()) {
+    throw ConfigError("sparsity: " + description_ + " chooses no parameter that may be sparse; " +
+                      "the model has: " + (names.empty() ? "none" : join(names, ", ")));
+  }
+  return chosen;
+}
+
+}  // namespace lacuna

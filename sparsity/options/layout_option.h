@@ -1,0 +1,41 @@
+// LayoutOption: the layout in which an algorithm stores its parameters.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+/// A layout for every parameter, or the one that is fastest for each.
+class LayoutOption {
+ public:
+  /// "auto" (the default): for each pattern what the cost model finds, and masked for parameters
+  /// that are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked;
+  /// one that was added by its name. *Errors:* ConfigError with the nearest name.
+  LayoutOption(std::string name = "auto");  // NOLINT: a name is an option
+  LayoutOption(const char* name) : LayoutOption(std::string(name)) {}
+  /// A layout of the user's own, or a built-in one.
+  LayoutOption(const Layout& layout);  // NOLINT: a layout is an option
+  /// The key `layout` of an entry. "nm" and "block" are the layout made for its pattern.
+  /// *Errors:* ConfigError, also when these are of another type than the pattern.
+  static LayoutOption from_config(const Config& entry,
+                                  const PatternShape& pattern = PatternShape());
+
+  const std::string& name() const { return name_; }
+  bool is_auto() const { return layout_ == nullptr; }
+  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is
+  /// none.
+  void require_fit(const Parameter& parameter) const;
+  /// The layout that is asked for. *Requires* !is_auto().
+  const Layout& choose() const { return *layout_; }
+
+ private:
+  std::string name_;
+  const Layout* layout_ = nullptr;  // null: auto
+};
+
+}  // namespace lacuna

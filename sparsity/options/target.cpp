@@ -1,0 +1,86 @@
+#include "lacuna/sparsity/options/target.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/options/counting.h"
+
+namespace lacuna {
+
+SparsityTarget SparsityTarget::density(double density) {
+  if (!(density > 0.0 && density <= 1.0)) {
+    throw ConfigError("density must be in (0, 1], found " + Config(density).text());
+  }
+  SparsityTarget target;
+  target.density_ = density;
+  return target;
+}
+
+SparsityTarget SparsityTarget::fan_in(double fan_in) {
+  if (!(fan_in > 0.0)) {
+    throw ConfigError("fan_in must be above 0, found " + Config(fan_in).text());
+  }
+  SparsityTarget target;
+  target.fan_in_ = fan_in;
+  return target;
+}
+
+SparsityTarget SparsityTarget::from_config(const Config& entry) {
+  std::string given;
+  for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
+    if (!entry.has(key)) continue;
+    if (!given.empty()) {
+      entry.get(key).error("`" + given + "` and `" + key + "` are both given; give one of them");
+    }
+    given = key;
+  }
+  if (given.empty()) return {};
+  const Config value = entry.at(given);
+  if (given == "density") {
+    return density(require_range(entry, given, value.as<double>(), 1e-12, 1.0));
+  }
+  if (given == "fan_in") {
+    return fan_in(require_range(entry, given, value.as<double>(), 1e-9, 1e18));
+  }
+  if (value.is_number()) require_range(entry, given, value.as<double>(), 0.0, 1.0);
+  return SparsityTarget(Schedule::from_config(value));
+}
+
+double SparsityTarget::sparsity_at(int64_t step, int64_t updates, const Shape& shape) const {
+  if (density_) return 1.0 - *density_;
+  if (fan_in_) {
+    const auto rows = static_cast<double>(shape.rank() == 0 ? 1 : shape[0]);
+    const auto numel = static_cast<double>(std::max<int64_t>(shape.numel(), 1));
+    return std::max(0.0, 1.0 - *fan_in_ * rows / numel);
+  }
+  if (sparsity_.is_constant()) return std::clamp(sparsity_.config().as<double>(), 0.0, 1.0);
+  return std::clamp(sparsity_.at(step, updates), 0.0f, 1.0f);
+}
+
+std::vector<int64_t> SparsityTarget::nnz_at(int64_t step, int64_t updates,
+                                            const std::vector<Shape>& shapes,
+                                            const Distribution& distribution,
+                                            const ScoreGroups& groups) const {
+  std::vector<int64_t> counts;
+  if (fan_in_ || density_) {
+    for (const Shape& shape : shapes) {
+      const auto rows = static_cast<double>(shape.rank() == 0 ? 1 : shape[0]);
+      const double wanted =
+          fan_in_ ? *fan_in_ * rows : *density_ * static_cast<double>(shape.numel());
+      counts.push_back(std::min(static_cast<int64_t>(wanted), shape.numel()));
+    }
+  } else if (distribution.kind == Distribution::Kind::Uniform) {
+    const float sparsity = sparsity_.at(step, updates);
+    for (const Shape& shape : shapes) {
+      counts.push_back(target_nnz(sparsity, shape.numel() / groups.count) * groups.count);
+    }
+  } else {
+    counts =
+        distribute_nnz(distribution, std::clamp(sparsity_.at(step, updates), 0.0f, 1.0f), shapes);
+  }
+  for (int64_t& count : counts) count -= count % groups.count;
+  return counts;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,48 @@
+// SparsityTarget: how sparse an algorithm makes its parameters, in any of the ways to say so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/core/shape.h"
+#include "lacuna/sparsity/options/distribution.h"
+#include "lacuna/sparsity/options/score_groups.h"
+
+namespace lacuna {
+
+/// A sparsity as number or schedule; or a density, or a mean fan-in, which stay exact where
+/// 1 − sparsity is too coarse in float32 (millions of neurons with a fan-in of 8).
+class SparsityTarget {
+ public:
+  SparsityTarget(double sparsity = 0.0) : sparsity_(sparsity) {}
+  SparsityTarget(Schedule sparsity) : sparsity_(std::move(sparsity)) {}
+  /// Fraction of positions kept, in (0, 1].
+  static SparsityTarget density(double density);
+  /// Mean nonzeros per row, above 0.
+  static SparsityTarget fan_in(double fan_in);
+  /// Reads `sparsity`, `schedule`, `density` or `fan_in`, exactly one of them, from an entry.
+  /// *Errors:* ConfigError.
+  static SparsityTarget from_config(const Config& entry);
+
+  /// Whether it is the same at every step.
+  bool is_constant() const { return density_ || fan_in_ || sparsity_.is_constant(); }
+  bool has_fan_in() const { return fan_in_.has_value(); }
+  const Schedule& schedule() const { return sparsity_; }
+
+  /// The sparsity wanted at a step, clamped to [0, 1]; for a fan-in that of `shape`.
+  double sparsity_at(int64_t step, int64_t updates, const Shape& shape) const;
+
+  /// Nonzeros per tensor at a step. With groups each tensor's is a multiple of the group count.
+  /// *Errors:* ConfigError.
+  std::vector<int64_t> nnz_at(int64_t step, int64_t updates, const std::vector<Shape>& shapes,
+                              const Distribution& distribution, const ScoreGroups& groups) const;
+
+ private:
+  Schedule sparsity_{0.0};
+  std::optional<double> density_;
+  std::optional<double> fan_in_;
+};
+
+}  // namespace lacuna

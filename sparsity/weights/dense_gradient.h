@@ -1,0 +1,42 @@
+// DenseGradient: a parameter's gradient at every position, for an algorithm that grows by it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/param/gradient_tap.h"
+
+namespace lacuna {
+
+/// The gradients since the last `zero_grad`, added up. Those of a compressed parameter are kept as
+/// the factors of their products, one pair per micro-batch, which the backward pass has in memory
+/// anyway: rows of the sum Σ dYᵀX are computed when they are asked for, so accumulation over
+/// micro-batches is exact by construction. *Memory:* the factors; numel floats for a parameter
+/// whose layout stores every position.
+class DenseGradient final : public GradientTap {
+ public:
+  using GradientTap::GradientTap;
+
+  void observe(const Tensor& gradient) override;
+  void observe_product(const Tensor& dy, const Tensor& x) override;
+  void reset() override;
+
+  /// False before the first backward.
+  bool is_known() const { return sum_.defined() || !products_.empty(); }
+  /// Some rows, one after the other. *Cost:* that part of the products.
+  void rows(std::span<const int64_t> rows, std::span<float> into) const;
+  /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
+  const Tensor& sum();
+  /// The whole, to be changed; the gradients seen are forgotten.
+  Tensor take_sum();
+
+ private:
+  struct Product {
+    Tensor dy, x;  // x row-major
+  };
+
+  Tensor sum_;
+  std::vector<Product> products_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,61 @@
+// LayoutPolicy: in which layout a parameter is stored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/layouts/density_limits.h"
+#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/layouts/mask_set.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/param/parameter.h"
+#include "lacuna/sparsity/options/layout_option.h"
+
+namespace lacuna {
+
+/// What `layout: auto` reckons with. Shared by the algorithms of a group or of phases.
+struct CompressionLimits {
+  /// Examples in a training batch.
+  int64_t batch = 128;
+  /// The density up to which a parameter is stored as csr, or in the layout of its pattern, and
+  /// masked above it: what an earlier run found, or an entry made by the cost model when it is
+  /// first needed.
+  DensityLimits compress_below = {};
+};
+
+/// Chooses layouts for the parameters of one algorithm, or of none: the layout that is asked for,
+/// or the fastest one that can hold a mask.
+class LayoutPolicy {
+ public:
+  explicit LayoutPolicy(LayoutOption option = {}, PatternShape pattern = {},
+                        PatternLifetime lifetime = PatternLifetime::ManySteps);
+
+  const LayoutOption& option() const { return option_; }
+  const PatternShape& pattern() const { return pattern_; }
+  /// How long a mask is kept.
+  PatternLifetime lifetime() const { return lifetime_; }
+  /// The limits under `auto`. Copies of a policy share them.
+  CompressionLimits& limits() const { return *limits_; }
+  void share_limits(const LayoutPolicy& other) { limits_ = other.limits_; }
+
+  /// The layout besides masked: csr, or the one made for the pattern.
+  const Layout& compressed() const;
+  /// The layout for a parameter with this mask: masked, which always can, where the layout asked
+  /// for cannot hold it. Under `auto` a limit that is missing is measured.
+  /// *Errors:* ConfigError when the mask has not the pattern.
+  const Layout& choose(const Parameter& parameter, const MaskSet& mask) const;
+  /// The layout for a mask with so many nonzeros that has the pattern as far as its count allows.
+  const Layout& foresee(const Parameter& parameter, int64_t nnz) const;
+
+ private:
+  bool can_compress(const Parameter& parameter, const MaskSet& mask) const;
+  const Layout& fastest(const Parameter& parameter, int64_t nnz) const;
+
+  LayoutOption option_;
+  PatternShape pattern_;
+  PatternLifetime lifetime_;
+  std::shared_ptr<CompressionLimits> limits_ = std::make_shared<CompressionLimits>();
+};
+
+}  // namespace lacuna

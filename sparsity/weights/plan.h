@@ -1,0 +1,73 @@
+// What an algorithm will do, as far as it can be counted before any training, and what an update
+// did.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/shape.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+/// Where the masks come from when an algorithm takes charge of parameters.
+enum class MaskSource {
+  Made,       ///< the algorithm makes first masks
+  Inherited,  ///< those that the phase before left; where they hold more than the target, pruned
+  Loaded,     ///< a checkpoint's: they stay as they are
+};
+
+/// What will happen to one parameter.
+struct PlannedParameter {
+  std::string parameter;
+  Shape shape;
+  std::string algorithm;
+  std::string chosen_by;  ///< the filter that chose it
+  int64_t initial_nnz = 0;
+  int64_t final_nnz = 0;
+  std::vector<int64_t> update_steps;  ///< steps after which its mask changes
+  std::string layout = {};            ///< how it is stored with its initial nonzeros
+  std::string final_layout = {};      ///< and with its final ones
+  std::string compressed = {};        ///< what `layout: auto` has for it besides masked
+  PatternLifetime lifetime = PatternLifetime::ManySteps;  ///< of its masks
+  const Parameter* source = nullptr;                      ///< alive as long as its model
+};
+
+/// A plan in the making: what an algorithm begins with, and what its steps make of it.
+struct Forecast {
+  int64_t steps = 0;
+  /// How it takes charge. `initial_nnz` of the parameters is what they have before that.
+  MaskSource source = MaskSource::Made;
+  std::vector<PlannedParameter> parameters = {};
+  /// Whether the counts are what will be: not where values or gradients decide on them.
+  bool is_exact = true;
+
+  /// Of all parameters, in their order.
+  std::vector<Shape> shapes() const {
+    std::vector<Shape> all;
+    for (const PlannedParameter& parameter : parameters) all.push_back(parameter.shape);
+    return all;
+  }
+};
+
+/// What one topology update did to one parameter.
+struct MaskUpdate {
+  std::string parameter;
+  double target_sparsity = 0.0;
+  double actual_sparsity = 0.0;
+  int64_t nnz = 0;
+  int64_t dropped = 0;  ///< positions that were in the old mask only
+  int64_t grown = 0;    ///< positions that are in the new mask only
+  double churn = 0.0;   ///< grown / nnz
+  /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
+  /// more than 2^30 positions.
+  std::optional<double> ever_active = {};
+  int64_t dead_rows = 0;     ///< rows without a nonzero
+  int64_t dead_columns = 0;  ///< columns without a nonzero
+  std::string layout = {};   ///< how it is stored from now on
+};
+
+}  // namespace lacuna

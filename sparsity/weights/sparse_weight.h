@@ -1,0 +1,104 @@
+// SparseWeight: one parameter under a sparsity algorithm.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lacuna/framework/core/bit_mask.h"
+#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/layouts/mask_set.h"
+#include "lacuna/framework/param/parameter.h"
+#include "lacuna/sparsity/masks/mask_selector.h"
+#include "lacuna/sparsity/weights/dense_gradient.h"
+#include "lacuna/sparsity/weights/mask_installer.h"
+#include "lacuna/sparsity/weights/master_weight.h"
+#include "lacuna/sparsity/weights/plan.h"
+
+namespace lacuna {
+
+/// A parameter that an algorithm has in charge, with what the algorithm knows of it: its target,
+/// its statistics, its dense gradient where one was asked for, its dense master where it has one.
+/// While it lives, no other algorithm can take the parameter; its destructor lets it go.
+class SparseWeight {
+ public:
+  /// `algorithm` is its type, for messages. *Errors:* StateError when another algorithm has the
+  /// parameter. ConfigError and ShapeError when groups or pattern do not fit it.
+  SparseWeight(ParameterPtr parameter, std::string_view algorithm, const ScoreGroups& groups,
+               const PatternShape& pattern);
+  ~SparseWeight();
+  SparseWeight(const SparseWeight&) = delete;
+  SparseWeight& operator=(const SparseWeight&) = delete;
+
+  Parameter& parameter() { return *parameter_; }
+  const Parameter& parameter() const { return *parameter_; }
+  const ParameterPtr& pointer() const { return parameter_; }
+  const std::string& name() const { return parameter_->name(); }
+  const Shape& shape() const { return parameter_->shape(); }
+  int64_t numel() const { return parameter_->numel(); }
+  int64_t nnz() const { return parameter_->pattern()->nnz(); }
+
+  /// How its positions are kept, dropped and grown.
+  const MaskSelector& selector() const { return selector_; }
+  /// The positions there are.
+  MaskSet mask() const { return MaskSet(parameter_->pattern()); }
+  /// Its values at the positions there are, ascending by flat index.
+  Tensor elements() const { return parameter_->compacted(parameter_->values()); }
+  /// |w| at the positions there are, ascending by flat index: scores of `mask()`.
+  Tensor magnitudes() const;
+
+  /// Aimed at as of the last update; the sparsity in [0, 1], the nonzeros in whole units and
+  /// groups.
+  double target_sparsity() const { return target_sparsity_; }
+  int64_t target_nnz() const { return target_nnz_; }
+  void set_target(int64_t nnz, double sparsity);
+
+  /// Says how long the masks that come are kept, of the one there is.
+  void set_lifetime(PatternLifetime lifetime);
+  /// Counts a mask that was installed, and says what became of the parameter.
+  MaskUpdate note(const MaskSet& mask, const MaskChange& change);
+
+  /// Collects the dense gradient of every backward from now on.
+  void watch_gradient(GradientRoute route);
+  void stop_watching();
+  bool is_watched() const { return gradient_ != nullptr; }
+  /// The dense gradient that is collected; null where none is, or none was seen yet.
+  DenseGradient* gradient() const;
+
+  /// Keeps a dense master from now on, which begins as the whole weight.
+  void keep_master(MasterWeight::Remains remains);
+  /// Null where there is none.
+  MasterWeight* master() { return master_ ? &*master_ : nullptr; }
+  const MasterWeight* master() const { return master_ ? &*master_ : nullptr; }
+
+  /// Writes "<key>/<name>" for its target, statistics and master.
+  void add_to(StateDict& state) const;
+  /// *Errors:* CheckpointError.
+  void load(const StateDict& state);
+
+ private:
+  void load_ever_active(const StateDict& state);
+
+  /// The positions that have ever been in a mask.
+  struct EverActive {
+    BitMask bits;
+    int64_t count = 0;
+  };
+
+  ParameterPtr parameter_;
+  MaskSelector selector_;
+  int64_t target_nnz_ = 0;
+  double target_sparsity_ = 0.0;
+  std::optional<EverActive> ever_active_;  // none of a parameter that is too large for it
+  std::shared_ptr<DenseGradient> gradient_;
+  std::optional<MasterWeight> master_;
+};
+
+/// The array in a parameter's shape that a saved state holds for it as "<key>/<name>".
+/// *Errors:* CheckpointError when it is absent or has another shape.
+Tensor saved_array(const StateDict& state, const std::string& key, const Parameter& parameter);
+
+}  // namespace lacuna

@@ -1,0 +1,185 @@
+// The public surface: what is installed, what lacuna.h includes, and that every header stands
+// alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "structure/rooms.h"
+#include "structure/sources.h"
+
+namespace lacuna::structure {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Surface, EveryRoomIsPublicOrInternalAsTheBuildSays) {
+  std::map<std::string, std::string> of_build;
+  const std::regex call(R"(^ *lacuna_room\(([^ )]+) +(PUBLIC|INTERNAL)[ )].*$)");
+  const std::regex loop(R"(^foreach\(([a-z]+) ([a-z_ ]+)\)$)");
+  std::smatch match;
+  std::string variable, values;
+  for (const std::string& line : read_source(LACUNA_SOURCE_DIR, "CMakeLists.txt").lines) {
+    if (std::regex_match(line, match, loop)) {
+      variable = match[1], values = match[2];
+    } else if (std::regex_match(line, match, call)) {
+      const std::string path = match[1];
+      const std::string visibility = match[2] == "PUBLIC" ? "public" : "internal";
+      const size_t place = path.find("${");
+      if (place == std::string::npos) {
+        of_build[path] = visibility;
+        continue;
+      }
+      ASSERT_EQ(path.substr(place), "${" + variable + "}");
+      std::istringstream words(values);
+      for (std::string word; words >> word;) of_build[path.substr(0, place) + word] = visibility;
+    }
+  }
+  std::map<std::string, std::string> of_table;
+  for (const Room& room : read_rooms()) {
+    EXPECT_THAT(room.visibility, testing::AnyOf("public", "internal")) << room.path;
+    const fs::path folder = fs::path(LACUNA_SOURCE_DIR) / room.path;
+    const auto is_source = [](const fs::directory_entry& entry) {
+      return entry.path().extension() == ".cpp";
+    };
+    // A room of headers alone is no target.
+    if (std::ranges::any_of(fs::directory_iterator(folder), is_source)) {
+      of_table[room.path] = room.visibility;
+    }
+  }
+  EXPECT_EQ(of_build, of_table);
+}
+
+// CMake gathers a room's files from there, and installs them.
+TEST(Surface, FilesLieInTheirRoomsFolderOrInOps) {
+  const auto rooms = rooms_by_path();
+  for (const SourceFile& file : library_sources()) {
+    const std::string room = room_of(file.path, rooms);
+    EXPECT_TRUE(file.folder() == room || file.folder() == room + "/ops") << file.path;
+  }
+}
+
+TEST(Surface, UmbrellaIncludesAllPublicHeadersAndNothingElse) {
+  const auto rooms = rooms_by_path();
+  std::set<std::string> expected, found;
+  for (const SourceFile& file : library_sources()) {
+    if (!file.ends_with(".h") || !rooms.at(room_of(file.path, rooms)).is_public()) continue;
+    expected.insert(file.path);
+  }
+  for (const Include& include : includes(read_source(LACUNA_SOURCE_DIR, "lacuna.h"))) {
+    EXPECT_TRUE(include.is_ours) << include.path;
+    found.insert(include.path);
+  }
+  EXPECT_GT(expected.size(), 40u);
+  std::vector<std::string> missing, extra;
+  std::ranges::set_difference(expected, found, std::back_inserter(missing));
+  std::ranges::set_difference(found, expected, std::back_inserter(extra));
+  EXPECT_THAT(missing, testing::IsEmpty())
+      << "headers (.h) of public rooms that are not in lacuna.h; one that its room alone includes "
+         "is named .hpp";
+  EXPECT_THAT(extra, testing::IsEmpty()) << "lacuna.h includes what is no header of a public room";
+}
+
+TEST(Surface, PublicHeadersIncludePublicHeadersOnly) {
+  const auto rooms = rooms_by_path();
+  for (const SourceFile& file : library_sources()) {
+    const std::string room = room_of(file.path, rooms);
+    if (!file.ends_with(".h") || !rooms.at(room).is_public()) continue;
+    for (const Include& include : includes(file)) {
+      if (!include.is_ours) continue;
+      EXPECT_TRUE(rooms.at(room_of(include.path, rooms)).is_public())
+          << at(file, include.line) << include.path << " is internal, so it is not installed";
+    }
+  }
+}
+
+// The other half of "every header stands alone": those with a .cpp are compiled first in it, so
+// that only the rest is compiled by itself (see CMakeLists.txt of this folder).
+TEST(Surface, SourcesIncludeTheirOwnHeaderFirst) {
+  const std::vector<SourceFile> files = library_sources();
+  std::set<std::string> paths;
+  for (const SourceFile& file : files) paths.insert(file.path);
+  int sources_with_header = 0;
+  for (const SourceFile& file : files) {
+    if (!file.ends_with(".cpp")) continue;
+    const std::string stem = file.path.substr(0, file.path.size() - 4);
+    for (const char* end : {".h", ".hpp"}) {
+      if (!paths.contains(stem + end)) continue;
+      ++sources_with_header;
+      const std::vector<Include> all = includes(file);
+      ASSERT_FALSE(all.empty()) << file.path;
+      EXPECT_EQ(all.front().path, stem + end) << at(file, all.front().line) << "is not its header";
+    }
+  }
+  EXPECT_GT(sources_with_header, 100);
+}
+
+// The precompiled standard headers are there whether a source includes them or not, so the compiler
+// does not notice an #include that is missing: what a header of ours names, it or a header of ours
+// that it includes must include.
+TEST(Surface, HeadersIncludeTheStandardHeadersOfWhatTheyName) {
+  const std::vector<std::pair<std::regex, std::set<std::string>>> names = [] {
+    const std::vector<std::pair<const char*, std::set<std::string>>> table = {
+        {"(max|min|sort|fill|copy|clamp|ranges::[a-z_]+)", {"algorithm"}},
+        {"array<", {"array", "span"}},
+        {"(abs|sqrt|isnan|isfinite|exp|log|pow)\\(", {"cmath"}},
+        {"mem(cpy|set|cmp)", {"cstring"}},
+        {"function<", {"functional"}},
+        {"numeric_limits", {"limits"}},
+        {"map<", {"map"}},
+        {"(unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared)", {"memory"}},
+        {"(accumulate|iota)\\(", {"numeric"}},
+        {"(optional<|nullopt)", {"optional"}},
+        {"set<", {"set"}},
+        {"span<", {"span"}},
+        {"(string\\b|to_string)", {"string"}},
+        {"string_view", {"string", "string_view"}},
+        {"(move\\(|pair<|exchange\\()", {"utility", "map", "memory", "string", "vector"}},
+        {"(variant<|get_if|visit\\()", {"variant"}},
+        {"vector<", {"vector"}},
+    };
+    std::vector<std::pair<std::regex, std::set<std::string>>> compiled;
+    for (const auto& [name, headers] : table) {
+      compiled.emplace_back(std::regex(std::string("(^|[^a-z_:])std::") + name), headers);
+    }
+    compiled.emplace_back(std::regex("(^|[^a-z_])u?int(8|16|32|64)_t"),
+                          std::set<std::string>{"cstdint"});
+    return compiled;
+  }();
+  std::map<std::string, SourceFile> headers;
+  for (SourceFile& file : library_sources()) {
+    if (!file.ends_with(".h") && !file.ends_with(".hpp")) continue;
+    std::string path = file.path;
+    headers.emplace(std::move(path), std::move(file));
+  }
+  for (const auto& [path, file] : headers) {
+    std::set<std::string> seen = {path}, standard;
+    for (std::vector<std::string> waiting = {path}; !waiting.empty();) {
+      const SourceFile& next = headers.at(waiting.back());
+      waiting.pop_back();
+      for (const Include& include : includes(next)) {
+        if (!include.is_ours) {
+          standard.insert(include.path);
+        } else if (headers.contains(include.path) && seen.insert(include.path).second) {
+          waiting.push_back(include.path);
+        }
+      }
+    }
+    for (const auto& [name, any_of] : names) {
+      std::vector<std::string> common;
+      std::ranges::set_intersection(standard, any_of, std::back_inserter(common));
+      if (!common.empty()) continue;
+      for (size_t i = 0; i < file.lines.size(); ++i) {
+        const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+        EXPECT_FALSE(std::regex_search(code, name))
+            << at(file, static_cast<int>(i) + 1) << "needs <" << *any_of.begin() << ">: " << code;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::structure
