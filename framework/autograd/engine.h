@@ -15,7 +15,8 @@ namespace lacuna {
 /// *Errors:* ShapeError unless `loss` has one element; StateError when it depends on no leaf or its
 /// graph has been freed.
 void backward(const Variable& loss);
-/// The same from a given gradient of `output`. *Errors:* also ShapeError when the shapes differ.
+/// Computes the gradients of all leaves from a given gradient of `output`. *Errors:* as above, and
+/// ShapeError when the shapes differ.
 void backward(const Variable& output, const Tensor& grad_output);
 
 /// What the engine tells of a node it has run.

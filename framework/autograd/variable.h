@@ -45,8 +45,8 @@ class Variable {
   /// Adds to what the leaf (or its parameter) has collected. Called by the engine.
   void accumulate_gradient(const Tensor& gradient) const;
 
-  /// The same in the graph, without the value: what a node remembers of its inputs. A leaf stays as
-  /// it is.
+  /// This variable of the graph without its value: what a node remembers of its inputs. A leaf
+  /// stays as it is.
   Variable without_value() const;
 
   /// The node that made it; null for constants and leaves.

@@ -28,7 +28,7 @@ class Pattern {
   /// Positions in any layout. *Errors:* ShapeError when they are of another shape.
   static PatternPtr make(const Layout& layout, const Shape& shape, const Positions& positions,
                          PatternLifetime lifetime = PatternLifetime::ManySteps);
-  /// The same of the positions whose bit is set.
+  /// The positions whose bit is set, in any layout. *Errors:* ShapeError when the sizes differ.
   static PatternPtr make(const Layout& layout, const Shape& shape, const BitMask& mask,
                          PatternLifetime lifetime = PatternLifetime::ManySteps);
   /// This pattern with another lifetime; the index is shared.
@@ -62,7 +62,7 @@ class Pattern {
   int64_t index_bytes() const { return index_ == nullptr ? 0 : index_->bytes(); }
   /// What the layout keeps; null when it keeps nothing.
   const PatternIndex* index() const { return index_.get(); }
-  /// The same as the type that the pattern's layout makes. *Errors:* StateError when it is none.
+  /// The index as the type that the pattern's layout makes. *Errors:* StateError when it is none.
   template <class Index>
   const Index& index_as() const {
     const auto* typed = dynamic_cast<const Index*>(index());

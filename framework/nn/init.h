@@ -73,8 +73,8 @@ class FanIn {
 
 /// The initializer of a weight [fan_out, fan_in].
 Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out);
-/// The same with the nonzeros of each row for fan_in and, where `init` asks for fan_out, of each
-/// column for it; all are there while the weight is dense.
+/// The initializer of a weight that counts the nonzeros of each row for fan_in and, where `init`
+/// asks for fan_out, of each column for it; all are there while the weight is dense.
 Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or

@@ -21,8 +21,8 @@ struct NeuronCounts {
 /// 2 bytes a neuron and the positions of one weight.
 NeuronCounts count_neurons(std::span<const PatternPtr> chain);
 
-/// The same for a model whose weights of linear layers feed each other in the order in which they
-/// were registered; nothing where there are none, or they do not fit each other.
+/// Counts a model whose weights of linear layers feed each other in the order in which they were
+/// registered; nothing where there are none, or they do not fit each other.
 std::optional<NeuronCounts> count_neurons(const Module& model);
 
 }  // namespace lacuna

@@ -87,7 +87,7 @@ class Parameter final : public GradientSink {
   /// changed are drawn for the new pattern instead. *Errors:* ShapeError.
   /// *Cost:* O(stored) for each array.
   void set_pattern(PatternPtr pattern);
-  /// The same where the move between the two, both compressed, is at hand.
+  /// Moves to a new pattern by a move between the two, both compressed, that is at hand.
   void set_pattern(PatternPtr pattern, const PatternMove& move);
   /// Gives it a pattern and the values for it in one, and drops the gradient, or takes the one
   /// given: for values that come from elsewhere, where nothing is to be moved but the slots that

@@ -13,14 +13,14 @@ namespace lacuna {
 /// The present units with the largest scores of each cell that holds more than the rule allows; the
 /// other cells as they are. `scores` as for top_k over positions. *Cost:* O(count).
 Positions prune_cells(const CellRule& rule, const Positions& units, std::span<const float> scores);
-/// The same for as few cells as leave at most `count` units: those first that lose the smallest sum
-/// of scores, ties by their place.
+/// Prunes as few cells as leave at most `count` units: those first that lose the smallest sum of
+/// scores, ties by their place.
 Positions prune_cells_to(const CellRule& rule, const Positions& units,
                          std::span<const float> scores, int64_t count);
 /// Every cell filled with the units of largest |score|. *Cost:* O(matrix) time where cells have
 /// room; memory for a tile of rows.
 Positions fill_cells(const CellRule& rule, const ScoreRows& scores, const Positions& units);
-/// The same with units drawn uniformly in each cell.
+/// Every cell filled with units drawn uniformly.
 Positions fill_cells(const CellRule& rule, const CounterRng& rng, const Positions& units);
 
 /// The first cell that is neither full nor as the rule allows: its top row and left column, in

@@ -19,7 +19,7 @@ Positions to_elements(const Positions& units, const PatternShape& pattern);
 /// squares where the pattern says so. `scores` as for top_k over positions.
 std::vector<float> unit_scores(const Positions& units, std::span<const float> scores,
                                const PatternShape& pattern);
-/// The same for all units of some rows of units. `scores` must outlive the result.
+/// The scores of all units, by rows of units. `scores` must outlive the result.
 ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern);
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@ namespace lacuna {
 /// (linear_sparse_input.hpp). *Errors:* ShapeError that names the weight and both shapes.
 Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias);
 
-/// The same for a parameter, whose sink it is.
+/// Y = X Wᵀ + b of a parameter, which collects its own gradient.
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias);
 
 }  // namespace lacuna

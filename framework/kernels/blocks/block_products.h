@@ -61,7 +61,7 @@ void block_product(const BlockStream& stream, const float* values, const float* 
 /// Each tile's columns are added to where they are: for cells of one column.
 void block_input_gradient(const BlockStream& stream, const float* values, const float* dy,
                           int64_t batch, const float* bias, float* dx);
-/// The same without a bias by the transposed cells: for 4 × 4 cells.
+/// dX = dY W by the transposed cells: for 4 × 4 cells.
 void block_input_gradient(const BlockStream& stream, const BlockTransposed& transposed,
                           const float* values, const float* dy, int64_t batch, float* dx);
 
@@ -70,7 +70,8 @@ void block_input_gradient(const BlockStream& stream, const BlockTransposed& tran
 void block_gradient(const BlockStream& stream, const float* dy, const float* x, int64_t batch,
                     Accumulate accumulate, float* gradient);
 
-// The same for batches of a few examples, row-major: x, dx [batch, columns], y, dy [batch, rows].
+// The products of batches of a few examples, row-major: x, dx [batch, columns], y, dy [batch,
+// rows].
 void block_product_row_major(const BlockStream& stream, const float* values, const float* x,
                              int64_t batch, const float* bias, float* y);
 void block_input_gradient_row_major(const BlockStream& stream, const float* values, const float* dy,

@@ -100,7 +100,7 @@ void csr_for_each_segment(const CsrStream& stream, const CsrTile& tile, Visit&& 
     }
   }
 }
-/// The same of all tiles.
+/// Visits the segments of all tiles.
 template <class Visit>
 void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
   for (const CsrTile& tile : stream.tiles) csr_for_each_segment(stream, tile, visit);
@@ -121,7 +121,8 @@ void csr_product(const CsrStream& stream, const float* values, const float* x, i
 void csr_gradient(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
                   Accumulate accumulate, float* gradient);
 
-/// The same for batches of a few examples, row-major: x [batch, columns], y, dy [batch, rows].
+/// Product and gradient of batches of a few examples, row-major: x [batch, columns], y, dy [batch,
+/// rows].
 void csr_product_row_major(const CsrStream& stream, const float* values, const float* x,
                            int64_t batch, const float* bias, float* y);
 void csr_gradient_row_major(const CsrStream& stream, const float* dy, const float* x, int64_t batch,
@@ -134,9 +135,9 @@ void csr_scatter_row(const CsrStream& stream, const float* values, const float* 
 /// Whether the sums of all blocks are few beside the nonzeros.
 bool csr_scatters_row(const CsrStream& stream);
 
-/// The same for 2 to kMostInterleaved examples with the examples side by side, as [features,
-/// batch]: where the features are far too many for the caches, each nonzero then fetches one cache
-/// line and not one for every example.
+/// Products of 2 to kMostInterleaved examples that lie side by side, as [features, batch]: where
+/// the features are far too many for the caches, each nonzero then fetches one cache line and not
+/// one for every example.
 inline constexpr int64_t kMostInterleaved = 8;
 void csr_product_interleaved(const CsrStream& stream, const float* values, const float* x,
                              int64_t batch, const float* bias, float* y);

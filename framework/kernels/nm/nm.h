@@ -82,8 +82,8 @@ struct NmMatrix {
 NmMatrix nm_matrix(const NmMatrixForm& form, std::span<const int64_t> row_begin,
                    std::span<const uint32_t> columns);
 
-/// The same of a mask's bits, row after row. None where some group has not n bits, or n is none of
-/// 1, 2, 4 or m none of 4, 8, 16. *Requires* rows · columns bits. *Cost:* a few instructions for
+/// The matrix of a mask's bits, row after row. None where some group has not n bits, or n is none
+/// of 1, 2, 4 or m none of 4, 8, 16. *Requires* rows · columns bits. *Cost:* a few instructions for
 /// each 128 columns of a row.
 std::optional<NmMatrix> nm_matrix_of_full(const NmMatrixForm& form, const BitMask& mask);
 
@@ -132,7 +132,7 @@ void nm_for_each(const NmMatrix& matrix, Visit&& visit) {
 void nm_product(const NmMatrix& matrix, const float* values, const float* x, int64_t batch,
                 const float* bias, float* y);
 
-/// The same of rows [begin, end) and one slab of at most 64 examples, in the calling thread: for
+/// The product of rows [begin, end) and one slab of at most 64 examples, in the calling thread: for
 /// who cuts the work otherwise. *Shapes:* x the slab, y [end − begin][64].
 void nm_product_part(const NmMatrix& matrix, const float* values, int64_t begin, int64_t end,
                      const float* x, int64_t batch, float* y);
@@ -143,7 +143,8 @@ void nm_product_part(const NmMatrix& matrix, const float* values, int64_t begin,
 void nm_gradient(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,
                  Accumulate accumulate, float* gradient);
 
-/// The same for batches of a few examples, row-major: x [batch, columns], y, dy [batch, rows].
+/// Product and gradient of batches of a few examples, row-major: x [batch, columns], y, dy [batch,
+/// rows].
 void nm_product_row_major(const NmMatrix& matrix, const float* values, const float* x,
                           int64_t batch, const float* bias, float* y);
 void nm_gradient_row_major(const NmMatrix& matrix, const float* dy, const float* x, int64_t batch,

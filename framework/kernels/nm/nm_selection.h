@@ -15,9 +15,9 @@ namespace lacuna {
 /// differ. *Cost:* one pass; SIMD for 1, 2 or 4 of 4, 8 or 16.
 BitMask nm_select(const NmMatrixForm& form, std::span<const float> weights);
 
-/// The same selection, as the matrix that it makes with its values, in one pass: for weights that
-/// are selected anew at every step. The vectors of `matrix` are reused. *Shapes:* weights as above,
-/// values [form.stored()]. *Errors:* as above.
+/// What nm_select keeps, as a matrix with its values, in one pass: for weights that are selected
+/// anew at every step. The vectors of `matrix` are reused. *Shapes:* weights as above, values
+/// [form.stored()]. *Errors:* as above.
 void nm_select_values(const NmMatrixForm& form, std::span<const float> weights, NmMatrix& matrix,
                       std::span<float> values);
 

@@ -28,7 +28,7 @@ struct KthLargest {
 /// vectors, and the same among the tenth or so within. Where the sample deceives, two histograms.
 /// Memory for an eighth as many keys, or as many as share their first 12 bits with the one sought.
 KthLargest kth_largest(std::span<const uint32_t> keys, int64_t k);
-/// The same of the keys of scores.
+/// The k-th largest of the keys of scores.
 KthLargest kth_largest(std::span<const float> scores, int64_t k);
 
 /// A bit for each of the k scores whose keys are largest; of equal ones the first. All where there
