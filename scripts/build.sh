@@ -12,7 +12,6 @@ configure() { # [-D…]
     ${parts[@]+"${parts[@]}"} "$@"
 }
 
-# One more at a time than there are processors: they wait for files now and then.
 build_targets() { # TARGET... (none: all)
-  cmake --build "$build" --parallel "$(($(nproc) + 1))" ${1+--target "$@"}
+  cmake --build "$build" --parallel "$(nproc)" ${1+--target "$@"}
 }
