@@ -14,7 +14,7 @@ namespace lacuna {
 using AlgorithmRegistry =
     Registry<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)>;
 AlgorithmRegistry& algorithm_registry();
-/// Adds static, dense, gmp, saliency, ste, acdc, set, rigl, snfs, snip.
+/// Adds the built-in algorithms.
 void register_algorithms(AlgorithmRegistry& registry);
 
 // Factories to register algorithms with: each reads its options' keys from the entry.

@@ -50,7 +50,7 @@ using SparsifierRegistry = Registry<SparsifierPtr(const Config& options, uint64_
 
 /// The one registry of this program.
 SparsifierRegistry& sparsifier_registry();
-/// Adds keep_all, random_fraction, scalar_threshold, nm, scalar_fraction, block_fraction.
+/// Adds the built-in sparsifiers.
 void register_sparsifiers(SparsifierRegistry& registry);
 /// From `{type: scalar_fraction, fraction: 0.9}`, or a name alone. *Errors:* ConfigError.
 SparsifierPtr make_sparsifier(const Config& config, uint64_t seed);
