@@ -7,8 +7,11 @@ find_package(fmt REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(HDF5 REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(hwy REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(dnnl QUIET)  # optional: without it dense products run on Eigen
 
@@ -50,3 +53,6 @@ target_link_libraries(lacuna_fmt INTERFACE fmt::fmt)
 
 add_library(lacuna_cli11 INTERFACE)
 target_link_libraries(lacuna_cli11 INTERFACE $<BUILD_INTERFACE:CLI11::CLI11>)
+
+add_library(lacuna_json INTERFACE)
+target_link_libraries(lacuna_json INTERFACE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -2,15 +2,21 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/batch_norm.h"
+#include "lacuna/layers/conv2d.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/gelu.h"
+#include "lacuna/layers/group_norm.h"
 #include "lacuna/layers/layer_norm.h"
+#include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
+#include "lacuna/layers/pooling.h"
 #include "lacuna/layers/relu.h"
 #include "lacuna/layers/semi_sparse_activation.h"
 #include "lacuna/layers/sigmoid.h"
@@ -52,6 +58,130 @@ LayerPtr make_linear(const Config& options, const Shape& input) {
                       .init_fan_in = read_fan_in(options, "init_fan_in")});
 }
 
+LayerPtr make_leaky_relu(const Config& options, const Shape&) {
+  const auto slope = options.get<float>("negative_slope", 0.01f);
+  if (!(slope >= 0.0f && std::isfinite(slope))) {
+    options.at("negative_slope").fail("a finite number of at least 0");
+  }
+  return std::make_unique<LeakyReLU>(LeakyReLU::Options{.negative_slope = slope});
+}
+
+// A number for both sides, or [height, width].
+Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least) {
+  const Config node = options.get(key);
+  if (node.is_null()) {
+    const bool is_square = otherwise.height == otherwise.width;
+    if (is_square) return {options.get<int64_t>(key, otherwise.height), otherwise.width};
+    return otherwise;
+  }
+  Extent extent;
+  if (node.is_list()) {
+    const auto sides = node.as<std::vector<int64_t>>();
+    if (sides.size() != 2) node.fail("a number, or [height, width]");
+    extent = {sides[0], sides[1]};
+  } else {
+    const auto side = node.as<int64_t>();
+    extent = {side, side};
+  }
+  constexpr int64_t kMost = 1 << 20;
+  if (std::min(extent.height, extent.width) < least ||
+      std::max(extent.height, extent.width) > kMost) {
+    node.fail(fmt::format("numbers from {} to {}", least, kMost));
+  }
+  return extent;
+}
+
+// The number of channels of images [channels, height, width]: given under `key`, or the input's.
+int64_t read_channels(const Config& options, const char* key, const Shape& input) {
+  if (input.rank() != 3) {
+    throw ShapeError(
+        "this layer needs examples of shape [channels, height, width], its input has "
+        "shape " +
+        input.to_string());
+  }
+  const auto channels = options.get<int64_t>(key, input[0]);
+  if (channels != input[0]) {
+    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
+                                 key, channels, input.to_string()));
+  }
+  return channels;
+}
+
+LayerPtr make_conv2d(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_channels");
+  options.at("kernel");
+  const int64_t in = read_channels(options, "in_channels", input);
+  const auto groups = require_at_least(options, "groups", options.get<int64_t>("groups", 1), 1);
+  if (in % groups != 0 || out % groups != 0) {
+    options.at("groups").error(
+        fmt::format("{} groups do not divide the channels: {} come in, in shape {}, and {} go out",
+                    groups, in, input.to_string(), out));
+  }
+  return std::make_unique<Conv2d>(
+      Conv2d::Options{.in_channels = in,
+                      .out_channels = require_at_least(options, "out_channels", out, 1),
+                      .kernel = read_extent(options, "kernel", {3, 3}, 1),
+                      .stride = read_extent(options, "stride", {1, 1}, 1),
+                      .padding = read_extent(options, "padding", {0, 0}, 0),
+                      .dilation = read_extent(options, "dilation", {1, 1}, 1),
+                      .groups = groups,
+                      .bias = options.get("bias", true),
+                      .image = {input[1], input[2]},
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+}
+
+LayerPtr make_batch_norm(const Config& options, const Shape& input) {
+  if (input.rank() < 1) {
+    throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
+                     input.to_string());
+  }
+  const auto channels = options.get<int64_t>("channels", input[0]);
+  const double eps = options.get("eps", 1e-5), momentum = options.get("momentum", 0.1);
+  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  if (eps > 1e30) options.at("eps").fail("a number of at most 1e30");
+  if (!(momentum >= 0.0 && momentum <= 1.0)) options.at("momentum").fail("a number in [0, 1]");
+  return std::make_unique<BatchNorm>(
+      BatchNorm::Options{.channels = require_at_least(options, "channels", channels, 1),
+                         .eps = eps,
+                         .momentum = momentum,
+                         .affine = options.get("affine", true),
+                         .track_running_stats = options.get("track_running_stats", true)});
+}
+
+LayerPtr make_max_pool(const Config& options, const Shape&) {
+  options.at("kernel");
+  const Extent kernel = read_extent(options, "kernel", {2, 2}, 1);
+  return std::make_unique<MaxPool2d>(
+      MaxPool2d::Options{.kernel = kernel,
+                         .stride = read_extent(options, "stride", kernel, 1),
+                         .padding = read_extent(options, "padding", {0, 0}, 0),
+                         .dilation = read_extent(options, "dilation", {1, 1}, 1)});
+}
+
+LayerPtr make_avg_pool(const Config& options, const Shape&) {
+  options.at("kernel");
+  const Extent kernel = read_extent(options, "kernel", {2, 2}, 1);
+  return std::make_unique<AvgPool2d>(
+      AvgPool2d::Options{.kernel = kernel,
+                         .stride = read_extent(options, "stride", kernel, 1),
+                         .padding = read_extent(options, "padding", {0, 0}, 0),
+                         .count_include_pad = options.get("count_include_pad", true)});
+}
+
+LayerPtr make_subsample_pad(const Config& options, const Shape& input) {
+  if (input.rank() != 3) {
+    throw ShapeError(
+        "this layer needs examples of shape [channels, height, width], its input has "
+        "shape " +
+        input.to_string());
+  }
+  const auto channels = options.get<int64_t>("channels", input[0]);
+  return std::make_unique<SubsamplePad>(
+      SubsamplePad::Options{.channels = require_at_least(options, "channels", channels, 1),
+                            .stride = read_extent(options, "stride", {2, 2}, 1)});
+}
+
 LayerPtr make_gelu(const Config& options, const Shape&) {
   const auto approximate = options.get<std::string>("approximate", "none");
   if (approximate != "none" && approximate != "tanh") {
@@ -66,6 +196,29 @@ LayerPtr make_layer_norm(const Config& options, const Shape& input) {
   if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
   return std::make_unique<LayerNorm>(
       LayerNorm::Options{.features = read_features(options, "features", input), .eps = eps});
+}
+
+LayerPtr make_group_norm(const Config& options, const Shape& input) {
+  if (input.rank() < 1) {
+    throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
+                     input.to_string());
+  }
+  const double eps = options.get("eps", 1e-5);
+  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  const auto groups = options.required<int64_t>("groups");
+  require_at_least(options, "groups", groups, 1);
+  const auto channels = options.get<int64_t>("channels", input[0]);
+  if (channels != input[0]) {
+    throw ShapeError(
+        fmt::format("channels is {}, but the examples that reach this layer have shape {}",
+                    channels, input.to_string()));
+  }
+  if (channels % groups != 0) {
+    options.at("groups").fail(fmt::format("a divisor of the {} channels of examples of shape {}",
+                                          channels, input.to_string()));
+  }
+  return std::make_unique<GroupNorm>(
+      GroupNorm::Options{.channels = channels, .groups = groups, .eps = eps});
 }
 
 LayerPtr make_dropout(const Config& options, const Shape&) {
@@ -88,7 +241,24 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 void register_layers(LayerRegistry& registry) {
   registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in",
                make_linear);
+  registry.add("conv2d",
+               "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "
+               "in_channels, init, init_fan_in",
+               make_conv2d);
+  registry.add("batch_norm",
+               "normalization of each channel over the batch: eps, momentum, affine, "
+               "track_running_stats, channels",
+               make_batch_norm);
+  registry.add("max_pool", "largest pixel of each window: kernel, stride, padding, dilation",
+               make_max_pool);
+  registry.add("avg_pool", "mean of each window: kernel, stride, padding, count_include_pad",
+               make_avg_pool);
+  registry.add("global_average_pool", "mean of each channel", make_plain<GlobalAveragePool>);
+  registry.add("subsample_pad",
+               "every stride-th pixel, zeros for the missing channels: channels, stride",
+               make_subsample_pad);
   registry.add("relu", "max(x, 0)", make_plain<ReLU>);
+  registry.add("leaky_relu", "x where x ≥ 0, else negative_slope (0.01) x", make_leaky_relu);
   registry.add("squared_relu", "max(x, 0)²", make_plain<SquaredReLU>);
   registry.add("gelu", "x Φ(x): approximate (none, tanh)", make_gelu);
   registry.add("silu", "x σ(x)", make_plain<SiLU>);
@@ -96,6 +266,9 @@ void register_layers(LayerRegistry& registry) {
   registry.add("tanh", "tanh x", make_plain<Tanh>);
   registry.add("layer_norm", "normalization over the last dimension: eps, features",
                make_layer_norm);
+  registry.add("group_norm",
+               "normalization over groups of an example's channels: groups, eps, channels",
+               make_group_norm);
   registry.add("dropout", "zeroes elements while training: p", make_dropout);
   registry.add("semi_sparse_activation", "keeps the n largest |x| of each m features: n (2), m (4)",
                make_semi_sparse_activation);

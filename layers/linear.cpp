@@ -20,7 +20,7 @@ Linear::Linear(const Options& options) : options_(options) {
                                       ? make_initializer_for_nonzeros(options.init, fan_in, out)
                                       : make_initializer(options.init, fan_in, out);
   weight_ = register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
-  weight_->is_linear_weight = true;
+  weight_->use = WeightUse::Linear;
   if (options.bias) {
     const bool is_zero = options.init == WeightInit::Zeros;
     bias_ = register_parameter(

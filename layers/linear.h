@@ -30,6 +30,7 @@ class Linear final : public Module {
 
   std::string_view type() const override { return "linear"; }
   Shape output_shape(const Shape& input) const override;
+  int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
   const ParameterPtr& weight() const { return weight_; }
   /// Null without a bias.
   const ParameterPtr& bias() const { return bias_; }

@@ -26,6 +26,11 @@ double value_at(const Schedule& schedule, int64_t step) {
   return schedule.is_constant() ? schedule.config().as<double>() : double{schedule.at(step)};
 }
 
+// Whether a step changes the parameter.
+bool is_trained(const Parameter& parameter) {
+  return parameter.trainable && parameter.has_gradient();
+}
+
 }  // namespace
 
 void require_option_at_least(const std::string& key, double value, double low) {
@@ -115,14 +120,14 @@ double Optimizer::learning_rate(const Group& group) const {
 void Optimizer::clip_gradients(double max_norm) {
   double squares = 0.0;
   for (const ParameterPtr& parameter : parameters_) {
-    if (parameter->has_gradient()) squares += sum_of_squares(parameter->gradient().storage());
+    if (is_trained(*parameter)) squares += sum_of_squares(parameter->gradient().storage());
   }
   // The small number is PyTorch's. A norm that is NaN fails the comparison and so spreads, as
   // there.
   const double factor = max_norm / (std::sqrt(squares) + 1e-6);
   if (factor >= 1.0) return;
   for (const ParameterPtr& parameter : parameters_) {
-    if (!parameter->has_gradient()) continue;
+    if (!is_trained(*parameter)) continue;
     const bool was_pruned = parameter->is_pruned();
     scale(static_cast<float>(factor), parameter->mutable_gradient().mutable_storage());
     if (was_pruned && std::isfinite(factor)) parameter->mark_pruned();
@@ -173,7 +178,7 @@ void Optimizer::step() {
     if (clip_norm_) clip_gradients(*clip_norm_);
     const std::vector<StateSlot> slots = state_slots();
     for (size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i]->has_gradient()) update_parameter(i, rates[group_of_[i]], slots);
+      if (is_trained(*parameters_[i])) update_parameter(i, rates[group_of_[i]], slots);
     }
     for (const std::unique_ptr<StepScope>& scope : scopes) scope->commit();
   }

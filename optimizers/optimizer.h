@@ -79,7 +79,7 @@ class Optimizer {
 
   /// Checks the learning rates; pre-step hooks; scopes open; clipping; `update` of every parameter
   /// that has a gradient; scopes commit and close; the step counts; post-step hooks. A parameter
-  /// without a gradient is left as it is.
+  /// without a gradient is left as it is, and so is a frozen one (`Parameter::trainable`).
   /// *Errors:* ConfigError, before anything is changed, when a learning-rate schedule gives a
   /// negative or no finite number; what a hook or `update` throws, once all scopes are closed.
   void step();

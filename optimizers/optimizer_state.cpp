@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/param/saved_slot.h"
 #include "lacuna/optimizers/optimizer.h"
 
 namespace lacuna {
@@ -23,30 +24,6 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
 // Marks a state that is kept for every position because a sparsity algorithm wants it so.
 constexpr const char* kDenseMark = "_is_dense";
 
-// A state as it is saved: of compressed parameters the pattern's elements, else the whole array.
-Tensor to_saved(const Parameter& parameter, const Slot& slot) {
-  const bool whole = slot.requires_dense || parameter.pattern()->stores_every_position();
-  return whole ? slot.values.clone() : parameter.compacted(slot.values);
-}
-
-// The shapes a saved state may have, whichever layout it was saved in.
-std::vector<Shape> shapes_of_saved(const Parameter& parameter, bool requires_dense) {
-  if (requires_dense) return {parameter.shape()};
-  return {parameter.shape(), Shape{parameter.pattern()->nnz()}};
-}
-
-// A saved state in the alignment of the parameter's pattern.
-Tensor from_saved(const Parameter& parameter, const Tensor& saved, bool requires_dense) {
-  const Tensor rows = saved.to(Order::RowMajor);
-  const Pattern& pattern = *parameter.pattern();
-  const bool is_whole = rows.shape() == parameter.shape();
-  if (requires_dense || (is_whole && pattern.stores_every_position())) return rows.clone();
-  if (!is_whole) return parameter.expanded(rows);
-  Tensor stored = Tensor::empty(Shape{pattern.stored_size()});
-  pattern.layout().from_dense(pattern, rows.storage(), stored.mutable_storage());
-  return stored;
-}
-
 }  // namespace
 
 StateDict Optimizer::state_dict() const {
@@ -61,7 +38,7 @@ StateDict Optimizer::state_dict() const {
       const auto found = parameter.slots().find(slot.name);
       if (found == parameter.slots().end()) continue;
       const std::string name = parameter.name() + "/" + slot.name;
-      state.set(name, to_saved(parameter, found->second));
+      state.set(name, slot_to_saved(parameter, found->second));
       if (found->second.requires_dense && !slot.requires_dense) {
         state.set(name + kDenseMark, int64_t{1});
       }
@@ -102,7 +79,7 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
       const Tensor* saved = find_array(state, name);
-      const std::vector<Shape> shapes = shapes_of_saved(*parameter, is_dense);
+      const std::vector<Shape> shapes = shapes_of_saved_slot(*parameter, is_dense);
       if (saved == nullptr) {
         lines.push_back("'" + name + "' is missing or no array of floats");
       } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
@@ -141,7 +118,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (saved == nullptr) {
         parameter.slots().erase(slot.name);
       } else {
-        parameter.slots()[slot.name] = {from_saved(parameter, *saved, is_dense), is_dense};
+        parameter.slots()[slot.name] = {slot_from_saved(parameter, *saved, is_dense), is_dense};
       }
     }
   }

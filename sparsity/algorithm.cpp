@@ -137,6 +137,11 @@ void SparsityAlgorithm::require_parameters(const Optimizer& optimizer) const {
                      "' has been applied to an optimizer already");
   }
   for (const ParameterPtr& parameter : parameters_) {
+    if (!parameter->trainable) {
+      throw StateError("parameter '" + parameter->name() +
+                       "' was frozen after sparsity algorithm '" + std::string(type()) +
+                       "' had taken charge of it; freeze it before");
+    }
     if (std::ranges::find(optimizer.parameters(), parameter) != optimizer.parameters().end()) {
       continue;
     }
@@ -194,6 +199,11 @@ double SparsityAlgorithm::target_sparsity(const Parameter& parameter) const {
                      "' does not belong to sparsity algorithm '" + std::string(type()) + "'");
   }
   return 1.0 - parameter.pattern()->density();  // no part has it now: it keeps what it has
+}
+
+PatternShape SparsityAlgorithm::pattern(const Parameter& parameter) const {
+  const SparseWeight* weight = find(parameter);
+  return weight == nullptr ? PatternShape() : weight->selector().pattern();
 }
 
 void SparsityAlgorithm::restore_layouts() {

@@ -56,7 +56,7 @@ class SparsityAlgorithm {
   /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
   void apply(Module& module);
   /// Hooks the optimizer's step. *Errors:* StateError before `apply(module)`, on a second call, or
-  /// when the optimizer does not train one of the parameters.
+  /// when the optimizer does not train one of the parameters, or one was frozen meanwhile.
   void apply(Optimizer& optimizer);
 
   /// Takes charge of parameters of a module, whatever the filter says: what `apply(module)` does
@@ -79,6 +79,8 @@ class SparsityAlgorithm {
   /// Sparsity aimed at for a parameter at the last update, in [0, 1]. *Errors:* StateError when it
   /// is not one of `parameters()`.
   double target_sparsity(const Parameter& parameter) const;
+  /// The pattern that a parameter's masks have; unstructured where it is not in charge of it.
+  PatternShape pattern(const Parameter& parameter) const;
   /// What the last topology update did, one entry per parameter; empty when the last step made
   /// none.
   const std::vector<MaskUpdate>& last_update() const { return last_update_; }

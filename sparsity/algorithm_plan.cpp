@@ -45,7 +45,8 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
   planned.algorithm = type();
   planned.chosen_by = filter().description();
   planned.lifetime = layouts_.lifetime();
-  planned.compressed = layouts_.compressed().name();
+  planned.pattern = layouts_.pattern();
+  planned.compressed = layouts_.compressed(*planned.source).name();
   if (planned.layout.empty()) {
     planned.layout = layouts_.foresee(*planned.source, planned.initial_nnz).name();
   }

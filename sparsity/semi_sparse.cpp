@@ -88,11 +88,11 @@ std::unique_ptr<SparsityAlgorithm> swap_linear_with_semi_sparse(
     SemiSparseOptions options = given;
     const ParameterFilter weights({glob, glob + ".weight"});
     options.param_filter = ParameterFilter([weights](const std::string&, const Parameter& p) {
-      return p.is_linear_weight && weights.matches(p);
+      return p.use == WeightUse::Linear && weights.matches(p);
     });
     bool found = false;
     for (const ParameterPtr& p : model.parameters()) {
-      found = found || (p->is_linear_weight && weights.matches(*p));
+      found = found || (p->use == WeightUse::Linear && weights.matches(*p));
     }
     if (!found) {
       throw ConfigError("swap_linear_with_semi_sparse: '" + glob +

@@ -22,7 +22,7 @@ SparsifiedWeight::SparsifiedWeight(const SparsifiedWeightOptions& options)
       sparsifier_(options.sparsifier) {}
 
 MaskSet SparsifiedWeight::select(const SparseWeight& weight) const {
-  return MaskSet(weight.shape(), sparsifier_->keep(weight.master()->values(), weight.name()))
+  return MaskSet(weight.shape(), sparsifier_->keep_weight(weight.master()->values(), weight.name()))
       .known_to_have(sparsifier_->pattern());
 }
 

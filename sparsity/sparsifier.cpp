@@ -102,10 +102,11 @@ class Structured final : public Sparsifier {
   Scope scope() const override { return pattern_.is_nm() ? Scope::Blocking : Scope::Materializing; }
   BitMask keep(const Tensor& rows, const std::string& name) const override {
     require_fit(rows.shape(), name);
-    const Shape matrix = as_matrix(rows.shape());
-    const int64_t units = pattern_.units(matrix).numel();
-    const int64_t count = target_nnz(fraction_, units) * pattern_.unit_size();
-    return MaskSelector({}, pattern_, matrix).largest(rows.reshape(matrix), count).bits();
+    return largest(rows.reshape(as_matrix(rows.shape())));
+  }
+  BitMask keep_weight(const Tensor& weight, const std::string& name) const override {
+    pattern_.require_fit("tensor '" + name + "'", weight.shape());
+    return largest(weight);
   }
   PatternShape pattern() const override { return pattern_; }
   std::optional<PatternShape> as_nm() const override {
@@ -117,6 +118,12 @@ class Structured final : public Sparsifier {
   }
 
  private:
+  BitMask largest(const Tensor& weight) const {
+    const int64_t units = pattern_.units(weight.shape()).numel();
+    const int64_t count = target_nnz(fraction_, units) * pattern_.unit_size();
+    return MaskSelector({}, pattern_, weight.shape()).largest(weight, count).bits();
+  }
+
   PatternShape pattern_;
   float fraction_;
 };
@@ -136,6 +143,11 @@ SparsifierPtr make_block_fraction(const Config& options, uint64_t) {
 }
 
 }  // namespace
+
+BitMask Sparsifier::keep_weight(const Tensor& weight, const std::string& name) const {
+  const Shape& shape = weight.shape();
+  return keep(weight.reshape(Shape{matrix_rows(shape), matrix_columns(shape)}), name);
+}
 
 SparsifierRegistry& sparsifier_registry() {
   static SparsifierRegistry registry("sparsifier");

@@ -37,6 +37,10 @@ class Sparsifier {
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
+  /// The elements of a weight that stay: by default those of `keep` over the matrix of its outputs
+  /// and all other dimensions together. A pattern is one of outputs and input channels instead, at
+  /// each tap of a convolution. *Shapes:* [out, in], [out, in / groups, kh, kw], row-major.
+  virtual BitMask keep_weight(const Tensor& weight, const std::string& name) const;
   /// The N:M, where what is kept are for certain the n largest |x| of each m features, of equal
   /// ones the first: an activation is then selected as `keep_nm` does, and a linear layer behind it
   /// may run sparse products.

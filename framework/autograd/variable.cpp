@@ -10,6 +10,8 @@ namespace lacuna {
 struct Variable::State {
   Tensor value;
   std::shared_ptr<const NmValue> nm;
+  std::shared_ptr<DeferredValue> deferred;
+  bool is_recorded = true;  // whether operations recorded where it was deferred
   Shape shape;
   std::shared_ptr<Node> creator;
   std::shared_ptr<GradientSink> sink;
@@ -20,6 +22,18 @@ struct Variable::State {
 namespace {
 
 thread_local bool recording = true;
+
+// While it lives, operations record or do not.
+class Recording {
+ public:
+  explicit Recording(bool on) : saved_(std::exchange(recording, on)) {}
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { recording = saved_; }
+
+ private:
+  bool saved_;
+};
 
 }  // namespace
 
@@ -44,6 +58,7 @@ Variable Variable::of(const ParameterPtr& parameter) {
                      std::string(parameter->pattern()->layout().name()) +
                      "', which only a linear layer can use as its weight");
   }
+  if (!parameter->trainable) return parameter->values();
   Variable variable = leaf(parameter->values());
   variable.state_->sink = parameter;
   return variable;
@@ -55,8 +70,32 @@ Variable Variable::output(Tensor value, std::shared_ptr<Node> creator) {
   return variable;
 }
 
+Variable Variable::deferred(const Shape& shape, std::shared_ptr<DeferredValue> value) {
+  Variable variable;
+  variable.state_ = std::make_shared<State>();
+  variable.state_->shape = shape;
+  variable.state_->deferred = std::move(value);
+  variable.state_->is_recorded = recording;
+  return variable;
+}
+
+const std::shared_ptr<DeferredValue>& Variable::deferred_value() const {
+  static const std::shared_ptr<DeferredValue> none;
+  // What joins it would record as it is now.
+  return defined() && state_->is_recorded == recording ? state_->deferred : none;
+}
+
+void Variable::settle() const {
+  if (!defined() || state_->deferred == nullptr) return;
+  const Recording as_there(state_->is_recorded);
+  const Variable computed = std::exchange(state_->deferred, nullptr)->compute();
+  state_->value = computed.value();
+  state_->creator = computed.creator();
+}
+
 const Tensor& Variable::value() const {
   if (!defined()) throw StateError("the value of an undefined variable was asked for");
+  settle();
   return state_->value;
 }
 
@@ -74,6 +113,7 @@ void Variable::set_nm(std::shared_ptr<const NmValue> nm) { state_->nm = std::mov
 
 Variable Variable::without_value() const {
   if (!defined() || is_leaf()) return *this;
+  settle();
   Variable variable;
   variable.state_ = std::make_shared<State>();
   variable.state_->shape = state_->shape;
@@ -103,6 +143,7 @@ void Variable::accumulate_gradient(const Tensor& gradient) const {
 
 const std::shared_ptr<Node>& Variable::creator() const {
   static const std::shared_ptr<Node> none;
+  settle();
   return defined() ? state_->creator : none;
 }
 

@@ -8,6 +8,7 @@
 
 namespace lacuna {
 
+class DeferredValue;
 class Node;
 struct NmValue;
 
@@ -20,11 +21,16 @@ class Variable {
   Variable(Tensor value);  // NOLINT: a tensor is usable wherever a variable is
   /// A leaf whose gradient is kept in `gradient()`, adding up over several backward calls.
   static Variable leaf(Tensor value);
-  /// A leaf whose gradient goes to the parameter. The value is the parameter's, in its logical
-  /// shape. *Errors:* StateError when the parameter's layout does not store every position.
+  /// A leaf whose gradient goes to the parameter, or a constant where that is frozen. The value is
+  /// the parameter's, in its logical shape. *Errors:* StateError when the parameter's layout does
+  /// not store every position.
   static Variable of(const ParameterPtr& parameter);
   /// The output of an operation.
   static Variable output(Tensor value, std::shared_ptr<Node> creator);
+
+  /// A value of that shape that is computed when somebody asks for it or its graph, and not at all
+  /// where those who use it fuse it into what they compute.
+  static Variable deferred(const Shape& shape, std::shared_ptr<DeferredValue> value);
 
   bool defined() const { return state_ != nullptr; }
   const Tensor& value() const;
@@ -32,6 +38,9 @@ class Variable {
   bool requires_grad() const { return defined() && (creator() || is_leaf()); }
   /// A leaf that collects a gradient.
   bool is_leaf() const;
+
+  /// What the value will be computed from; null once it has been, and where it never was deferred.
+  const std::shared_ptr<DeferredValue>& deferred_value() const;
 
   /// The value as an N:M matrix besides, where the operation that made it has it so; else null.
   const std::shared_ptr<const NmValue>& nm() const;
@@ -53,8 +62,19 @@ class Variable {
   const std::shared_ptr<Node>& creator() const;
 
  private:
+  void settle() const;
+
   struct State;
   std::shared_ptr<State> state_;
+};
+
+/// A value that is not there yet. Operations that can take it into their own pass know its class by
+/// a dynamic cast; for all others it is computed.
+class DeferredValue {
+ public:
+  virtual ~DeferredValue() = default;
+  /// The variable with its value and its graph. Called once.
+  virtual Variable compute() = 0;
 };
 
 /// Whether operations record nodes in this thread.

@@ -70,11 +70,12 @@ const std::string& Config::path() const { return node_->path; }
 const SourcePosition& Config::position() const { return node_->position; }
 void Config::set_position(SourcePosition position) { node_->position = std::move(position); }
 
+std::string SourcePosition::text() const {
+  return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
+}
+
 std::string Config::where() const {
-  std::string text;
-  const SourcePosition& at = node_->position;
-  if (!at.file.empty()) text = at.file;
-  if (at.line > 0) text += fmt::format(":{}:{}", at.line, at.column);
+  std::string text = node_->position.text();
   if (!node_->path.empty()) text += (text.empty() ? "" : ": ") + node_->path;
   return text.empty() ? "config" : text;
 }

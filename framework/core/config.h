@@ -20,6 +20,9 @@ struct SourcePosition {
   std::string file;
   int line = 0;
   int column = 0;
+
+  /// "file.yaml:3:5" (what is known of it).
+  std::string text() const;
 };
 
 /// A node of the tree: null, scalar, list or map (in order). Copies share the node; `clone()`

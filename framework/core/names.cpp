@@ -25,11 +25,51 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::vector<std::string_view> split_at_stars(std::string_view pattern) {
+  std::vector<std::string_view> parts;
+  for (size_t star = pattern.find('*'); star != std::string_view::npos; star = pattern.find('*')) {
+    parts.push_back(pattern.substr(0, star));
+    pattern.remove_prefix(star + 1);
+  }
+  parts.push_back(pattern);
+  return parts;
+}
+
+// What the stars between `parts` match in `name`, if it matches. As little as possible, from the
+// left on, is enough: a match with a longer one leaves no more room for what follows.
+std::optional<std::vector<std::string_view>> match_stars(std::span<const std::string_view> parts,
+                                                         std::string_view name) {
+  std::vector<std::string_view> matches;
+  if (parts.size() == 1 && name != parts[0]) return std::nullopt;
+  if (parts.size() == 1) return matches;
+  if (!name.starts_with(parts.front())) return std::nullopt;
+  name.remove_prefix(parts.front().size());
+  for (const std::string_view part : parts.subspan(1, parts.size() - 2)) {
+    const size_t found = name.find(part);
+    if (found == std::string_view::npos) return std::nullopt;
+    matches.push_back(name.substr(0, found));
+    name.remove_prefix(found + part.size());
+  }
+  if (!name.ends_with(parts.back())) return std::nullopt;
+  matches.push_back(name.substr(0, name.size() - parts.back().size()));
+  return matches;
+}
+
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view name) {
   // No escapes: a backslash stands for itself.
   return fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
+}
+
+std::optional<std::string> rename_by_glob(std::string_view from, std::string_view to,
+                                          std::string_view name) {
+  const auto matches = match_stars(split_at_stars(from), name);
+  if (!matches) return std::nullopt;
+  const std::vector<std::string_view> parts = split_at_stars(to);
+  std::string renamed(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i) renamed.append(matches->at(i - 1)).append(parts[i]);
+  return renamed;
 }
 
 std::string to_lower(std::string_view text) {

@@ -1,6 +1,7 @@
 // Matching and suggesting dotted names: globs as in fnmatch, and the nearest name for an error.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,12 @@ namespace lacuna {
 /// character, `[abc]`, `[a-z]`, `[!a]` one of a set. Case matters. Source: POSIX fnmatch(3),
 /// without path rules and escapes.
 bool glob_match(std::string_view pattern, std::string_view name);
+
+/// `to`, where the n-th `*` stands for what the n-th `*` of `from` matched in `name`; nothing when
+/// `from` does not match. Here `*` alone is special; each matches as little as it can, from the
+/// left on. *Requires* no more of them in `to` than in `from`.
+std::optional<std::string> rename_by_glob(std::string_view from, std::string_view to,
+                                          std::string_view name);
 
 /// The text with the letters A to Z in lower case.
 std::string to_lower(std::string_view text);

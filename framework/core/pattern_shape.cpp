@@ -147,7 +147,13 @@ PatternShape PatternShape::block_from_config(const Config& options) {
 }
 
 Shape PatternShape::units(const Shape& shape) const {
-  return Shape{matrix_rows(shape) / unit_rows_, matrix_columns(shape) / unit_columns_};
+  if (shape.rank() <= 2) {
+    return Shape{matrix_rows(shape) / unit_rows_, matrix_columns(shape) / unit_columns_};
+  }
+  std::vector<int64_t> sizes(shape.sizes().begin(), shape.sizes().end());
+  sizes[0] /= unit_rows_;
+  sizes[1] /= unit_columns_;
+  return Shape(sizes);
 }
 
 void PatternShape::require_fit(const std::string& whose, const Shape& shape) const {
@@ -160,7 +166,11 @@ void PatternShape::require_fit(const std::string& whose, const Shape& shape) con
   };
   const Shape by = divisors();
   require(matrix_rows(shape), by[0], "output dimension");
-  require(matrix_columns(shape), by[1], "input dimension");
+  if (shape.rank() > 2) {  // a convolution's, of which each tap is a matrix
+    require(shape[1], by[1], "number of input channels");
+  } else {
+    require(matrix_columns(shape), by[1], "input dimension");
+  }
 }
 
 std::string PatternShape::to_string() const {

@@ -13,7 +13,9 @@ namespace lacuna {
 class Config;
 
 /// What masks, layouts and kernels call N:M and block sparsity by. A value; only valid ones exist.
-/// Weights are [out, in]; dimension 0 is the rows, all others together the columns.
+/// Weights are [out, in]; dimension 0 is the rows, dimension 1 the columns. A convolution's are
+/// [out, in / groups, kh, kw]: each tap (kh, kw) is a matrix of its own to a pattern, so that units
+/// and cells hold input channels that follow each other, at one tap.
 ///
 /// A *unit* is what is kept or dropped as a whole: one position, some rows of a column (N:M whose
 /// rows share their pattern), or a block. A *cell* is what has a quota of units: M consecutive
@@ -77,9 +79,10 @@ class PatternShape {
   Norm norm() const { return norm_; }
   Search search() const { return search_; }
 
-  /// What the rows and the columns of a matrix must be divisible by.
+  /// What the rows and the columns (input channels) must be divisible by.
   Shape divisors() const { return Shape{unit_rows_ * cell_rows(), unit_columns_ * cell_columns()}; }
-  /// The matrix of units of a shape that fits.
+  /// The units of a shape that fits, with that shape's taps: [rows of units, columns of units, kh,
+  /// kw]. They ascend as their first positions do.
   Shape units(const Shape& shape) const;
   /// *Errors:* ShapeError when the shape cannot be divided so; begins with `whose`, as in
   /// "parameter 'fc1.weight'", and the shape.

@@ -41,7 +41,7 @@ class Schedule {
 /// Factories by `type`; users may add theirs.
 using ScheduleRegistry = Registry<Schedule(const Config&)>;
 ScheduleRegistry& schedule_registry();
-/// Adds constant, linear, exp, power, cosine, cycling, polynomial, multi_step.
+/// Adds constant, linear, exp, power, cosine, cosine_once, cycling, polynomial, multi_step.
 void register_schedules(ScheduleRegistry& registry);
 
 /// When a dynamic algorithm updates: every `freq` steps in [start, stop), or at listed steps.

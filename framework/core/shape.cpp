@@ -83,4 +83,10 @@ int64_t matrix_columns(const Shape& shape) {
   return columns;
 }
 
+int64_t matrix_taps(const Shape& shape) {
+  int64_t taps = 1;
+  for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
+  return std::max<int64_t>(taps, 1);
+}
+
 }  // namespace lacuna

@@ -7,23 +7,95 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/image_slabs.h"
 
 namespace lacuna {
 namespace {
 
 int64_t stored_elements(const Shape& shape, Order order) {
-  if (order == Order::RowMajor) return shape.numel();
-  return (shape.batch() + kSlabWidth - 1) / kSlabWidth * kSlabWidth * shape.features();
+  switch (order) {
+    case Order::RowMajor:
+      return shape.numel();
+    case Order::BatchSlabs:
+      return (shape.batch() + kSlabWidth - 1) / kSlabWidth * kSlabWidth * shape.features();
+    case Order::ImageSlabs:
+      return ImageSlabs(shape).size();
+    case Order::ChannelBlocks:
+      return ChannelBlocks(shape).size();
+  }
+  throw StateError("an order of storage that does not exist");
 }
 
-int64_t slab_index(int64_t row, int64_t column, int64_t features) {
-  return (row / kSlabWidth * features + column) * kSlabWidth + row % kSlabWidth;
+// Where the element of a flat index is stored.
+int64_t place_of(const Shape& shape, Order order, int64_t flat) {
+  if (order == Order::RowMajor) return flat;
+  if (order == Order::BatchSlabs) {
+    const int64_t features = shape.features(), row = flat / features;
+    return (row / kSlabWidth * features + flat % features) * kSlabWidth + row % kSlabWidth;
+  }
+  const int64_t width = shape[3], height = shape[2], channels = shape[1];
+  const int64_t pixel = flat % (height * width), image = flat / (height * width);
+  if (order == Order::ChannelBlocks) {
+    return ChannelBlocks(shape).element(image / channels, image % channels, pixel);
+  }
+  return ImageSlabs(shape).pixel(image / channels, image % channels, pixel / width, pixel % width);
+}
+
+// Makes the lines between the rows and planes of image slabs zero.
+void clear_borders(const ImageSlabs& images, float* data) {
+  const auto clear = [&](int64_t line, int64_t lines) {
+    std::fill_n(data + line * kImageSlabWidth, lines * kImageSlabWidth, 0.0f);
+  };
+  for (int64_t slab = 0; slab < images.slabs(); ++slab) {
+    const int64_t first = slab * images.slab_lines(), planes = first + images.lead_lines();
+    clear(first, images.lead_lines());
+    for (int64_t channel = 0; channel < images.channels; ++channel) {
+      const int64_t plane = planes + channel * images.plane_lines();
+      for (int64_t row = 0; row < images.height; ++row) {
+        clear(plane + row * images.row_lines() + images.width, 1);
+      }
+      const int64_t rows = images.height * images.row_lines();
+      clear(plane + rows, images.plane_lines() - rows);
+    }
+    clear(planes + images.channels * images.plane_lines(), images.lead_lines());
+  }
+}
+
+// Makes the examples that are none zero in all lines of the last slab of images.
+void clear_missing_examples(const ImageSlabs& images, float* data) {
+  const int64_t present = images.batch % kImageSlabWidth;
+  if (present == 0) return;
+  float* line = data + (images.slabs() - 1) * images.slab_lines() * kImageSlabWidth;
+  for (int64_t i = 0; i < images.slab_lines(); ++i, line += kImageSlabWidth) {
+    std::fill(line + present, line + kImageSlabWidth, 0.0f);
+  }
+}
+
+void clear_missing_channels(const ChannelBlocks& images, float* data) {
+  const int64_t present = images.channels % kChannelBlock;
+  if (present == 0) return;
+  for (int64_t example = 0; example < images.batch; ++example) {
+    float* line = data + images.block(example, images.blocks() - 1, 0);
+    for (int64_t i = 0; i < images.pixels; ++i, line += kChannelBlock) {
+      std::fill(line + present, line + kChannelBlock, 0.0f);
+    }
+  }
 }
 
 }  // namespace
 
 const char* to_string(Order order) {
-  return order == Order::RowMajor ? "row-major" : "batch slabs";
+  switch (order) {
+    case Order::RowMajor:
+      return "row-major";
+    case Order::BatchSlabs:
+      return "batch slabs";
+    case Order::ImageSlabs:
+      return "image slabs";
+    case Order::ChannelBlocks:
+      return "channel blocks";
+  }
+  return "an unknown order";
 }
 
 Tensor Tensor::empty(const Shape& shape, Order order) {
@@ -35,6 +107,8 @@ Tensor Tensor::empty(const Shape& shape, Order order) {
   if (order == Order::BatchSlabs && shape.batch() % kSlabWidth != 0) {
     const int64_t last_slab = kSlabWidth * shape.features();
     std::fill_n(tensor.mutable_data(order) + (size - last_slab), last_slab, 0.0f);
+  } else if (order == Order::ImageSlabs || order == Order::ChannelBlocks) {
+    tensor.clear_padding();
   }
   return tensor;
 }
@@ -97,23 +171,26 @@ Tensor Tensor::to(Order order) const {
   Tensor converted = empty(shape_, order);
   const float* from = data(order_);
   float* into = converted.mutable_data(order);
-  const int64_t rows = shape_.batch(), columns = shape_.features();
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      const int64_t flat = row * columns + column, slab = slab_index(row, column, columns);
-      if (order == Order::RowMajor) {
-        into[flat] = from[slab];
-      } else {
-        into[slab] = from[flat];
-      }
-    }
+  for (int64_t flat = 0; flat < shape_.numel(); ++flat) {
+    into[place_of(shape_, order, flat)] = from[place_of(shape_, order_, flat)];
   }
   return converted;
 }
 
 void Tensor::clear_padding() {
+  switch (order_) {
+    case Order::RowMajor:
+      return;
+    case Order::ImageSlabs:
+      clear_borders(ImageSlabs(shape_), mutable_data(order_));
+      return clear_missing_examples(ImageSlabs(shape_), mutable_data(order_));
+    case Order::ChannelBlocks:
+      return clear_missing_channels(ChannelBlocks(shape_), mutable_data(order_));
+    case Order::BatchSlabs:
+      break;
+  }
   const int64_t rest = shape_.batch() % kSlabWidth;
-  if (order_ == Order::RowMajor || rest == 0) return;
+  if (rest == 0) return;
   float* slab = mutable_data(order_) + (storage_size() - kSlabWidth * shape_.features());
   for (int64_t feature = 0; feature < shape_.features(); ++feature, slab += kSlabWidth) {
     std::fill(slab + rest, slab + kSlabWidth, 0.0f);

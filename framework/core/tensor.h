@@ -16,8 +16,15 @@ enum class Order {
   RowMajor,    ///< the last dimension is contiguous
   BatchSlabs,  ///< [batch/64][features][64]: all leading dimensions are the batch; the last slab is
                ///< padded with zeros to 64
+  ImageSlabs,  ///< images for sparse convolutions, see image_slabs.h: slabs of 16 examples, their
+               ///< borders zero
+  ChannelBlocks,  ///< images for dense convolutions, see image_slabs.h: blocks of 16 channels
 };
 const char* to_string(Order order);
+/// Whether only images [batch, channels, height, width] have it.
+inline bool is_of_images(Order order) {
+  return order == Order::ImageSlabs || order == Order::ChannelBlocks;
+}
 
 /// Examples in one batch slab: 64 floats are four AVX-512 vectors, 256 bytes a feature row.
 inline constexpr int64_t kSlabWidth = 64;
@@ -28,7 +35,8 @@ class Tensor {
   /// An undefined tensor, which stands for "none".
   Tensor() = default;
 
-  /// Unspecified contents (the padding of slabs is zero).
+  /// Unspecified contents (the padding of slabs is zero). *Errors:* ShapeError where the order
+  /// is one of images and the shape is not.
   static Tensor empty(const Shape& shape, Order order = Order::RowMajor);
   static Tensor zeros(const Shape& shape, Order order = Order::RowMajor);
   static Tensor full(const Shape& shape, float value);
@@ -54,7 +62,8 @@ class Tensor {
 
   /// This tensor when it is in `order` already, else a converted copy.
   Tensor to(Order order) const;
-  /// Makes the padding of the last slab zero; nothing where there is none. The elements stay.
+  /// Makes the padding of the last slab zero, and of image slabs their borders; nothing where there
+  /// is none. The elements stay.
   void clear_padding();
   Tensor clone() const;
   /// These elements, in row-major order (converted first where needed), under another shape.

@@ -32,6 +32,9 @@ Shape batched(int64_t size, const Shape& example) {
   return Shape(std::span<const int64_t>(sizes));
 }
 
+// Channels of examples [channels, rows, columns]; all others are taken as one.
+int64_t channels_of(const Shape& example) { return example.rank() == 3 ? example[0] : 1; }
+
 int64_t input_values(const Examples& examples) {
   return std::visit([](const auto& values) { return static_cast<int64_t>(values.size()); },
                     examples.inputs);
@@ -61,6 +64,11 @@ void validate(const Examples& examples) {
     throw DataError(fmt::format("{} inputs need {} {}, found {}", size, expected,
                                 is_classification ? "labels" : "target values", found));
   }
+  const size_t names = examples.class_names.size();
+  if (names != 0 && names != static_cast<size_t>(examples.num_classes)) {
+    throw DataError(fmt::format("{} class names were given for {} classes; expected one for each",
+                                names, examples.num_classes));
+  }
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= examples.num_classes) {
       throw DataError(fmt::format("label {} of example {} is outside of [0, {})",
@@ -69,17 +77,29 @@ void validate(const Examples& examples) {
   }
 }
 
+// "one", or what else a mean may have as many values as.
+std::string allowed_counts(const Examples& examples) {
+  const int64_t channels = channels_of(examples.example_shape);
+  const std::string features =
+      examples.has_byte_inputs()
+          ? ""
+          : fmt::format(", or one for each of the {} features", examples.example_shape.numel());
+  if (channels > 1)
+    return fmt::format("one, or one for each of the {} channels", channels) + features;
+  return examples.has_byte_inputs() ? "one (images have one for each channel, and these have one)"
+                                    : "one" + features;
+}
+
 void validate(const Normalization& normalization, const Examples& examples) {
   const int64_t features = examples.example_shape.numel();
+  const int64_t channels = channels_of(examples.example_shape);
   const auto check = [&](const std::vector<double>& values, const char* name) {
     const auto count = static_cast<int64_t>(values.size());
-    const bool fits = count == 1 || (count == features && !examples.has_byte_inputs());
+    const bool fits =
+        count == 1 || count == channels || (count == features && !examples.has_byte_inputs());
     if (!fits) {
-      throw DataError(
-          fmt::format("the normalization's {} has {} values; expected one{}", name, count,
-                      examples.has_byte_inputs()
-                          ? " (images have one for all pixels)"
-                          : fmt::format(", or one for each of the {} features", features)));
+      throw DataError(fmt::format("the normalization's {} has {} values; expected {}", name, count,
+                                  allowed_counts(examples)));
     }
     for (const double value : values) {
       if (!std::isfinite(value)) {
@@ -96,6 +116,12 @@ void validate(const Normalization& normalization, const Examples& examples) {
   }
 }
 
+// The value for one of `groups` equal runs of features, of a list with one value for all of them,
+// or for each of some larger runs.
+double value_for(const std::vector<double>& values, size_t group, size_t groups) {
+  return values[group * values.size() / groups];
+}
+
 // Examples of another dataset under indices of its own.
 class Subset final : public Dataset {
  public:
@@ -106,6 +132,7 @@ class Subset final : public Dataset {
   const Shape& example_shape() const override { return dataset_->example_shape(); }
   int64_t num_classes() const override { return dataset_->num_classes(); }
   int64_t num_outputs() const override { return dataset_->num_outputs(); }
+  std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   Batch gather(std::span<const int64_t> indices) const override {
     require_inside(indices, size());
     std::vector<int64_t> mapped(indices.size());
@@ -132,18 +159,19 @@ ArrayDataset::ArrayDataset(std::shared_ptr<const Examples> examples, Normalizati
       normalization_(std::move(normalization)),
       size_(examples_->size()) {
   validate(normalization_, *examples_);
-  const auto value_for = [](const std::vector<double>& values, size_t feature) {
-    return values.size() == 1 ? values[0] : values[feature];
-  };
-  if (examples_->has_byte_inputs()) {
-    byte_scale_ = static_cast<float>(1.0 / (255.0 * normalization_.std[0]));
-    byte_offset_ = static_cast<float>(-normalization_.mean[0] / normalization_.std[0]);
-    return;
-  }
-  const auto features = static_cast<size_t>(example_shape().numel());
-  for (size_t feature = 0; feature < features; ++feature) {
-    means_.push_back(static_cast<float>(value_for(normalization_.mean, feature)));
-    inverse_stds_.push_back(static_cast<float>(1.0 / value_for(normalization_.std, feature)));
+  const bool is_bytes = examples_->has_byte_inputs();
+  const auto groups =
+      static_cast<size_t>(is_bytes ? channels_of(example_shape()) : example_shape().numel());
+  for (size_t group = 0; group < groups; ++group) {
+    const double mean = value_for(normalization_.mean, group, groups);
+    const double std = value_for(normalization_.std, group, groups);
+    if (is_bytes) {
+      byte_scales_.push_back(static_cast<float>(1.0 / (255.0 * std)));
+      byte_offsets_.push_back(static_cast<float>(-mean / std));
+    } else {
+      means_.push_back(static_cast<float>(mean));
+      inverse_stds_.push_back(static_cast<float>(1.0 / std));
+    }
   }
 }
 
@@ -176,11 +204,16 @@ Batch ArrayDataset::gather(std::span<const int64_t> indices) const {
 void ArrayDataset::gather_bytes(std::span<const int64_t> indices, float* out) const {
   const uint8_t* bytes = std::get<0>(examples_->inputs).data();
   const int64_t features = example_shape().numel();
-  const float scale = byte_scale_, offset = byte_offset_;  // a loop the compiler vectorizes
+  const int64_t plane = features / static_cast<int64_t>(byte_scales_.size());
   for (const int64_t index : indices) {
     const uint8_t* row = bytes + index * features;
-    for (int64_t i = 0; i < features; ++i) out[i] = static_cast<float>(row[i]) * scale + offset;
-    out += features;
+    for (size_t channel = 0; channel < byte_scales_.size(); ++channel) {
+      // Of its own, so that the compiler vectorizes the loop.
+      const float scale = byte_scales_[channel], offset = byte_offsets_[channel];
+      for (int64_t i = 0; i < plane; ++i) out[i] = static_cast<float>(row[i]) * scale + offset;
+      out += plane;
+      row += plane;
+    }
   }
 }
 
@@ -204,23 +237,24 @@ Normalization ArrayDataset::standard_normalization(std::span<const int64_t> indi
   require_inside(indices, size_);
   const int64_t features = example_shape().numel();
   const bool is_bytes = examples_->has_byte_inputs();
+  const size_t slots = static_cast<size_t>(is_bytes ? channels_of(example_shape()) : features);
+  const int64_t run = features / static_cast<int64_t>(slots);  // neighbours that share a slot
   // Two passes, mean first: sums of squares alone would cancel for features far from 0.
   const auto sum_into = [&](std::vector<double>& sums, auto&& term) {
     std::visit(
         [&](const auto& values) {
+          const double scale = is_bytes ? 1.0 / 255.0 : 1.0;
           for (const int64_t index : indices) {
-            for (int64_t i = 0; i < features; ++i) {
-              const size_t slot = is_bytes ? 0 : static_cast<size_t>(i);
-              const double scale = is_bytes ? 1.0 / 255.0 : 1.0;
-              sums[slot] += term(scale * values[static_cast<size_t>(index * features + i)], slot);
+            const auto* value = values.data() + index * features;
+            for (size_t slot = 0; slot < slots; ++slot) {
+              for (int64_t i = 0; i < run; ++i) sums[slot] += term(scale * *value++, slot);
             }
           }
         },
         examples_->inputs);
   };
-  const size_t slots = is_bytes ? 1 : static_cast<size_t>(features);
-  const double count = std::max(
-      1.0, static_cast<double>(indices.size()) * static_cast<double>(is_bytes ? features : 1));
+  const double count =
+      std::max(1.0, static_cast<double>(indices.size()) * static_cast<double>(run));
   Normalization result{std::vector<double>(slots, 0.0), std::vector<double>(slots, 0.0)};
   sum_into(result.mean, [](double value, size_t) { return value; });
   for (double& mean : result.mean) mean /= count;

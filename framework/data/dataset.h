@@ -1,10 +1,12 @@
 // Datasets: examples that hand out normalized batches. Where the examples come from is the business
-// of mnist.h, csv.h, hdf5_dataset.h, glyphs.h and synthetic.h; load_data.h chooses between them.
+// of mnist.h, cifar.h, image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h and
+// synthetic.h; load_data.h chooses between them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -35,19 +37,23 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
-  /// Shape of one input: [28, 28] for images, [features] for tables.
+  /// Shape of one input: [rows, columns] or [channels, rows, columns] for images, [features] for
+  /// tables.
   virtual const Shape& example_shape() const = 0;
   /// Number of classes; 0 unless this is classification.
   virtual int64_t num_classes() const = 0;
   /// Values in one regression target; 0 unless this is regression.
   virtual int64_t num_outputs() const = 0;
+  /// Names of the classes, in the order of their labels; empty where there are none.
+  virtual std::vector<std::string> class_names() const { return {}; }
   /// The examples at `indices`, in that order; an index may occur more than once.
   /// *Errors:* StateError on an index outside of [0, size()).
   virtual Batch gather(std::span<const int64_t> indices) const = 0;
 };
 
-/// Each input becomes (input − mean) / std, with one value each for all features,
-/// or one per feature. Inputs stored as bytes are divided by 255 first.
+/// Each input becomes (input − mean) / std. Mean and std have one value for all features, or one
+/// per channel of examples [channels, rows, columns], or (float inputs) one per feature. Inputs
+/// stored as bytes are divided by 255 first.
 struct Normalization {
   std::vector<double> mean{0.0};
   std::vector<double> std{1.0};
@@ -63,6 +69,7 @@ struct Examples {
   int64_t num_classes = 0;
   std::vector<float> targets = {};  ///< [n, num_outputs], row-major, regression
   int64_t num_outputs = 0;
+  std::vector<std::string> class_names = {};  ///< one per class, or none
 
   bool has_byte_inputs() const { return inputs.index() == 0; }
   /// Examples that `inputs` holds.
@@ -80,6 +87,7 @@ class ArrayDataset final : public Dataset {
   const Shape& example_shape() const override { return examples_->example_shape; }
   int64_t num_classes() const override { return examples_->num_classes; }
   int64_t num_outputs() const override { return examples_->num_outputs; }
+  std::vector<std::string> class_names() const override { return examples_->class_names; }
   /// *Cost:* one product and one addition per value, on the calling thread.
   Batch gather(std::span<const int64_t> indices) const override;
 
@@ -87,14 +95,14 @@ class ArrayDataset final : public Dataset {
   const Normalization& normalization() const { return normalization_; }
 
   /// A dataset of these examples (shared, not copied) under another normalization.
-  /// *Errors:* DataError unless mean and std have one value, or one per feature (and bytes: one),
-  /// all finite and std above 0.
+  /// *Errors:* DataError unless mean and std have as many values as a Normalization may, all finite
+  /// and std above 0.
   std::shared_ptr<const ArrayDataset> normalized(Normalization normalization) const;
 
-  /// Mean and standard deviation of the examples at `indices`, per feature, or over all pixels for
-  /// byte inputs (after the division by 255). The std of a constant feature (0, or within the
-  /// rounding of float32) becomes 1, so that it gives 0 and stays finite. Sums are in double
-  /// precision.
+  /// Mean and standard deviation of the examples at `indices`: per feature, or for byte inputs
+  /// (after the division by 255) per channel, which is over all pixels where there is one. The std
+  /// of a constant feature (0, or within the rounding of float32) becomes 1, so that it gives 0 and
+  /// stays finite. Sums are in double precision.
   Normalization standard_normalization(std::span<const int64_t> indices) const;
 
  private:
@@ -105,8 +113,9 @@ class ArrayDataset final : public Dataset {
   std::shared_ptr<const Examples> examples_;
   Normalization normalization_;
   int64_t size_ = 0;
-  float byte_scale_ = 1.0f, byte_offset_ = 0.0f;  // byte inputs: value = byte * scale + offset
-  std::vector<float> means_, inverse_stds_;       // float inputs: one per feature
+  std::vector<float> byte_scales_,
+      byte_offsets_;                         // byte inputs, per channel: byte * scale + offset
+  std::vector<float> means_, inverse_stds_;  // float inputs: one per feature
 };
 
 /// The examples of `dataset` at `indices`, in that order.

@@ -1,248 +1,59 @@
 #include "lacuna/framework/data/glyphs.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
-#include <numbers>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/core/random.h"
-#include "lacuna/framework/data/glyph_shapes.hpp"
-#include "lacuna/framework/data/permutation.hpp"
+#include "lacuna/framework/data/glyph_drawing.hpp"
 
 namespace lacuna {
 namespace {
 
-constexpr int kDigits = 10;
-constexpr int kSide = static_cast<int>(kGlyphSide);
-constexpr int kPixels = kSide * kSide;
-
-// The ranges that set how hard the digits are. Chosen so that, after 10 epochs of Adam at 1e-3 on
-// the default data, softmax regression reaches 79 % of the test examples and the 784-300-100-10
-// network 98.2 %. Changing one changes the data set, and with it what configs/ says to expect.
-constexpr float kMaxTurn = 0.30f;                        // radians
-constexpr float kMaxShear = 0.30f;                       // horizontal, per unit of height
-constexpr float kMinHeight = 14.0f, kMaxHeight = 21.0f;  // pixels
-constexpr float kMinAspect = 0.75f, kMaxAspect = 1.15f;  // width over height
-constexpr float kMaxMove = 2.5f;                         // pixels
-constexpr float kJitter = 0.04f;   // of a control point, in units of the digit's square
-constexpr float kMaxWave = 0.05f;  // amplitude of the bend, in the same units
-constexpr float kMinWaveFrequency = 3.0f, kMaxWaveFrequency = 8.0f;  // radians per unit
-constexpr float kMinPen = 0.7f, kMaxPen = 1.7f;                      // radius of the pen, pixels
-constexpr float kMinInk = 0.65f;                                     // faintest ink, of 1
+// See the ranges in glyph_drawing.cpp: with them these set how hard the digits are.
 constexpr float kStrayProbability = 0.5f;
 constexpr float kMaxNoise = 0.25f;  // largest amplitude of the pixel noise, of 1
 
-// Uniform numbers in the order they are asked for.
-class Draws {
- public:
-  Draws(uint64_t seed, std::string_view split, int64_t index)
-      : rng_(seed, split, static_cast<uint64_t>(index)) {}
-  float uniform(float low, float high) { return low + (high - low) * rng_.uniform(next_++); }
-  int below(int bound) {
-    return std::min(bound - 1, static_cast<int>(uniform(0, static_cast<float>(bound))));
-  }
-  // Uniform bytes, far from where the other draws come.
-  std::array<uint32_t, 4> noise_block(uint64_t block) const { return rng_.block(kNoise + block); }
-
- private:
-  static constexpr uint64_t kNoise = uint64_t{1} << 32;
-  CounterRng rng_;
-  uint64_t next_ = 0;
-};
-
-// Where a digit's square lies in the image.
-struct Placement {
-  float xx, xy, yx, yy, x, y;                         // the affine map, to pixels
-  float wave_x, wave_y, phase_x, phase_y, frequency;  // the bend before it
-
-  GlyphPoint operator()(GlyphPoint p) const {
-    const float bent_x = p.x - 0.5f + wave_x * std::sin(frequency * p.y + phase_x);
-    const float bent_y = p.y - 0.5f + wave_y * std::sin(frequency * p.x + phase_y);
-    return {x + xx * bent_x + xy * bent_y, y + yx * bent_x + yy * bent_y};
-  }
-};
-
-Placement draw_placement(Draws& draws) {
-  const float height = draws.uniform(kMinHeight, kMaxHeight);
-  const float width = height * draws.uniform(kMinAspect, kMaxAspect);
-  const float turn = draws.uniform(-kMaxTurn, kMaxTurn);
-  const float shear = draws.uniform(-kMaxShear, kMaxShear);
-  const float cosine = std::cos(turn), sine = std::sin(turn);
-  const float centre = 0.5f * static_cast<float>(kSide - 1);
-  Placement place{};
-  place.xx = cosine * width;
-  place.yx = sine * width;
-  place.xy = -sine * height + shear * cosine * height;
-  place.yy = cosine * height + shear * sine * height;
-  place.x = centre + draws.uniform(-kMaxMove, kMaxMove);
-  place.y = centre + draws.uniform(-kMaxMove, kMaxMove);
-  place.wave_x = draws.uniform(-kMaxWave, kMaxWave);
-  place.wave_y = draws.uniform(-kMaxWave, kMaxWave);
-  place.phase_x = draws.uniform(0, 2 * std::numbers::pi_v<float>);
-  place.phase_y = draws.uniform(0, 2 * std::numbers::pi_v<float>);
-  place.frequency = draws.uniform(kMinWaveFrequency, kMaxWaveFrequency);
-  return place;
-}
-
-// A point of the Catmull-Rom spline between b and c, t in [0, 1].
-GlyphPoint on_spline(GlyphPoint a, GlyphPoint b, GlyphPoint c, GlyphPoint d, float t) {
-  const auto blend = [t](float p, float q, float r, float s) {
-    return q + 0.5f * t * (r - p + t * (2 * p - 5 * q + 4 * r - s + t * (3 * (q - r) + s - p)));
-  };
-  return {blend(a.x, b.x, c.x, d.x), blend(a.y, b.y, c.y, d.y)};
-}
-
-// The points of a stroke as a chain of short straight pieces, so that a bend shows in lines too.
-std::vector<GlyphPoint> flatten(const GlyphStroke& stroke, std::span<const GlyphPoint> points) {
-  constexpr int kPieces = 6;
-  const auto last = static_cast<int>(points.size()) - 1;
-  const auto at = [&](int i) { return points[static_cast<size_t>(std::clamp(i, 0, last))]; };
-  std::vector<GlyphPoint> chain{points.front()};
-  for (int i = 0; i < last; ++i) {
-    const GlyphPoint from = at(i), to = at(i + 1);
-    for (int piece = 1; piece <= kPieces; ++piece) {
-      const float t = static_cast<float>(piece) / kPieces;
-      chain.push_back(stroke.curve == GlyphCurve::Spline
-                          ? on_spline(at(i - 1), from, to, at(i + 2), t)
-                          : GlyphPoint{from.x + t * (to.x - from.x), from.y + t * (to.y - from.y)});
+// Light ink on a dark ground, and noise.
+void write_pixels(const GlyphCanvas& canvas, const GlyphDraws& draws, float noise,
+                  std::span<uint8_t> pixels) {
+  const std::span<const float> ink = canvas.ink();
+  for (size_t block = 0; block < pixels.size() / 16; ++block) {
+    const auto words = draws.noise_block(block);
+    for (size_t i = 0; i < 16; ++i) {
+      const auto byte = static_cast<int>((words[i / 4] >> (8 * (i % 4))) & 255);
+      const float level = ink[16 * block + i] + noise * (static_cast<float>(byte) / 127.5f - 1.0f);
+      pixels[16 * block + i] =
+          static_cast<uint8_t>(std::lround(255.0f * std::clamp(level, 0.0f, 1.0f)));
     }
   }
-  return chain;
-}
-
-// The image while it is drawn: for each pixel the squared distance to the nearest piece of the
-// stroke at hand, as far as the pen reaches, and the ink so far.
-class Canvas {
- public:
-  // Lays a stroke of a round pen of `radius` pixels; edges fade over one pixel.
-  void stroke(std::span<const GlyphPoint> chain, float radius, float ink) {
-    const float reach = radius + 0.5f;
-    distance_.fill(reach * reach);
-    for (size_t i = 0; i + 1 < chain.size(); ++i) piece(chain[i], chain[i + 1], reach);
-    for (size_t i = 0; i < kPixels; ++i) {
-      const float cover = std::clamp(reach - std::sqrt(distance_[i]), 0.0f, 1.0f);
-      ink_[i] = std::max(ink_[i], cover * ink);
-    }
-  }
-
-  void write(std::span<uint8_t, kPixels> pixels, const Draws& draws, float noise) const {
-    for (size_t block = 0; block < kPixels / 16; ++block) {
-      const auto words = draws.noise_block(block);
-      for (size_t i = 0; i < 16; ++i) {
-        const auto byte = static_cast<int>((words[i / 4] >> (8 * (i % 4))) & 255);
-        const float level =
-            ink_[16 * block + i] + noise * (static_cast<float>(byte) / 127.5f - 1.0f);
-        pixels[16 * block + i] =
-            static_cast<uint8_t>(std::lround(255.0f * std::clamp(level, 0.0f, 1.0f)));
-      }
-    }
-  }
-
- private:
-  void piece(GlyphPoint a, GlyphPoint b, float reach) {
-    const auto low = [&](float p, float q) {
-      return std::clamp(static_cast<int>(std::floor(std::min(p, q) - reach)), 0, kSide);
-    };
-    const auto high = [&](float p, float q) {
-      return std::clamp(static_cast<int>(std::ceil(std::max(p, q) + reach)) + 1, 0, kSide);
-    };
-    const float dx = b.x - a.x, dy = b.y - a.y;
-    const float length = std::max(dx * dx + dy * dy, 1e-12f);
-    for (int row = low(a.y, b.y); row < high(a.y, b.y); ++row) {
-      for (int column = low(a.x, b.x); column < high(a.x, b.x); ++column) {
-        const float px = static_cast<float>(column) - a.x, py = static_cast<float>(row) - a.y;
-        const float t = std::clamp((px * dx + py * dy) / length, 0.0f, 1.0f);
-        const float ex = px - t * dx, ey = py - t * dy;
-        float& nearest = distance_[static_cast<size_t>(row * kSide + column)];
-        nearest = std::min(nearest, ex * ex + ey * ey);
-      }
-    }
-  }
-
-  std::array<float, kPixels> ink_{};
-  std::array<float, kPixels> distance_{};
-};
-
-void draw_digit(int digit, Draws& draws, Canvas& canvas) {
-  const std::span<const GlyphShape> shapes = glyph_shapes(digit);
-  const GlyphShape& shape =
-      shapes[static_cast<size_t>(draws.below(static_cast<int>(shapes.size())))];
-  const Placement place = draw_placement(draws);
-  const float pen = draws.uniform(kMinPen, kMaxPen), ink = draws.uniform(kMinInk, 1.0f);
-  for (const GlyphStroke& stroke : shape) {
-    std::vector<GlyphPoint> points = stroke.points;
-    for (GlyphPoint& point : points) {
-      point.x += draws.uniform(-kJitter, kJitter);
-      point.y += draws.uniform(-kJitter, kJitter);
-    }
-    std::vector<GlyphPoint> chain = flatten(stroke, points);
-    std::ranges::transform(chain, chain.begin(), place);
-    canvas.stroke(chain, pen, ink);
-  }
-}
-
-// A short thin stroke anywhere.
-void draw_stray(Draws& draws, Canvas& canvas) {
-  const auto edge = static_cast<float>(kSide - 1);
-  const GlyphPoint from{draws.uniform(0, edge), draws.uniform(0, edge)};
-  const float angle = draws.uniform(0, 2 * std::numbers::pi_v<float>);
-  const float length = draws.uniform(3.0f, 10.0f);
-  const GlyphPoint to{from.x + length * std::cos(angle), from.y + length * std::sin(angle)};
-  canvas.stroke(std::array{from, to}, draws.uniform(0.3f, 0.8f), draws.uniform(0.4f, 0.9f));
-}
-
-std::shared_ptr<const ArrayDataset> draw_split(uint64_t seed, std::string_view split,
-                                               int64_t size) {
-  std::vector<uint8_t> pixels(static_cast<size_t>(size * kPixels));
-  std::vector<int64_t> labels(static_cast<size_t>(size));
-  parallel_for(size, 256, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Glyph glyph = draw_glyph(seed, split, i);
-      std::ranges::copy(glyph.pixels, pixels.begin() + i * kPixels);
-      labels[static_cast<size_t>(i)] = glyph.label;
-    }
-  });
-  Examples examples;
-  examples.example_shape = Shape{kGlyphSide, kGlyphSide};
-  examples.inputs = std::move(pixels);
-  examples.labels = std::move(labels);
-  examples.num_classes = kDigits;
-  return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
 }  // namespace
 
 Glyph draw_glyph(uint64_t seed, std::string_view split, int64_t index) {
-  const std::vector<int64_t> digits = seeded_permutation(
-      kDigits, seed, std::string(split) + ".labels", static_cast<uint64_t>(index / kDigits));
   Glyph glyph;
-  glyph.label = static_cast<int>(digits[static_cast<size_t>(index % kDigits)]);
-  Draws draws(seed, split, index);
-  Canvas canvas;
+  glyph.label = glyph_label(seed, split, index);
+  GlyphDraws draws(seed, split, index);
+  GlyphCanvas canvas(static_cast<int>(kGlyphSide));
   draw_digit(glyph.label, draws, canvas);
   if (draws.uniform(0, 1) < kStrayProbability) draw_stray(draws, canvas);
-  canvas.write(glyph.pixels, draws, draws.uniform(0, kMaxNoise));
+  write_pixels(canvas, draws, draws.uniform(0, kMaxNoise), glyph.pixels);
   return glyph;
 }
 
 DataSplits load_glyphs(const Config& data, uint64_t /*seed*/) {
-  const auto size_of = [&](std::string_view key, int64_t fallback) {
-    const int64_t size = require_at_least(data, key, data.get<int64_t>(key, fallback), 1);
-    if (size > int64_t{1} << 24) data.get(key).fail("at most 16777216 examples");
-    return size;
+  const GlyphKeys keys = read_glyph_keys(data);
+  const auto draw_split = [&](std::string_view split, int64_t size) {
+    return draw_examples({kGlyphSide, kGlyphSide}, size,
+                         [&](int64_t index, std::span<uint8_t> pixels) {
+                           const Glyph glyph = draw_glyph(keys.seed, split, index);
+                           std::ranges::copy(glyph.pixels, pixels.begin());
+                           return glyph.label;
+                         });
   };
-  const int64_t train_size = size_of("train_size", 20000), test_size = size_of("test_size", 4000);
-  const auto seed =
-      static_cast<uint64_t>(require_at_least(data, "seed", data.get<int64_t>("seed", 0), 0));
   DataSplits splits;
-  splits.train = draw_split(seed, kGlyphsTrain, train_size);
-  splits.test = draw_split(seed, kGlyphsTest, test_size);
+  splits.train = draw_split(kGlyphsTrain, keys.train_size);
+  splits.test = draw_split(kGlyphsTest, keys.test_size);
   return splits;
 }
 

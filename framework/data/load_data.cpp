@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/cifar.h"
+#include "lacuna/framework/data/colour_glyphs.h"
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
+#include "lacuna/framework/data/image_folder.h"
 #include "lacuna/framework/data/mnist.h"
 #include "lacuna/framework/data/permutation.hpp"
 #include "lacuna/framework/data/synthetic.h"
@@ -118,6 +121,41 @@ void normalize(const Config& data, DataSplits& splits, std::span<const int64_t> 
   }
 }
 
+// What a stored 0 becomes: one value, or one per channel.
+std::vector<float> normalized_zero(const Config& augment, const Normalization& normalization,
+                                   const Shape& example) {
+  const std::vector<double>&mean = normalization.mean, &std = normalization.std;
+  const size_t values = std::max(mean.size(), std.size());
+  if (values != 1 && (example.rank() != 3 || values != static_cast<size_t>(example[0]))) {
+    augment.error(
+        "crop pads with what a 0 becomes by normalization, and here each feature has a "
+        "normalization of its own; set data.normalize to one for all, or one per channel");
+  }
+  std::vector<float> zeros(values);
+  for (size_t i = 0; i < values; ++i) {
+    const size_t of_mean = mean.size() == 1 ? 0 : i, of_std = std.size() == 1 ? 0 : i;
+    zeros[i] = static_cast<float>(-mean[of_mean] / std[of_std]);
+  }
+  return zeros;
+}
+
+AugmentOptions read_augment(const Config& data, const DataSplits& splits) {
+  AugmentOptions options;
+  const Config node = data.get("augment");
+  if (node.is_null()) return options;
+  options.crop = require_at_least(node, "crop", node.get<int64_t>("crop", 0), 0);
+  options.flip = node.get<bool>("flip", false);
+  options.cutout = require_at_least(node, "cutout", node.get<int64_t>("cutout", 0), 0);
+  const Shape& example = splits.train->example_shape();
+  try {
+    require_augmentable(options, example);
+  } catch (const DataError& error) {
+    node.error(error.what());
+  }
+  if (options.crop > 0) options.padding = normalized_zero(node, splits.normalization, example);
+  return options;
+}
+
 }  // namespace
 
 DatasetRegistry& dataset_registry() {
@@ -128,9 +166,14 @@ DatasetRegistry& dataset_registry() {
 void register_datasets(DatasetRegistry& registry) {
   registry.add("mnist", "MNIST or Fashion-MNIST from its IDX files (plain or .gz) in data.dir",
                load_mnist);
+  registry.add("cifar10", "CIFAR-10 from its binary files in data.dir", load_cifar10);
+  registry.add("cifar100", "CIFAR-100 from its binary files in data.dir", load_cifar100);
+  registry.add("image_folder", "PNG and JPEG files, a folder for each class", load_image_folder);
   registry.add("csv", "tables of numbers with a label or target column", load_csv);
   registry.add("hdf5", "arrays in an HDF5 file, under names given in the config", load_hdf5);
   registry.add("glyphs", "drawn 28x28 digits, made on the spot: no files needed", load_glyphs);
+  registry.add("colour_glyphs", "drawn 32x32 digits in colour, made on the spot: no files needed",
+               load_colour_glyphs);
   registry.add("synthetic", "noisy class means of any width, computed when asked for",
                load_synthetic);
 }
@@ -161,6 +204,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   }
   HoldOut parts = hold_out(data, splits.train->size(), seed);
   normalize(data, splits, parts.train);
+  splits.augment = read_augment(data, splits);
   if (!parts.validation.empty()) {
     if (splits.validation != nullptr) {
       data.get("validation")

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/data/augment.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {
@@ -17,13 +18,16 @@ struct DataSplits {
   std::shared_ptr<const Dataset> test;        ///< null: there is none
   /// As applied to each ArrayDataset by load_data, for new inputs that are to be predicted.
   Normalization normalization;
+  /// For the loader of the training split, and of no other.
+  AugmentOptions augment = {};
 };
 
 /// Factories from the `data` section and the run's seed, by the section's `type`.
 using DatasetRegistry = Registry<DataSplits(const Config& data, uint64_t seed)>;
 DatasetRegistry& dataset_registry();
 
-/// Adds mnist, csv, hdf5, glyphs and synthetic. *Errors:* StateError when they are there already.
+/// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, glyphs, colour_glyphs and synthetic.
+/// *Errors:* StateError when they are there already.
 void register_datasets(DatasetRegistry& registry);
 
 /// For factories: `task` (classification | regression, default classification), and, read for
@@ -38,17 +42,21 @@ TaskKeys read_task(const Config& data);
 /// Largest number of classes: a label beyond it is a mistake in the data, not a class.
 inline constexpr int64_t kMaxClasses = 1 << 20;
 
-/// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, csv.h,
-/// hdf5_dataset.h, glyphs.h, synthetic.h), and for all of them, applied in this order:
+/// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, cifar.h,
+/// image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h), and for all of
+/// them, applied in this order:
 ///
 /// - `limit`: use only the first n training examples. Default: all.
 /// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen
 ///   by a permutation that depends on `seed` alone. Default 0: none.
 /// - `normalize`: `none` (inputs as stored; pixels 0 to 255) | `unit` (pixels divided by 255; the
 ///   default for images, and for nothing else; other inputs default to none) | `standard` (mean 0
-///   and std 1 over the training examples that are not held out: per feature, or over all pixels of
-///   images) | `{mean: m, std: s}` (numbers, or lists with one per feature; for images in units of
-///   pixels divided by 255).
+///   and std 1 over the training examples that are not held out: per feature, or for images over
+///   the pixels of each channel) | `{mean: m, std: s}` (numbers, or lists with one per channel of
+///   examples [channels, rows, columns], or for inputs that are no images one per feature; for
+///   images in units of pixels divided by 255).
+/// - `augment`: a map of `crop`, `flip` and `cutout`, see AugmentOptions. For images, and when
+///   training alone. Default: none.
 ///
 /// *Errors:* ConfigError on an unknown type (with the nearest name) or values out of range;
 /// DataError, with the file's path, on data that cannot be used.

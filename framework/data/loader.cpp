@@ -25,6 +25,11 @@ struct Position {
   int64_t batch = 0;
 };
 
+std::string augment_of(const StateDict& state) {
+  return state.contains("augment") ? state.get<std::string>("augment")
+                                   : AugmentOptions{}.to_string();
+}
+
 }  // namespace
 
 // The dataset and the options, which do not change while batches are drawn, and the place of the
@@ -32,7 +37,7 @@ struct Position {
 class Loader::Stream {
  public:
   Stream(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-      : dataset_(std::move(dataset)), options_(options) {
+      : dataset_(std::move(dataset)), options_(std::move(options)) {
     if (dataset_ == nullptr) throw StateError("a loader needs a dataset, found none");
     if (options_.batch_size < 1) {
       throw StateError(fmt::format("batch_size must be at least 1, found {}", options_.batch_size));
@@ -48,6 +53,7 @@ class Loader::Stream {
                       "batch, or make batch_size smaller",
                       size, options_.batch_size));
     }
+    require_augmentable(options_.augment, dataset_->example_shape());
   }
 
   const Dataset& dataset() const { return *dataset_; }
@@ -78,7 +84,14 @@ class Loader::Stream {
     const auto begin = static_cast<size_t>(position.batch * options_.batch_size);
     const size_t count =
         std::min(static_cast<size_t>(options_.batch_size), order.indices.size() - begin);
-    return dataset_->gather(std::span<const int64_t>(order.indices).subspan(begin, count));
+    const auto indices = std::span<const int64_t>(order.indices).subspan(begin, count);
+    Batch batch = dataset_->gather(indices);
+    if (options_.augment.any()) {
+      batch.inputs =
+          augmented(batch.inputs, indices, options_.augment,
+                    {.seed = options_.seed, .epoch = static_cast<uint64_t>(position.epoch)});
+    }
+    return batch;
   }
 
  private:
@@ -168,7 +181,7 @@ struct Loader::Prefetcher {
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : stream_(std::make_unique<Stream>(std::move(dataset), options)) {}
+    : stream_(std::make_unique<Stream>(std::move(dataset), std::move(options))) {}
 
 Loader::~Loader() = default;
 
@@ -199,6 +212,7 @@ StateDict Loader::state() const {
   state.set("dataset_size", dataset().size());
   state.set("shuffle", static_cast<int64_t>(options.shuffle == Shuffle::EveryEpoch));
   state.set("drop_last", static_cast<int64_t>(options.last_batch == LastBatch::Drop));
+  if (options.augment.any()) state.set("augment", options.augment.to_string());
   return state;
 }
 
@@ -212,6 +226,12 @@ void Loader::load_state(const StateDict& state) {
                       "continues on the same data only",
                       name, saved, present));
     }
+  }
+  const std::string saved = augment_of(state), present = augment_of(own);
+  if (saved != present) {
+    throw CheckpointError("the saved state of the data loader has augment '" + saved +
+                          "', this loader has '" + present +
+                          "'; a run continues on the same data only");
   }
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/data/augment.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {
@@ -32,13 +33,18 @@ struct LoaderOptions {
   /// Batches that a background thread prepares ahead, default 2; 0: none, and no thread. It changes
   /// nothing but speed.
   int prefetch = 2;
+  /// Random changes to the images of each batch, made where it is gathered (on the background
+  /// thread, where there is one). An example's are a pure function of (seed, epoch, its index in
+  /// the dataset). Default: none.
+  AugmentOptions augment = {};
 };
 
 /// Hands out batches, epoch after epoch, without end. Used by one thread at a time.
 class Loader {
  public:
   /// *Errors:* StateError on a null dataset and on options out of range; DataError when the dataset
-  /// is empty, or smaller than one batch with `LastBatch::Drop`.
+  /// is empty, or smaller than one batch with `LastBatch::Drop`, or `augment` does not fit its
+  /// examples.
   explicit Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
   ~Loader();
   Loader(const Loader&) = delete;
@@ -58,7 +64,7 @@ class Loader {
 
   /// Where the stream stands and which stream it is. Batches that were prefetched and not yet
   /// handed out do not count. Entries: epoch, batch, seed, batch_size, dataset_size, shuffle,
-  /// drop_last.
+  /// drop_last; augment (text), where there is any.
   StateDict state() const;
   /// Continues where `state` was taken: the batches that follow are bit-identical.
   /// *Errors:* CheckpointError when the state is of another stream (names what differs) or does not

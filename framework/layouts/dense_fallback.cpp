@@ -39,6 +39,18 @@ struct DenseCopy {
   Tensor values;
 };
 
+// The pattern's part of a gradient.
+void take_from_dense(const Pattern& pattern, const Tensor& dense, Accumulate accumulate,
+                     std::span<float> gradient) {
+  if (accumulate == Accumulate::No) {
+    pattern.layout().from_dense(pattern, dense.storage(), gradient);
+    return;
+  }
+  Tensor part = Tensor::empty(Shape{pattern.stored_size()});
+  pattern.layout().from_dense(pattern, dense.storage(), part.mutable_storage());
+  lacuna::accumulate(part.storage(), gradient);
+}
+
 }  // namespace
 
 void set_fallback_policy(FallbackPolicy policy) {
@@ -61,6 +73,33 @@ void DenseFallbackLayout::announce(const char* product) const {
   fallback().notice(what + ": the weight is made dense for it, at a dense product's cost");
 }
 
+Order ConvolutionProducts::image_order(const ConvolutionShape& shape) const {
+  return dense_layout().image_order(shape);
+}
+
+Tensor ConvolutionProducts::convolve(const WeightView& weight, const ConvolutionShape& shape,
+                                     const Tensor& x, const Tensor& bias) const {
+  return dense_layout().convolve(DenseCopy(weight).view(), shape, x, bias);
+}
+
+Tensor ConvolutionProducts::convolution_input_gradient(const WeightView& weight,
+                                                       const ConvolutionShape& shape,
+                                                       const Tensor& dy) const {
+  return dense_layout().convolution_input_gradient(DenseCopy(weight).view(), shape, dy);
+}
+
+void ConvolutionProducts::convolution_weight_gradient(const Pattern& pattern,
+                                                      const ConvolutionShape& shape,
+                                                      const Tensor& dy, const Tensor& x,
+                                                      Accumulate accumulate,
+                                                      std::span<float> gradient) const {
+  const PatternPtr whole = Pattern::dense(pattern.shape());
+  Tensor dense = Tensor::empty(pattern.shape());
+  dense_layout().convolution_weight_gradient(*whole, shape, dy, x, Accumulate::No,
+                                             dense.mutable_storage());
+  take_from_dense(pattern, dense, accumulate, gradient);
+}
+
 Tensor DenseFallbackLayout::forward(const WeightView& weight, const Tensor& x,
                                     const Tensor& bias) const {
   announce("forward product");
@@ -78,13 +117,7 @@ void DenseFallbackLayout::weight_gradient(const Pattern& pattern, const Tensor& 
   const PatternPtr whole = Pattern::dense(pattern.shape());
   Tensor dense = Tensor::empty(pattern.shape());
   dense_layout().weight_gradient(*whole, dy, x, Accumulate::No, dense.mutable_storage());
-  if (accumulate == Accumulate::No) {
-    from_dense(pattern, dense.storage(), gradient);
-    return;
-  }
-  Tensor part = Tensor::empty(Shape{stored_size(pattern)});
-  from_dense(pattern, dense.storage(), part.mutable_storage());
-  lacuna::accumulate(part.storage(), gradient);
+  take_from_dense(pattern, dense, accumulate, gradient);
 }
 
 }  // namespace lacuna

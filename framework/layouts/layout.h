@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lacuna/framework/core/accumulate.h"
+#include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/positions.h"
@@ -109,8 +110,29 @@ class LinearProducts {
                                Accumulate accumulate, std::span<float> gradient) const = 0;
 };
 
+/// The third face: the products of a convolution, whose weight is [out, in / groups, kernel] and
+/// whose images are [batch, channels, height, width] in any storage order. A layout that has none
+/// of its own makes the weight dense.
+class ConvolutionProducts {
+ public:
+  virtual ~ConvolutionProducts() = default;
+
+  /// The storage order of images in which the products run, as `LinearProducts::order`.
+  virtual Order image_order(const ConvolutionShape& shape) const;
+  /// y = w ∗ x + bias. *Shapes:* bias [out] or undefined.
+  virtual Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                          const Tensor& bias) const;
+  virtual Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                                            const Tensor& dy) const;
+  /// The gradient at the stored positions; positions outside the pattern that have storage get
+  /// zero.
+  virtual void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
+                                           const Tensor& dy, const Tensor& x, Accumulate accumulate,
+                                           std::span<float> gradient) const;
+};
+
 /// One object per layout, stateless, alive for the whole program.
-class Layout : public StorageFormat, public LinearProducts {
+class Layout : public StorageFormat, public LinearProducts, public ConvolutionProducts {
  public:
   virtual std::string_view name() const = 0;
   /// What positions it can hold together; any by default.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,21 +21,37 @@ constexpr int64_t kMostBits = int64_t{1} << 32;
   throw ShapeError("a mask of " + what + " does not fit the shape " + shape.to_string());
 }
 
-DeadLines dead_lines_of(const Positions& positions) {
-  std::vector<char> alive(static_cast<size_t>(positions.columns()));
-  DeadLines dead{.columns = positions.columns()};
+DeadLines dead_lines_of(const Positions& positions, int64_t taps) {
+  const int64_t channels = positions.columns() / taps;
+  std::vector<char> alive(static_cast<size_t>(channels));
+  DeadLines dead{.columns = channels};
   // Mostly few rows use all columns.
   for (int64_t r = 0; r < positions.rows() && dead.columns > 0; ++r) {
     for (const uint32_t column : positions.row(r)) {
-      dead.columns -= alive[column] == 0 ? 1 : 0;
-      alive[column] = 1;
+      char& channel = alive[taps == 1 ? column : static_cast<size_t>(column / taps)];
+      dead.columns -= channel == 0 ? 1 : 0;
+      channel = 1;
     }
   }
   for (int64_t r = 0; r < positions.rows(); ++r) dead.rows += positions.row(r).empty() ? 1 : 0;
   return dead;
 }
 
-DeadLines dead_lines_of(std::span<const uint64_t> words, int64_t rows, int64_t columns) {
+// Groups of `taps` bits of which none is set.
+int64_t count_empty(std::span<const uint64_t> words, int64_t groups, int64_t taps) {
+  int64_t empty = 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    bool any = false;
+    for (int64_t bit = group * taps; bit < (group + 1) * taps; ++bit) {
+      any |= (words[static_cast<size_t>(bit / 64)] >> (bit % 64) & 1) != 0;
+    }
+    empty += any ? 0 : 1;
+  }
+  return empty;
+}
+
+DeadLines dead_lines_of(std::span<const uint64_t> words, int64_t rows, int64_t columns,
+                        int64_t taps) {
   DeadLines dead{.columns = columns};
   std::vector<uint64_t> alive(static_cast<size_t>((columns + 63) / 64));
   for (int64_t row = 0; row < rows; ++row) {
@@ -47,7 +64,11 @@ DeadLines dead_lines_of(std::span<const uint64_t> words, int64_t rows, int64_t c
     }
     dead.rows += any == 0 ? 1 : 0;
   }
-  for (const uint64_t word : alive) dead.columns -= count_ones(word);
+  if (taps > 1) {
+    dead.columns = count_empty(alive, columns / taps, taps);
+  } else {
+    for (const uint64_t word : alive) dead.columns -= count_ones(word);
+  }
   return dead;
 }
 
@@ -125,9 +146,10 @@ int64_t count_common(const MaskSet& a, const MaskSet& b) {
 }
 
 DeadLines dead_lines(const MaskSet& mask) {
-  if (mask.has_positions() || !mask.has_bits()) return dead_lines_of(mask.positions());
-  return dead_lines_of(mask.bits().words(), matrix_rows(mask.shape()),
-                       matrix_columns(mask.shape()));
+  const int64_t taps = matrix_taps(mask.shape());
+  if (mask.has_positions() || !mask.has_bits()) return dead_lines_of(mask.positions(), taps);
+  return dead_lines_of(mask.bits().words(), matrix_rows(mask.shape()), matrix_columns(mask.shape()),
+                       taps);
 }
 
 }  // namespace lacuna

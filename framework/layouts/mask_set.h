@@ -80,7 +80,8 @@ class MaskSet {
 /// where one is held as bits alone.
 int64_t count_common(const MaskSet& a, const MaskSet& b);
 
-/// Rows and columns (dimension 0, and all others together) that hold no position of a set.
+/// Outputs and inputs without a nonzero: rows (dimension 0) and columns that hold no position of a
+/// set. Of a convolution's weight an input is a channel (dimension 1), with all its taps.
 struct DeadLines {
   int64_t rows = 0, columns = 0;
   friend bool operator==(const DeadLines&, const DeadLines&) = default;

@@ -50,6 +50,15 @@ Initializer default_linear(int64_t fan_in) {
   return Initializer::uniform(spread(1.0, 1.0, fan_in));
 }
 
+Fans fans_of(const Shape& weight) {
+  if (weight.rank() < 2) {
+    throw ShapeError("fans are those of a weight [out, in, ...], found shape " +
+                     weight.to_string());
+  }
+  const int64_t taps = matrix_taps(weight);
+  return {.in = weight[1] * taps, .out = weight[0] * taps};
+}
+
 Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out) {
   switch (init) {
     case WeightInit::Default:

@@ -63,7 +63,8 @@ class FanIn {
   static FanIn nonzeros() { return kNonzeros; }
 
   bool counts_nonzeros() const { return inputs_ == kNonzeros; }
-  /// For a layer of so many inputs, all of them there. *Errors:* ConfigError below 0.
+  /// For a layer of so many inputs to one output (Fans::in), all of them there. *Errors:*
+  /// ConfigError below 0.
   int64_t inputs(int64_t in_features) const;
 
  private:
@@ -71,10 +72,20 @@ class FanIn {
   int64_t inputs_;
 };
 
-/// The initializer of a weight [fan_out, fan_in].
+/// Connections of one output and of one input of a weight, as PyTorch counts them: of a matrix
+/// [out, in] these are in and out; of a convolution's [out, in / groups, kh, kw] in / groups · kh ·
+/// kw and out · kh · kw.
+struct Fans {
+  int64_t in = 0, out = 0;
+};
+/// *Errors:* ShapeError below rank 2.
+Fans fans_of(const Shape& weight);
+
+/// The initializer of a weight [fan_out, fan_in], or of one with these fans.
 Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out);
 /// The initializer of a weight that counts the nonzeros of each row for fan_in and, where `init`
-/// asks for fan_out, of each column for it; all are there while the weight is dense.
+/// asks for fan_out, of each column for it, or of each input channel at all taps; all are there
+/// while the weight is dense.
 Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or

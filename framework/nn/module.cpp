@@ -1,20 +1,48 @@
 #include "lacuna/framework/nn/module.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/nn/path_clash.hpp"
 #include "lacuna/framework/param/saved_parameter.h"
 
 namespace lacuna {
 
-Variable Module::operator()(const Variable& input) {
+namespace {
+
+std::string join_path(const std::string& scope, const std::string& name) {
+  return scope.empty() ? name : scope + "." + name;
+}
+
+}  // namespace
+
+Variable Module::operator()(std::span<const Variable> inputs) {
   forward_pre_hooks_.call(*this);
-  Variable x = input;
-  for (const Transform& transform : input_transforms_) x = transform(x);
-  x = forward(x);
-  for (const Transform& transform : output_transforms_) x = transform(x);
-  return x;
+  std::vector<Variable> given(inputs.begin(), inputs.end());
+  for (Variable& x : given) {
+    for (const Transform& transform : input_transforms_) x = transform(x);
+  }
+  Variable y = forward_all(given);
+  for (const Transform& transform : output_transforms_) y = transform(y);
+  return y;
+}
+
+Variable Module::forward_all(std::span<const Variable> inputs) {
+  if (inputs.size() != 1) {
+    throw ShapeError(
+        fmt::format("layer '{}' ({}) takes one input, found {}", path_, type(), inputs.size()));
+  }
+  return forward(inputs.front());
+}
+
+std::optional<std::vector<Shape>> Module::child_inputs(const Shape&) const {
+  if (children_.empty()) return std::vector<Shape>();
+  return std::nullopt;
 }
 
 std::vector<ParameterPtr> Module::parameters() const {
@@ -35,6 +63,17 @@ ParameterPtr Module::parameter(std::string_view name) const {
                    suggest_name(name, names));
 }
 
+std::vector<std::pair<std::string, Tensor*>> Module::buffers() {
+  std::vector<std::pair<std::string, Tensor*>> all;
+  for (Module* module : modules()) {
+    for (const auto& buffer : module->buffers_) {
+      all.emplace_back(module->path_.empty() ? buffer->name : module->path_ + "." + buffer->name,
+                       &buffer->values);
+    }
+  }
+  return all;
+}
+
 std::vector<Module*> Module::modules() {
   std::vector<Module*> all{this};
   for (const auto& [name, child] : children_)
@@ -50,11 +89,41 @@ std::vector<std::pair<std::string, Module*>> Module::children() const {
 
 void Module::initialize(uint64_t seed) {
   for (const ParameterPtr& parameter : parameters()) parameter->initialize(seed);
-  for (Module* module : modules()) module->reset_random(seed);
+  for (Module* module : modules()) {
+    for (const auto& buffer : module->buffers_) buffer->values = buffer->initial.clone();
+    module->reset_random(seed);
+  }
 }
 
 void Module::set_requires_dense(bool dense) {
   for (const ParameterPtr& parameter : parameters()) parameter->requires_dense = dense;
+}
+
+void Module::set_trainable(bool trainable) {
+  for (Module* module : modules()) module->trainable_ = trainable;
+  for (const ParameterPtr& parameter : parameters()) parameter->trainable = trainable;
+}
+
+void Module::freeze(const std::vector<std::string>& globs) {
+  const std::vector<ParameterPtr> all = parameters();
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : all) names.push_back(parameter->name());
+  for (const std::string& glob : globs) {
+    bool matches = false;
+    for (const ParameterPtr& parameter : all) {
+      if (!glob_match(glob, parameter->name())) continue;
+      parameter->trainable = false;
+      matches = true;
+    }
+    if (!matches) {
+      throw ConfigError("'" + glob + "' matches no parameter; " + suggest_name(glob, names));
+    }
+  }
+}
+
+bool Module::trainable() const {
+  const auto is_trained = [](const auto& entry) { return entry.second->trainable; };
+  return trainable_ && (parameters_.empty() || std::ranges::any_of(parameters_, is_trained));
 }
 
 void Module::set_training(bool training) {
@@ -62,35 +131,59 @@ void Module::set_training(bool training) {
 }
 
 ParameterPtr Module::register_parameter(std::string name, ParameterPtr parameter) {
-  parameter->set_name(path_.empty() ? name : path_ + "." + name);
+  parameter->set_name(join_path(path_, name));
   parameters_.emplace_back(std::move(name), parameter);
   return parameter;
 }
 
-Module& Module::register_module(std::string name, std::unique_ptr<Module> child) {
-  const auto taken = [&](const auto& entry) { return entry.first == name; };
+bool Module::has_member(std::string_view name) const {
+  const auto is_named = [&](const auto& entry) { return entry.first == name; };
+  return std::ranges::any_of(children_, is_named) || std::ranges::any_of(parameters_, is_named) ||
+         std::ranges::any_of(buffers_, [&](const auto& buffer) { return buffer->name == name; });
+}
+
+Tensor& Module::register_buffer(std::string name, const Tensor& initial) {
   if (name.empty() || name.find_first_of("./") != std::string::npos) {
-    throw StateError("a module's name must not be empty nor contain '.' or '/', found '" + name +
+    throw StateError("a buffer's name must not be empty nor contain '.' or '/', found '" + name +
                      "'");
   }
-  if (std::ranges::any_of(children_, taken) || std::ranges::any_of(parameters_, taken)) {
+  if (has_member(name)) {
+    throw StateError("module '" + path_ + "' has '" + name +
+                     "' already, and a buffer of that name");
+  }
+  buffers_.push_back(
+      std::make_unique<Buffer>(Buffer{std::move(name), initial.clone(), initial.clone()}));
+  return buffers_.back()->values;
+}
+
+Module& Module::register_module(std::string name, std::unique_ptr<Module> child) {
+  require_module_name(name);
+  if (has_member(name)) {
     throw StateError("module '" + path_ + "' has two children named '" + name + "'");
   }
-  child->set_path(path_.empty() ? name : path_ + "." + name);
+  child->set_path(join_path(scope_, name), scope_);
+  Module* root = this;
+  while (root->parent_ != nullptr) root = root->parent_;
+  require_no_clash(*root, *child);
+  child->parent_ = this;
   children_.emplace_back(std::move(name), std::move(child));
   return *children_.back().second;
 }
 
-void Module::set_path(const std::string& path) {
+void Module::set_path(const std::string& path, const std::string& scope) {
   path_ = path;
-  for (const auto& [name, parameter] : parameters_) parameter->set_name(path + "." + name);
-  for (const auto& [name, child] : children_) child->set_path(path + "." + name);
+  scope_ = joins_branches() ? scope : path;
+  for (const auto& [name, parameter] : parameters_) parameter->set_name(join_path(path_, name));
+  for (const auto& [name, child] : children_) child->set_path(join_path(scope_, name), scope_);
 }
 
 StateDict Module::state_dict() const {
   StateDict state;
   for (const ParameterPtr& parameter : parameters()) save_parameter(*parameter, state);
   for (Module* module : const_cast<Module*>(this)->modules()) {
+    for (const auto& buffer : module->buffers_) {
+      state.set(module->path_ + "/" + buffer->name, buffer->values.clone());
+    }
     const StateDict extra = module->extra_state();
     if (!extra.empty()) state.merge(module->path(), extra);
   }
@@ -111,10 +204,15 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
       lines.push_back("'" + name + "' " + parameter->shape().to_string() + " is in the model only");
       continue;
     }
-    const Shape shape = SavedParameter(state, name).shape();
-    if (shape != parameter->shape()) {
+    const SavedParameter found(state, name);
+    if (found.shape() != parameter->shape()) {
       lines.push_back("'" + name + "' is " + parameter->shape().to_string() + " in the model, " +
-                      shape.to_string() + " in the checkpoint");
+                      found.shape().to_string() + " in the checkpoint");
+    } else if (parameter->use == WeightUse::Convolution &&
+               found.layout().pattern_shape().is_structured()) {
+      lines.push_back("'" + name + "', a convolution's weight, is in layout '" +
+                      std::string(found.layout().name()) +
+                      "' in the checkpoint, which holds weights of linear layers");
     }
   }
   for (const std::string& name : saved) {
@@ -125,11 +223,54 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
   return lines;
 }
 
+// "bn1.running_mean" for "bn1/running_mean".
+std::string dotted(std::string name) {
+  const size_t slash = name.rfind('/');
+  return name.replace(slash, 1, slash == 0 ? "" : ".");
+}
+
 }  // namespace
+
+// As `differences`, of buffers: arrays below a module's path that are no part of a compressed
+// parameter and that no module keeps as something of its own.
+std::vector<std::string> Module::buffer_differences(const StateDict& state) {
+  std::vector<std::string> lines;
+  std::set<std::string> known;
+  for (Module* module : modules()) {
+    for (const auto& buffer : module->buffers_) {
+      const std::string key = module->path_ + "/" + buffer->name;
+      const Shape& shape = buffer->values.shape();
+      known.insert(key);
+      const auto found = state.values().find(key);
+      const Tensor* saved =
+          found == state.values().end() ? nullptr : std::get_if<Tensor>(&found->second);
+      if (saved == nullptr) {
+        lines.push_back("'" + dotted(key) + "' " + shape.to_string() + " is in the model only");
+      } else if (saved->shape() != shape) {
+        lines.push_back("'" + dotted(key) + "' is " + shape.to_string() + " in the model, " +
+                        saved->shape().to_string() + " in the checkpoint");
+      }
+    }
+    const StateDict extra = module->extra_state();
+    for (const auto& [key, value] : extra.values()) {
+      known.insert(module->path_ + "/" + key);
+    }
+  }
+  for (const auto& [key, value] : state.values()) {
+    const Tensor* saved = std::get_if<Tensor>(&value);
+    const size_t slash = key.rfind('/');
+    if (saved == nullptr || slash == std::string::npos || known.contains(key)) continue;
+    if (state.contains(key.substr(0, slash) + "/indptr")) continue;
+    lines.push_back("'" + dotted(key) + "' " + saved->shape().to_string() +
+                    " is in the checkpoint only");
+  }
+  return lines;
+}
 
 void Module::load_state_dict(const StateDict& state) {
   const std::vector<ParameterPtr> all = parameters();
-  const std::vector<std::string> lines = differences(all, state);
+  std::vector<std::string> lines = differences(all, state);
+  std::ranges::move(buffer_differences(state), std::back_inserter(lines));
   if (!lines.empty()) {
     throw CheckpointError("the checkpoint is of another model: " + join(lines, "; "));
   }
@@ -138,6 +279,9 @@ void Module::load_state_dict(const StateDict& state) {
     saved.restore(*parameter, saved.pattern());
   }
   for (Module* module : modules()) {
+    for (const auto& buffer : module->buffers_) {
+      buffer->values = state.get<Tensor>(module->path_ + "/" + buffer->name).clone();
+    }
     if (!module->extra_state().empty()) module->load_extra_state(state.below(module->path()));
   }
 }

@@ -1,8 +1,11 @@
 // Module: a part of a model, with named children and parameters.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +14,7 @@
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna {
@@ -26,13 +30,27 @@ class Module {
 
   /// Runs the forward-pre hooks, then `forward` between the transforms. *Shapes:* dimension 0 is
   /// the batch.
-  Variable operator()(const Variable& input);
+  Variable operator()(const Variable& input) { return (*this)(std::span(&input, 1)); }
+  /// The same for a module of several inputs; input transforms apply to each. *Errors:* ShapeError
+  /// with the module and their number when it takes another.
+  Variable operator()(std::span<const Variable> inputs);
 
   /// The layer's type in a configuration, as in "linear".
   virtual std::string_view type() const = 0;
   /// Shape of one example's output for one example's input, without the batch dimension.
   /// *Errors:* ShapeError that names the module and both shapes.
   virtual Shape output_shape(const Shape& input) const { return input; }
+  /// Shapes of one example that the children are given, in their order, where this module is given
+  /// `input`; nothing where it does not say, so that a walk over the model knows none below it.
+  virtual std::optional<std::vector<Shape>> child_inputs(const Shape& input) const;
+  /// How often each element of the module's own parameter "weight" is multiplied for one example of
+  /// that shape: 0 for a module that multiplies by none.
+  virtual int64_t uses_per_weight(const Shape& /*example*/) const { return 0; }
+  /// What a table of the model says of it beside its type, as in "shortcut: identity".
+  virtual std::string description() const { return {}; }
+  /// Whether it joins branches that begin with the same input. Such a group adds no level to paths:
+  /// its children's names follow the path that it stands in.
+  virtual bool joins_branches() const { return false; }
 
   /// Full dotted path from the outermost module ("" for itself).
   const std::string& path() const { return path_; }
@@ -41,16 +59,34 @@ class Module {
   std::vector<ParameterPtr> parameters() const;
   /// The parameter of that name. *Errors:* StateError with the nearest name.
   ParameterPtr parameter(std::string_view name) const;
+  /// Arrays below that are not trained (running statistics), by full dotted name, in the order they
+  /// were registered; the names are distinct from parameters'. They may be assigned, in the shape
+  /// they have. *Lifetime:* the module's.
+  std::vector<std::pair<std::string, Tensor*>> buffers();
   /// This module and all below, depth first.
   std::vector<Module*> modules();
   /// Direct children by their own names.
   std::vector<std::pair<std::string, Module*>> children() const;
+  /// Its parameters without those below, by their own names.
+  const std::vector<std::pair<std::string, ParameterPtr>>& own_parameters() const {
+    return parameters_;
+  }
 
   /// Draws all values anew: a pure function of the seed and the parameters' names. Without it the
-  /// seed is 0.
+  /// seed is 0. Buffers get back what they were registered with.
   void initialize(uint64_t seed);
   /// Keeps all parameters below dense, whatever sparsity algorithms match.
   void set_requires_dense(bool dense);
+
+  /// Freezes all parameters below (false), or has them trained (true): `Parameter::trainable`.
+  void set_trainable(bool trainable);
+  /// Freezes the parameters below whose full names match one of the globs. *Errors:* ConfigError
+  /// that names a glob that matches none, and the nearest name.
+  void freeze(const std::vector<std::string>& globs);
+  /// False where `set_trainable` has frozen this module, or all parameters of its own are frozen,
+  /// of which it has some. For layers that learn more than parameters: running statistics stay what
+  /// they are, in training too, where this is false.
+  bool trainable() const;
 
   /// Training mode (the default) and evaluation mode; dropout differs between them.
   void train() { set_training(true); }
@@ -78,36 +114,56 @@ class Module {
     output_transforms_.push_back(std::move(transform));
   }
 
-  /// Parameters under their dotted names as `save_parameter` writes them, and what modules keep
-  /// besides ("<path>/<key>").
+  /// Parameters under their dotted names as `save_parameter` writes them, copies of the buffers
+  /// ("<path>/<name>"), and what modules keep besides ("<path>/<key>").
   StateDict state_dict() const;
   /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is
-  /// changed, that lists what is missing, unexpected or of another shape, or says what is wrong
-  /// with a parameter.
+  /// changed, that lists what is missing, unexpected or of another shape, parameters and buffers,
+  /// or says what is wrong with a parameter.
   void load_state_dict(const StateDict& state);
 
  protected:
   virtual Variable forward(const Variable& input) = 0;
-  /// What the module keeps besides parameters (a counter of random draws).
+  /// For a module that takes several inputs, or any number. The default demands one.
+  virtual Variable forward_all(std::span<const Variable> inputs);
+  /// What the module keeps besides parameters and buffers (a counter of random draws).
   virtual StateDict extra_state() const { return {}; }
   virtual void load_extra_state(const StateDict&) {}
   /// Called by `initialize` on every module.
   virtual void reset_random(uint64_t /*seed*/) {}
 
   ParameterPtr register_parameter(std::string name, ParameterPtr parameter);
-  /// *Errors:* StateError when the name is empty, contains a dot, or is taken.
+  /// An array that is saved and loaded but not trained. What it returns is the buffer itself, which
+  /// the module assigns or writes, in this shape. *Lifetime:* the module's. *Errors:* StateError
+  /// when the name is empty, contains '.' or '/', or is taken.
+  Tensor& register_buffer(std::string name, const Tensor& initial);
+  /// The name may have dots, as in "attn.c_attn". *Errors:* StateError when it is taken, or begins
+  /// or ends with a dot, or has two in a row or a slash; or when a path below the child, in the
+  /// model as far as it is put together, is that of another module or parameter, or leads through a
+  /// parameter.
   Module& register_module(std::string name, std::unique_ptr<Module> child);
 
  private:
-  void set_path(const std::string& path);
+  struct Buffer {
+    std::string name;
+    Tensor values, initial;
+  };
+
+  bool has_member(std::string_view name) const;
+  std::vector<std::string> buffer_differences(const StateDict& state);
+  void set_path(const std::string& path, const std::string& scope);
   void set_training(bool training);
 
   std::string path_;
+  std::string scope_;         // what the children's names follow
+  Module* parent_ = nullptr;  // the module that owns this one
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;  // each stays where it is
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   HookList<Module&> forward_pre_hooks_;
   std::vector<Transform> input_transforms_, output_transforms_;
   bool training_ = true;
+  bool trainable_ = true;
 };
 
 }  // namespace lacuna

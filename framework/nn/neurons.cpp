@@ -47,6 +47,12 @@ Flags backward(const Pattern& weight, const Flags& outputs) {
   return inputs;
 }
 
+bool joins_branches(const Module& module) {
+  return module.joins_branches() || std::ranges::any_of(module.children(), [](const auto& child) {
+           return joins_branches(*child.second);
+         });
+}
+
 }  // namespace
 
 NeuronCounts count_neurons(std::span<const PatternPtr> chain) {
@@ -71,8 +77,10 @@ NeuronCounts count_neurons(std::span<const PatternPtr> chain) {
 
 std::optional<NeuronCounts> count_neurons(const Module& model) {
   std::vector<PatternPtr> chain;
+  if (joins_branches(model)) return std::nullopt;
   for (const ParameterPtr& parameter : model.parameters()) {
-    if (!parameter->is_linear_weight) continue;
+    if (parameter->use == WeightUse::Convolution) return std::nullopt;
+    if (parameter->use != WeightUse::Linear) continue;
     const PatternPtr& weight = parameter->pattern();
     if (!chain.empty() && chain.back()->shape()[0] != weight->shape()[1]) return std::nullopt;
     chain.push_back(weight);

@@ -22,7 +22,10 @@ struct NeuronCounts {
 NeuronCounts count_neurons(std::span<const PatternPtr> chain);
 
 /// Counts a model whose weights of linear layers feed each other in the order in which they were
-/// registered; nothing where there are none, or they do not fit each other.
+/// registered; nothing where there are none, they do not fit each other, the model joins branches,
+/// or there are convolutions:
+/// what feeds what is not known of these, for their inputs come over pools, additions and
+/// flattening.
 std::optional<NeuronCounts> count_neurons(const Module& model);
 
 }  // namespace lacuna

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "lacuna/framework/nn/chain.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -12,6 +15,13 @@ namespace lacuna {
 /// A chain of modules, each fed the output of the one before.
 class Sequential final : public Module {
  public:
+  struct Options {
+    std::string description;  ///< for tables of the model, as in "template: block"
+  };
+
+  Sequential() = default;
+  explicit Sequential(Options options) : options_(std::move(options)) {}
+
   /// Appends a layer made from its options: `model.add<Linear>("fc1", {.in_features = 784, …})`.
   /// *Errors:* those of the layer; StateError when the name is taken.
   template <class Layer>
@@ -19,14 +29,24 @@ class Sequential final : public Module {
     return static_cast<Layer&>(add(std::move(name), std::make_unique<Layer>(options)));
   }
   Module& add(std::string name, std::unique_ptr<Module> child) {
-    return register_module(std::move(name), std::move(child));
+    Module& module = register_module(std::move(name), std::move(child));
+    chain_.push_back(module);
+    return module;
   }
 
   std::string_view type() const override { return "sequential"; }
-  Shape output_shape(const Shape& input) const override;
+  std::string description() const override { return options_.description; }
+  Shape output_shape(const Shape& input) const override { return chain_.output_shape(input); }
+  std::optional<std::vector<Shape>> child_inputs(const Shape& input) const override {
+    return chain_.inputs(input);
+  }
 
  protected:
-  Variable forward(const Variable& input) override;
+  Variable forward(const Variable& input) override { return chain_(input); }
+
+ private:
+  Options options_;
+  Chain chain_;
 };
 
 }  // namespace lacuna

@@ -21,6 +21,10 @@ class GradientSink {
   /// How much of the product is computed is the receiver's business.
   virtual void accumulate_product(const Tensor& dy, const Tensor& x) = 0;
 
+  /// Adds the gradient of a convolution's weight. *Shapes:* dy and x as `shape` says, in any order.
+  virtual void accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
+                                      const Tensor& x);
+
   /// Writes a gradient in the array's logical shape, row-major, or adds it to what is there.
   using Computation = std::function<void(std::span<float> gradient, Accumulate accumulate)>;
   /// Adds such a gradient, computed where the receiver wants it.

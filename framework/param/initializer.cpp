@@ -8,10 +8,11 @@
 namespace lacuna {
 namespace {
 
-std::vector<int64_t> count_columns(const Positions& positions) {
-  std::vector<int64_t> counts(static_cast<size_t>(positions.columns()));
+// Nonzeros of each input: a column, or a channel at all taps.
+std::vector<int64_t> count_inputs(const Positions& positions, int64_t taps) {
+  std::vector<int64_t> counts(static_cast<size_t>(positions.columns() / taps));
   for (int64_t row = 0; row < positions.rows(); ++row) {
-    for (const uint32_t column : positions.row(row)) ++counts[column];
+    for (const uint32_t column : positions.row(row)) ++counts[static_cast<size_t>(column / taps)];
   }
   return counts;
 }
@@ -41,11 +42,11 @@ void Initializer::fill(const CounterRng& rng, std::span<float> values) const {
   });
 }
 
-void Initializer::fill(const CounterRng& rng, const Positions& positions,
-                       std::span<float> values) const {
+void Initializer::fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
+                       int64_t taps) const {
   const int64_t rows = positions.rows(), columns = positions.columns();
   std::vector<int64_t> outputs;  // of each input
-  if (fan == Fan::InAndOut) outputs = count_columns(positions);
+  if (fan == Fan::InAndOut) outputs = count_inputs(positions, taps);
   parallel_for(rows, 256, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       // An output without any input has no value either: nothing is divided by 0.
@@ -53,8 +54,10 @@ void Initializer::fill(const CounterRng& rng, const Positions& positions,
       const double of_row = fan == Fan::In && inputs > 0 ? growth(columns, inputs) : 1.0;
       auto into = static_cast<size_t>(positions.row_begin()[static_cast<size_t>(row)]);
       for (const uint32_t column : positions.row(row)) {
-        const double of_value =
-            outputs.empty() ? of_row : growth(columns + rows, inputs + outputs[column]);
+        const double of_value = outputs.empty()
+                                    ? of_row
+                                    : growth(columns + rows * taps,
+                                             inputs + outputs[static_cast<size_t>(column / taps)]);
         values[into++] = value(rng, row * columns + column, of_value);
       }
     }

@@ -17,8 +17,9 @@ struct Initializer {
   /// pattern leaves a part: each value's spread then grows by √(all / those left).
   enum class Fan {
     Fixed,    ///< none: `spread` is that of every value, whatever the pattern
-    In,       ///< the inputs of the value's output: the nonzeros of its row
-    InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column
+    In,       ///< the inputs of the value's output: the nonzeros of its row, at all taps
+    InAndOut  ///< these, and the outputs of the value's input: the nonzeros of its column, or, of a
+              ///< convolution, of its input channel at all taps
   };
 
   Kind kind = Kind::Constant;
@@ -37,8 +38,10 @@ struct Initializer {
   /// values[i] = value(rng, i). *Cost:* O(values), on several threads.
   void fill(const CounterRng& rng, std::span<float> values) const;
   /// values[i] = value(rng, position i), with the gain that `fan` says: what a parameter draws of
-  /// which a pattern leaves a part. *Cost:* O(positions); with Fan::InAndOut 8 bytes a column.
-  void fill(const CounterRng& rng, const Positions& positions, std::span<float> values) const;
+  /// which a pattern leaves a part. `taps`: those of the parameter (matrix_taps). *Cost:*
+  /// O(positions); with Fan::InAndOut 8 bytes a column.
+  void fill(const CounterRng& rng, const Positions& positions, std::span<float> values,
+            int64_t taps = 1) const;
 };
 
 }  // namespace lacuna

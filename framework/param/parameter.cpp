@@ -36,7 +36,7 @@ void Parameter::materialize() const {
     return;
   }
   Tensor elements = Tensor::empty(Shape{pattern_->nnz()});
-  initializer_.fill(rng, pattern_->positions(), elements.mutable_storage());
+  initializer_.fill(rng, pattern_->positions(), elements.mutable_storage(), matrix_taps(shape()));
   pattern_->layout().expand(*pattern_, elements.storage(), values_.mutable_storage());
 }
 
@@ -279,6 +279,15 @@ void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
   pattern_->layout().weight_gradient(*pattern_, dy, x,
                                      has_gradient_ ? Accumulate::Yes : Accumulate::No,
                                      gradient_buffer().mutable_storage());
+  has_gradient_ = true;
+}
+
+void Parameter::accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
+                                       const Tensor& x) {
+  if (tap_ != nullptr) return GradientSink::accumulate_convolution(shape, dy, x);
+  pattern_->layout().convolution_weight_gradient(*pattern_, shape, dy, x,
+                                                 has_gradient_ ? Accumulate::Yes : Accumulate::No,
+                                                 gradient_buffer().mutable_storage());
   has_gradient_ = true;
 }
 

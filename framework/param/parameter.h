@@ -3,9 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -24,6 +26,11 @@ struct Slot {
   Tensor values;
   bool requires_dense = false;
 };
+
+/// What uses a parameter, and with that on which layouts its products run: Linear, by linear()
+/// alone, on every layout; Convolution, by conv2d() alone, on dense, masked and csr. Others keep a
+/// layout that stores every position.
+enum class WeightUse { Other, Linear, Convolution, Embedding };
 
 /// Bytes that a parameter's arrays take in memory.
 struct ParameterBytes {
@@ -49,9 +56,16 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms pass it over.
   bool requires_dense = false;
-  /// Whether the parameter is used by linear() alone, which runs on every layout: the layer that
-  /// owns it says so. Others keep a layout that stores every position.
-  bool is_linear_weight = false;
+  /// What uses the parameter: the layer that owns it says so.
+  WeightUse use = WeightUse::Other;
+  /// Of a convolution's weight: the sizes of its images, where the layer that owns it knows them,
+  /// for whoever chooses a layout. The batch does not matter.
+  std::optional<ConvolutionShape> convolution;
+  /// Whether it is trained. When it is not (it is *frozen*), no gradient is computed for it, an
+  /// optimizer passes it over (no step, no weight decay, no states), and so do sparsity algorithms:
+  /// it keeps the values and the pattern that it has. It is saved and loaded as any other. To be
+  /// changed before a sparsity algorithm takes charge.
+  bool trainable = true;
   /// Type of the sparsity algorithm in charge of it; empty when there is none.
   std::string sparsified_by;
 
@@ -117,6 +131,9 @@ class Parameter final : public GradientSink {
   void zero_gradient();
   void accumulate(const Tensor& gradient) override;
   void accumulate_product(const Tensor& dy, const Tensor& x) override;
+  /// As `accumulate_product`; a tap is shown the gradient whole.
+  void accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
+                              const Tensor& x) override;
   /// A dense pattern's is computed in place, unless a tap wants to see it.
   void accumulate_computed(const Computation& compute) override;
 

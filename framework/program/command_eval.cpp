@@ -1,13 +1,18 @@
 // `lacuna eval`: loss and accuracy of a checkpoint.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -27,8 +32,8 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
                         "; only data, loss and train may be changed");
     }
   }
-  for (const char* section :
-       {"model", "optimizer", "sparsity", "sparsify", "csr_up_to", "run_dir"}) {
+  for (const char* section : {"model", "optimizer", "sparsity", "sparsify", "csr_up_to",
+                              "convolution_algorithms", "run_dir"}) {
     config.get(section).mark_read();
   }
 }
@@ -41,10 +46,45 @@ void keep_normalization(Config& config, const InputFormat& format) {
                                      {"std", Config::from_value(format.normalization.std)}}));
 }
 
+// Data without names has the classes that the model was trained on.
+void require_same_classes(const std::vector<std::string>& data,
+                          const std::vector<std::string>& model) {
+  if (data.empty() || model.empty() || data == model) return;
+  const auto differ = std::ranges::mismatch(data, model).in1 - data.begin();
+  const auto name = [&](const std::vector<std::string>& names) {
+    const auto at = static_cast<size_t>(differ);
+    return at < names.size() ? "'" + names[at] + "'" : std::string("none");
+  };
+  throw DataError(fmt::format(
+      "the data has {} classes, of which number {} is {}; the model was trained on {}, where it is "
+      "{}",
+      data.size(), differ, name(data), model.size(), name(model)));
+}
+
 Config to_config(const char* split, const Evaluation& result) {
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
+  if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
   entry.set("examples", result.examples);
+  return entry;
+}
+
+// With the confusion matrix where examples have labels, and not too many classes.
+Config evaluate_split(const char* split, Module& model, const LossFunction& loss,
+                      const Dataset& data, int64_t batch_size) {
+  int64_t classes = loss.num_classes();
+  if (loss.is_classification()) {  // other data may know fewer of them
+    classes = std::max(classes, model.output_shape(data.example_shape()).features());
+  }
+  if (classes == 0 || classes > ConfusionMatrix::kMostClasses) {
+    return to_config(split, evaluate(model, loss, data, batch_size));
+  }
+  ConfusionMatrix confusion(classes);
+  const auto add = [&](const Tensor& output, const Batch& batch) {
+    confusion.add(batch.labels, loss.predicted_classes(output));
+  };
+  Config entry = to_config(split, evaluate(model, loss, data, batch_size, add));
+  entry.set("confusion_matrix", confusion.to_config());
   return entry;
 }
 
@@ -53,6 +93,9 @@ void print(const Config& entry, int64_t step) {
               entry.required<double>("loss"));
   if (entry.has("accuracy")) {
     std::printf("  accuracy %.2f %%", 100 * entry.required<double>("accuracy"));
+  }
+  if (entry.has("top5_accuracy")) {
+    std::printf("  top-5 %.2f %%", 100 * entry.required<double>("top5_accuracy"));
   }
   std::printf("  (%lld examples, step %lld)\n",
               static_cast<long long>(entry.required<int64_t>("examples")),
@@ -77,6 +120,7 @@ int run_eval(const EvalCommand& command) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());
   }
+  require_same_classes(data.train->class_names(), format.class_names);
   const LossFunction loss = LossFunction::from_config(config, *data.train);
   config.require_all_read();
   std::unique_ptr<Sequential> model;
@@ -85,7 +129,7 @@ int run_eval(const EvalCommand& command) {
   Config splits = Config::list();
   const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {
     if (dataset == nullptr) return;
-    splits.push_back(to_config(split, evaluate(*model, loss, *dataset, train.eval_batch_size)));
+    splits.push_back(evaluate_split(split, *model, loss, *dataset, train.eval_batch_size));
   };
   add("validation", data.validation);
   add("test", data.test);

@@ -95,15 +95,19 @@ Config to_config(const Row& row) {
 
 void print_rows(const char* title, const std::vector<Row>& rows) {
   if (rows.empty()) return;
-  int width = 20;
-  for (const Row& row : rows) width = std::max(width, static_cast<int>(row.name.size()));
-  std::printf("\n%-*s  %-16s %-8s %12s %9s %14s %14s %7s\n", width, title, "shape", "layout", "nnz",
-              "density", "bytes", "with states", "per nnz");
+  int width = 20, shape_width = 16;
   for (const Row& row : rows) {
-    std::printf("%-*s  %-16s %-8s %12lld %8.2f%% %14lld %14lld %7.1f\n", width, row.name.c_str(),
-                row.shape.to_string().c_str(), row.layout.c_str(), static_cast<long long>(row.nnz),
-                100 * density(row), static_cast<long long>(row.bytes()),
-                static_cast<long long>(row.total()), bytes_per_nonzero(row.total(), row.nnz));
+    width = std::max(width, static_cast<int>(row.name.size()));
+    shape_width = std::max(shape_width, static_cast<int>(row.shape.to_string().size()));
+  }
+  std::printf("\n%-*s  %-*s %-8s %12s %9s %14s %14s %7s\n", width, title, shape_width, "shape",
+              "layout", "nnz", "density", "bytes", "with states", "per nnz");
+  for (const Row& row : rows) {
+    std::printf("%-*s  %-*s %-8s %12lld %8.2f%% %14lld %14lld %7.1f\n", width, row.name.c_str(),
+                shape_width, row.shape.to_string().c_str(), row.layout.c_str(),
+                static_cast<long long>(row.nnz), 100 * density(row),
+                static_cast<long long>(row.bytes()), static_cast<long long>(row.total()),
+                bytes_per_nonzero(row.total(), row.nnz));
   }
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/model_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/train/experiment.h"
 
@@ -32,15 +32,17 @@ std::vector<PlannedParameter> all_parameters(const Experiment& experiment) {
       if (entry.parameter == parameter->name()) all.push_back(entry);
     }
     if (all.size() > before) continue;
+    const Pattern& pattern = *parameter->pattern();  // what was loaded may be sparse
+    const std::string layout(pattern.layout().name());
     all.push_back({.parameter = parameter->name(),
                    .shape = parameter->shape(),
-                   .algorithm = "none",
+                   .algorithm = parameter->trainable ? "none" : "frozen",
                    .chosen_by = "",
-                   .initial_nnz = parameter->numel(),
-                   .final_nnz = parameter->numel(),
+                   .initial_nnz = pattern.nnz(),
+                   .final_nnz = pattern.nnz(),
                    .update_steps = {},
-                   .layout = "dense",
-                   .final_layout = "dense",
+                   .layout = layout,
+                   .final_layout = layout,
                    .compressed = {}});
   }
   return all;
@@ -61,32 +63,45 @@ Config to_config(const PlannedParameter& p) {
   Config shape = Config::list(), updates = Config::list();
   for (const int64_t size : p.shape.sizes()) shape.push_back(size);
   for (const int64_t step : p.update_steps) updates.push_back(step);
-  return Config::map({{"parameter", p.parameter},
-                      {"shape", shape},
-                      {"algorithm", p.algorithm},
-                      {"chosen_by", p.chosen_by},
-                      {"initial_nnz", p.initial_nnz},
-                      {"final_nnz", p.final_nnz},
-                      {"final_sparsity", sparsity_of(p.final_nnz, p.shape)},
-                      {"layout", p.layout},
-                      {"final_layout", p.final_layout},
-                      {"update_steps", updates}});
+  Config entry = Config::map({{"parameter", p.parameter},
+                              {"shape", shape},
+                              {"algorithm", p.algorithm},
+                              {"chosen_by", p.chosen_by},
+                              {"initial_nnz", p.initial_nnz},
+                              {"final_nnz", p.final_nnz},
+                              {"final_sparsity", sparsity_of(p.final_nnz, p.shape)},
+                              {"layout", p.layout},
+                              {"final_layout", p.final_layout},
+                              {"update_steps", updates}});
+  if (p.pattern.is_structured()) entry.set("pattern", p.pattern.to_string());
+  return entry;
 }
 
 void print_table(const std::vector<PlannedParameter>& plan) {
-  int width = 9;
-  for (const PlannedParameter& p : plan)
+  int width = 9, shape_width = 14;
+  for (const PlannedParameter& p : plan) {
     width = std::max(width, static_cast<int>(p.parameter.size()));
-  std::printf("%-*s  %-14s %-9s %11s %11s %8s  %-36s %s\n", width, "parameter", "shape",
+    shape_width = std::max(shape_width, static_cast<int>(p.shape.to_string().size()));
+  }
+  std::printf("%-*s  %-*s %-9s %11s %11s %8s  %-36s %s\n", width, "parameter", shape_width, "shape",
               "algorithm", "initial nnz", "final nnz", "sparsity", "updates", "chosen by");
   for (const PlannedParameter& p : plan) {
     const bool is_chosen = !p.chosen_by.empty();
     std::printf(
-        "%-*s  %-14s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(),
+        "%-*s  %-*s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(), shape_width,
         p.shape.to_string().c_str(), p.algorithm.c_str(), static_cast<long long>(p.initial_nnz),
         static_cast<long long>(p.final_nnz), sparsity_of(p.final_nnz, p.shape), is_chosen ? 36 : 0,
         describe_updates(p.update_steps).c_str(), is_chosen ? " " : "", p.chosen_by.c_str());
   }
+}
+
+LayoutChoice choice_of(const PlannedParameter& p, int64_t batch, const Layout& compressed) {
+  if (p.source == nullptr || !p.source->convolution) {
+    return compare_layouts(p.shape, p.final_nnz, batch, compressed, p.lifetime);
+  }
+  ConvolutionShape shape = *p.source->convolution;
+  shape.batch = batch;
+  return compare_layouts(shape, p.final_nnz);
 }
 
 // How each sparse parameter will be stored in the end, and why.
@@ -95,28 +110,18 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     if (p.chosen_by.empty()) continue;
     std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
     if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
+    if (p.pattern.is_structured()) std::printf(", pattern %s", p.pattern.description().c_str());
     const auto& limits = experiment.sparsity->compression().compress_below;
     const Layout* own = find_layout(p.compressed);
     const Layout& compressed = own == nullptr ? csr_layout() : *own;
     const auto limit = limits.find({p.parameter, std::string(compressed.name()), p.lifetime});
     if (limit != limits.end()) {
-      const LayoutChoice choice = compare_layouts(p.shape, p.final_nnz, experiment.train.batch_size,
-                                                  compressed, p.lifetime);
+      const LayoutChoice choice = choice_of(p, experiment.train.batch_size, compressed);
       std::printf("; %s is faster up to a density of %.2g, in the end %s",
                   std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
     }
     std::printf("\n");
   }
-}
-
-// Of a parameter with several phases the last one counts.
-int64_t final_total(const std::vector<PlannedParameter>& plan) {
-  int64_t total = 0;
-  std::set<std::string> counted;
-  for (auto entry = plan.rbegin(); entry != plan.rend(); ++entry) {
-    if (counted.insert(entry->parameter).second) total += entry->final_nnz;
-  }
-  return total;
 }
 
 }  // namespace
@@ -127,13 +132,17 @@ int run_plan(const PlanCommand& command) {
   apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
+  const ModelTable model(*experiment, plan);
   if (command.json) {
     Config entries = Config::list();
     for (const PlannedParameter& parameter : plan) entries.push_back(to_config(parameter));
     const Config report = Config::map({{"steps", experiment->total_steps()},
                                        {"steps_per_epoch", experiment->steps_per_epoch()},
                                        {"numel", experiment->numel()},
-                                       {"final_nnz", final_total(plan)},
+                                       {"final_nnz", model.total().final_nnz},
+                                       {"dense_flops", model.total().dense_flops},
+                                       {"flops", model.total().flops},
+                                       {"layers", model.to_config()},
                                        {"parameters", entries}});
     std::fputs(report.to_json_indented().c_str(), stdout);
     return kDone;
@@ -142,7 +151,9 @@ int run_plan(const PlanCommand& command) {
               static_cast<long long>(experiment->total_steps()),
               static_cast<long long>(experiment->steps_per_epoch()),
               static_cast<long long>(experiment->numel()),
-              static_cast<long long>(final_total(plan)));
+              static_cast<long long>(model.total().final_nnz));
+  model.print();
+  std::printf("\n");
   print_table(plan);
   print_layouts(*experiment, plan);
   return kDone;

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/cifar.h"
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/image_folder.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
@@ -27,14 +30,34 @@ namespace {
 
 constexpr int64_t kPredictBatch = 1000;
 
+// One example: the image, brought to the size of those that the model was trained on.
+Examples read_one_image(const std::string& path, const Shape& example) {
+  const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
+  if (!has_channels && example.rank() != 2) {
+    throw DataError("'" + path + "' is an image, and the model was trained on inputs of shape " +
+                    example.to_string());
+  }
+  const std::filesystem::path file = path;
+  Examples examples = read_images(
+      {&file, 1},
+      {.channels = has_channels ? example[0] : 1, .height = example[-2], .width = example[-1]});
+  examples.example_shape = example;
+  return examples;
+}
+
 // A table is read as the training data's was, but for the label, which is not there.
-Examples read_examples(const std::string& path, const Config& data) {
+Examples read_examples(const std::string& path, const Config& data, const Shape& example) {
   if (path.ends_with(".csv") || path.ends_with(".csv.gz")) {
     CsvOptions options{.task = Task::None};
     if (!data.get<bool>("header", true)) options.header = CsvHeader::Absent;
     options.delimiter = data.get<std::string>("delimiter", ",").front();
     return read_csv(path, options).examples;
   }
+  const std::string type = data.get("type").text();
+  if (path.ends_with(".bin") && type.starts_with("cifar")) {
+    return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
+  }
+  if (is_image_file(path)) return read_one_image(path, example);
   try {
     IdxImages images = read_idx_images(path);
     return {.example_shape = Shape{images.rows, images.columns},
@@ -46,7 +69,7 @@ Examples read_examples(const std::string& path, const Config& data) {
 
 std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config& data,
                                            const InputFormat& format) {
-  Examples examples = read_examples(path, data);
+  Examples examples = read_examples(path, data, format.example_shape);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
                     ", and the model was trained on " + format.example_shape.to_string() +
@@ -90,6 +113,26 @@ class CsvWriter {
     std::fputc('\n', file_);
   }
 
+  /// Probabilities of decisions that are independent of each other; of a single one as of two
+  /// classes.
+  void decision_header(int64_t decisions) {
+    if (decisions == 1) return class_header(2);
+    for (int64_t j = 0; j < decisions; ++j) {
+      std::fprintf(file_, "%sp%lld", j > 0 ? "," : "", static_cast<long long>(j));
+    }
+    std::fputc('\n', file_);
+  }
+  void decision_row(const float* logits, int64_t decisions) {
+    if (decisions == 1) {
+      const float both[] = {0.0f, logits[0]};  // whose softmax is 1 − σ and σ
+      return class_row(both, 2, logits[0] > 0.0f ? 1 : 0);
+    }
+    for (int64_t j = 0; j < decisions; ++j) {
+      std::fprintf(file_, "%s%.9g", j > 0 ? "," : "", 1.0 / (1.0 + std::exp(-double{logits[j]})));
+    }
+    std::fputc('\n', file_);
+  }
+
   void value_header(int64_t outputs) {
     for (int64_t j = 0; j < outputs; ++j) {
       std::fprintf(file_, "%sy%lld", j > 0 ? "," : "", static_cast<long long>(j));
@@ -125,21 +168,44 @@ class CsvWriter {
   std::FILE* file_ = nullptr;
 };
 
-bool predicts_classes(const Config& config) {
+// What the outputs of a model are, by the loss it was trained with.
+enum class Outputs { Classes, Decisions, Values };
+
+Outputs outputs_of(const Config& config) {
   const Config loss = config.get("loss");
-  return (loss.is_map() ? loss.get("type") : loss).text() == "cross_entropy";
+  const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
+  if (name == "cross_entropy") return Outputs::Classes;
+  return name == "binary_cross_entropy" ? Outputs::Decisions : Outputs::Values;
 }
 
-void write_rows(CsvWriter& writer, const Tensor& outputs, bool classes) {
+void write_header(CsvWriter& writer, Outputs kind, int64_t columns) {
+  switch (kind) {
+    case Outputs::Classes:
+      return writer.class_header(columns);
+    case Outputs::Decisions:
+      return writer.decision_header(columns);
+    case Outputs::Values:
+      return writer.value_header(columns);
+  }
+}
+
+void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind) {
   const Tensor rows = reordered(outputs, Order::RowMajor);
   const int64_t columns = rows.shape().features();
-  const std::vector<int64_t> best = classes ? argmax_rows(rows) : std::vector<int64_t>();
+  const std::vector<int64_t> best =
+      kind == Outputs::Classes ? argmax_rows(rows) : std::vector<int64_t>();
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {
     const float* row = rows.data() + i * columns;
-    if (classes) {
-      writer.class_row(row, columns, best[static_cast<size_t>(i)]);
-    } else {
-      writer.value_row(row, columns);
+    switch (kind) {
+      case Outputs::Classes:
+        writer.class_row(row, columns, best[static_cast<size_t>(i)]);
+        break;
+      case Outputs::Decisions:
+        writer.decision_row(row, columns);
+        break;
+      case Outputs::Values:
+        writer.value_row(row, columns);
+        break;
     }
   }
 }
@@ -159,15 +225,15 @@ int run_predict(const PredictCommand& command) {
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_inputs(input, config.get("data"), format));
   }
-  const bool classes = predicts_classes(config);
+  const Outputs kind = outputs_of(config);
   const int64_t columns = model->output_shape(format.example_shape).numel();
   CsvWriter writer(command.out);
-  classes ? writer.class_header(columns) : writer.value_header(columns);
+  write_header(writer, kind, columns);
   int64_t rows = 0;
   const NoGrad no_grad;
   for (const auto& dataset : inputs) {
     for_each_batch(*dataset, kPredictBatch, [&](const Batch& batch) {
-      write_rows(writer, (*model)(Variable(batch.inputs)).value(), classes);
+      write_rows(writer, (*model)(Variable(batch.inputs)).value(), kind);
       rows += batch.size;
     });
   }

@@ -77,7 +77,10 @@ void add_predict(CLI::App& app, Action& action) {
   static PredictCommand c;
   CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  command->add_option("input", c.inputs, "CSV files of features, or IDX image files (.gz too)")
+  command
+      ->add_option(
+          "input", c.inputs,
+          "CSV files of features, IDX or CIFAR files of images, or single PNG and JPEG images")
       ->required();
   command->add_option("--out", c.out, "CSV file to write")->required();
   command->callback([&action] { action = [] { return run_predict(c); }; });

@@ -59,7 +59,7 @@ std::string ModelDifferences::to_string() const {
 }
 
 void compare_models(const Module& model, const Module& reference, ModelDifferences& d) {
-  int64_t positions = 0, nnz = 0, unit = 1;
+  int64_t positions = 0, nnz = 0, unit = d.unit;
   for (const ParameterPtr& parameter : model.parameters()) {
     const ParameterPtr other = reference.parameter(parameter->name());
     const Positions here = parameter->pattern()->positions();
@@ -111,6 +111,11 @@ void Verification::compare_step(const Experiment& run, double loss) {
   // A difference that is NaN is the largest, and stays.
   if (!(difference <= differences_.loss) && !std::isnan(differences_.loss)) {
     differences_.loss = difference;
+  }
+  for (const ParameterPtr& parameter : run.model->parameters()) {
+    if (run.sparsity == nullptr) continue;
+    differences_.unit =
+        std::max(differences_.unit, run.sparsity->pattern(*parameter).divisors().numel());
   }
   compare_models(*run.model, *reference_->model, differences_);
   // Behind a tie the runs train different positions, and go apart.

@@ -25,6 +25,7 @@ struct ModelDifferences {
   std::string parameter;  ///< that of the largest difference
   int64_t positions = 0;  ///< positions in one mask only, at the step where there were most
   int64_t positions_allowed = 2;
+  int64_t unit = 1;  ///< positions that come and go together, where layouts do not say (csr)
 
   /// Relative to the largest; 0 when that is 0.
   double relative_loss() const;

@@ -1,7 +1,5 @@
 #include "lacuna/framework/train/evaluation.h"
 
-#include <limits>
-
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
 
@@ -28,23 +26,29 @@ class EvaluationMode {
 }  // namespace
 
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
-                    int64_t batch_size) {
+                    int64_t batch_size, const BatchWatcher& watcher) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
   const EvaluationMode mode(model);
   Evaluation result;
-  double loss_sum = 0.0;
-  int64_t correct = 0;
+  double loss_sum = 0.0, weight_sum = 0.0;
+  int64_t correct = 0, in_largest = 0;
   for_each_batch(data, batch_size, [&](const Batch& batch) {
     const Variable output = model(Variable(batch.inputs));
-    loss_sum +=
-        static_cast<double>(loss(output, batch).value().item()) * static_cast<double>(batch.size);
-    if (loss.is_classification()) correct += count_correct(output.value(), batch.labels);
+    const auto mean = static_cast<double>(loss(output, batch).value().item());
+    const double weight = loss.weight_of(batch);
+    loss_sum += mean * weight;
+    weight_sum += weight;
+    if (loss.has_accuracy()) correct += loss.count_correct(output.value(), batch);
+    if (loss.has_top5()) in_largest += count_in_largest(output.value(), batch.labels, 5);
     result.examples += batch.size;
+    if (watcher) watcher(output.value(), batch);
   });
-  result.loss = loss_sum / static_cast<double>(result.examples);
-  result.accuracy = loss.is_classification()
-                        ? static_cast<double>(correct) / static_cast<double>(result.examples)
-                        : std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const auto examples = static_cast<double>(result.examples);
+  const double answers = examples * static_cast<double>(loss.answers());
+  result.loss = weight_sum > 0.0 ? loss_sum / weight_sum : 0.0;
+  result.accuracy = loss.has_accuracy() ? static_cast<double>(correct) / answers : kNone;
+  result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
   return result;
 }
 

@@ -1,22 +1,31 @@
 // Evaluating a model on a dataset.
 #pragma once
 
+#include <functional>
+#include <limits>
+
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/train/loss_function.h"
 
 namespace lacuna {
 
-/// Means over a dataset. Accuracy is a fraction; NaN for regression.
+/// Means over a dataset: the loss over its examples (weighted where there are class weights), and
+/// fractions of right answers; NaN where there are none.
 struct Evaluation {
   double loss = 0.0;
-  double accuracy = 0.0;
+  double accuracy = 0.0;  ///< NaN for regression
   int64_t examples = 0;
+  /// Of examples whose label is among the five largest outputs; NaN with five classes or less.
+  double top5_accuracy = std::numeric_limits<double>::quiet_NaN();
 };
+
+/// Is shown each batch, and what the model made of it.
+using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;
 
 /// Runs the model in evaluation mode, without recording, over all examples; the mode is restored.
 /// *Errors:* DataError when the dataset is empty.
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
-                    int64_t batch_size);
+                    int64_t batch_size, const BatchWatcher& watcher = nullptr);
 
 }  // namespace lacuna

@@ -13,10 +13,11 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/convolution_algorithms.hpp"
 #include "lacuna/framework/train/density_limits.hpp"
+#include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
-#include "lacuna/framework/train/model_file.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsify.h"
@@ -25,9 +26,10 @@ namespace lacuna {
 namespace {
 
 void require_known_sections(const Config& config) {
-  static const std::vector<std::string> sections = {"model",     "data",     "loss",
-                                                    "optimizer", "sparsity", "sparsify",
-                                                    "csr_up_to", "train",    "run_dir"};
+  static const std::vector<std::string> sections = {
+      "model",    "data",     "loss",      "optimizer",
+      "sparsity", "sparsify", "csr_up_to", "convolution_algorithms",
+      "train",    "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
     if (std::ranges::find(sections, key) == sections.end()) {
@@ -43,33 +45,39 @@ std::unique_ptr<Loader> make_loader(const Experiment& e) {
                                   .shuffle = Shuffle::EveryEpoch,
                                   .last_batch = train.drop_last ? LastBatch::Drop : LastBatch::Keep,
                                   .seed = train.seed,
-                                  .prefetch = train.prefetch});
+                                  .prefetch = train.prefetch,
+                                  .augment = e.data.augment});
 }
 
 // The last layer's output must be what the loss compares with the data.
-void require_output_fits(const Experiment& e, const Config& layers) {
-  const Dataset& data = *e.data.train;
-  const Shape output = e.model->output_shape(data.example_shape());
-  const int64_t wanted = e.loss.is_classification() ? data.num_classes() : data.num_outputs();
+void require_output_fits(const Experiment& e, const ModelLayers& layers) {
+  const Shape output = e.model->output_shape(e.data.train->example_shape());
+  const int64_t wanted = e.loss.outputs();
   if (output.rank() == 1 && output[0] == wanted) return;
   const auto [name, last] = e.model->children().back();
-  layers.items().back().error(fmt::format(
+  layers.layers.back().node.error(fmt::format(
       "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
       "give [{}]{}",
-      name, last->type(), output.to_string(), wanted,
-      e.loss.is_classification() ? "classes" : "target values", wanted,
+      name, last->type(), output.to_string(), wanted, e.loss.outputs_are(), wanted,
       output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
 }
 
-void load_initial_values(Sequential& model, const Config& config) {
-  if (!config.is_map()) return;
-  const auto path = config.optional<std::string>("init_from");
-  if (!path) return;
-  try {
-    load_weights(*path, model);
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(config.at("init_from").where() + ": " + error.what());
+// By `model.frozen`, beside what layers have frozen themselves.
+void freeze_parameters(Module& model, const Config& section) {
+  const Config frozen = section.is_map() ? section.get("frozen") : Config();
+  if (!frozen.is_null()) {
+    at_position(frozen, [&] {
+      model.freeze(frozen.is_scalar() ? std::vector<std::string>{frozen.as<std::string>()}
+                                      : frozen.as<std::vector<std::string>>());
+    });
   }
+  const std::vector<ParameterPtr> all = model.parameters();
+  if (std::ranges::any_of(all, [](const ParameterPtr& p) { return p->trainable; })) return;
+  if (all.empty()) return;  // the optimizer says so
+  (frozen.is_null() ? section : frozen)
+      .error(
+          "all parameters of the model are frozen, so there is nothing to train; leave some out "
+          "of `frozen`, or take `trainable: false` off their layers");
 }
 
 // early_stopping and keep_best judge a model by held-out data, so they need some.
@@ -201,6 +209,7 @@ StateDict Experiment::state_dict() const {
   state.merge("model", model->state_dict());
   state.merge("optimizer", optimizer->state_dict());
   if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
+  if (average != nullptr) state.merge("ema", average->state_dict());
   state.merge("loader", loader->state());
   state.merge("data", InputFormat::of(data).state_dict());
   return state;
@@ -213,6 +222,7 @@ void Experiment::load_state_dict(const StateDict& state) {
   if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
   optimizer->load_state_dict(state.below("optimizer"));
   if (sparsity != nullptr) sparsity->restore_layouts();
+  if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
   loader->load_state(state.below("loader"));
   require_same_step(state);
 }
@@ -238,15 +248,17 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   const Config model = config.at("model"), optimizer = config.at("optimizer");
-  const Config layers = model_layers(model);
+  const ModelLayers layers = model_layers(model);
   e->data = load_data(config.at("data"), e->train.seed);
   e->loader = make_loader(*e);
   e->loss = LossFunction::from_config(config, *e->data.train);
   e->model = build_model(layers, e->data.train->example_shape());
   require_output_fits(*e, layers);
+  freeze_parameters(*e->model, model);
+  choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);
-  if (start == Start::Fresh) load_initial_values(*e->model, model);
-  if (model.is_map()) model.get("init_from");
+  if (start == Start::Fresh) load_initial_values(model, *e->model);
+  if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
@@ -254,6 +266,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   config.require_all_read();
   require_validation(*e);
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
+  if (e->train.ema)
+    e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
   require_sparsifiers_fit(*e);
   return e;
 }
@@ -272,7 +286,10 @@ std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict&
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
   model->load_state_dict(state.below("model"));
-  const auto seed = config.get("train").is_map() ? config.get("train").get<int64_t>("seed", 0) : 0;
+  const Config train = config.get("train");
+  if (train.is_map() && train.has("ema"))
+    load_average(state.below("ema"), *model, model->buffers());
+  const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
   apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
   model->eval();
   return model;

@@ -12,6 +12,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/train_options.h"
+#include "lacuna/framework/train/weight_average.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/algorithm.h"
 
@@ -28,6 +29,7 @@ struct Experiment {
   LossFunction loss;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
+  std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
@@ -39,17 +41,19 @@ struct Experiment {
   /// planning found for later phases. *Requires* sparsity.
   void write_layouts();
 
-  /// The state of model, optimizer, sparsity and loader, and the format of the inputs ("data").
+  /// The state of model, optimizer, sparsity, average and loader, and the format of the inputs
+  /// ("data").
   StateDict state_dict() const;
-  /// Restores model, optimizer, sparsity and loader from a run's checkpoint; each parameter in the
-  /// layout it was saved in, unless the configuration names another. *Errors:* CheckpointError.
+  /// Restores model, optimizer, sparsity, average and loader from a run's checkpoint; each
+  /// parameter in the layout it was saved in, unless the configuration names another. *Errors:*
+  /// CheckpointError.
   void load_state_dict(const StateDict& state);
 
   /// *Errors:* CheckpointError when the parts of a state are of different steps.
   void require_same_step(const StateDict& state) const;
 
   int64_t numel() const;  ///< parameters of the model, zeros included
-  int64_t nnz() const;    ///< of these, trained
+  int64_t nnz() const;    ///< of these, in their masks, or dense
 };
 
 /// Where the model's values come from.
@@ -69,9 +73,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start =
 /// CheckpointError when there is none, as in what `save_model` writes.
 Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 
-/// The part that evaluating or predicting needs: a model with the values of a saved state, in
-/// evaluation mode, which takes inputs of `example_shape`. *Errors:* CheckpointError when the state
-/// is of another model, ConfigError when the layers do not fit the inputs.
+/// The part that evaluating or predicting needs: a model with the values of a saved state, or their
+/// averages where the configuration says `train.ema` and the state has them, in evaluation mode,
+/// which takes inputs of `example_shape`. *Errors:* CheckpointError when the state is of another
+/// model, ConfigError when the layers do not fit the inputs.
 std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape);
 

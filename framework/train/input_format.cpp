@@ -11,7 +11,7 @@
 namespace lacuna {
 
 InputFormat InputFormat::of(const DataSplits& data) {
-  return {data.train->example_shape(), data.normalization};
+  return {data.train->example_shape(), data.normalization, data.train->class_names()};
 }
 
 StateDict InputFormat::state_dict() const {
@@ -21,6 +21,9 @@ StateDict InputFormat::state_dict() const {
   state.set("normalization", Config::map({{"mean", Config::from_value(normalization.mean)},
                                           {"std", Config::from_value(normalization.std)}})
                                  .to_json());
+  if (!class_names.empty()) {
+    state.set("class_names", Config::from_value(class_names).to_json());
+  }
   return state;
 }
 
@@ -31,6 +34,10 @@ InputFormat InputFormat::from_state(const StateDict& state) {
     const Config saved = parse_yaml(state.get<std::string>("normalization"), "normalization");
     format.normalization = {.mean = saved.required<std::vector<double>>("mean"),
                             .std = saved.required<std::vector<double>>("std")};
+    if (state.contains("class_names")) {
+      format.class_names = parse_yaml(state.get<std::string>("class_names"), "class_names")
+                               .as<std::vector<std::string>>();
+    }
   } catch (const ConfigError& error) {
     throw CheckpointError(std::string("the checkpoint's data format cannot be read: ") +
                           error.what());

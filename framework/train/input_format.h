@@ -1,20 +1,25 @@
 // InputFormat: what a trained model's inputs must look like, saved beside it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/data/load_data.h"
 
 namespace lacuna {
 
-/// Shape and normalization of the examples that a model was trained on.
+/// Shape and normalization of the examples that a model was trained on, and what its classes are.
 struct InputFormat {
   Shape example_shape;
   Normalization normalization;
+  std::vector<std::string> class_names = {};  ///< empty where the data has none
 
   static InputFormat of(const DataSplits& data);
 
-  /// "example_shape" (integers) and "normalization" (JSON with `mean` and `std`, exact).
+  /// "example_shape" (integers), "normalization" (JSON with `mean` and `std`, exact) and, where
+  /// there are any, "class_names" (a list in JSON).
   StateDict state_dict() const;
   /// *Errors:* CheckpointError.
   static InputFormat from_state(const StateDict& state);

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <vector>
+#include <algorithm>
+#include <cmath>
 
-#include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -12,41 +12,138 @@ namespace lacuna {
 
 LossFunction LossFunction::from_config(const Config& parent, const Dataset& data) {
   const Config config = parent.get("loss");
-  const bool has_classes = data.num_classes() > 0;
   std::string name;
   if (config.is_null()) {
-    name = parent.get<std::string>("loss", has_classes ? "cross_entropy" : "mse");
+    name = parent.get<std::string>("loss", data.num_classes() > 0 ? "cross_entropy" : "mse");
   } else {
     name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
   }
   LossFunction loss;
-  if (name == "cross_entropy") {
-    if (!has_classes) {
-      config.error("cross_entropy needs data with classes; this is regression: use mse");
-    }
-    if (config.is_map()) {
-      loss.label_smoothing_ = config.get<double>("label_smoothing", 0.0);
-      if (!(loss.label_smoothing_ >= 0.0 && loss.label_smoothing_ < 1.0)) {
-        config.get("label_smoothing").fail("a number in [0, 1)");
-      }
-    }
+  if (name == "binary_cross_entropy") {
+    loss.kind_ = Kind::BinaryCrossEntropy;
   } else if (name == "mse") {
-    if (has_classes) {
-      config.error(
-          fmt::format("mse needs regression targets; the data has {} classes: use cross_entropy",
-                      data.num_classes()));
-    }
     loss.kind_ = Kind::MeanSquaredError;
-  } else {
-    const std::vector<std::string> names = {"cross_entropy", "mse"};
+  } else if (name != "cross_entropy") {
+    const std::vector<std::string> names = {"cross_entropy", "binary_cross_entropy", "mse"};
     config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
   }
+  loss.choose_outputs(config, data);
+  if (loss.is_classification() && config.is_map()) loss.read_cross_entropy(config);
   return loss;
 }
 
+void LossFunction::choose_outputs(const Config& config, const Dataset& data) {
+  const int64_t classes = data.num_classes();
+  num_classes_ = classes;
+  switch (kind_) {
+    case Kind::CrossEntropy:
+      if (classes == 0) {
+        config.error("cross_entropy needs data with classes; this is regression: use mse");
+      }
+      outputs_ = classes;
+      return;
+    case Kind::BinaryCrossEntropy:
+      if (classes > 0 && classes != 2) {
+        config.error(
+            fmt::format("binary_cross_entropy needs two classes, or targets of 0 and 1 "
+                        "(regression); the data has {} classes: use cross_entropy",
+                        classes));
+      }
+      outputs_ = classes > 0 ? 1 : data.num_outputs();
+      return;
+    case Kind::MeanSquaredError:
+      if (classes > 0) {
+        config.error(fmt::format(
+            "mse needs regression targets; the data has {} classes: use cross_entropy", classes));
+      }
+      outputs_ = data.num_outputs();
+  }
+}
+
+void LossFunction::read_cross_entropy(const Config& config) {
+  cross_entropy_.label_smoothing = config.get<double>("label_smoothing", 0.0);
+  if (!(cross_entropy_.label_smoothing >= 0.0 && cross_entropy_.label_smoothing < 1.0)) {
+    config.get("label_smoothing").fail("a number in [0, 1)");
+  }
+  const auto weights = config.optional<std::vector<double>>("class_weights");
+  if (!weights) return;
+  const Config list = config.at("class_weights");
+  if (static_cast<int64_t>(weights->size()) != num_classes_) {
+    list.fail(fmt::format("{} numbers, one for each class", num_classes_));
+  }
+  const auto is_weight = [](double w) { return w >= 0.0 && w <= 1e30; };
+  for (size_t j = 0; j < weights->size(); ++j) {
+    if (!is_weight((*weights)[j])) list.items()[j].fail("a finite number of at least 0");
+  }
+  if (*std::ranges::max_element(*weights) == 0.0) list.fail("a weight above 0 for some class");
+  for (const double weight : *weights) {
+    cross_entropy_.class_weights.push_back(static_cast<float>(weight));
+  }
+}
+
+const char* LossFunction::outputs_are() const {
+  switch (kind_) {
+    case Kind::CrossEntropy:
+      return "classes";
+    case Kind::BinaryCrossEntropy:
+      return "decisions";
+    case Kind::MeanSquaredError:
+      break;
+  }
+  return "target values";
+}
+
+namespace {
+
+// The targets of binary cross entropy: regression's, or the labels of two classes.
+Tensor binary_targets(const Batch& batch) {
+  if (!batch.labels.defined()) return batch.targets;
+  Tensor targets = Tensor::empty(Shape{batch.size, 1});
+  std::ranges::transform(batch.labels.values(), targets.mutable_data(),
+                         [](int64_t label) { return static_cast<float>(label); });
+  return targets;
+}
+
+}  // namespace
+
 Variable LossFunction::operator()(const Variable& output, const Batch& batch) const {
-  if (kind_ == Kind::MeanSquaredError) return mse_loss(output, batch.targets);
-  return cross_entropy(output, batch.labels, {.label_smoothing = label_smoothing_});
+  switch (kind_) {
+    case Kind::BinaryCrossEntropy:
+      return binary_cross_entropy(output, binary_targets(batch));
+    case Kind::MeanSquaredError:
+      return mse_loss(output, batch.targets);
+    case Kind::CrossEntropy:
+      break;
+  }
+  return cross_entropy(output, batch.labels, cross_entropy_);
+}
+
+int64_t LossFunction::count_correct(const Tensor& output, const Batch& batch) const {
+  if (kind_ == Kind::CrossEntropy) return lacuna::count_correct(output, batch.labels);
+  const Tensor logits = reordered(output, Order::RowMajor), targets = binary_targets(batch);
+  int64_t correct = 0;
+  for (int64_t i = 0; i < logits.numel(); ++i) {
+    const float x = logits.data()[i];  // comparisons with NaN are false
+    correct += (targets.data()[i] > 0.5f ? x > 0.0f : x <= 0.0f) ? 1 : 0;
+  }
+  return correct;
+}
+
+std::vector<int64_t> LossFunction::predicted_classes(const Tensor& output) const {
+  if (kind_ == Kind::CrossEntropy) return argmax_rows(output);
+  const std::vector<float> logits = output.to_vector();
+  std::vector<int64_t> classes;
+  for (const float x : logits) classes.push_back(x > 0.0f ? 1 : 0);
+  return classes;
+}
+
+double LossFunction::weight_of(const Batch& batch) const {
+  if (cross_entropy_.class_weights.empty()) return static_cast<double>(batch.size);
+  double total = 0.0;
+  for (const int64_t label : batch.labels.values()) {
+    total += cross_entropy_.class_weights[static_cast<size_t>(label)];
+  }
+  return total;
 }
 
 std::vector<int64_t> argmax_rows(const Tensor& logits) {
@@ -65,18 +162,25 @@ std::vector<int64_t> argmax_rows(const Tensor& logits) {
 }
 
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels) {
+  return count_in_largest(logits, labels, 1);
+}
+
+int64_t count_in_largest(const Tensor& logits, const IndexTensor& labels, int64_t count) {
   const Tensor rows = reordered(logits, Order::RowMajor);
   const int64_t classes = rows.shape().features();
-  int64_t correct = 0;
+  int64_t found = 0;
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {
     const float* row = rows.data() + i * classes;
     const int64_t label = labels.values()[static_cast<size_t>(i)];
-    bool is_largest = true;  // comparisons with NaN are false
-    for (int64_t j = 0; j < label; ++j) is_largest &= row[j] < row[label];
-    for (int64_t j = label; j < classes; ++j) is_largest &= row[j] <= row[label];
-    correct += is_largest ? 1 : 0;
+    int64_t before = 0;  // that come before the label
+    bool has_nan = false;
+    for (int64_t j = 0; j < classes; ++j) {
+      has_nan |= std::isnan(row[j]);
+      before += (j < label ? row[j] >= row[label] : row[j] > row[label]) ? 1 : 0;
+    }
+    found += !has_nan && before < count ? 1 : 0;
   }
-  return correct;
+  return found;
 }
 
 }  // namespace lacuna

@@ -1,37 +1,76 @@
-// LossFunction: what is minimized, for classification or regression.
+// LossFunction: what is minimized, and what counts as a right answer.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {
 
-/// Mean loss over a batch: cross entropy of class logits, or the mean squared error.
+/// Mean loss over a batch: cross entropy of class logits, binary cross entropy of logits that each
+/// are a decision of their own, or the mean squared error.
 class LossFunction {
  public:
-  /// "cross_entropy", "mse", or a map with `type` (and `label_smoothing` in [0, 1) for
-  /// cross_entropy). null → cross_entropy for data with classes, else mse.
+  /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
+  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class). null → cross_entropy for
+  /// data with classes, else mse. binary_cross_entropy takes regression's targets, which must be 0
+  /// or 1, or the labels of two classes, for one output.
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
-  /// *Shapes:* output [batch, classes or outputs] → scalar.
+  /// *Shapes:* output [batch, outputs()] → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
 
+  /// What one example's output must be: a value for each class, decision or target.
+  int64_t outputs() const { return outputs_; }
+  /// "classes", "decisions" or "target values": what the outputs are, for messages.
+  const char* outputs_are() const;
+
+  /// Whether the outputs are classes of which one is right.
   bool is_classification() const { return kind_ == Kind::CrossEntropy; }
+  /// Whether answers are right or wrong, so that there is an accuracy.
+  bool has_accuracy() const { return kind_ != Kind::MeanSquaredError; }
+  /// Whether it is worth saying how often the label is among the five largest outputs: with more
+  /// than five classes.
+  bool has_top5() const { return is_classification() && outputs_ > 5; }
+  /// Right or wrong answers that each example asks for: as many as there are decisions, else 1.
+  int64_t answers() const { return kind_ == Kind::BinaryCrossEntropy ? outputs_ : 1; }
+  /// Right answers in a batch. A decision is right when its logit is above 0 where the target is
+  /// above ½, and at most 0 where it is not; of classes as `count_correct` has it.
+  int64_t count_correct(const Tensor& output, const Batch& batch) const;
+
+  /// Classes of which an example has one, as a label; 0 where it has none.
+  int64_t num_classes() const { return num_classes_; }
+  /// The class that is predicted of each example. *Requires* num_classes() > 0.
+  std::vector<int64_t> predicted_classes(const Tensor& output) const;
+
+  /// What a batch weighs in a mean over several: its examples, or the sum of their class weights.
+  /// *Requires* labels in range, as after the loss was computed.
+  double weight_of(const Batch& batch) const;
 
  private:
-  enum class Kind { CrossEntropy, MeanSquaredError };
+  enum class Kind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError };
+
+  void read_cross_entropy(const Config& config);
+  void choose_outputs(const Config& config, const Dataset& data);
+
   Kind kind_ = Kind::CrossEntropy;
-  double label_smoothing_ = 0.0;
+  CrossEntropyOptions cross_entropy_;
+  int64_t outputs_ = 0;
+  int64_t num_classes_ = 0;
 };
 
 /// Examples whose largest logit (the first among equals) is their label's. A row with NaN never
 /// counts. *Requires* labels in [0, classes).
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels);
+/// Examples whose label's logit is among the `count` largest (of equals the first come first). A
+/// row with NaN never counts. *Requires* labels in [0, classes).
+int64_t count_in_largest(const Tensor& logits, const IndexTensor& labels, int64_t count);
 /// Index of the largest element of each row. *Shapes:* [n, classes] → n indices.
 std::vector<int64_t> argmax_rows(const Tensor& logits);
 

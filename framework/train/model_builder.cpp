@@ -2,16 +2,21 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <map>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/layers/parallel.h"
+#include "lacuna/layers/residual.h"
 
 namespace lacuna {
 namespace {
+
+using Kind = ModelLayer::Kind;
 
 // The input of the next layer: its shape, and who made it, for messages.
 struct Feed {
@@ -19,95 +24,184 @@ struct Feed {
   std::string source = "the data";
 };
 
-std::string type_of(const Config& layer) {
-  if (layer.is_scalar()) return layer.as<std::string>();
-  if (!layer.is_map()) layer.fail("a layer: its type, or a map with `type`");
-  return layer.required<std::string>("type");
-}
-
-// A layer that is given by its type alone has no options, but a position all the same.
-Config options_of(const Config& layer) {
-  if (layer.is_map()) return layer;
-  Config options = Config::map();
-  options.set_position(layer.position());
-  return options;
-}
-
-bool has_child(const Module& module, const std::string& name) {
-  return std::ranges::any_of(module.children(),
-                             [&](const auto& child) { return child.first == name; });
-}
-
-std::unique_ptr<Module> build_layer(const Config& layer, const std::string& type,
-                                    const std::string& name, const Feed& feed) {
-  const auto& factory = layer_registry().find(type, layer.is_map() ? layer.at("type") : layer);
-  try {
-    std::unique_ptr<Module> module = factory.make(options_of(layer), feed.shape);
-    module->output_shape(feed.shape);
-    return module;
-  } catch (const ShapeError& error) {
-    layer.error("layer '" + name + "' (" + type + ") does not fit " + feed.source +
-                ", which gives shape " + feed.shape.to_string() + " per example: " + error.what());
+class Builder {
+ public:
+  explicit Builder(const Config& define) {
+    types_ = layer_registry().names();
+    types_.insert(types_.end(), {"sequential", "residual", "parallel"});
+    for (const auto& [name, definition] : define.entries()) types_.push_back(name);
   }
-}
 
-constexpr const char* kFanIn = "init_fan_in";
-
-// To the linear layers that give none. What is no list of layers is found out when they are built.
-void give_fan_in(const Config& layers, const Config& fan_in) {
-  if (!layers.is_list()) return;
-  for (Config layer : layers.items()) {
-    if (!layer.is_map() || !layer.get("type").is_scalar()) continue;
-    const std::string type = layer.get("type").text();
-    if (type == "sequential") give_fan_in(layer.get("layers"), fan_in);
-    if (type == "linear" && !layer.has(kFanIn)) layer.set(kFanIn, fan_in.clone());
+  // Appends the layers to a group that is a chain; `feed` goes in and what comes out, comes out.
+  template <class Group>
+  void add_chain(Group& group, const std::vector<ModelLayer>& layers, Feed& feed) const {
+    for (const ModelLayer& layer : layers) add(group, layer, build(layer, feed));
   }
-}
 
-// Builds a chain whose full names begin with `prefix`; `feed` goes in and what comes out, comes
-// out.
-std::unique_ptr<Sequential> build_chain(const Config& layers, const std::string& prefix,
-                                        Feed& feed) {
-  if (!layers.is_list()) layers.fail("a list of layers");
-  auto chain = std::make_unique<Sequential>();
-  std::map<std::string, int> counts;
-  for (const Config& layer : layers.items()) {
-    const std::string type = type_of(layer);
-    std::string name = fmt::format("{}{}", type, ++counts[type]);
-    if (layer.is_map()) name = layer.get<std::string>("name", name);
-    if (has_child(*chain, name)) {
-      layer.error("two layers are named '" + name + "'; give one of them another `name`");
-    }
-    std::unique_ptr<Module> module;
-    if (type == "sequential") {
-      module = build_chain(options_of(layer).at("layers"), prefix + name + ".", feed);
-    } else {
-      module = build_layer(layer, type, prefix + name, feed);
-      feed = {module->output_shape(feed.shape), "layer '" + prefix + name + "' (" + type + ")"};
-    }
+ private:
+  template <class Group>
+  static void add(Group& group, const ModelLayer& layer, std::unique_ptr<Module> module) {
     try {
-      chain->add(name, std::move(module));
+      group.add(layer.name, std::move(module));
     } catch (const StateError& error) {
-      layer.error(error.what());
+      layer.node.error(error.what());
     }
   }
-  if (chain->children().empty()) layers.fail("at least one layer");
-  return chain;
-}
+
+  std::unique_ptr<Module> build(const ModelLayer& layer, Feed& feed) const {
+    std::unique_ptr<Module> module = build_kind(layer, feed);
+    const Config& keys = layer.options;
+    const bool trains = !keys.is_map() || keys.optional<bool>("trainable").value_or(true);
+    if (!trains) module->set_trainable(false);
+    return module;
+  }
+
+  std::unique_ptr<Module> build_kind(const ModelLayer& layer, Feed& feed) const {
+    switch (layer.kind) {
+      case Kind::Plain:
+        return build_plain(layer, feed);
+      case Kind::Sequential:
+        return build_sequential(layer, feed);
+      case Kind::Residual:
+        return build_residual(layer, feed);
+      case Kind::Parallel:
+        return build_parallel(layer, feed);
+    }
+    return nullptr;
+  }
+
+  // Or a template: its layers stand elsewhere, so an error says whose they are.
+  std::unique_ptr<Module> build_sequential(const ModelLayer& layer, Feed& feed) const {
+    const bool is_template = layer.type != "sequential";
+    auto sequential = std::make_unique<Sequential>(
+        Sequential::Options{is_template ? "template: " + layer.type : ""});
+    try {
+      add_chain(*sequential, layer.layers, feed);
+    } catch (const ConfigError& error) {
+      if (!is_template) throw;
+      throw ConfigError(fmt::format("{}; within {}", error.what(), layer.described()));
+    }
+    return sequential;
+  }
+
+  void require_known(const ModelLayer& layer) const {
+    if (layer_registry().contains(layer.type)) return;
+    (layer.node.is_map() ? layer.node.at("type") : layer.node)
+        .error("unknown layer '" + layer.type + "'; " + suggest_name(layer.type, types_));
+  }
+
+  std::unique_ptr<Module> build_plain(const ModelLayer& layer, Feed& feed) const {
+    require_known(layer);
+    try {
+      auto module = layer_registry().find(layer.type, layer.node).make(layer.options, feed.shape);
+      feed = {module->output_shape(feed.shape), layer.described()};
+      return module;
+    } catch (const ShapeError& error) {
+      layer.node.error(
+          fmt::format("layer '{}' ({}) does not fit {}, which gives shape {} per example: {}",
+                      layer.path, layer.type, feed.source, feed.shape.to_string(), error.what()));
+    }
+  }
+
+  std::unique_ptr<Module> build_residual(const ModelLayer& layer, Feed& feed) const {
+    auto residual = std::make_unique<Residual>();
+    Feed body = feed, shortcut = feed;
+    add_chain(*residual, layer.layers, body);
+    const bool is_used = layer.always_shortcut || body.shape != feed.shape;
+    for (const ModelLayer& part : layer.shortcut) {
+      if (is_used) {
+        infer_subsampling(part, shortcut.shape, body.shape);
+        add_shortcut(*residual, part, build(part, shortcut));
+      } else {
+        pass_over(part);
+      }
+    }
+    if (body.shape != shortcut.shape) {
+      const bool is_identity = layer.shortcut.empty();
+      layer.node.error(fmt::format(
+          "layer '{}' ({}) adds shapes that differ: {} per example, which its layers give ({}), "
+          "and {}, which its {} ({}){}",
+          layer.path, layer.type, body.shape.to_string(), body.source, shortcut.shape.to_string(),
+          is_identity ? "input has" : "shortcut gives", shortcut.source,
+          is_identity ? "; make them equal, or give it a `shortcut`" : ""));
+    }
+    feed = {body.shape, layer.described()};
+    return residual;
+  }
+
+  // A shortcut without weights takes its sizes from the layers beside it.
+  static void infer_subsampling(const ModelLayer& part, const Shape& input, const Shape& output) {
+    if (part.type != "subsample_pad" || input.rank() != 3 || output.rank() != 3) return;
+    Config options = part.options;
+    if (!options.has("channels")) options.set("channels", output[0]);
+    if (options.has("stride") || output[1] < 1 || output[2] < 1) return;
+    options.set("stride", Config::list({Config((input[1] + output[1] - 1) / output[1]),
+                                        Config((input[2] + output[2] - 1) / output[2])}));
+  }
+
+  static void add_shortcut(Residual& residual, const ModelLayer& part,
+                           std::unique_ptr<Module> module) {
+    try {
+      residual.add_shortcut(part.name, std::move(module));
+    } catch (const StateError& error) {
+      part.node.error(error.what());
+    }
+  }
+
+  // A shortcut that is not used here is not built: its keys count as understood.
+  void pass_over(const ModelLayer& layer) const {
+    if (layer.kind == Kind::Plain) require_known(layer);
+    for (const ModelLayer& part : layer.layers) pass_over(part);
+    for (const ModelLayer& part : layer.shortcut) pass_over(part);
+    layer.node.mark_read();
+  }
+
+  std::unique_ptr<Module> build_parallel(const ModelLayer& layer, Feed& feed) const {
+    auto parallel = std::make_unique<Parallel>();
+    Feed joined;
+    for (const ModelLayer& branch : layer.layers) {
+      Feed output = feed;
+      add(*parallel, branch, build(branch, output));
+      if (&branch == &layer.layers.front()) {
+        joined = output;
+        continue;
+      }
+      const std::optional<Shape> both = Parallel::side_by_side(joined.shape, output.shape);
+      if (!both) {
+        layer.node.error(fmt::format(
+            "layer '{}' ({}) puts side by side what does not fit: shape {} per example, up to {}, "
+            "and {}, of {}; only the {} may differ",
+            layer.path, layer.type, joined.shape.to_string(), joined.source,
+            output.shape.to_string(), output.source,
+            output.shape.rank() == 3 ? "channels, the first dimension," : "last dimension"));
+      }
+      joined = {*both, output.source};
+    }
+    feed = {joined.shape, layer.described()};
+    return parallel;
+  }
+
+  std::vector<std::string> types_;  // all that a layer can be
+};
 
 }  // namespace
 
-Config model_layers(const Config& model) {
-  if (model.is_list()) return model;
-  if (!model.is_map()) model.fail("a list of layers, or a map with `layers`");
-  const Config layers = model.at("layers"), fan_in = model.get(kFanIn);
-  if (!fan_in.is_null()) give_fan_in(layers, fan_in);
+ModelLayers model_layers(const Config& model) {
+  ModelLayers layers = expand_model(model);
+  for (const auto& [name, definition] : layers.define.entries()) {
+    if (layer_registry().contains(name)) {
+      definition.error("there is already a layer named '" + name + "'");
+    }
+  }
   return layers;
 }
 
-std::unique_ptr<Sequential> build_model(const Config& layers, const Shape& example_shape) {
+std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& example_shape) {
   Feed feed{.shape = example_shape};
-  return build_chain(layers, "", feed);
+  auto model = std::make_unique<Sequential>();
+  Builder(layers.define).add_chain(*model, layers.layers, feed);
+  for (const Config& copy : layers.copies) copy.require_all_read();
+  return model;
 }
 
 }  // namespace lacuna

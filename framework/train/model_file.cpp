@@ -1,9 +1,162 @@
 #include "lacuna/framework/train/model_file.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/stored_values.hpp"
 
 namespace lacuna {
+namespace {
+
+void require_stars(const WeightNames& names) {
+  for (const auto& [from, to] : names.rename) {
+    if (std::ranges::count(to, '*') <= std::ranges::count(from, '*')) continue;
+    throw ConfigError(fmt::format(
+        "rename: '{}' has more stars than '{}', and each stands for what one of these matched", to,
+        from));
+  }
+}
+
+// What other frameworks save beside weights: counters, and masks that follow from the sizes.
+bool is_bookkeeping(std::string_view name) {
+  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked") ||
+         name.ends_with(".attn.bias") || name.ends_with(".masked_bias");
+}
+
+// A model and a file's values, put side by side by name.
+class Comparison {
+ public:
+  Comparison(Module& model, const StoredValues& stored, const WeightNames& names)
+      : model_(model), stored_(stored), names_(names) {
+    rename();
+    for (const ParameterPtr& parameter : model.parameters()) {
+      compare(parameter->name(), parameter->shape(), false);
+    }
+    for (const auto& [name, values] : model.buffers()) compare(name, values->shape(), true);
+    find_left_over();
+    require_skips_match();
+    refuse_differences();
+  }
+
+  void load() const {
+    StateDict state;
+    for (const std::string& name : wanted_) stored_.copy(in_file_.at(name), name, state);
+    std::vector<std::pair<ParameterPtr, PatternPtr>> patterns;  // all of them, or an error
+    for (const ParameterPtr& parameter : model_.parameters()) {
+      if (is_skipped(parameter->name())) continue;
+      patterns.emplace_back(parameter, SavedParameter(state, parameter->name()).pattern());
+    }
+    for (const auto& [parameter, pattern] : patterns) {
+      SavedParameter(state, parameter->name()).restore(*parameter, pattern);
+    }
+    for (const auto& [name, values] : model_.buffers()) {
+      if (!is_skipped(name)) *values = state.get<Tensor>(name).clone();
+    }
+  }
+
+ private:
+  std::string renamed(const std::string& name) const {
+    for (const auto& [from, to] : names_.rename) {
+      if (const auto result = rename_by_glob(from, to, name)) return *result;
+    }
+    return name;
+  }
+
+  void rename() {
+    for (const auto& [original, item] : stored_.items()) {
+      const auto [taken, is_new] = in_file_.try_emplace(renamed(original), original);
+      if (is_new) continue;
+      lines_.push_back(fmt::format("'{}' and '{}' of the file would both be '{}'", taken->second,
+                                   original, taken->first));
+    }
+  }
+
+  bool is_skipped(const std::string& name) const {
+    return std::ranges::any_of(names_.skip,
+                               [&](const std::string& glob) { return glob_match(glob, name); });
+  }
+
+  void compare(const std::string& name, const Shape& shape, bool is_buffer) {
+    in_model_.push_back(name);
+    if (is_skipped(name)) return;
+    const auto found = in_file_.find(name);
+    if (found == in_file_.end()) {
+      lines_.push_back(fmt::format("'{}' {} is in the model only", name, shape.to_string()));
+      return;
+    }
+    wanted_.push_back(name);
+    const StoredValues::Item& item = stored_.items().at(found->second);
+    const std::string there = found->second == name ? "" : " as '" + found->second + "'";
+    if (item.shape != shape) {
+      lines_.push_back(fmt::format("'{}' is {} in the model, {} in the file{}", name,
+                                   shape.to_string(), item.shape.to_string(), there));
+    } else if (!item.type.empty()) {
+      lines_.push_back(
+          fmt::format("'{}' is {} in the file{}; expected F32", name, item.type, there));
+    } else if (is_buffer && item.is_compressed) {
+      lines_.push_back(
+          fmt::format("'{}' is a buffer in the model, a parameter of nonzeros alone in the file{}",
+                      name, there));
+    }
+  }
+
+  void find_left_over() {
+    for (const auto& [name, original] : in_file_) {
+      if (std::ranges::find(in_model_, name) != in_model_.end() || is_skipped(name)) continue;
+      if (is_bookkeeping(name) || is_bookkeeping(original)) continue;
+      lines_.push_back(fmt::format("'{}' {} is in the file only{}", name,
+                                   stored_.items().at(original).shape.to_string(),
+                                   original == name ? "" : " (there '" + original + "')"));
+    }
+  }
+
+  void require_skips_match() const {
+    std::vector<std::string> all = in_model_;
+    for (const auto& [name, original] : in_file_) all.push_back(name);
+    for (const std::string& glob : names_.skip) {
+      if (std::ranges::any_of(all, [&](const auto& name) { return glob_match(glob, name); })) {
+        continue;
+      }
+      throw ConfigError(fmt::format("skip: '{}' matches no name of the model nor of '{}'; {}", glob,
+                                    stored_.path(), suggest_name(glob, in_model_)));
+    }
+  }
+
+  // A rule that changes nothing is no mistake where everything fits (a prefix that is not there).
+  void refuse_differences() const {
+    if (lines_.empty()) return;
+    std::string text = fmt::format("the values in '{}' are of another model: {}", stored_.path(),
+                                   join(lines_, "; "));
+    for (const auto& [from, to] : names_.rename) {
+      const auto matches = [&](const auto& entry) {
+        return rename_by_glob(from, to, entry.first).has_value();
+      };
+      if (std::ranges::any_of(stored_.items(), matches)) continue;
+      text += fmt::format("; rename: '{}' matches no name in the file", from);
+    }
+    throw CheckpointError(
+        text + "; `rename` changes names of the file, `skip` leaves the model's as they are");
+  }
+
+  Module& model_;
+  const StoredValues& stored_;
+  const WeightNames& names_;
+  std::map<std::string, std::string> in_file_;  // names in the file, by what they are changed to
+  std::vector<std::string> in_model_;
+  std::vector<std::string> wanted_;  // in both, and not skipped
+  std::vector<std::string> lines_;   // what does not fit
+};
+
+}  // namespace
 
 void save_model(const std::string& path, const Module& model) {
   Checkpoint checkpoint;
@@ -11,9 +164,20 @@ void save_model(const std::string& path, const Module& model) {
   write_checkpoint(path, checkpoint);
 }
 
-void load_weights(const std::string& file_or_run_folder, Module& model) {
-  const Checkpoint checkpoint = find_checkpoint(file_or_run_folder).read();
-  model.load_state_dict(checkpoint.state.below("model"));
+void load_weights(const std::string& file_or_run_folder, Module& model, const WeightNames& names) {
+  if (names.empty() && !is_safetensors(file_or_run_folder)) {
+    const CheckpointFile file = find_checkpoint(file_or_run_folder);
+    const Checkpoint checkpoint = file.read();
+    try {
+      model.load_state_dict(checkpoint.state.below("model"));
+    } catch (const CheckpointError& error) {
+      throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
+    }
+    return;
+  }
+  require_stars(names);
+  const std::unique_ptr<StoredValues> stored = open_stored_values(file_or_run_folder);
+  Comparison(model, *stored, names).load();
 }
 
 }  // namespace lacuna

@@ -1,7 +1,8 @@
-// A model's weights in a file, for programs that train without a configuration.
+// A model's weights in a file: lacuna's own, and those of others.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/nn/module.h"
 
@@ -13,9 +14,37 @@ namespace lacuna {
 /// path and reason.
 void save_model(const std::string& path, const Module& model);
 
-/// Gives the model the values and masks of a file that `save_model` or `lacuna train` wrote; of a
-/// run folder those of its newest good checkpoint. *Errors:* CheckpointError, before anything is
-/// changed, when the file is no good checkpoint, or of another model (with the differences).
-void load_weights(const std::string& file_or_run_folder, Module& model);
+/// How the names in a file and those of a model belong together. Parameters and buffers share one
+/// space of dotted names; a file has each of the model's, and no others, but for what is said here.
+struct WeightNames {
+  struct Rename {
+    std::string from, to;
+  };
+  /// A name in the file is changed by the first of these whose `from` matches it: `to`, where the
+  /// n-th `*` stands for what the n-th `*` of `from` matched (`rename_by_glob`).
+  std::vector<Rename> rename;
+  /// Globs over the model's names. What matches keeps the values it has, whether or not the file
+  /// has it under that name (after `rename`); what the file alone has is ignored if it matches.
+  std::vector<std::string> skip;
+
+  bool empty() const { return rename.empty() && skip.empty(); }
+};
+
+/// Gives the model the values of a file.
+///
+/// - A file that `save_model` or `lacuna train` wrote, or a run folder's newest good checkpoint:
+///   each parameter gets the layout and mask it was saved in. Without `names`, what modules keep
+///   besides (counters of random draws) is loaded, too.
+/// - A file whose name ends in `.safetensors`: parameters become dense. Values are F32; F64, F16
+/// and
+///   BF16 are converted. What other frameworks keep beside weights is passed over where the model
+///   has nothing of that name: `num_batches_tracked`, `*.attn.bias` and `*.masked_bias`.
+///
+/// *Errors:* before anything is changed: CheckpointError when the file is damaged, or of another
+/// model, with all that is missing, left over, of another shape or type, or named like another;
+/// ConfigError when a glob of `skip` matches nothing, and when a `to` has more stars than its
+/// `from`. *Cost:* the file's values are in memory once, besides the model's.
+void load_weights(const std::string& file_or_run_folder, Module& model,
+                  const WeightNames& names = {});
 
 }  // namespace lacuna

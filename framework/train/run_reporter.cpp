@@ -7,11 +7,13 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <vector>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/train/memory_report.h"
 
@@ -28,12 +30,35 @@ double ratio(int64_t count, double seconds) {
   return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
 }
 
+// Parameters that are not trained.
+int64_t frozen_numel(const Module& model) {
+  int64_t total = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (!parameter->trainable) total += parameter->numel();
+  }
+  return total;
+}
+
 // Bytes of a text file up to its last line end.
 int64_t whole_lines(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const size_t end = text.rfind('\n');
   return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
+}
+
+// Of one example, with all weights and with those that there were.
+void add_flops(const Experiment& e, const RunState& state, Config& summary) {
+  const std::vector<ModuleRow> rows = module_rows(*e.model, e.data.train->example_shape());
+  const Flops flops = count_flops(rows, [](const Parameter& p) { return p.pattern()->nnz(); });
+  const Flops dense = count_flops(rows, [](const Parameter& p) { return p.numel(); });
+  summary.set("inference_flops", flops.forward);
+  summary.set("dense_inference_flops", dense.forward);
+  if (state.training_flops && state.examples > 0) {
+    const double mean = *state.training_flops / static_cast<double>(state.examples);
+    summary.set("training_flops", static_cast<int64_t>(std::llround(mean)));
+  }
+  summary.set("dense_training_flops", dense.training);
 }
 
 }  // namespace
@@ -75,26 +100,28 @@ double RunReporter::epochs_done() const {
 Config RunReporter::event(const char* split, double loss, double accuracy) const {
   Config event = Config::map(
       {{"step", state_.step}, {"epoch", epochs_done()}, {"split", split}, {"loss", loss}});
-  if (experiment_.loss.is_classification()) event.set("accuracy", accuracy);
+  if (experiment_.loss.has_accuracy()) event.set("accuracy", accuracy);
   event.set("lr", experiment_.optimizer->lr());
   return event;
 }
 
 ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rate) const {
-  const bool classes = experiment_.loss.is_classification();
+  const LossFunction& loss = experiment_.loss;
   return {
       .step = state_.step,
       .total_steps = experiment_.total_steps(),
       .epoch = epochs_done(),
       .loss = sums.mean_loss(),
-      .accuracy = classes ? sums.accuracy() : std::numeric_limits<double>::quiet_NaN(),
+      .accuracy = loss.has_accuracy() ? sums.accuracy(loss.answers())
+                                      : std::numeric_limits<double>::quiet_NaN(),
       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
       .examples_per_second = rate};
 }
 
 void RunReporter::report_training() {
   const double rate = ratio(window_examples_, window_seconds_);
-  Config training = event("train", state_.window.mean_loss(), state_.window.accuracy());
+  Config training =
+      event("train", state_.window.mean_loss(), state_.window.accuracy(experiment_.loss.answers()));
   training.set("examples_per_second", rate);
   training.set("seconds", state_.train_seconds);
   if (experiment_.sparsity != nullptr) {
@@ -135,13 +162,16 @@ void RunReporter::report_mask_updates() {
 
 void RunReporter::report_evaluation(const char* split, const Evaluation& result, double seconds) {
   Config evaluation = event(split, result.loss, result.accuracy);
+  const bool has_top5 = experiment_.loss.has_top5();
+  if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   metrics_->write(evaluation);
   std::string line = fmt::format("epoch {:.2f}  {} loss {:.4g}", epochs_done(), split, result.loss);
-  if (experiment_.loss.is_classification()) {
+  if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
   }
+  if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   progress_.clear();
   log_info(line);
 }
@@ -155,7 +185,9 @@ void RunReporter::show_progress(const TrainingSums& step) {
 void RunReporter::write_summary() {
   Config summary = Config::map();
   if (state_.test) {
-    if (experiment_.loss.is_classification()) summary.set("test_accuracy", state_.test->accuracy);
+    const Evaluation& test = *state_.test;
+    if (experiment_.loss.has_accuracy()) summary.set("test_accuracy", test.accuracy);
+    if (!std::isnan(test.top5_accuracy)) summary.set("test_top5_accuracy", test.top5_accuracy);
     summary.set("test_loss", state_.test->loss);
   }
   const bool within_epoch = state_.epoch.examples > 0;
@@ -167,6 +199,10 @@ void RunReporter::write_summary() {
   summary.set("peak_rss_bytes", peak_rss_bytes());
   summary.set("numel", experiment_.numel());
   summary.set("nnz", experiment_.nnz());
+  add_flops(experiment_, state_, summary);
+  if (const int64_t frozen = frozen_numel(*experiment_.model); frozen > 0) {
+    summary.set("frozen", frozen);
+  }
   int64_t bytes = 0;
   for (const ParameterPtr& parameter : experiment_.model->parameters()) bytes += parameter->bytes();
   summary.set("parameter_bytes", bytes);

@@ -21,6 +21,9 @@ struct RunState {
   EarlyStopping stopping = EarlyStopping();
   int64_t last_evaluated_step = -1;
   std::optional<Evaluation> test = {};  ///< as of last_evaluated_step
+  /// Floating-point operations of all steps (nn/module_rows.h); unknown of a run that a version
+  /// which did not count them began.
+  std::optional<double> training_flops = 0.0;
   /// In training steps alone. A fact about the past, which differs between two runs that are
   /// otherwise the same: an attribute of a checkpoint (`Checkpoint::train_seconds`), not part of
   /// `state_dict()`.
@@ -30,9 +33,10 @@ struct RunState {
   void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
 
   StateDict state_dict() const;
+  /// `answers`: those that each example asks for (`LossFunction::answers`).
   /// *Errors:* CheckpointError when a value is missing or cannot be. (That a run of classification
   /// has an accuracy is for the caller to know: NaN is taken, as of regression.)
-  void load_state_dict(const StateDict& state);
+  void load_state_dict(const StateDict& state, int64_t answers = 1);
 };
 
 }  // namespace lacuna

@@ -76,6 +76,16 @@ CheckpointOptions read_checkpoint(const Config& config) {
   return options;
 }
 
+// A decay alone, or a map.
+WeightAverageOptions read_ema(const Config& config) {
+  WeightAverageOptions options;
+  const Config decay = config.is_map() ? config.at("decay") : config;
+  options.decay = decay.as<double>();
+  if (!(options.decay >= 0.0 && options.decay < 1.0)) decay.fail("a number in [0, 1)");
+  if (config.is_map()) options.start = at_least(config, "start", options.start, 0);
+  return options;
+}
+
 }  // namespace
 
 TrainOptions TrainOptions::from_config(const Config& train) {
@@ -107,6 +117,7 @@ TrainOptions TrainOptions::from_config(const Config& train) {
                                     stopping.get<double>("min_delta", early.min_delta), 0.0, 1e30);
     o.early_stopping = early;
   }
+  if (train.has("ema")) o.ema = read_ema(train.get("ema"));
   return o;
 }
 

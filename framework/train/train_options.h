@@ -34,6 +34,11 @@ struct EarlyStoppingOptions {
   double min_delta = 0.0;  ///< how much better counts as better, in units of the metric
 };
 
+struct WeightAverageOptions {
+  double decay = 0.999;  ///< of what the average was, at each step, in [0, 1)
+  int64_t start = 0;     ///< steps after which averaging begins, at least 0
+};
+
 struct CheckpointOptions {
   Period every = Period::epochs(1);
   int64_t keep_last = 3;   ///< newest checkpoints kept, at least 1
@@ -58,6 +63,7 @@ struct TrainOptions {
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;
+  std::optional<WeightAverageOptions> ema;  ///< none: the weights themselves are evaluated
 
   /// Writes the defaults of absent keys into `train`. *Errors:* ConfigError on a wrong type or
   /// range.

@@ -32,6 +32,7 @@ Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progres
     : experiment_(experiment),
       folder_(std::move(folder)),
       state_{.stopping = EarlyStopping(experiment.train.early_stopping)},
+      rows_(module_rows(*experiment.model, experiment.data.train->example_shape())),
       reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
 
 Trainer::~Trainer() = default;
@@ -46,8 +47,8 @@ void Trainer::resume(const CheckpointFile& file) {
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state);
-    state_.load_state_dict(saved.state.below("trainer"));
-    if (state_.test && experiment_.loss.is_classification()) {
+    state_.load_state_dict(saved.state.below("trainer"), experiment_.loss.answers());
+    if (state_.test && experiment_.loss.has_accuracy()) {
       saved.state.number("trainer/test_accuracy", 0.0, 1.0);  // NaN is regression's
     }
     if (state_.step == saved.step) return;
@@ -97,7 +98,13 @@ void Trainer::train_step() {
   const TrainingSums sums = run_batches(experiment_);
   if (!std::isfinite(sums.loss)) fail_diverged("the training loss", state_.step + 1);
   fault_point("step.before_update");
+  if (state_.training_flops) {  // before the masks change
+    const Flops flops = count_flops(rows_, [](const Parameter& p) { return p.pattern()->nnz(); });
+    *state_.training_flops +=
+        static_cast<double>(flops.training) * static_cast<double>(sums.examples);
+  }
   experiment_.optimizer->step();
+  if (experiment_.average) experiment_.average->update(experiment_.optimizer->steps());
   experiment_.optimizer->zero_grad();
   const double seconds = seconds_since(start);
   state_.add_step(sums, seconds, experiment_.steps_per_epoch());
@@ -143,6 +150,7 @@ void Trainer::evaluate_splits() {
 
 Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
   const Clock::time_point start = Clock::now();
+  const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
   const Evaluation result =
       evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
   const double seconds = seconds_since(start);
@@ -153,9 +161,8 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 
 // Whether this is the best evaluation so far. Notes when it is time to stop.
 bool Trainer::judge(const Evaluation& validation) {
-  const bool is_classification = experiment_.loss.is_classification();
-  const bool is_best =
-      state_.stopping.judge(is_classification ? validation.accuracy : -validation.loss);
+  const bool is_best = state_.stopping.judge(experiment_.loss.has_accuracy() ? validation.accuracy
+                                                                             : -validation.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));
@@ -165,7 +172,7 @@ bool Trainer::judge(const Evaluation& validation) {
 
 void Trainer::save() {
   if (last_saved_step_ == state_.step) return;
-  require_finite_parameters();
+  require_finite_values();
   folder_.save_checkpoint(checkpoint(), experiment_.train.checkpoint.keep_last);
   last_saved_step_ = state_.step;
 }
@@ -198,13 +205,18 @@ RunEnd Trainer::interrupt() {
   return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
-void Trainer::require_finite_parameters() const {
-  for (const ParameterPtr& parameter : experiment_.model->parameters()) {
-    const bool is_finite = std::ranges::all_of(parameter->values().storage(),
-                                               [](float value) { return std::isfinite(value); });
-    if (!is_finite) {
-      fail_diverged(fmt::format("the parameter '{}'", parameter->name()), state_.step);
+void Trainer::require_finite_values() const {
+  const auto require = [&](const char* what, const std::string& name, const Tensor& values) {
+    if (std::ranges::all_of(values.storage(), [](float value) { return std::isfinite(value); })) {
+      return;
     }
+    fail_diverged(fmt::format("the {} '{}'", what, name), state_.step);
+  };
+  for (const ParameterPtr& parameter : experiment_.model->parameters()) {
+    require("parameter", parameter->name(), parameter->values());
+  }
+  for (const auto& [name, values] : experiment_.model->buffers()) {
+    require("buffer", name, *values);
   }
 }
 

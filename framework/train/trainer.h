@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/progress.h"
@@ -62,12 +64,13 @@ class Trainer {
   RunEnd finish();
   RunEnd interrupt();
 
-  void require_finite_parameters() const;
+  void require_finite_values() const;
   [[noreturn]] void fail_diverged(const std::string& what, int64_t step) const;
 
   Experiment& experiment_;
   RunFolder folder_;
   RunState state_;
+  std::vector<ModuleRow> rows_;  // of the model
   std::unique_ptr<RunReporter> reporter_;
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;  // by this process, or the one it resumed from

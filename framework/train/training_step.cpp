@@ -19,8 +19,10 @@ double TrainingSums::mean_loss() const {
   return examples == 0 ? 0.0 : loss / static_cast<double>(examples);
 }
 
-double TrainingSums::accuracy() const {
-  return examples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(examples);
+double TrainingSums::accuracy(int64_t answers) const {
+  if (examples == 0) return 0.0;
+  return static_cast<double>(correct) /
+         (static_cast<double>(examples) * static_cast<double>(answers));
 }
 
 TrainingSums run_batches(Experiment& experiment) {
@@ -39,8 +41,8 @@ TrainingSums run_batches(Experiment& experiment) {
     sums.loss += mean * static_cast<double>(batch.size);
     sums.examples += batch.size;
     if (!std::isfinite(mean)) return sums;
-    if (experiment.loss.is_classification()) {
-      sums.correct += count_correct(output.value(), batch.labels);
+    if (experiment.loss.has_accuracy()) {
+      sums.correct += experiment.loss.count_correct(output.value(), batch);
     }
     const double share = static_cast<double>(batch.size) / static_cast<double>(examples);
     backward(loss, Tensor::full(loss.shape(), static_cast<float>(share)));

@@ -10,13 +10,13 @@ namespace lacuna {
 /// Sums over some examples: of a step, of an epoch, of a log window.
 struct TrainingSums {
   double loss = 0.0;
-  int64_t correct = 0;
+  int64_t correct = 0;  ///< right answers, of which an example may have several
   int64_t examples = 0;
 
   TrainingSums& operator+=(const TrainingSums& other);
-  /// Means; 0 without examples.
+  /// Means; 0 without examples. `answers`: those that each example asks for.
   double mean_loss() const;
-  double accuracy() const;
+  double accuracy(int64_t answers = 1) const;
 };
 
 /// Forward and backward of the `accumulate` batches of one optimizer step (fewer at the end of an

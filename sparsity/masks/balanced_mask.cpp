@@ -108,11 +108,12 @@ std::vector<int64_t> empty_rows(const Positions& positions) {
   return empty;
 }
 
-std::vector<int64_t> empty_columns(const Positions& positions) {
-  std::vector<char> used(static_cast<size_t>(positions.columns()));
-  for (const uint32_t column : positions.column()) used[column] = 1;
+std::vector<int64_t> empty_channels(const Positions& positions, int64_t taps) {
+  const int64_t channels = positions.columns() / taps;
+  std::vector<char> used(static_cast<size_t>(channels));
+  for (const uint32_t column : positions.column()) used[static_cast<size_t>(column / taps)] = 1;
   std::vector<int64_t> empty;
-  for (int64_t c = 0; c < positions.columns(); ++c) {
+  for (int64_t c = 0; c < channels; ++c) {
     if (used[static_cast<size_t>(c)] == 0) empty.push_back(c);
   }
   return empty;
@@ -132,21 +133,26 @@ std::vector<int64_t> room_in_groups(int64_t per_group, const Positions& kept,
 }  // namespace
 
 Positions revive_empty(const CounterRng& rng, int64_t per_group, const Positions& kept,
-                       const GroupIndex& groups) {
-  std::vector<int64_t> rows = empty_rows(kept), columns = empty_columns(kept);
+                       const GroupIndex& groups, int64_t taps) {
   if (kept.rows() == 0 || kept.columns() == 0) return kept;
+  std::vector<int64_t> rows = empty_rows(kept), channels = empty_channels(kept, taps);
   uint64_t draw = 0;
   shuffle(rng, draw, rows);
-  shuffle(rng, draw, columns);
+  shuffle(rng, draw, channels);
   std::vector<int64_t> room = room_in_groups(per_group, kept, groups);
   std::vector<int64_t> added;
-  // Each has a row or a column of its own, so that no two are the same.
-  for (size_t i = 0; i < std::max(rows.size(), columns.size()); ++i) {
+  // Each has a row or a channel of its own, so that no two are the same.
+  for (size_t i = 0; i < std::max(rows.size(), channels.size()); ++i) {
     const auto any = [&](int64_t count) {
       return static_cast<int64_t>(rng.below(draw++, static_cast<uint64_t>(count)));
     };
     const int64_t row = i < rows.size() ? rows[i] : any(kept.rows());
-    const int64_t column = i < columns.size() ? columns[i] : any(kept.columns());
+    int64_t column = 0;
+    if (i >= channels.size()) {
+      column = any(kept.columns());
+    } else {
+      column = taps == 1 ? channels[i] : channels[i] * taps + any(taps);
+    }
     int64_t& left = room[static_cast<size_t>(groups.of(row, column))];
     if (left <= 0) continue;
     --left;

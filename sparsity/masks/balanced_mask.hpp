@@ -19,8 +19,10 @@ Positions balanced_mask(const CounterRng& rng, const Shape& shape, int64_t nnz,
                         const ScoreGroups& groups = {});
 
 /// `kept` with a random position added in each row and each column that has none: empty rows meet
-/// empty columns first. Stops where a group has `per_group`. *Cost:* O(rows + columns + kept).
+/// empty columns first. Of a weight with taps (matrix_taps) an input channel counts as one column,
+/// and gets its position at a random tap. Stops where a group has `per_group`. *Cost:* O(rows +
+/// columns + kept).
 Positions revive_empty(const CounterRng& rng, int64_t per_group, const Positions& kept,
-                       const GroupIndex& groups);
+                       const GroupIndex& groups, int64_t taps = 1);
 
 }  // namespace lacuna

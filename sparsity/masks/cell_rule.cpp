@@ -50,11 +50,12 @@ std::span<const CellBits> transposable_tiles() {
   return tiles;
 }
 
-CellRule::CellRule(const PatternShape& pattern)
+CellRule::CellRule(const PatternShape& pattern, int64_t taps)
     : transposable_(pattern.is_transposable()),
       greedy_(pattern.search() == PatternShape::Search::Greedy),
       rows_(pattern.cell_rows()),
       columns_(pattern.cell_columns()),
+      taps_(taps),
       quota_(pattern.cell_quota()) {}
 
 bool CellRule::allows(CellBits kept) const {

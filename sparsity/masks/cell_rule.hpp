@@ -13,14 +13,17 @@ namespace lacuna {
 /// Some units of a cell: bit i is unit i, row by row.
 using CellBits = uint16_t;
 
-/// What one cell of a pattern may hold, and the best and random ways to fill it.
+/// What one cell of a pattern may hold, where its units are, and the best and random ways to fill
+/// it.
 class CellRule {
  public:
-  /// *Requires* pattern.is_nm().
-  explicit CellRule(const PatternShape& pattern);
+  /// `taps`: those of the weight (matrix_taps). *Requires* pattern.is_nm().
+  explicit CellRule(const PatternShape& pattern, int64_t taps = 1);
 
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
+  /// Columns from one unit of a cell's row to the next.
+  int64_t taps() const { return taps_; }
   int size() const { return static_cast<int>(rows_ * columns_); }
   /// Units that a full cell keeps.
   int quota() const { return quota_; }
@@ -46,7 +49,7 @@ class CellRule {
                                std::span<const float> scores) const;
 
   bool transposable_, greedy_;
-  int64_t rows_, columns_;
+  int64_t rows_, columns_, taps_;
   int quota_;
 };
 

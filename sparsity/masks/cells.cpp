@@ -10,6 +10,25 @@
 namespace lacuna {
 namespace {
 
+/// A column of units by its cell of a row, and its place in that cell's row. Cells ascend as their
+/// first columns do: those of a convolution's channels 0 … M − 1, one for each tap, then the next.
+struct CellColumn {
+  size_t cell, place;
+};
+
+CellColumn cell_column(const CellRule& rule, size_t column) {
+  const auto width = static_cast<size_t>(rule.columns()), taps = static_cast<size_t>(rule.taps());
+  if (taps == 1) return {column / width, column % width};
+  const size_t channel = column / taps;
+  return {channel / width * taps + column % taps, channel % width};
+}
+
+// The first column of a cell.
+int64_t first_column(const CellRule& rule, size_t cell) {
+  const auto index = static_cast<int64_t>(cell);
+  return index / rule.taps() * rule.columns() * rule.taps() + index % rule.taps();
+}
+
 /// The cells of as many rows of units as a cell is high.
 class Band {
  public:
@@ -21,12 +40,13 @@ class Band {
   /// Calls `visit(place in units, cell, unit of the cell)` for the units of band `b`.
   template <class Visit>
   void for_each(const Positions& units, int64_t b, Visit&& visit) const {
-    const auto width = static_cast<uint32_t>(rule_.columns());
     for (int64_t i = 0; i < rule_.rows(); ++i) {
       const int64_t r = b * rule_.rows() + i;
+      const auto first = static_cast<size_t>(i * rule_.columns());
       auto place = static_cast<size_t>(units.row_begin()[static_cast<size_t>(r)]);
       for (const uint32_t c : units.row(r)) {
-        visit(place++, static_cast<size_t>(c / width), static_cast<size_t>(i) * width + c % width);
+        const CellColumn at = cell_column(rule_, c);
+        visit(place++, at.cell, first + at.place);
       }
     }
   }
@@ -48,7 +68,8 @@ class Band {
     const size_t columns = cells.size() * width;
     for (size_t i = 0; i < static_cast<size_t>(rule_.rows()); ++i) {
       for (size_t c = 0; c < columns; ++c) {
-        scores[c / width * static_cast<size_t>(rule_.size()) + i * width + c % width] =
+        const CellColumn at = cell_column(rule_, c);
+        scores[at.cell * static_cast<size_t>(rule_.size()) + i * width + at.place] =
             std::abs(rows[i * columns + c]);
       }
     }
@@ -81,13 +102,15 @@ class Builder {
       : rule_(rule), shape_{like.rows(), like.columns()} {}
 
   void append(const Band& band) {
-    const auto width = static_cast<size_t>(rule_.columns());
+    const auto width = static_cast<size_t>(rule_.columns()),
+               taps = static_cast<size_t>(rule_.taps());
     for (size_t i = 0; i < static_cast<size_t>(rule_.rows()); ++i) {
-      for (size_t cell = 0; cell < band.cells.size(); ++cell) {
-        for (uint32_t row = band.cells[cell] >> (i * width) & ((1u << width) - 1); row != 0;
-             row &= row - 1) {
-          columns_.push_back(
-              static_cast<uint32_t>(cell * width + static_cast<size_t>(std::countr_zero(row))));
+      for (size_t first = 0; first < band.cells.size(); first += taps) {  // of the same channels
+        for (size_t place = 0; place < width; ++place) {
+          for (size_t tap = 0; tap < taps; ++tap) {
+            if (!band.holds(first + tap, i * width + place)) continue;
+            columns_.push_back(static_cast<uint32_t>(first * width + place * taps + tap));
+          }
         }
       }
       begin_.push_back(static_cast<int64_t>(columns_.size()));
@@ -231,7 +254,7 @@ CellPlace find_overfull_cell(const CellRule& rule, const Positions& units, bool*
         *some_full = true;
         continue;
       }
-      return {b * rule.rows(), static_cast<int64_t>(cell) * rule.columns()};
+      return {b * rule.rows(), first_column(rule, cell)};
     }
   }
   return {};

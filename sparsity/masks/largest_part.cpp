@@ -72,25 +72,67 @@ BitMask positions_of(const BitMask& units, const PatternShape& s, int64_t rows, 
   return BitMask::from_words(rows * columns, std::move(bits));
 }
 
-}  // namespace
-
-BitMask largest_part(const PatternShape& s, const Tensor& matrix, int64_t count) {
-  const int64_t rows = matrix_rows(matrix.shape()), columns = matrix_columns(matrix.shape());
-  if (s.is_transposable()) {
-    return transposable_select(rows, columns, matrix.storage(), s.search());
+// Of rows of `a` × `b` things, rows of `b` × `a`.
+template <class T>
+std::vector<T> swapped(std::span<const T> values, int64_t a, int64_t b) {
+  std::vector<T> into(values.size());
+  const auto row = static_cast<size_t>(a * b), down = static_cast<size_t>(a),
+             across = static_cast<size_t>(b);
+  for (size_t first = 0; first < values.size(); first += row) {
+    for (size_t i = 0; i < down; ++i) {
+      for (size_t j = 0; j < across; ++j) {
+        into[first + j * down + i] = values[first + i * across + j];
+      }
+    }
   }
+  return into;
+}
+
+BitMask swapped(const BitMask& mask, int64_t a, int64_t b) {
+  BitMask into = BitMask::zeros(mask.size());
+  mask.for_each([&](int64_t i) {
+    const int64_t in_row = i % (a * b);
+    into.set(i - in_row + in_row % b * a + in_row / b);
+  });
+  return into;
+}
+
+// The largest units; of equal ones those whose first position in the weight comes first. Scores are
+// by rows of [taps, units of channels].
+BitMask largest_units(std::span<const float> scores, int64_t count, int64_t taps, int64_t across) {
+  if (taps == 1) return largest_mask(scores, count);
+  return swapped(largest_mask(swapped(scores, taps, across), count), across, taps);
+}
+
+// The same of a matrix, or of one whose columns are [taps, channels].
+BitMask largest_of_matrix(const PatternShape& s, std::span<const float> weights, int64_t rows,
+                          int64_t columns, int64_t taps, int64_t count) {
+  if (s.is_transposable()) return transposable_select(rows, columns, weights, s.search());
   if (s.unit_size() == 1 && s.is_nm()) {
-    return nm_select({.rows = rows, .columns = columns, .pattern = s}, matrix.storage());
+    return nm_select({.rows = rows, .columns = columns, .pattern = s}, weights);
   }
   const int64_t down = rows / s.unit_rows(), across = columns / s.unit_columns();
   std::vector<float> scores(static_cast<size_t>(down * across));
-  block_scores(s, matrix.data(), rows, columns, scores.data());
+  block_scores(s, weights.data(), rows, columns, scores.data());
   const BitMask units =
       s.is_nm()
           ? nm_select({.rows = down, .columns = across, .pattern = PatternShape::nm(s.n(), s.m())},
                       scores)
-          : largest_mask(scores, count / s.unit_size());
+          : largest_units(scores, count / s.unit_size(), taps, across / taps);
   return positions_of(units, s, rows, columns);
+}
+
+}  // namespace
+
+BitMask largest_part(const PatternShape& s, const Tensor& matrix, int64_t count) {
+  const int64_t rows = matrix_rows(matrix.shape()), columns = matrix_columns(matrix.shape());
+  const int64_t taps = matrix_taps(matrix.shape());
+  if (taps == 1) return largest_of_matrix(s, matrix.storage(), rows, columns, 1, count);
+  // Channels that a unit or a cell holds lie side by side in each tap's part of a row. No cell has
+  // to do with another, and in each the order is the same, so that ties are.
+  const int64_t channels = columns / taps;
+  const std::vector<float> by_taps = swapped(matrix.storage(), channels, taps);
+  return swapped(largest_of_matrix(s, by_taps, rows, columns, taps, count), taps, channels);
 }
 
 }  // namespace lacuna

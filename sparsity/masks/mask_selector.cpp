@@ -31,6 +31,7 @@ std::vector<float> scores_of(const Positions& some, const Positions& units,
 MaskSelector::MaskSelector(const ScoreGroups& groups, const PatternShape& pattern,
                            const Shape& shape)
     : shape_(shape),
+      taps_(matrix_taps(shape)),
       pattern_(pattern),
       groups_(groups, pattern.is_structured() ? pattern.units(shape) : shape) {}
 
@@ -38,8 +39,12 @@ int64_t MaskSelector::units_per_group(int64_t count) const {
   return count / pattern_.unit_size() / groups_.count();
 }
 
+Positions MaskSelector::units_of(const MaskSet& mask) const {
+  return to_units(mask.positions(), pattern_, taps_);
+}
+
 MaskSet MaskSelector::of_units(const Positions& units) const {
-  return MaskSet(shape_, to_elements(units, pattern_));
+  return MaskSet(shape_, to_elements(units, pattern_, taps_));
 }
 
 int64_t MaskSelector::kept_after_drop(float drop_fraction, int64_t nnz) const {
@@ -54,18 +59,19 @@ MaskSet MaskSelector::keep(const MaskSet& present, std::span<const float> scores
   if (!pattern_.is_structured()) {
     return MaskSet(shape_, top_k(present.positions(), scores, per_group, groups_));
   }
-  const Positions units = to_units(present.positions(), pattern_);
-  const std::vector<float> sums = unit_scores(units, scores, pattern_);
+  const Positions units = units_of(present);
+  const std::vector<float> sums = unit_scores(units, scores, pattern_, taps_);
   if (!pattern_.is_nm()) return of_units(top_k(units, sums, per_group, groups_));
-  const Positions allowed = prune_cells(CellRule(pattern_), units, sums);
+  const Positions allowed = prune_cells(CellRule(pattern_, taps_), units, sums);
   return of_units(top_k(allowed, scores_of(allowed, units, sums), per_group, groups_));
 }
 
 MaskSet MaskSelector::prune_gradually(const MaskSet& present, std::span<const float> scores,
                                       int64_t count) const {
   if (!pattern_.is_nm()) return keep(present, scores, count);
-  const Positions units = to_units(present.positions(), pattern_);
-  return of_units(prune_cells_to(CellRule(pattern_), units, unit_scores(units, scores, pattern_),
+  const Positions units = units_of(present);
+  return of_units(prune_cells_to(CellRule(pattern_, taps_), units,
+                                 unit_scores(units, scores, pattern_, taps_),
                                  count / pattern_.unit_size()));
 }
 
@@ -75,9 +81,9 @@ MaskSet MaskSelector::grow_maximum(const ScoreRows& scores, int64_t count,
   if (!pattern_.is_structured()) {
     return MaskSet(shape_, lacuna::grow_maximum(scores, per_group, present.positions(), groups_));
   }
-  const Positions units = to_units(present.positions(), pattern_);
-  const ScoreRows of_rows = unit_rows(scores, matrix_columns(shape_), pattern_);
-  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_), of_rows, units)
+  const Positions units = units_of(present);
+  const ScoreRows of_rows = unit_rows(scores, matrix_columns(shape_), pattern_, taps_);
+  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), of_rows, units)
                                    : lacuna::grow_maximum(of_rows, per_group, units, groups_));
 }
 
@@ -87,15 +93,15 @@ MaskSet MaskSelector::grow_random(const CounterRng& rng, int64_t count,
   if (!pattern_.is_structured()) {
     return MaskSet(shape_, lacuna::grow_random(rng, per_group, present.positions(), groups_));
   }
-  const Positions units = to_units(present.positions(), pattern_);
-  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_), rng, units)
+  const Positions units = units_of(present);
+  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), rng, units)
                                    : lacuna::grow_random(rng, per_group, units, groups_));
 }
 
 MaskSet MaskSelector::revive_empty(const CounterRng& rng, int64_t count,
                                    const MaskSet& kept) const {
-  return MaskSet(shape_,
-                 lacuna::revive_empty(rng, units_per_group(count), kept.positions(), groups_));
+  return MaskSet(
+      shape_, lacuna::revive_empty(rng, units_per_group(count), kept.positions(), groups_, taps_));
 }
 
 MaskSet MaskSelector::largest(const Tensor& matrix, int64_t count) const {
@@ -105,9 +111,9 @@ MaskSet MaskSelector::largest(const Tensor& matrix, int64_t count) const {
 // The first cell that is neither full nor as the pattern allows; with `partial` null a full one
 // counts as any other. {-1, -1} when there is none.
 MaskSelector::Place MaskSelector::misfit(const MaskSet& mask, bool* partial) const {
-  const Positions units = to_units(mask.positions(), pattern_);
+  const Positions units = units_of(mask);
   if (!pattern_.is_nm()) return {};
-  const CellPlace place = find_overfull_cell(CellRule(pattern_), units, partial);
+  const CellPlace place = find_overfull_cell(CellRule(pattern_, taps_), units, partial);
   return {.row = place.row, .column = place.column};
 }
 

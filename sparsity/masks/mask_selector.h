@@ -20,7 +20,8 @@ namespace lacuna {
 /// blocks or columns of a group of rows, by the sum of their positions' |score|; in an N:M pattern
 /// every cell (M units) keeps N at most, and growth fills the cells that have room. All counts are
 /// of positions, of all groups together, and multiples of the unit's size. Ties go to the lower
-/// flat index, NaN ranks below everything, and nothing is chosen that a mask excludes.
+/// flat index, of a unit's or a cell's first position, NaN ranks below everything, and nothing is
+/// chosen that a mask excludes.
 class MaskSelector {
  public:
   /// *Requires* that groups and pattern fit the shape, and not both are there.
@@ -46,8 +47,9 @@ class MaskSelector {
   /// `present` and others drawn uniformly, until there are `count`; in an N:M pattern drawn
   /// uniformly in each cell, until it is full.
   MaskSet grow_random(const CounterRng& rng, int64_t count, const MaskSet& present) const;
-  /// `kept` with a random position added in each row and each column that has none: empty rows meet
-  /// empty columns first. No group gets more than its part of `count`. *Requires* no pattern.
+  /// `kept` with a random position added in each row and each column (input channel) that has none:
+  /// empty rows meet empty columns first. No group gets more than its part of `count`. *Requires*
+  /// no pattern.
   MaskSet revive_empty(const CounterRng& rng, int64_t count, const MaskSet& kept) const;
   /// What is kept of a dense matrix where nothing was kept before, chosen by kernels that are fast
   /// enough for every step: in N:M patterns the N largest |w| of each cell, in block patterns the
@@ -70,9 +72,11 @@ class MaskSelector {
   };
   Place misfit(const MaskSet& mask, bool* partial) const;
   int64_t units_per_group(int64_t count) const;
+  Positions units_of(const MaskSet& mask) const;
   MaskSet of_units(const Positions& units) const;
 
   Shape shape_;
+  int64_t taps_;
   PatternShape pattern_;
   GroupIndex groups_;  // of units
 };

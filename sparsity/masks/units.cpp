@@ -32,9 +32,66 @@ class Sum {
                   pattern.description(), row, column));
 }
 
+// The end of those from `first` on that are units (or elements) of the same `width` channels.
+size_t end_of_channels(std::span<const uint32_t> columns, size_t first, int64_t width,
+                       int64_t taps) {
+  const int64_t channels = columns[first] / (width * taps);
+  size_t end = first + 1;
+  while (end < columns.size() && columns[end] / (width * taps) == channels) ++end;
+  return end;
+}
+
+// The first column of the unit that an element's column is in.
+int64_t unit_of(uint32_t column, int64_t width, int64_t taps) {
+  return column / (width * taps) * (width * taps) + column % taps;
+}
+
+// Appends the units of a row of elements.
+void append_units(const PatternShape& pattern, int64_t taps, int64_t row,
+                  std::span<const uint32_t> elements, std::vector<uint32_t>& units) {
+  const int64_t width = pattern.unit_columns();
+  for (size_t first = 0; first < elements.size();) {
+    const size_t end = end_of_channels(elements, first, width, taps);
+    const int64_t channels = elements[first] / (width * taps) * (width * taps);  // first column
+    size_t there = 0;  // taps of the first of them
+    while (first + there < end && elements[first + there] < channels + taps) ++there;
+    if (there == 0) refuse_part(pattern, row, unit_of(elements[first], width, taps));
+    // The other channels have the same taps.
+    for (size_t i = 0; i < there * static_cast<size_t>(width); ++i) {
+      const auto expected = static_cast<uint32_t>(elements[first + i % there] +
+                                                  i / there * static_cast<size_t>(taps));
+      const uint32_t found = first + i < end ? elements[first + i] : expected + 1;
+      if (found != expected) {
+        refuse_part(pattern, row, unit_of(std::min(found, expected), width, taps));
+      }
+    }
+    if (first + there * static_cast<size_t>(width) != end) {
+      refuse_part(pattern, row,
+                  unit_of(elements[first + there * static_cast<size_t>(width)], width, taps));
+    }
+    for (size_t i = 0; i < there; ++i) {
+      units.push_back(static_cast<uint32_t>(channels / width) + elements[first + i] -
+                      static_cast<uint32_t>(channels));
+    }
+    first = end;
+  }
+}
+
+// Calls `visit(place in units)` for the elements of a row of units, ascending.
+template <class Visit>
+void for_each_element(std::span<const uint32_t> units, int64_t width, int64_t taps, Visit&& visit) {
+  for (size_t first = 0; first < units.size();) {
+    const size_t end = end_of_channels(units, first, 1, taps);
+    for (int64_t c = 0; c < width; ++c) {
+      for (size_t i = first; i < end; ++i) visit(i, c);
+    }
+    first = end;
+  }
+}
+
 }  // namespace
 
-Positions to_units(const Positions& elements, const PatternShape& pattern) {
+Positions to_units(const Positions& elements, const PatternShape& pattern, int64_t taps) {
   if (pattern.unit_size() == 1) return elements;
   const int64_t height = pattern.unit_rows(), width = pattern.unit_columns();
   std::vector<int64_t> begin{0};
@@ -42,20 +99,13 @@ Positions to_units(const Positions& elements, const PatternShape& pattern) {
   columns.reserve(static_cast<size_t>(elements.count() / pattern.unit_size()));
   for (int64_t first = 0; first < elements.rows(); first += height) {
     const auto top = elements.row(first);
-    for (size_t i = 0; i < top.size(); i += static_cast<size_t>(width)) {
-      const int64_t unit = top[i] / width;
-      const size_t last = i + static_cast<size_t>(width) - 1;
-      if (top[i] % width != 0 || last >= top.size() || top[last] / width != unit) {
-        refuse_part(pattern, first, unit * width);
-      }
-      columns.push_back(static_cast<uint32_t>(unit));
-    }
+    append_units(pattern, taps, first, top, columns);
     for (int64_t r = first + 1; r < first + height; ++r) {  // all rows alike
       const auto row = elements.row(r);
       const auto [one, other] = std::ranges::mismatch(top, row);
       if (one == top.end() && other == row.end()) continue;
       const uint32_t column = other == row.end() ? *one : *other;
-      refuse_part(pattern, first, column / width * width);
+      refuse_part(pattern, first, unit_of(column, width, taps));
     }
     begin.push_back(static_cast<int64_t>(columns.size()));
   }
@@ -63,17 +113,18 @@ Positions to_units(const Positions& elements, const PatternShape& pattern) {
                    std::move(columns));
 }
 
-Positions to_elements(const Positions& units, const PatternShape& pattern) {
+Positions to_elements(const Positions& units, const PatternShape& pattern, int64_t taps) {
   if (pattern.unit_size() == 1) return units;
   const int64_t height = pattern.unit_rows(), width = pattern.unit_columns();
   std::vector<int64_t> begin{0};
   std::vector<uint32_t> columns;
   columns.reserve(static_cast<size_t>(units.count() * pattern.unit_size()));
   for (int64_t r = 0; r < units.rows() * height; ++r) {
-    for (const uint32_t unit : units.row(r / height)) {
-      for (int64_t c = 0; c < width; ++c)
-        columns.push_back(static_cast<uint32_t>(unit * width + c));
-    }
+    const auto row = units.row(r / height);
+    for_each_element(row, width, taps, [&](size_t unit, int64_t c) {
+      const int64_t channels = row[unit] / taps;
+      columns.push_back(static_cast<uint32_t>((channels * width + c) * taps + row[unit] % taps));
+    });
     begin.push_back(static_cast<int64_t>(columns.size()));
   }
   return Positions(Shape{units.rows() * height, units.columns() * width}, std::move(begin),
@@ -81,23 +132,23 @@ Positions to_elements(const Positions& units, const PatternShape& pattern) {
 }
 
 std::vector<float> unit_scores(const Positions& units, std::span<const float> scores,
-                               const PatternShape& pattern) {
+                               const PatternShape& pattern, int64_t taps) {
   const Sum sum(pattern.norm());
   const int64_t height = pattern.unit_rows(), width = pattern.unit_columns();
   std::vector<float> sums(static_cast<size_t>(units.count()));
   size_t place = 0;  // in scores
   for (int64_t r = 0; r < units.rows() * height; ++r) {
     const auto first = static_cast<size_t>(units.row_begin()[static_cast<size_t>(r / height)]);
-    for (size_t unit = first; unit < first + units.row(r / height).size(); ++unit) {
-      for (int64_t c = 0; c < width; ++c) sum.add(sums[unit], scores[place++]);
-    }
+    for_each_element(units.row(r / height), width, taps,
+                     [&](size_t unit, int64_t) { sum.add(sums[first + unit], scores[place++]); });
   }
   sum.finish(sums);
   return sums;
 }
 
-ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern) {
-  return [&scores, columns, sum = Sum(pattern.norm()), height = pattern.unit_rows(),
+ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
+                    int64_t taps) {
+  return [&scores, columns, taps, sum = Sum(pattern.norm()), height = pattern.unit_rows(),
           width = pattern.unit_columns()](std::span<const int64_t> rows, std::span<float> into) {
     std::vector<int64_t> elements;
     for (const int64_t unit : rows) {
@@ -106,13 +157,16 @@ ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape
     std::vector<float> tile(elements.size() * static_cast<size_t>(columns));
     scores(elements, tile);
     std::ranges::fill(into, 0.0f);
-    const int64_t units = columns / width;
+    const auto units = static_cast<size_t>(columns / width);
     size_t place = 0;
     for (size_t r = 0; r < elements.size(); ++r) {
-      const std::span<float> sums = into.subspan(
-          r / static_cast<size_t>(height) * static_cast<size_t>(units), static_cast<size_t>(units));
-      for (float& unit : sums) {
-        for (int64_t c = 0; c < width; ++c) sum.add(unit, tile[place++]);
+      const std::span<float> sums = into.subspan(r / static_cast<size_t>(height) * units, units);
+      for (size_t first = 0; first < units; first += static_cast<size_t>(taps)) {
+        for (int64_t c = 0; c < width; ++c) {  // the taps of channel first / taps · width + c
+          for (float& unit : sums.subspan(first, static_cast<size_t>(taps))) {
+            sum.add(unit, tile[place++]);
+          }
+        }
       }
     }
     sum.finish(into);

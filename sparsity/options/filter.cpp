@@ -9,18 +9,36 @@
 namespace lacuna {
 namespace {
 
-bool matches_default(const std::string& name, const Parameter& parameter) {
+// Why the default filter leaves a parameter out; empty when it does not.
+std::string why_not(const std::string& name, const Parameter& parameter) {
+  if (parameter.use != WeightUse::Linear && parameter.use != WeightUse::Convolution) {
+    return "no weight of a linear or convolution layer";
+  }
+  if (parameter.shape().rank() < 2) return "of shape " + parameter.shape().to_string();
   const std::string lower = to_lower(name);
   for (const char* excluded : {"embedding", "norm", "lm_head", "pe_helper"}) {
-    if (lower.find(excluded) != std::string::npos) return false;
+    if (lower.find(excluded) != std::string::npos) {
+      return "its name contains '" + std::string(excluded) + "'";
+    }
   }
-  return parameter.shape().rank() > 1;
+  return parameter.requires_dense ? "it requires to be dense" : "";
+}
+
+// Each parameter with the reason why the default filter has not chosen it.
+std::string reasons(const std::vector<ParameterPtr>& parameters) {
+  std::vector<std::string> lines;
+  for (const ParameterPtr& p : parameters)
+    lines.push_back(p->name() + " (" + why_not(p->name(), *p) + ")");
+  return join(lines, ", ") + "; a param_filter can name others";
 }
 
 }  // namespace
 
 ParameterFilter::ParameterFilter()
-    : predicate_(matches_default), description_("the default filter (weights of rank 2 or more)") {}
+    : predicate_(
+          [](const std::string& name, const Parameter& p) { return why_not(name, p).empty(); }),
+      is_default_(true),
+      description_("the default filter (weights of linear and convolution layers)") {}
 
 ParameterFilter::ParameterFilter(std::vector<std::string> globs) : globs_(std::move(globs)) {
   for (const std::string& glob : globs_) {
@@ -43,7 +61,8 @@ ParameterFilter ParameterFilter::from_config(const Config& config) {
 }
 
 bool ParameterFilter::matches(const Parameter& parameter) const {
-  return !parameter.requires_dense && predicate_(parameter.name(), parameter);
+  return parameter.trainable && !parameter.requires_dense &&
+         predicate_(parameter.name(), parameter);
 }
 
 std::vector<ParameterPtr> ParameterFilter::select(
@@ -63,8 +82,14 @@ std::vector<ParameterPtr> ParameterFilter::select(
     if (matches(*parameter)) chosen.push_back(parameter);
   }
   if (chosen.empty()) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!parameters[i]->trainable) names[i] += " (frozen)";
+    }
     throw ConfigError("sparsity: " + description_ + " chooses no parameter that may be sparse; " +
-                      "the model has: " + (names.empty() ? "none" : join(names, ", ")));
+                      "the model has: " +
+                      (names.empty() ? "none"
+                       : is_default_ ? reasons(parameters)
+                                     : join(names, ", ")));
   }
   return chosen;
 }

@@ -15,7 +15,9 @@ class ParameterFilter {
  public:
   using Predicate = std::function<bool(const std::string& name, const Parameter& parameter)>;
 
-  /// Rank above 1, and the lower-cased name contains none of embedding, norm, lm_head, pe_helper.
+  /// What a parameter is: the weight of a linear layer or of a convolution (Parameter::use), of
+  /// rank above 1, whose lower-cased name contains none of embedding, norm, lm_head, pe_helper.
+  /// Biases, norms, embeddings, positions and what C++ code says no use of are left out.
   ParameterFilter();
   /// Globs, `*` crossing dots. A parameter that matches any of them is chosen.
   ParameterFilter(std::vector<std::string> globs);
@@ -24,9 +26,9 @@ class ParameterFilter {
   /// null → the default; text → a glob; a list → globs. *Errors:* ConfigError.
   static ParameterFilter from_config(const Config& config);
 
-  /// The chosen ones, without those that require to be dense. *Errors:* ConfigError when a glob
-  /// matches none of the parameters, or nothing is chosen: names the filter and the nearest or all
-  /// names.
+  /// The chosen ones, without those that require to be dense or are frozen. *Errors:* ConfigError
+  /// when a glob matches none of the parameters, or nothing is chosen: names the filter and the
+  /// nearest or all names, those that the default filter leaves out with the reason.
   std::vector<ParameterPtr> select(const std::vector<ParameterPtr>& parameters) const;
   bool matches(const Parameter& parameter) const;
 
@@ -36,6 +38,7 @@ class ParameterFilter {
  private:
   std::vector<std::string> globs_;
   Predicate predicate_;
+  bool is_default_ = false;
   std::string description_;
 };
 

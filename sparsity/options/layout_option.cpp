@@ -44,9 +44,20 @@ LayoutOption LayoutOption::from_config(const Config& entry, const PatternShape& 
 }
 
 void LayoutOption::require_fit(const Parameter& parameter) const {
-  if (layout_ == nullptr || layout_ == &masked_layout() || parameter.is_linear_weight) return;
-  throw ConfigError("layout '" + name_ + "' holds weights of linear layers; parameter '" +
-                    parameter.name() + "' of shape " + parameter.shape().to_string() +
+  if (layout_ == nullptr || layout_ == &masked_layout()) return;
+  if (parameter.use == WeightUse::Linear) return;
+  const bool is_convolution = parameter.use == WeightUse::Convolution;
+  if (is_convolution && layout_ == &csr_layout()) return;
+  const std::string whose =
+      "parameter '" + parameter.name() + "' of shape " + parameter.shape().to_string();
+  if (is_convolution) {
+    throw ConfigError(
+        "layout '" + name_ + "' holds weights of linear layers; " + whose +
+        " is a convolution's, which csr holds, with any pattern: give it layout: csr" +
+        " (or auto, or masked) in an entry of its own");
+  }
+  throw ConfigError("layout '" + name_ + "' holds weights of linear" +
+                    (layout_ == &csr_layout() ? " and convolution" : "") + " layers; " + whose +
                     " is none: leave it out of the param_filter, or give layout: auto or masked");
 }
 

@@ -14,8 +14,8 @@ namespace lacuna {
 class LayoutOption {
  public:
   /// "auto" (the default): for each pattern what the cost model finds, and masked for parameters
-  /// that are not used by linear() alone. "masked", "csr"; "dense": dense products, as in masked;
-  /// one that was added by its name. *Errors:* ConfigError with the nearest name.
+  /// that neither linear() nor conv2d() uses. "masked", "csr"; "dense": dense products, as in
+  /// masked; one that was added by its name. *Errors:* ConfigError with the nearest name.
   LayoutOption(std::string name = "auto");  // NOLINT: a name is an option
   LayoutOption(const char* name) : LayoutOption(std::string(name)) {}
   /// A layout of the user's own, or a built-in one.
@@ -27,8 +27,8 @@ class LayoutOption {
 
   const std::string& name() const { return name_; }
   bool is_auto() const { return layout_ == nullptr; }
-  /// *Errors:* ConfigError when this layout needs a linear layer's weight and the parameter is
-  /// none.
+  /// *Errors:* ConfigError when this layout does not hold what the parameter is (Parameter::use):
+  /// weights of linear layers have all, those of convolutions csr, others masked alone.
   void require_fit(const Parameter& parameter) const;
   /// The layout that is asked for. *Requires* !is_auto().
   const Layout& choose() const { return *layout_; }

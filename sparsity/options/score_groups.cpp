@@ -19,11 +19,16 @@ int64_t columns_of(const Shape& shape) {
 void ScoreGroups::require_fit(const std::string& parameter, const Shape& shape) const {
   if (along == Along::Flat) return;
   const bool rows = along == Along::Rows;
-  const int64_t size = rows ? rows_of(shape) : columns_of(shape);
+  const bool has_taps = shape.rank() > 2;
+  const int64_t size = rows ? rows_of(shape) : has_taps ? shape[1] : columns_of(shape);
   if (count >= 1 && size % count == 0) return;
-  throw ShapeError(fmt::format("parameter '{}' of shape {} has {}{}, which {} = {} does not divide",
-                               parameter, shape.to_string(), size, rows ? " rows" : " columns",
-                               rows ? "balance_out_groups" : "balance_in_groups", count));
+  throw ShapeError(
+      fmt::format("parameter '{}' of shape {} has {} {}, which {} = {} does not divide", parameter,
+                  shape.to_string(), size,
+                  rows       ? "rows"
+                  : has_taps ? "input channels"
+                             : "columns",
+                  rows ? "balance_out_groups" : "balance_in_groups", count));
 }
 
 GroupIndex::GroupIndex(const ScoreGroups& groups, const Shape& shape)

@@ -9,7 +9,8 @@
 namespace lacuna {
 
 /// One competition over the whole tensor, or equal groups of rows or of columns. Dimension 0 is the
-/// rows (outputs), all others together the columns (inputs).
+/// rows (outputs), all others together the columns (inputs). Of a convolution's weight, groups of
+/// columns are groups of input channels with all their taps.
 struct ScoreGroups {
   enum class Along { Flat, Rows, Columns };
   Along along = Along::Flat;
@@ -18,7 +19,7 @@ struct ScoreGroups {
   static ScoreGroups flat() { return {}; }
   /// `balance_out_groups`: rows split into n groups.
   static ScoreGroups rows(int64_t n) { return {Along::Rows, n}; }
-  /// `balance_in_groups`: columns split into n groups.
+  /// `balance_in_groups`: columns (input channels) split into n groups.
   static ScoreGroups columns(int64_t n) { return {Along::Columns, n}; }
 
   /// *Errors:* ShapeError naming `parameter`, its shape and n when the dimension is not divisible.

@@ -99,7 +99,7 @@ Tensor DenseGradient::take_sum() {
 const Tensor& DenseGradient::sum() {
   if (!products_.empty()) {
     const int64_t out = products_[0].dy.shape().features(), in = products_[0].x.shape().features();
-    Tensor whole = Tensor::empty(Shape{out, in});
+    Tensor whole = Tensor::empty(sum_.defined() ? sum_.shape() : Shape{out, in});
     std::vector<int64_t> all(static_cast<size_t>(out));
     std::iota(all.begin(), all.end(), int64_t{0});
     rows(all, whole.mutable_storage());

@@ -8,11 +8,12 @@
 
 namespace lacuna {
 
-/// The gradients since the last `zero_grad`, added up. Those of a compressed parameter are kept as
-/// the factors of their products, one pair per micro-batch, which the backward pass has in memory
-/// anyway: rows of the sum Σ dYᵀX are computed when they are asked for, so accumulation over
-/// micro-batches is exact by construction. *Memory:* the factors; numel floats for a parameter
-/// whose layout stores every position.
+/// The gradients since the last `zero_grad`, added up, in the parameter's shape. Those of a
+/// compressed weight of a linear layer are kept as the factors of their products, one pair per
+/// micro-batch, which the backward pass has in memory anyway: rows of the sum Σ dYᵀX are computed
+/// when they are asked for, so accumulation over micro-batches is exact by construction. *Memory:*
+/// the factors; numel floats for a parameter whose layout stores every position, and for the
+/// compressed weight of a convolution, whose gradient comes whole.
 class DenseGradient final : public GradientTap {
  public:
   using GradientTap::GradientTap;

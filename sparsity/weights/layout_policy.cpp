@@ -11,8 +11,13 @@ namespace lacuna {
 LayoutPolicy::LayoutPolicy(LayoutOption option, PatternShape pattern, PatternLifetime lifetime)
     : option_(std::move(option)), pattern_(std::move(pattern)), lifetime_(lifetime) {}
 
-const Layout& LayoutPolicy::compressed() const {
-  return pattern_.is_structured() ? layout_for(pattern_) : csr_layout();
+const Layout& LayoutPolicy::compressed(const Parameter& parameter) const {
+  const bool has_own = pattern_.is_structured() && parameter.use != WeightUse::Convolution;
+  return has_own ? layout_for(pattern_) : csr_layout();
+}
+
+bool LayoutPolicy::holds_any_positions(const Parameter& parameter) const {
+  return &(option_.is_auto() ? compressed(parameter) : option_.choose()) == &csr_layout();
 }
 
 const Layout& LayoutPolicy::choose(const Parameter& parameter, const MaskSet& mask) const {
@@ -22,7 +27,7 @@ const Layout& LayoutPolicy::choose(const Parameter& parameter, const MaskSet& ma
 
 const Layout& LayoutPolicy::foresee(const Parameter& parameter, int64_t nnz) const {
   const double most = pattern_.full_density() * static_cast<double>(parameter.numel());
-  if (static_cast<double>(nnz) > most) return masked_layout();
+  if (static_cast<double>(nnz) > most && !holds_any_positions(parameter)) return masked_layout();
   return option_.is_auto() ? fastest(parameter, nnz) : option_.choose();
 }
 
@@ -34,21 +39,30 @@ bool LayoutPolicy::can_compress(const Parameter& parameter, const MaskSet& mask)
     case MaskSelector::Fit::Whole:
       return true;
     case MaskSelector::Fit::Partial:
-      // Gradual pruning is on its way; csr holds any positions.
-      return !option_.is_auto() && &option_.choose() == &csr_layout();
+      return holds_any_positions(parameter);  // gradual pruning is on its way
     case MaskSelector::Fit::None:
       break;
   }
   selector.refuse(parameter.name(), mask);
 }
 
+// A mask for one step would have its streams made for one step.
+double LayoutPolicy::limit_of_convolution(ConvolutionShape shape) const {
+  if (lifetime_ == PatternLifetime::OneStep) return 0.0;
+  shape.batch = limits_->batch;
+  return density_limit(shape);
+}
+
 const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) const {
-  if (!parameter.is_linear_weight) return masked_layout();
-  const Layout& compressed = this->compressed();
+  const bool is_convolution = parameter.use == WeightUse::Convolution && parameter.convolution;
+  if (parameter.use != WeightUse::Linear && !is_convolution) return masked_layout();
+  const Layout& compressed = this->compressed(parameter);
   const DensityLimitKey key{parameter.name(), std::string(compressed.name()), lifetime_};
   auto found = limits_->compress_below.find(key);
   if (found == limits_->compress_below.end()) {
-    const double limit = density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
+    const double limit =
+        is_convolution ? limit_of_convolution(*parameter.convolution)
+                       : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
     found = limits_->compress_below.emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/layouts/density_limits.h"
 #include "lacuna/framework/layouts/layout.h"
@@ -39,8 +40,9 @@ class LayoutPolicy {
   CompressionLimits& limits() const { return *limits_; }
   void share_limits(const LayoutPolicy& other) { limits_ = other.limits_; }
 
-  /// The layout besides masked: csr, or the one made for the pattern.
-  const Layout& compressed() const;
+  /// The layout besides masked: csr, or the one made for the pattern. Weights of convolutions are
+  /// stored as csr whatever their pattern.
+  const Layout& compressed(const Parameter& parameter) const;
   /// The layout for a parameter with this mask: masked, which always can, where the layout asked
   /// for cannot hold it. Under `auto` a limit that is missing is measured.
   /// *Errors:* ConfigError when the mask has not the pattern.
@@ -49,8 +51,10 @@ class LayoutPolicy {
   const Layout& foresee(const Parameter& parameter, int64_t nnz) const;
 
  private:
+  bool holds_any_positions(const Parameter& parameter) const;
   bool can_compress(const Parameter& parameter, const MaskSet& mask) const;
   const Layout& fastest(const Parameter& parameter, int64_t nnz) const;
+  double limit_of_convolution(ConvolutionShape shape) const;
 
   LayoutOption option_;
   PatternShape pattern_;

@@ -40,6 +40,11 @@ void MasterWeight::restore(Tensor values) {
   for (auto& [name, slot] : parameter_.slots()) slot.requires_dense = true;
 }
 
+const Tensor* master_of(const Parameter& parameter) {
+  const auto found = parameter.slots().find(kSlot);
+  return found == parameter.slots().end() ? nullptr : &found->second.values;
+}
+
 MasterSwap::MasterSwap(Parameter& parameter, const MasterWeight& master, Tensor gradient, Then then)
     : parameter_(parameter),
       master_(master.values()),

@@ -36,6 +36,9 @@ class MasterWeight {
   Remains remains_;
 };
 
+/// The dense master that a parameter has now; null where it has none.
+const Tensor* master_of(const Parameter& parameter);
+
 /// For as long as it lives the parameter is dense: its values are its master's, so that the
 /// optimizer trains that. `commit` ends this with the parameter's mask over the changed master. A
 /// swap that is destroyed without it, because the step has thrown, puts back the pattern and the

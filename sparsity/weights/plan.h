@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/param/parameter.h"
@@ -32,6 +33,7 @@ struct PlannedParameter {
   std::string layout = {};            ///< how it is stored with its initial nonzeros
   std::string final_layout = {};      ///< and with its final ones
   std::string compressed = {};        ///< what `layout: auto` has for it besides masked
+  PatternShape pattern = {};          ///< of its masks
   PatternLifetime lifetime = PatternLifetime::ManySteps;  ///< of its masks
   const Parameter* source = nullptr;                      ///< alive as long as its model
 };
@@ -65,8 +67,8 @@ struct MaskUpdate {
   /// Fraction of positions that have ever been in the mask (ITOP rate); not known of parameters of
   /// more than 2^30 positions.
   std::optional<double> ever_active = {};
-  int64_t dead_rows = 0;     ///< rows without a nonzero
-  int64_t dead_columns = 0;  ///< columns without a nonzero
+  int64_t dead_rows = 0;     ///< rows (outputs) without a nonzero
+  int64_t dead_columns = 0;  ///< columns (inputs) without a nonzero; of a convolution, channels
   std::string layout = {};   ///< how it is stored from now on
 };
 

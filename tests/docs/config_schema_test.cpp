@@ -8,9 +8,12 @@
 #include <sstream>
 
 #include "docs/documents.h"
+#include "framework/data/cifar_files.h"
 #include "framework/data/data_files.h"
+#include "framework/data/image_files.h"
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/train/builtins.h"
@@ -34,12 +37,16 @@ class ExampleFiles {
     fs::create_directory(folder_ / "data/mnist");
     write_mnist("train", 16);
     write_mnist("t10k", 8);
+    write_cifar10(folder_ / "data/cifar/cifar-10-batches-bin");
+    write_cifar100(folder_ / "data/cifar/cifar-100-binary");
+    for (const char* split : {"train", "val", "test"}) write_images(split);
     const std::string table = "length,width,species\n1,2,0\n3,1,1\n2,2,2\n4,1,0\n";
     folder_.write("data/train.csv", table);
     folder_.write("data/test.csv", table);
     folder_.write("data/prices.csv", "rooms,age,price\n3,10,0.5\n5,2,0.9\n");
     fs::current_path(folder_.path());
     write_arrays();
+    write_weights();
   }
   ~ExampleFiles() { fs::current_path(before_); }
   ExampleFiles(const ExampleFiles&) = delete;
@@ -53,6 +60,13 @@ class ExampleFiles {
                   testing::idx_labels(count, std::string(count, '\1')));
   }
 
+  void write_images(const std::string& split) {
+    for (const char* name : {"/cat", "/dog"}) {
+      fs::create_directories(folder_ / ("data/images/" + split + name));
+      folder_.write("data/images/" + split + name + "/1.png", plain_png(9, 7, 1, 2, 3));
+    }
+  }
+
   static void write_arrays() {
     Hdf5File file = Hdf5File::create("data/arrays.h5");
     const std::vector<int64_t> labels = {0, 2, 1};
@@ -61,6 +75,16 @@ class ExampleFiles {
       file.write(std::string(split) + "targets", Shape{3}, labels);
     }
     file.close();
+  }
+
+  // For `init_from`, under the names that `rename` is shown with.
+  static void write_weights() {
+    fs::create_directory("weights");
+    write_safetensors("weights/pretrained.safetensors",
+                      {{"module.trunk.weight", Tensor::zeros({30, 784})},
+                       {"module.trunk.bias", Tensor::zeros({30})},
+                       {"module.fc2.weight", Tensor::zeros({1000, 30})},
+                       {"module.fc2.bias", Tensor::zeros({1000})}});
   }
 
   TemporaryFolder folder_;
@@ -217,6 +241,11 @@ class ShippedConfig : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ShippedConfig, Builds) {
   Config config = load_yaml(documents::source_path("configs/" + GetParam() + ".yaml"));
+  if (config.get("data").get("type").text() == "cifar10") {
+    const std::optional<std::string> folder = data_folder("cifar-10-batches-bin");
+    if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with cifar-10-batches-bin/";
+    config.set_path("data.dir", *folder);
+  }
   if (config.get("data").get("type").text() == "mnist") {
     const std::optional<std::string> folder = mnist_folder();
     if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with mnist/";

@@ -1,44 +1,47 @@
 // Twenty steps of training with each algorithm and optimizer against the reference implementation:
 // masks exactly, values and optimizer states to 1e-4 of their largest magnitude.
-#include <cmath>
-#include <map>
+#include <cstdio>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "golden/golden.h"
+#include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/framework/train/builtins.h"
-#include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
 namespace {
 
-void expect_near_scale(const Tensor& found, const Tensor& expected, const std::string& what) {
-  const std::vector<float> a = found.to_vector(), b = expected.to_vector();
-  ASSERT_EQ(a.size(), b.size()) << what;
-  float largest = 0.0f;
-  for (const float value : b) largest = std::max(largest, std::abs(value));
-  for (size_t i = 0; i < b.size(); ++i) {
-    ASSERT_NEAR(a[i], b[i], 1e-4f * largest) << what << ", element " << i;
-  }
-}
+/// The networks of the files.
+constexpr const char* kMlp = R"(
+- {type: linear, name: fc1, out_features: 24}
+- relu
+- {type: linear, name: fc2, out_features: 8}
+)";
+constexpr const char* kConvolutions = R"(
+- {type: conv2d, name: conv1, out_channels: 8, kernel: 3, padding: 1}
+- relu
+- {type: conv2d, name: conv2, out_channels: 12, kernel: 3, stride: 2, padding: 1, bias: false}
+- relu
+- global_average_pool
+- {type: linear, name: fc, out_features: 8}
+)";
 
-/// One trajectory: the network of the files, trained as the group's attributes say.
+/// One trajectory: a network, trained as the group's attributes say.
 class Trajectory {
  public:
-  Trajectory(const Hdf5File& file, const std::string& group, const std::string& layout)
-      : file_(file), group_(group) {
-    model_.add<Linear>("fc1", {.in_features = 20, .out_features = 24});
-    model_.add<ReLU>("relu");
-    model_.add<Linear>("fc2", {.in_features = 24, .out_features = 8});
+  Trajectory(const Hdf5File& file, const std::string& group, const char* network,
+             const std::string& layout)
+      : file_(file),
+        group_(group),
+        x_(file.read_floats(group + "/x")),
+        owned_(golden::build(network, group, x_.shape().without_batch())),
+        model_(*owned_) {
     for (const ParameterPtr& parameter : model_.parameters()) {
       parameter->assign(file.read_floats(group + "/initial/" + parameter->name()));
     }
@@ -51,7 +54,6 @@ class Trajectory {
     optimizer.require_all_read();
     model_.apply(*sparsity_);
     optimizer_->apply(*sparsity_);
-    x_ = file.read_floats(group + "/x");
     labels_ = IndexTensor(Shape{x_.shape()[0]}, file.read_integers(group + "/labels"));
     losses_ = file.read_floats(group + "/loss").to_vector();
   }
@@ -108,8 +110,8 @@ class Trajectory {
       if (name == "state") {
         expect_states(where + "/state");
       } else if (!name.ends_with("_mask")) {
-        expect_near_scale(model_.parameter(name)->to_dense(), file_.read_floats(where + "/" + name),
-                          where + "/" + name);
+        golden::expect_near_largest(model_.parameter(name)->to_dense(),
+                                    file_.read_floats(where + "/" + name), where + "/" + name);
         values_compared_ = true;
       }
     }
@@ -123,18 +125,19 @@ class Trajectory {
         ASSERT_TRUE(parameter.slots().contains(slot)) << path;
         const Tensor& stored = parameter.slots().at(slot).values;
         const Pattern& pattern = *parameter.pattern();
-        expect_near_scale(pattern.layout().to_dense(pattern, stored.storage()),
-                          file_.read_floats(path), path);
+        golden::expect_near_largest(pattern.layout().to_dense(pattern, stored.storage()),
+                                    file_.read_floats(path), path);
       }
     }
   }
 
   const Hdf5File& file_;
   std::string group_;
-  Sequential model_;
+  Tensor x_;
+  std::unique_ptr<Sequential> owned_;
+  Sequential& model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<SparsityAlgorithm> sparsity_;
-  Tensor x_;
   IndexTensor labels_;
   std::vector<float> losses_;
 
@@ -142,28 +145,41 @@ class Trajectory {
   bool values_compared_ = false;
 };
 
-void check_all(const std::string& layout) {
-  register_builtins();
-  const Hdf5File file = golden::open("trajectories.h5");
+void check_all(const std::string& name, const char* network, const std::string& layout) {
+  const Hdf5File file = golden::open(name);
   int cases = 0;
   std::set<std::string> kinds;
   for (const std::string& algorithm : file.children("/")) {
     kinds.insert(algorithm.substr(0, algorithm.find('_')));
     for (const std::string& optimizer : golden::cases(file, algorithm)) {
-      Trajectory trajectory(file, algorithm + "/" + optimizer, layout);
+      Trajectory trajectory(file, algorithm + "/" + optimizer, network, layout);
       trajectory.check();
       EXPECT_TRUE(trajectory.values_compared_) << algorithm << "/" << optimizer;
       if (testing::Test::HasFatalFailure()) return;
       ++cases;
     }
   }
-  golden::report("trajectories.h5", cases);
+  golden::report(name, cases);
   EXPECT_EQ(kinds, (std::set<std::string>{"gmp", "group", "rigl", "static"}));
 }
 
-TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) { check_all("masked"); }
-TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInCsr) { check_all("csr"); }
-TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInAuto) { check_all("auto"); }
+void check_convolutions(const std::string& layout) {
+  for (const std::string& name : golden::models(golden::ModelKind::Trajectories)) {
+    check_all("models/" + name + ".h5", kConvolutions, layout);
+  }
+}
+
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) {
+  check_all("trajectories.h5", kMlp, "masked");
+}
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInCsr) {
+  check_all("trajectories.h5", kMlp, "csr");
+}
+TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInAuto) {
+  check_all("trajectories.h5", kMlp, "auto");
+}
+TEST(GoldenTrajectories, OfConvolutions) { check_convolutions("masked"); }
+TEST(GoldenTrajectories, OfConvolutionsInCsr) { check_convolutions("csr"); }
 
 }  // namespace
 }  // namespace lacuna

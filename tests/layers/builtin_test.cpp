@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
+#include <set>
+#include <string>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/layers/gelu.h"
 #include "lacuna/layers/linear.h"
@@ -28,11 +32,19 @@ std::unique_ptr<Module> make(const std::string& name, const Config& options,
 
 TEST(Builtin, ListsEveryLayerUnderItsType) {
   EXPECT_THAT(registry().names(),
-              ElementsAre("dropout", "flatten", "gelu", "layer_norm", "linear", "relu",
-                          "semi_sparse_activation", "sigmoid", "silu", "squared_relu", "tanh"));
+              ElementsAre("avg_pool", "batch_norm", "conv2d", "dropout", "flatten", "gelu",
+                          "global_average_pool", "group_norm", "layer_norm", "leaky_relu", "linear",
+                          "max_pool", "relu", "semi_sparse_activation", "sigmoid", "silu",
+                          "squared_relu", "subsample_pad", "tanh"));
+  const std::set<std::string> of_images = {"avg_pool", "conv2d", "global_average_pool", "max_pool",
+                                           "subsample_pad"};
   for (const auto& [name, entry] : registry().entries()) {
-    const Config options = Config::map({{"out_features", 3}});
-    EXPECT_EQ(entry.make(options, {20})->type(), name);
+    const bool takes_images = of_images.contains(name);
+    const Config options = takes_images
+                               ? Config::map({{"out_channels", 4}, {"kernel", 2}, {"groups", 2}})
+                               : Config::map({{"out_features", 3}, {"groups", 4}});
+    const Shape input = takes_images ? Shape{2, 6, 6} : Shape{20};
+    EXPECT_EQ(entry.make(options, input)->type(), name);
     EXPECT_FALSE(entry.help.empty());
   }
   EXPECT_EQ(&layer_registry(), &layer_registry());
@@ -108,6 +120,49 @@ TEST(Builtin, OtherLayersReadTheirOptions) {
         make("dropout", Config::map({{"p", 1.0}}));
       },
       "expected a probability in [0, 1)");
+}
+
+TEST(Builtin, GroupNormInfersItsChannelsAndRefusesWhatDoesNotFit) {
+  const Config options = Config::map({{"groups", 5}});
+  EXPECT_EQ(make("group_norm", options, {20, 3, 3})->parameters()[0]->shape(), (Shape{20}));
+  EXPECT_EQ(options.required<int64_t>("channels"), 20);
+  EXPECT_EQ(options.required<double>("eps"), 1e-5);
+  const auto with = [](std::vector<Config::Entry> entries, const Shape& input = {20, 3, 3}) {
+    make("group_norm", Config::map(std::move(entries)), input);
+  };
+  expect_throws<ConfigError>([&] { with({}); }, "groups: a required key is missing");
+  expect_throws<ConfigError>(
+      [&] {
+        with({{"groups", 3}});
+      },
+      "groups: expected a divisor of the 20 channels of examples of shape [20, 3, 3], found '3'");
+  expect_throws<ConfigError>([&] { with({{"groups", 0}}); }, "groups: expected");
+  expect_throws<ConfigError>(
+      [&] {
+        with({{"groups", 5}, {"eps", 0.0}});
+      },
+      "eps: expected a number above 0");
+  expect_throws<ShapeError>(
+      [&] {
+        with({{"groups", 3}, {"channels", 3}});
+      },
+      "channels is 3, but the examples that reach this layer have shape [20, 3, 3]");
+  expect_throws<ShapeError>(
+      [&] {
+        with({{"groups", 1}}, {});
+      },
+      "this layer needs examples of shape [channels, ...], its input has shape []");
+}
+
+TEST(Builtin, LeakyReluReadsItsSlope) {
+  const Config options = Config::map({});
+  EXPECT_EQ((*make("leaky_relu", options))(Tensor::full({1, 1}, -1.0f)).value().item(), -0.01f);
+  EXPECT_EQ(options.required<double>("negative_slope"), 0.01);
+  expect_throws<ConfigError>(
+      [] {
+        make("leaky_relu", Config::map({{"negative_slope", -1}}));
+      },
+      "negative_slope: expected a finite number of at least 0, found '-1'");
 }
 
 TEST(Builtin, AnUnknownKeyIsFoundAfterwards) {

@@ -1,15 +1,18 @@
 // The layers without parameters: activations and Flatten.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/gelu.h"
+#include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/relu.h"
 #include "lacuna/layers/sigmoid.h"
 #include "lacuna/layers/silu.h"
 #include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
+#include "throws.h"
 
 namespace lacuna {
 namespace {
@@ -20,6 +23,10 @@ TEST(ActivationLayers, ComputeTheirFunctions) {
   ReLU relu;
   EXPECT_EQ(at(relu, -2.0f), 0.0f);
   EXPECT_EQ(at(relu, 2.0f), 2.0f);
+  LeakyReLU leaky, steep({.negative_slope = 0.5f});
+  EXPECT_EQ(at(leaky, -2.0f), -2.0f * 0.01f);
+  EXPECT_EQ(at(leaky, 2.0f), 2.0f);
+  EXPECT_EQ(at(steep, -2.0f), -1.0f);
   GELU gelu, approximate({.approximate = GELU::Approximate::Tanh});
   EXPECT_NEAR(at(gelu, 1.5f), 1.3997893f, 1e-6);
   EXPECT_NEAR(at(approximate, 1.5f), 1.3995715f, 1e-6);
@@ -36,16 +43,24 @@ TEST(ActivationLayers, ComputeTheirFunctions) {
 
 TEST(ActivationLayers, KeepShapesAndHaveNoParameters) {
   const ReLU relu;
+  const LeakyReLU leaky;
   const GELU gelu;
   const SiLU silu;
   const Sigmoid sigmoid;
   const Tanh tanh;
   const SquaredReLU squared;
-  for (const Module* layer :
-       std::initializer_list<const Module*>{&relu, &gelu, &silu, &sigmoid, &tanh, &squared}) {
+  for (const Module* layer : std::initializer_list<const Module*>{&relu, &leaky, &gelu, &silu,
+                                                                  &sigmoid, &tanh, &squared}) {
     EXPECT_EQ(layer->output_shape({3, 5}), (Shape{3, 5})) << layer->type();
     EXPECT_TRUE(layer->parameters().empty()) << layer->type();
   }
+}
+
+TEST(LeakyReluLayer, RefusesSlopesThatCannotBeMeant) {
+  expect_throws<ConfigError>(
+      [] { LeakyReLU({.negative_slope = -0.1f}); },
+      "leaky_relu: negative_slope must be a finite number of at least 0, found -0.1");
+  EXPECT_THROW(LeakyReLU({.negative_slope = NAN}), ConfigError);
 }
 
 TEST(FlattenLayer, KeepsTheBatch) {

@@ -51,6 +51,23 @@ TEST(OptimizerStep, CallsHooksAroundTheUpdateInTheOrderTheyWereAdded) {
   EXPECT_THAT(calls, ElementsAre("pre2 1 0.500000"));
 }
 
+TEST(OptimizerStep, PassesFrozenParametersOver) {
+  const ParameterPtr frozen = make_parameter("frozen", {1.0f}), w = make_parameter("w", {1.0f});
+  frozen->trainable = false;
+  Adam optimizer({frozen, w}, {.lr = 0.1, .weight_decay = 0.5, .clip_norm = 1.0});
+  set_gradient(frozen, {1000.0f});  // from before it was frozen; it does not count for the norm
+  set_gradient(w, {1.0f});
+  optimizer.step();
+  EXPECT_THAT(values_of(frozen), ElementsAre(1.0f));
+  EXPECT_TRUE(frozen->slots().empty());
+  EXPECT_THAT(frozen->gradient().to_vector(), ElementsAre(1000.0f));
+  EXPECT_FLOAT_EQ(w->values().item(), 0.9f);
+  EXPECT_EQ(optimizer.state_dict().get<int64_t>("frozen/step"), 0);
+  Adam other({frozen, w}, {.lr = 0.1});
+  other.load_state_dict(optimizer.state_dict());
+  EXPECT_EQ(other.steps(), 1);
+}
+
 TEST(OptimizerStep, AGradientSetInAPreStepHookCounts) {
   const ParameterPtr w = make_parameter("w", {1.0f});
   Sgd optimizer({w}, {.lr = 1.0});

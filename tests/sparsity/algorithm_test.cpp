@@ -99,6 +99,35 @@ TEST(ApplyTest, RequiresDenseOnAModuleIsHonoured) {
   EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 32);
 }
 
+TEST(ApplyTest, FrozenParametersArePassedOver) {
+  TestModel t;
+  t.model.freeze({"fc1.*"});
+  const std::vector<float> before = whole(t.weight("fc1.weight"));
+  Static algorithm({.sparsity = 0.5});
+  t.apply(algorithm);
+  EXPECT_TRUE(t.weight("fc1.weight").pattern()->is_dense());
+  EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 32);
+  t.step();
+  EXPECT_EQ(whole(t.weight("fc1.weight")), before);
+  expect_throws<ConfigError>(
+      [&] {
+        Static other({.sparsity = 0.5, .param_filter = "fc1.weight"});
+        t.model.apply(other);
+      },
+      "sparsity: 'fc1.weight' chooses no parameter that may be sparse; the model has: fc1.weight "
+      "(frozen), fc1.bias (frozen), fc2.weight, fc2.bias");
+}
+
+TEST(ApplyTest, RefusesAParameterThatWasFrozenMeanwhile) {
+  TestModel t;
+  Static algorithm({.sparsity = 0.5});
+  t.model.apply(algorithm);
+  t.weight("fc2.weight").trainable = false;
+  expect_throws<StateError>([&] { t.optimizer->apply(algorithm); },
+                            "parameter 'fc2.weight' was frozen after sparsity algorithm 'static' "
+                            "had taken charge of it; freeze it before");
+}
+
 TEST(ApplyTest, StatesThatExistBecomeSparseAtOnce) {
   TestModel t;
   t.step();  // Adam's states are dense now

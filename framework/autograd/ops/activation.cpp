@@ -1,8 +1,13 @@
 #include "lacuna/framework/autograd/ops/activation.h"
 
+#include <fmt/core.h>
+
+#include <cmath>
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/fused_norm.hpp"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -12,6 +17,7 @@ namespace {
 Tensor apply(Activation kind, const Tensor& x) {
   Tensor y = Tensor::empty(x.shape(), x.order());
   activate(kind, x.storage(), y.mutable_storage());
+  if (kind == Activation::Sigmoid) y.clear_padding();  // the one that makes something of zero
   return y;
 }
 
@@ -32,6 +38,22 @@ struct ReluNode final : Node {
   }
 
   Tensor y;
+};
+
+struct LeakyReluNode final : Node {
+  LeakyReluNode(Tensor y_, float slope_) : y(std::move(y_)), slope(slope_) {}
+  std::string_view name() const override { return "leaky_relu"; }
+  std::vector<Tensor*> saved() override { return {&y}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
+    Tensor dx = Tensor::empty(y.shape(), y.order());
+    leaky_relu_gradient(slope, y.storage(), reordered(dy, y.order()).storage(),
+                        dx.mutable_storage());
+    return {dx};  // dx = y ≤ 0 ? slope dy : dy   [...]
+  }
+
+  Tensor y;
+  float slope;
 };
 
 struct SquaredReluNode final : Node {
@@ -110,8 +132,19 @@ struct TanhNode final : Node {
 }  // namespace
 
 Variable relu(const Variable& x) {
+  if (const auto fused = fused_relu(x)) return *fused;
   const Tensor y = apply(Activation::ReLU, x.value());
   return record<ReluNode>(y, {x}, y);
+}
+
+Variable leaky_relu(const Variable& x, float slope) {
+  if (!(slope >= 0.0f && std::isfinite(slope))) {
+    throw ConfigError(fmt::format(
+        "leaky_relu: the slope must be a finite number of at least 0, found {}", slope));
+  }
+  Tensor y = Tensor::empty(x.shape(), x.value().order());
+  leaky_relu(slope, x.value().storage(), y.mutable_storage());
+  return record<LeakyReluNode>(y, {x}, y, slope);
 }
 
 Variable squared_relu(const Variable& x) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/kernels/pointwise/elementwise.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/kernels/rowwise/broadcast.h"
@@ -83,6 +84,7 @@ struct ScaleNode final : Node {
 
 Variable add(const Variable& a, const Variable& b) {
   const Shape shape = broadcast_shape("add", a.shape(), b.shape());
+  if (const auto sum = fused_add(a, b)) return *sum;
   return record<AddNode>(apply(lacuna::add, a.value(), b.value(), shape), {a, b});
 }
 

@@ -8,11 +8,14 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/dropout.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {
 
-Tensor apply(const DropoutMask& mask, const Tensor& x) {
+Tensor apply(const DropoutMask& mask, const Tensor& input) {
+  // A draw belongs to a place in row-major order or in slabs of the batch.
+  const Tensor x = is_of_images(input.order()) ? reordered(input, Order::RowMajor) : input;
   Tensor y = Tensor::empty(x.shape(), x.order());
   dropout(mask, x, y);
   return y;

@@ -63,7 +63,7 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
 }
 
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias) {
-  return linear(x, weight->as_weight(weight), bias);
+  return linear(x, weight->as_weight(weight->trainable ? weight : nullptr), bias);
 }
 
 }  // namespace lacuna

@@ -12,7 +12,8 @@ namespace lacuna {
 /// (linear_sparse_input.hpp). *Errors:* ShapeError that names the weight and both shapes.
 Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias);
 
-/// Y = X Wᵀ + b of a parameter, which collects its own gradient.
+/// Y = X Wᵀ + b of a parameter, which collects its own gradient; none is computed for a frozen
+/// one.
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias);
 
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -13,30 +14,60 @@
 namespace lacuna {
 namespace {
 
-CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels, double smoothing) {
+CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels,
+                            const CrossEntropyOptions& options) {
   return {.examples = logits.shape()[0],
           .classes = logits.shape()[1],
           .logits = logits.data(),
           .labels = labels.values().data(),
-          .label_smoothing = smoothing};
+          .label_smoothing = options.label_smoothing,
+          .class_weights = options.class_weights.empty() ? nullptr : options.class_weights.data()};
+}
+
+// What the sum over the examples is divided by.
+double total_weight(const IndexTensor& labels, const CrossEntropyOptions& options) {
+  if (options.class_weights.empty()) return static_cast<double>(labels.numel());
+  double total = 0.0;
+  for (const int64_t label : labels.values()) {
+    total += options.class_weights[static_cast<size_t>(label)];
+  }
+  return total;
 }
 
 struct CrossEntropyNode final : Node {
-  CrossEntropyNode(Tensor logits_, IndexTensor labels_, double smoothing_)
-      : logits(std::move(logits_)), labels(std::move(labels_)), smoothing(smoothing_) {}
+  CrossEntropyNode(Tensor logits_, IndexTensor labels_, CrossEntropyOptions options_)
+      : logits(std::move(logits_)), labels(std::move(labels_)), options(std::move(options_)) {}
   std::string_view name() const override { return "cross_entropy"; }
   std::vector<Tensor*> saved() override { return {&logits}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
-    const auto factor = static_cast<float>(dy.item() / static_cast<double>(logits.shape()[0]));
+    const double total = total_weight(labels, options);
+    const auto factor = static_cast<float>(total > 0.0 ? dy.item() / total : 0.0);
     Tensor dx = Tensor::empty(logits.shape());
-    cross_entropy_gradient(problem(logits, labels, smoothing), factor, dx.mutable_data());
-    return {dx};  // dx = dy / examples (softmax(logits) − q)   [examples, classes]
+    cross_entropy_gradient(problem(logits, labels, options), factor, dx.mutable_data());
+    return {dx};  // dx = dy / total (Σ w q softmax(logits) − w q)   [examples, classes]
   }
 
   Tensor logits;
   IndexTensor labels;
-  double smoothing;
+  CrossEntropyOptions options;
+};
+
+struct BinaryCrossEntropyNode final : Node {
+  BinaryCrossEntropyNode(Tensor logits_, Tensor targets_)
+      : logits(std::move(logits_)), targets(std::move(targets_)) {}
+  std::string_view name() const override { return "binary_cross_entropy"; }
+  std::vector<Tensor*> saved() override { return {&logits, &targets}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
+    const auto factor = static_cast<float>(dy.item() / static_cast<double>(targets.numel()));
+    Tensor dx = Tensor::empty(logits.shape());
+    binary_cross_entropy_gradient(factor, logits.storage(), targets.storage(),
+                                  dx.mutable_storage());
+    return {dx};  // dx = dy / numel (σ(logits) − t)   [logits]
+  }
+
+  Tensor logits, targets;
 };
 
 struct MseLossNode final : Node {
@@ -83,6 +114,20 @@ void require_labels(const Shape& logits, const IndexTensor& labels) {
   }
 }
 
+void require_class_weights(const std::vector<float>& weights, int64_t classes) {
+  if (weights.empty()) return;
+  if (static_cast<int64_t>(weights.size()) != classes) {
+    throw ConfigError(fmt::format("cross_entropy: there are {} class weights for {} classes",
+                                  weights.size(), classes));
+  }
+  for (size_t j = 0; j < weights.size(); ++j) {
+    if (weights[j] >= 0.0f && std::isfinite(weights[j])) continue;
+    throw ConfigError(fmt::format(
+        "cross_entropy: class weight {} must be a finite number of at least 0, found {}", j,
+        weights[j]));
+  }
+}
+
 }  // namespace
 
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
@@ -93,10 +138,36 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
         fmt::format("cross_entropy: label_smoothing must be in [0, 1], found {:f}", smoothing));
   }
   require_labels(logits.shape(), labels);
+  require_class_weights(options.class_weights, logits.shape()[1]);
   const Tensor rows = reordered(logits.value(), Order::RowMajor);
-  const double total = cross_entropy(problem(rows, labels, smoothing));
-  const auto loss = static_cast<float>(total / static_cast<double>(labels.numel()));
-  return record<CrossEntropyNode>(Tensor::scalar(loss), {logits}, rows, labels, smoothing);
+  const double sum = cross_entropy(problem(rows, labels, options));
+  const double total = total_weight(labels, options);
+  const auto loss = static_cast<float>(total > 0.0 ? sum / total : 0.0);
+  return record<CrossEntropyNode>(Tensor::scalar(loss), {logits}, rows, labels, options);
+}
+
+Variable binary_cross_entropy(const Variable& logits, const Tensor& targets) {
+  if (logits.shape() != targets.shape()) {
+    throw ShapeError("binary_cross_entropy: logits and targets differ in shape: " +
+                     logits.shape().to_string() + " and " + targets.shape().to_string());
+  }
+  if (targets.numel() == 0) {
+    throw ShapeError("binary_cross_entropy: needs at least one element, found " +
+                     targets.shape().to_string());
+  }
+  const Tensor x = reordered(logits.value(), Order::RowMajor),
+               t = reordered(targets, Order::RowMajor);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    if (t.data()[i] >= 0.0f && t.data()[i] <= 1.0f) continue;
+    const int64_t outputs = t.shape().features();
+    throw DataError(
+        fmt::format("binary_cross_entropy: target {} of example {} is {}, expected 0 or 1 (or a "
+                    "probability between them)",
+                    i % outputs, i / outputs, t.data()[i]));
+  }
+  const double total = binary_cross_entropy(x.storage(), t.storage());
+  const auto loss = static_cast<float>(total / static_cast<double>(t.numel()));
+  return record<BinaryCrossEntropyNode>(Tensor::scalar(loss), {logits}, x, t);
 }
 
 Variable mse_loss(const Variable& prediction, const Variable& target) {

@@ -1,6 +1,8 @@
 // Losses as operations: each gives a scalar, the mean over the batch.
 #pragma once
 
+#include <vector>
+
 #include "lacuna/framework/autograd/variable.h"
 
 namespace lacuna {
@@ -8,16 +10,26 @@ namespace lacuna {
 struct CrossEntropyOptions {
   /// ε in [0, 1]: the target is ε/classes for every class and 1 − ε more for the label.
   double label_smoothing = 0.0;
+  /// w, a factor for each class, finite and at least 0; empty: 1 each.
+  std::vector<float> class_weights = {};
 };
 
-/// Mean over the examples of −Σ_j q_j log softmax(logits)_j with the target q of the options; with
-/// ε = 0 that is −log softmax(logits)_label. Stable for any finite logits, sums in double.
-/// *Shapes:* logits [examples, classes], labels [examples] → scalar.
-/// *Errors:* ShapeError with both shapes, and without examples; DataError that names a label out of
-/// range and its index; ConfigError on a label_smoothing outside [0, 1].
-/// *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
+/// Σ over the examples of −Σ_j w_j q_j log softmax(logits)_j, over Σ of the labels' w, with the
+/// target q and the class weights w of the options; without them that is the mean over the examples
+/// of −log softmax(logits)_label. As PyTorch's, but that it is 0, with no gradient, where all
+/// labels' weights are 0. Stable for any finite logits, sums in double. *Shapes:* logits [examples,
+/// classes], labels [examples] → scalar. *Errors:* ShapeError with both shapes, and without
+/// examples; DataError that names a label out of range and its index; ConfigError on a
+/// label_smoothing outside [0, 1], and on class weights that are not one for each class, or cannot
+/// be meant. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
+
+/// Mean over all elements of −t log σ(x) − (1 − t) log(1 − σ(x)), with logits x and targets t: each
+/// output is a decision of its own. Stable for any finite logits, sums in double. No gradient goes
+/// to the targets. *Shapes:* both the same → scalar. *Errors:* ShapeError with both shapes, and
+/// when there is no element; DataError that names a target outside [0, 1] and its index.
+Variable binary_cross_entropy(const Variable& logits, const Tensor& targets);
 
 /// Mean over all elements of (prediction − target)². *Shapes:* both the same → scalar.
 /// *Errors:* ShapeError with both shapes, and when there is no element.

@@ -1,10 +1,13 @@
 #include "lacuna/framework/autograd/ops/norm.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/rowwise/group_norm.h"
 #include "lacuna/framework/kernels/rowwise/norm.h"
 #include "lacuna/framework/kernels/rowwise/reduce.h"
 
@@ -37,6 +40,51 @@ struct LayerNormNode final : Node {
   Tensor x, weight, mean, inverse_deviation;
 };
 
+struct GroupNormNode final : Node {
+  GroupNormNode(GroupNormShape problem_, Tensor x_, Tensor weight_, Tensor mean_,
+                Tensor inverse_deviation_)
+      : problem(problem_),
+        x(std::move(x_)),
+        weight(std::move(weight_)),
+        mean(std::move(mean_)),
+        inverse_deviation(std::move(inverse_deviation_)) {}
+  std::string_view name() const override { return "group_norm"; }
+  std::vector<Tensor*> saved() override { return {&x, &weight, &mean, &inverse_deviation}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [batch, channels, ...]
+    const Shape sums{problem.batch, problem.channels};
+    Tensor dx = Tensor::empty(x.shape()), products = Tensor::empty(sums),
+           totals = Tensor::empty(sums);
+    // With n = (x − mean) ρ, g = dy w: dx = ρ (g − ⟨g⟩ − n ⟨g n⟩)   [batch, channels, ...]
+    group_norm_gradient(problem, x.data(), weight.data(), mean.data(), inverse_deviation.data(),
+                        dy.data(), dx.mutable_data(), products.mutable_data(),
+                        totals.mutable_data());
+    std::vector<Tensor> gradients(3);
+    gradients[0] = dx;
+    if (needs(1)) gradients[1] = sum_rows(products);  // dw = Σ dy n   [channels]
+    if (needs(2)) gradients[2] = sum_rows(totals);    // db = Σ dy     [channels]
+    return gradients;
+  }
+
+  GroupNormShape problem;
+  Tensor x, weight, mean, inverse_deviation;
+};
+
+void require_group_norm(const Shape& shape, const Shape& weight, const Shape& bias,
+                        int64_t groups) {
+  if (shape.rank() < 2 || weight != Shape{shape[1]} || bias != weight) {
+    throw ShapeError(
+        fmt::format("group_norm: needs x [batch, channels, ...], a weight and a bias [channels], "
+                    "found {}, {} and {}",
+                    shape.to_string(), weight.to_string(), bias.to_string()));
+  }
+  if (groups < 1 || shape[1] % groups != 0) {
+    throw ShapeError(fmt::format("group_norm: x {} has {} channels, which {} groups do not divide",
+                                 shape.to_string(), shape[1], groups));
+  }
+}
+
 }  // namespace
 
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
@@ -55,6 +103,25 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
              bias.value().data(), y.mutable_data(), mean.mutable_data(),
              inverse_deviation.mutable_data());
   return record<LayerNormNode>(std::move(y), {x, weight, bias}, rows, weight.value(), mean,
+                               inverse_deviation);
+}
+
+Variable group_norm(const Variable& x, const Variable& weight, const Variable& bias,
+                    const GroupNormOptions& options) {
+  const Shape& shape = x.shape();
+  require_group_norm(shape, weight.shape(), bias.shape(), options.groups);
+  const int64_t images = shape[0] * shape[1];
+  const GroupNormShape problem{.batch = shape[0],
+                               .channels = shape[1],
+                               .groups = options.groups,
+                               .size = images == 0 ? 0 : shape.numel() / images};
+  const Tensor rows = reordered(x.value(), Order::RowMajor);
+  const Shape groups{problem.batch, problem.groups};
+  Tensor y = Tensor::empty(shape), mean = Tensor::empty(groups),
+         inverse_deviation = Tensor::empty(groups);
+  group_norm(problem, options.eps, rows.data(), weight.value().data(), bias.value().data(),
+             y.mutable_data(), mean.mutable_data(), inverse_deviation.mutable_data());
+  return record<GroupNormNode>(std::move(y), {x, weight, bias}, problem, rows, weight.value(), mean,
                                inverse_deviation);
 }
 

@@ -1,6 +1,8 @@
 // Normalization as an operation.
 #pragma once
 
+#include <cstdint>
+
 #include "lacuna/framework/autograd/variable.h"
 
 namespace lacuna {
@@ -14,5 +16,19 @@ struct LayerNormOptions {
 /// *Errors:* ShapeError with the shapes. *Source:* Ba, Kiros and Hinton, arXiv:1607.06450.
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const LayerNormOptions& options = {});
+
+struct GroupNormOptions {
+  int64_t groups = 1;  ///< of consecutive channels; 1 normalizes over all of an example
+  double eps = 1e-5;   ///< added to the variance
+};
+
+/// y = (x − mean) / √(variance + eps) · weight + bias, mean and variance (of the population) of
+/// each example over the elements of each group of channels; weight and bias are a channel's.
+/// *Shapes:* x [batch, channels, ...], weight and bias [channels] → x's shape, row-major. *Errors:*
+/// ShapeError with the shapes, and where groups do not divide the channels. *Saves:* x, and two
+/// floats a group. *Source:* Wu and He, "Group normalization", ECCV 2018 (arXiv:1803.08494); as
+/// PyTorch's GroupNorm.
+Variable group_norm(const Variable& x, const Variable& weight, const Variable& bias,
+                    const GroupNormOptions& options = {});
 
 }  // namespace lacuna

@@ -150,6 +150,23 @@ void activate_gradient_range(Activation kind, const float* saved, const float* d
   run(kind, dx, count, saved, dy);
 }
 
+void leaky_relu_range(float slope, const float* x, float* y, int64_t count) {
+  const Vector s = constant(slope);
+  const auto leak = [s](Vector v) HWY_ATTR {
+    return hn::IfThenElse(hn::Lt(v, constant(0.0)), hn::Mul(s, v), v);
+  };
+  map(leak, count, y, x);
+}
+
+void leaky_relu_gradient_range(float slope, const float* output, const float* dy, float* dx,
+                               int64_t count) {
+  const Vector s = constant(slope);
+  const auto leak = [s](Vector v, Vector dv) HWY_ATTR {
+    return hn::IfThenElse(hn::Le(v, constant(0.0)), hn::Mul(s, dv), dv);
+  };
+  map(leak, count, dx, output, dy);
+}
+
 }  // namespace
 }  // namespace lacuna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -160,6 +177,8 @@ namespace {
 
 HWY_EXPORT(activate_range);
 HWY_EXPORT(activate_gradient_range);
+HWY_EXPORT(leaky_relu_range);
+HWY_EXPORT(leaky_relu_gradient_range);
 
 constexpr int64_t kGrain = 1 << 14;
 
@@ -188,6 +207,26 @@ void activate_gradient(Activation kind, std::span<const float> saved, std::span<
                                              : HWY_DYNAMIC_DISPATCH(activate_gradient_range);
   parallel_for(static_cast<int64_t>(dx.size()), kGrain, [&](int64_t begin, int64_t end) {
     range(kind, saved.data() + begin, dy.data() + begin, dx.data() + begin, end - begin);
+  });
+}
+
+void leaky_relu(float slope, std::span<const float> x, std::span<float> y) {
+  require_same(x.size(), y.size());
+  const auto range = use_reference_kernels() ? reference::leaky_relu<float>
+                                             : HWY_DYNAMIC_DISPATCH(leaky_relu_range);
+  parallel_for(static_cast<int64_t>(y.size()), kGrain, [&](int64_t begin, int64_t end) {
+    range(slope, x.data() + begin, y.data() + begin, end - begin);
+  });
+}
+
+void leaky_relu_gradient(float slope, std::span<const float> output, std::span<const float> dy,
+                         std::span<float> dx) {
+  require_same(output.size(), dx.size());
+  require_same(dy.size(), dx.size());
+  const auto range = use_reference_kernels() ? reference::leaky_relu_gradient<float>
+                                             : HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_range);
+  parallel_for(static_cast<int64_t>(dx.size()), kGrain, [&](int64_t begin, int64_t end) {
+    range(slope, output.data() + begin, dy.data() + begin, dx.data() + begin, end - begin);
   });
 }
 

@@ -32,4 +32,13 @@ void activate(Activation kind, std::span<const float> x, std::span<float> y);
 void activate_gradient(Activation kind, std::span<const float> saved, std::span<const float> dy,
                        std::span<float> dx);
 
+/// y[i] = x[i] where that is not below 0, else slope · x[i]. NaN stays NaN. y may be x.
+/// *Errors:* ShapeError when lengths differ. *Cost:* as ReLU.
+void leaky_relu(float slope, std::span<const float> x, std::span<float> y);
+
+/// dx[i] = dy[i] where the output is not ≤ 0, else slope · dy[i]. *Requires* slope ≥ 0, so that the
+/// output has the input's sign. dx may be dy or `output`.
+void leaky_relu_gradient(float slope, std::span<const float> output, std::span<const float> dy,
+                         std::span<float> dx);
+
 }  // namespace lacuna

@@ -116,4 +116,14 @@ void activate_gradient(Activation kind, const T* saved, const T* dy, T* dx, int6
   }
 }
 
+template <class T>
+void leaky_relu(T slope, const T* x, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = std::real(x[i]) < 0 ? slope * x[i] : x[i];
+}
+
+template <class T>
+void leaky_relu_gradient(T slope, const T* output, const T* dy, T* dx, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) dx[i] = std::real(output[i]) <= 0 ? slope * dy[i] : dy[i];
+}
+
 }  // namespace lacuna::reference

@@ -32,6 +32,9 @@ void arithmetic_range(Arithmetic operation, float factor, const float* a, const 
       return map([](Vector u, Vector v) HWY_ATTR { return hn::Mul(u, v); }, count, y, a, b);
     case Arithmetic::Scale:
       return map([f](Vector u) HWY_ATTR { return hn::Mul(f, u); }, count, y, a);
+    case Arithmetic::Approach:
+      return map([f](Vector u, Vector v) HWY_ATTR { return hn::MulAdd(f, hn::Sub(u, v), v); },
+                 count, y, a, b);
   }
 }
 
@@ -73,6 +76,9 @@ void multiply(std::span<const float> a, std::span<const float> b, std::span<floa
 }
 void scale(float factor, std::span<const float> x, std::span<float> y) {
   run(Arithmetic::Scale, factor, x, x, y);
+}
+void move_towards(float share, std::span<const float> x, std::span<float> y) {
+  run(Arithmetic::Approach, share, x, y, y);
 }
 void accumulate(std::span<const float> x, std::span<float> y) {
   run(Arithmetic::Add, 1.0f, x, y, y);

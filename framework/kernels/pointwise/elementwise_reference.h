@@ -5,11 +5,11 @@
 
 namespace lacuna {
 
-enum class Arithmetic { Add, Subtract, Multiply, Scale };
+enum class Arithmetic { Add, Subtract, Multiply, Scale, Approach };
 
 namespace reference {
 
-/// y[i] = a ∘ b; Scale: factor · a (b is not read).
+/// y[i] = a ∘ b; Scale: factor · a (b is not read); Approach: b + factor · (a − b).
 template <class T>
 void arithmetic(Arithmetic operation, T factor, const T* a, const T* b, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -25,6 +25,9 @@ void arithmetic(Arithmetic operation, T factor, const T* a, const T* b, T* y, in
         break;
       case Arithmetic::Scale:
         y[i] = factor * a[i];
+        break;
+      case Arithmetic::Approach:
+        y[i] = b[i] + factor * (a[i] - b[i]);
         break;
     }
   }

@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/pointwise/reorder_images.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/reorder.cpp"
@@ -109,14 +110,15 @@ void transpose_plainly(const float* from, int64_t from_stride, float* to, int64_
   }
 }
 
-auto transposition() {
+}  // namespace
+
+Transposition transposition() {
   return use_reference_kernels() ? transpose_plainly : HWY_DYNAMIC_DISPATCH(transpose_tile);
 }
 
-}  // namespace
-
 Tensor reordered(const Tensor& tensor, Order order) {
   if (tensor.order() == order || use_reference_kernels()) return tensor.to(order);
+  if (is_of_images(order) || is_of_images(tensor.order())) return reordered_images(tensor, order);
   constexpr int64_t kFeatures = 64;  // of a slab, 16 KiB on either side
   const auto transpose = transposition();
   const int64_t batch = tensor.shape().batch(), features = tensor.shape().features();

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/kernels/rowwise/block_sum.h"
 #include "lacuna/framework/kernels/rowwise/reduce_reference.h"
 
@@ -112,6 +113,7 @@ Tensor sum_rows(const Tensor& x) {
   const int64_t rows = x.shape().batch(), columns = x.shape().features();
   Tensor sums = Tensor::zeros({columns});
   if (rows == 0 || columns == 0) return sums;
+  if (is_of_images(x.order())) return sum_rows(reordered(x, Order::RowMajor));
   if (x.order() == Order::BatchSlabs) {
     sum_slabs(x, sums.mutable_data());
     return sums;

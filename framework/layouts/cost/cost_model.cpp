@@ -16,13 +16,17 @@ constexpr int kSparsest = 16;
 
 double density_of(int half_powers) { return std::exp2(-0.5 * half_powers); }
 
+CostCache& cache() {
+  static CostCache the_one;
+  return the_one;
+}
+
 // The costs of a weight at one of the measured densities.
 LayoutCosts costs_at(const Shape& shape, int half_powers, int64_t batch, const Layout& compressed,
                      PatternLifetime lifetime, bool& measured_now) {
   const WeightClass c =
       class_of(compressed, lifetime, shape, half_powers, std::max<int64_t>(batch, 1));
-  static CostCache cache;
-  LayoutCosts costs = cache.find(c, measured_now);
+  LayoutCosts costs = cache().find(c, measured_now);
   const double scale = static_cast<double>(shape.numel()) / static_cast<double>(c.out * c.in) *
                        static_cast<double>(std::max<int64_t>(batch, 1)) /
                        static_cast<double>(c.batch);
@@ -33,31 +37,28 @@ LayoutCosts costs_at(const Shape& shape, int half_powers, int64_t batch, const L
 
 // Between the two nearest measured densities, on a line: what runs is proportional to the density
 // but for a part that does not depend on it.
-LayoutCosts costs_between(const Shape& shape, double density, int64_t batch,
-                          const Layout& compressed, PatternLifetime lifetime, bool& measured_now) {
+template <class CostsAt>
+LayoutCosts costs_between(double density, const CostsAt& costs_at_density) {
   const double half_powers =
       std::clamp(-2.0 * std::log2(density), 0.0, static_cast<double>(kSparsest));
   const auto denser = static_cast<int>(half_powers);
-  const LayoutCosts dense = costs_at(shape, denser, batch, compressed, lifetime, measured_now);
+  const LayoutCosts dense = costs_at_density(denser);
   if (denser == kSparsest || half_powers == denser) return dense;
-  const LayoutCosts sparse = costs_at(shape, denser + 1, batch, compressed, lifetime, measured_now);
+  const LayoutCosts sparse = costs_at_density(denser + 1);
   const double low = density_of(denser + 1), share = (density - low) / (density_of(denser) - low);
   return {.masked_ms = std::lerp(sparse.masked_ms, dense.masked_ms, share),
           .compressed_ms = std::lerp(sparse.compressed_ms, dense.compressed_ms, share)};
 }
 
-}  // namespace
-
-LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
-                             const Layout& compressed, PatternLifetime lifetime) {
-  if (shape.rank() != 2 || shape.numel() == 0) {
-    return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
-  }
+// The faster of the two, and why.
+template <class CostsAt>
+LayoutChoice choose(const Shape& shape, int64_t nnz, const Layout& compressed,
+                    const CostsAt& costs_at_density) {
   const double density =
       std::max(static_cast<double>(nnz), 1.0) / static_cast<double>(shape.numel());
   bool measured_now = false;
-  const LayoutCosts costs =
-      costs_between(shape, density, batch, compressed, lifetime, measured_now);
+  const LayoutCosts costs = costs_between(
+      density, [&](int half_powers) { return costs_at_density(half_powers, measured_now); });
   const bool faster = costs.compressed_ms < costs.masked_ms;
   const std::string name(compressed.name());
   char numbers[120];
@@ -69,24 +70,104 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
           .reason = (faster ? name : "masked") + ": " + numbers};
 }
 
-double density_limit(const Shape& shape, int64_t batch, const Layout& compressed,
-                     PatternLifetime lifetime) {
-  if (shape.rank() != 2 || shape.numel() == 0) return 0.0;
-  // By how much the compressed layout is slower.
+bool fits(int64_t size, int64_t kernel, int64_t padding, int64_t dilation) {
+  return size > 0 && size + 2 * padding > dilation * (kernel - 1);
+}
+
+bool runs_on_nonzeros(const ConvolutionShape& shape) {
+  const Window& w = shape.window;
+  return shape.groups == 1 && shape.weight_shape().numel() > 0 &&
+         fits(shape.image.height, w.kernel.height, w.padding.height, w.dilation.height) &&
+         fits(shape.image.width, w.kernel.width, w.padding.width, w.dilation.width);
+}
+
+// The costs of a convolution's weight, for the batch that it is measured with.
+LayoutCosts costs_of(const ConvolutionShape& shape, int half_powers, bool& measured_now) {
+  WeightClass c = class_of(shape, half_powers);
+  c.convolution->algorithms = fastest_algorithms(shape);
+  LayoutCosts costs = cache().find(c, measured_now);
+  const double scale = static_cast<double>(std::max<int64_t>(shape.batch, 1)) /
+                       static_cast<double>(c.convolution->batch);
+  costs.masked_ms *= scale;
+  costs.compressed_ms *= scale;
+  return costs;
+}
+
+// The largest density at which the compressed layout is not slower: where the line through its lag
+// at two of the measured ones, found by bisection, crosses zero.
+template <class CostsAt>
+double limit_of(const CostsAt& costs_at_density) {
   const auto lag = [&](int half_powers) {
-    bool ignored = false;
-    const LayoutCosts costs = costs_at(shape, half_powers, batch, compressed, lifetime, ignored);
+    const LayoutCosts costs = costs_at_density(half_powers);
     return costs.compressed_ms - costs.masked_ms;
   };
-  int slower = -1, faster = kSparsest + 1;  // bisection over the measured densities
+  int slower = -1, faster = kSparsest + 1;
   while (faster - slower > 1) {
     const int middle = (slower + faster) / 2;
     (lag(middle) < 0.0 ? faster : slower) = middle;
   }
   if (faster > kSparsest) return 0.0;
   if (slower < 0) return 1.0;
-  const double gain = -lag(faster), loss = lag(slower);  // the line between them crosses zero
+  const double gain = -lag(faster), loss = lag(slower);
   return std::lerp(density_of(faster), density_of(slower), gain / (gain + loss));
+}
+
+}  // namespace
+
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+                             const Layout& compressed, PatternLifetime lifetime) {
+  if (shape.rank() != 2 || shape.numel() == 0) {
+    return {.layout = &masked_layout(), .costs = {}, .reason = "masked: no matrix"};
+  }
+  return choose(shape, nnz, compressed, [&](int half_powers, bool& measured_now) {
+    return costs_at(shape, half_powers, batch, compressed, lifetime, measured_now);
+  });
+}
+
+LayoutChoice compare_layouts(const ConvolutionShape& shape, int64_t nnz) {
+  if (!runs_on_nonzeros(shape)) {
+    return {.layout = &masked_layout(), .costs = {}, .reason = "masked: it runs dense"};
+  }
+  return choose(shape.weight_shape(), nnz, csr_layout(), [&](int half_powers, bool& measured_now) {
+    return costs_of(shape, half_powers, measured_now);
+  });
+}
+
+ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape) {
+  const Window& w = shape.window;
+  const bool may_be_winograd = runs_on_nonzeros(shape) && w.kernel == Extent{3, 3} &&
+                               w.stride == Extent{1, 1} && w.dilation == Extent{1, 1};
+  ConvolutionAlgorithms fastest;
+  if (!may_be_winograd) return fastest;
+  const auto faster = [&](WeightClass::Product product) {
+    WeightClass c = class_of(shape, 0);
+    c.product = product;
+    bool ignored = false;
+    const LayoutCosts costs = cache().find(c, ignored);
+    return costs.compressed_ms < costs.masked_ms ? ConvolutionAlgorithm::Winograd
+                                                 : ConvolutionAlgorithm::Direct;
+  };
+  fastest.forward = faster(WeightClass::Product::Forward);
+  fastest.input_gradient = faster(WeightClass::Product::InputGradient);
+  fastest.weight_gradient = faster(WeightClass::Product::WeightGradient);
+  return fastest;
+}
+
+double density_limit(const Shape& shape, int64_t batch, const Layout& compressed,
+                     PatternLifetime lifetime) {
+  if (shape.rank() != 2 || shape.numel() == 0) return 0.0;
+  return limit_of([&](int half_powers) {
+    bool ignored = false;
+    return costs_at(shape, half_powers, batch, compressed, lifetime, ignored);
+  });
+}
+
+double density_limit(const ConvolutionShape& shape) {
+  if (!runs_on_nonzeros(shape)) return 0.0;
+  return limit_of([&](int half_powers) {
+    bool ignored = false;
+    return costs_of(shape, half_powers, ignored);
+  });
 }
 
 }  // namespace lacuna

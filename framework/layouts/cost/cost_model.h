@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -33,10 +34,22 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
                              const Layout& compressed = csr_layout(),
                              PatternLifetime lifetime = PatternLifetime::ManySteps);
 
+/// The same for csr as a convolution's weight, with the batch in `shape`: at random positions, on
+/// images of that size.
+LayoutChoice compare_layouts(const ConvolutionShape& shape, int64_t nnz);
+
+/// For each product of a convolution that runs dense the faster algorithm, measured and kept as the
+/// costs of layouts are; direct where there is no Winograd: it takes kernels of 3 × 3 in one group,
+/// without stride and dilation.
+ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape);
+
 /// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
 /// never is. Where the line through the costs at two measured densities crosses masked's.
 /// *Cost:* some 0.1 s for a shape that is new.
 double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout(),
                      PatternLifetime lifetime = PatternLifetime::ManySteps);
+/// The same for csr as a convolution's weight, with the batch in `shape`. 0 where the kernel does
+/// not fit the images, and for grouped convolutions, which run dense.
+double density_limit(const ConvolutionShape& shape);
 
 }  // namespace lacuna

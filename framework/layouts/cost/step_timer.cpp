@@ -35,6 +35,17 @@ Tensor random(const Shape& shape, std::string_view name, Order order = Order::Ro
   return tensor;
 }
 
+void update(Tensor& values, const Tensor& gradient, Tensor& first, Tensor& second) {
+  adam_update({.beta1 = 0.9f,
+               .one_minus_beta1 = 0.1f,
+               .beta2 = 0.999f,
+               .one_minus_beta2 = 0.001f,
+               .root_scale = 1.0f,
+               .eps = 1e-8f},
+              values.mutable_storage(), gradient.storage(), first.mutable_storage(),
+              second.mutable_storage());
+}
+
 // One layout's step: what a linear layer and Adam do with the weight.
 class Step {
  public:
@@ -58,14 +69,7 @@ class Step {
     layout.forward(weight, x_, Tensor());
     layout.input_gradient(weight, dy_);
     layout.weight_gradient(*pattern_, dy_, x_, Accumulate::No, gradient_.mutable_storage());
-    adam_update({.beta1 = 0.9f,
-                 .one_minus_beta1 = 0.1f,
-                 .beta2 = 0.999f,
-                 .one_minus_beta2 = 0.001f,
-                 .root_scale = 1.0f,
-                 .eps = 1e-8f},
-                values_.mutable_storage(), gradient_.storage(), first_.mutable_storage(),
-                second_.mutable_storage());
+    update(values_, gradient_, first_, second_);
   }
 
  private:
@@ -73,6 +77,79 @@ class Step {
   Tensor values_, gradient_, first_, second_, x_, dy_;
   DerivedValues derived_;
   uint64_t version_ = 0;
+};
+
+// What a convolution and Adam do with the weight.
+class ConvolutionStep {
+ public:
+  ConvolutionStep(const ConvolutionShape& shape, PatternPtr pattern)
+      : shape_(shape),
+        pattern_(std::move(pattern)),
+        values_(random(pattern_->stored_shape(), "values")),
+        gradient_(random(values_.shape(), "gradient")),
+        first_(Tensor::zeros(values_.shape())),
+        second_(Tensor::zeros(values_.shape())) {
+    const Layout& layout = pattern_->layout();
+    ConvolutionShape output = shape;
+    output.in_channels = shape.out_channels;
+    x_ = random(shape.input_shape(), "x", layout.image_order(shape));
+    dy_ = random(shape.output_shape(), "dy", layout.image_order(output));
+  }
+
+  void operator()() {
+    const Layout& layout = pattern_->layout();
+    const WeightView weight{
+        .pattern = *pattern_, .values = values_.storage(), .version = ++version_};
+    layout.convolve(weight, shape_, x_, Tensor());
+    layout.convolution_input_gradient(weight, shape_, dy_);
+    layout.convolution_weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
+                                       gradient_.mutable_storage());
+    update(values_, gradient_, first_, second_);
+  }
+
+ private:
+  ConvolutionShape shape_;
+  PatternPtr pattern_;
+  Tensor values_, gradient_, first_, second_, x_, dy_;
+  uint64_t version_ = 0;
+};
+
+// One product of a dense convolution.
+class DenseProduct {
+ public:
+  DenseProduct(const WeightClass& c, ConvolutionAlgorithm algorithm)
+      : product_(c.product),
+        shape_(*c.convolution),
+        pattern_(Pattern::dense(shape_.weight_shape())),
+        values_(random(pattern_->shape(), "values")),
+        gradient_(random(pattern_->shape(), "gradient")) {
+    shape_.algorithms = {algorithm, algorithm, algorithm};
+    ConvolutionShape output = shape_;
+    output.in_channels = shape_.out_channels;
+    x_ = random(shape_.input_shape(), "x", dense_layout().image_order(shape_));
+    dy_ = random(shape_.output_shape(), "dy", dense_layout().image_order(output));
+  }
+
+  void operator()() {
+    const WeightView weight{.pattern = *pattern_, .values = values_.storage(), .version = 1};
+    switch (product_) {
+      case WeightClass::Product::InputGradient:
+        dense_layout().convolution_input_gradient(weight, shape_, dy_);
+        return;
+      case WeightClass::Product::WeightGradient:
+        dense_layout().convolution_weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
+                                                   gradient_.mutable_storage());
+        return;
+      default:
+        dense_layout().convolve(weight, shape_, x_, Tensor());
+    }
+  }
+
+ private:
+  WeightClass::Product product_;
+  ConvolutionShape shape_;
+  PatternPtr pattern_;
+  Tensor values_, gradient_, x_, dy_;
 };
 
 // The same of a pattern for one step.
@@ -120,7 +197,7 @@ LayoutCosts time_in_turn(Step masked, Step compressed) {
   milliseconds(compressed);
   LayoutCosts least{.masked_ms = INFINITY, .compressed_ms = INFINITY};
   double total = 0.0;
-  for (int turn = 0; turn < 3 || (total < 20.0 && turn < 15); ++turn) {
+  for (int turn = 0; turn < 5 || (total < 20.0 && turn < 15); ++turn) {
     const double masked_ms = milliseconds(masked), compressed_ms = milliseconds(compressed);
     least.masked_ms = std::min(least.masked_ms, masked_ms);
     least.compressed_ms = std::min(least.compressed_ms, compressed_ms);
@@ -132,6 +209,20 @@ LayoutCosts time_in_turn(Step masked, Step compressed) {
 }  // namespace
 
 LayoutCosts time_steps(const WeightClass& c) {
+  if (c.product != WeightClass::Product::Step) {
+    return time_in_turn(DenseProduct(c, ConvolutionAlgorithm::Direct),
+                        DenseProduct(c, ConvolutionAlgorithm::Winograd));
+  }
+  if (c.convolution) {
+    const Shape weight = c.convolution->weight_shape();
+    const Positions sample =
+        sample_positions({}, Shape{matrix_rows(weight), matrix_columns(weight)}, c.density());
+    const Positions here(weight, {sample.row_begin().begin(), sample.row_begin().end()},
+                         sample.column());
+    return time_in_turn(
+        ConvolutionStep(*c.convolution, Pattern::make(masked_layout(), weight, here)),
+        ConvolutionStep(*c.convolution, Pattern::make(*c.compressed, weight, here)));
+  }
   const Shape shape{c.out, c.in};
   const Positions positions = sample_positions(c.compressed->pattern_shape(), shape, c.density());
   if (c.lifetime == PatternLifetime::OneStep) {
@@ -147,6 +238,16 @@ double WeightClass::density() const { return std::exp2(-0.5 * half_powers); }
 
 std::string WeightClass::key() const {
   std::ostringstream text;
+  if (convolution) {
+    const Window& w = convolution->window;
+    text << "conv/" << convolution->in_channels << "x" << convolution->out_channels << "/"
+         << convolution->image.to_string() << "/" << w.kernel.to_string() << "/"
+         << w.stride.to_string() << "/" << w.padding.to_string() << "/" << w.dilation.to_string()
+         << "/" << convolution->batch << "/" << half_powers << "/" << num_threads() << "/"
+         << active_instruction_set();
+    if (product != Product::Step) text << "/product" << static_cast<int>(product);
+    return text.str();
+  }
   text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
        << active_instruction_set();
   if (compressed != &csr_layout()) text << "/" << compressed->name();
@@ -165,6 +266,14 @@ WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const S
           .in = sampled_side(shape[1], divisors[1]),
           .batch = std::min(batch, kLargestBatch),
           .half_powers = half_powers};
+}
+
+WeightClass class_of(const ConvolutionShape& shape, int half_powers) {
+  WeightClass c{.compressed = &csr_layout(), .half_powers = half_powers, .convolution = shape};
+  // A batch of a few slabs costs as much for each example as a larger one.
+  c.convolution->batch = std::clamp<int64_t>(shape.batch, 1, 64);
+  c.convolution->algorithms = {};
+  return c;
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 // A training step of one weight, timed in two layouts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lacuna/framework/layouts/cost/cost_model.h"
@@ -14,6 +15,12 @@ struct WeightClass {
   PatternLifetime lifetime = PatternLifetime::ManySteps;
   int64_t out = 0, in = 0, batch = 0;
   int half_powers = 0;  ///< the density is 2^(−half_powers / 2)
+  /// Of a convolution's weight, instead of `out`, `in` and `batch`.
+  std::optional<ConvolutionShape> convolution = {};
+  /// Of a dense convolution a single product: what is timed is not two layouts but two algorithms,
+  /// direct (in masked's place) and Winograd's.
+  enum class Product { Step, Forward, InputGradient, WeightGradient };
+  Product product = Product::Step;
 
   double density() const;
   /// A word that names the class, this machine's instruction set and the number of threads.
@@ -23,6 +30,9 @@ struct WeightClass {
 /// The class of a weight. *Requires* rank 2.
 WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const Shape& shape,
                      int half_powers, int64_t batch);
+
+/// The class of a convolution's weight in csr.
+WeightClass class_of(const ConvolutionShape& shape, int half_powers);
 
 /// What a step takes in layout masked and in the compressed one, at random positions.
 LayoutCosts time_steps(const WeightClass& c);

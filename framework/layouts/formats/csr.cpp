@@ -3,13 +3,18 @@
 // The input gradient is the forward product of the transposed matrix, which has a stream of its own
 // and a copy of the values in that order, refreshed when the values have changed. A single example
 // needs neither: its input gradient is scattered.
+//
+// Convolution weights, of rank 4, are stored by rows (csr_convolution.h).
 #include <fmt/core.h>
+
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/csr/csr.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/layouts/formats/csr_convolution.h"
 #include "lacuna/framework/layouts/formats/csr_products.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -54,6 +59,8 @@ class CsrIndex final : public PatternIndex {
   const CsrStream forward;
 };
 
+bool is_convolution(const Shape& shape) { return shape.rank() == 4; }
+
 const CsrIndex& index_of(const Pattern& pattern) { return pattern.index_as<CsrIndex>(); }
 
 class CsrLayout final : public Layout {
@@ -68,10 +75,16 @@ class CsrLayout final : public Layout {
           fmt::format("layout csr holds fewer than 2^31 nonzeros and rows, {} has {} nonzeros",
                       shape.to_string(), positions.count()));
     }
+    if (is_convolution(shape)) {
+      return std::make_shared<const CsrConvolutionIndex>(shape, positions);
+    }
     return std::make_shared<const CsrIndex>(shape, positions);
   }
 
   Positions positions(const Pattern& pattern) const override {
+    if (is_convolution(pattern.shape())) {
+      return pattern.index_as<CsrConvolutionIndex>().positions();
+    }
     return index_of(pattern).positions();
   }
 
@@ -99,8 +112,38 @@ class CsrLayout final : public Layout {
     csr_weight_gradient(index_of(pattern).forward, dy, x, accumulate, gradient);
   }
 
+  Order image_order(const ConvolutionShape& shape) const override {
+    return runs_on_nonzeros(shape) ? Order::ImageSlabs : Layout::image_order(shape);
+  }
+
+  Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                  const Tensor& bias) const override {
+    return runs_on_nonzeros(shape) ? csr_convolve(weight, shape, x, bias)
+                                   : Layout::convolve(weight, shape, x, bias);
+  }
+
+  Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                                    const Tensor& dy) const override {
+    return runs_on_nonzeros(shape) ? csr_convolution_input_gradient(weight, shape, dy)
+                                   : Layout::convolution_input_gradient(weight, shape, dy);
+  }
+
+  void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
+                                   const Tensor& dy, const Tensor& x, Accumulate accumulate,
+                                   std::span<float> gradient) const override {
+    if (runs_on_nonzeros(shape)) {
+      csr_convolution_weight_gradient(pattern, shape, dy, x, accumulate, gradient);
+    } else {
+      Layout::convolution_weight_gradient(pattern, shape, dy, x, accumulate, gradient);
+    }
+  }
+
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
+    if (is_convolution(pattern.shape())) {
+      std::ranges::copy(stored, elements.begin());
+      return;
+    }
     for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
       const float* from = stored.data() + value;
       float* into = elements.data() + element;
@@ -110,6 +153,10 @@ class CsrLayout final : public Layout {
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
+    if (is_convolution(pattern.shape())) {
+      std::ranges::copy(elements, stored.begin());
+      return;
+    }
     for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
       const float* from = elements.data() + element;
       float* into = stored.data() + value;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/framework/kernels/dense/convolution.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/dense/outer_products.h"
 #include "lacuna/framework/kernels/pointwise/mask.h"
@@ -65,6 +66,30 @@ class DenseLayout : public Layout {
           .b = x_rows.data(),
           .c = gradient.data(),
           .beta = accumulate == Accumulate::Yes ? 1.0f : 0.0f});
+    prune(pattern, gradient);
+  }
+
+  Order image_order(const ConvolutionShape& shape) const override {
+    return dense_image_order(shape.in_channels);
+  }
+
+  Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                  const Tensor& bias) const override {
+    return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x,
+                             bias.defined() ? bias.data() : nullptr);
+  }
+
+  Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                                    const Tensor& dy) const override {
+    return dense_convolution_input_gradient(shape, shape.algorithms.input_gradient,
+                                            weight.values.data(), dy);
+  }
+
+  void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
+                                   const Tensor& dy, const Tensor& x, Accumulate accumulate,
+                                   std::span<float> gradient) const override {
+    dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
+                                      gradient);
     prune(pattern, gradient);
   }
 

@@ -168,6 +168,30 @@ TEST(Parameters, CollectTheirGradientLeavesKeepTheirs) {
   EXPECT_FALSE(scale_of->has_gradient());
 }
 
+TEST(Parameters, FrozenOnesCollectNoGradientAndPassItOn) {
+  const auto make = [](const std::string& name, const Shape& shape) {
+    auto parameter = std::make_shared<Parameter>(shape, Initializer::constant(0.5));
+    parameter->set_name(name);
+    return parameter;
+  };
+  const ParameterPtr first = make("first", {3, 2}), middle = make("middle", {3, 3}),
+                     last = make("last", {1, 3}), bias = make("bias", {3});
+  first->trainable = middle->trainable = bias->trainable = false;
+  EXPECT_FALSE(Variable::of(bias).requires_grad());
+  const Tensor x = Tensor::full({4, 2}, 1.0f);
+  // Nothing is recorded where nothing before wants a gradient.
+  EXPECT_FALSE(linear(x, first, Variable::of(bias)).requires_grad());
+  backward(sum(linear(relu(linear(x, first, Variable::of(bias))), last, {})));
+  EXPECT_THAT(last->gradient().to_vector(), testing::Each(6.0f));
+  // And a gradient passes through.
+  first->trainable = true;
+  backward(sum(linear(linear(x, first, {}), middle, Variable::of(bias))));
+  EXPECT_THAT(first->gradient().to_vector(), testing::Each(6.0f));
+  for (const ParameterPtr& frozen : {middle, bias}) {
+    EXPECT_FALSE(frozen->has_gradient()) << frozen->name();
+  }
+}
+
 // Positions outside the mask see NaN and Inf; the gradient is selected, not multiplied by zero.
 TEST(Parameters, NanOutsideTheMaskDoesNotLeak) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

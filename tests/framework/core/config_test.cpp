@@ -73,6 +73,9 @@ TEST(Config, MessagesHaveFilePositionAndPath) {
   expect_throws<ConfigError>([&] { size.as<int>(); },
                              "run.yaml:3:5: model.0.size: expected an integer, found 'many'");
   EXPECT_EQ(Config().where(), "config");
+  EXPECT_EQ(size.position().text(), "run.yaml:3:5");
+  EXPECT_EQ((SourcePosition{"--set a=1", 0, 0}).text(), "--set a=1");
+  EXPECT_EQ(SourcePosition().text(), "");
 }
 
 TEST(Config, AnAbsentKeyHasThePositionOfItsMap) {

@@ -74,5 +74,29 @@ TEST(Names, JoinKeepsEmptyParts) {
   EXPECT_EQ(join(std::vector<std::string>{"", "a", ""}, ","), ",a,");
 }
 
+TEST(RenameByGlob, StarsStandForWhatTheyMatched) {
+  const auto renamed = [](const char* from, const char* to, const char* name) {
+    return rename_by_glob(from, to, name).value_or("no match");
+  };
+  EXPECT_EQ(renamed("module.*", "*", "module.fc.weight"), "fc.weight");
+  EXPECT_EQ(renamed("*", "model.*", "fc.weight"), "model.fc.weight");
+  EXPECT_EQ(renamed("*.gamma", "*.weight", "a.b.gamma"), "a.b.weight");
+  EXPECT_EQ(renamed("h.*.attn.*", "blocks.*.self.*", "h.0.attn.c.bias"), "blocks.0.self.c.bias");
+  EXPECT_EQ(renamed("fc.weight", "head.weight", "fc.weight"), "head.weight");
+  EXPECT_EQ(renamed("x.*.y.*", "*", "x.1.y.2"), "1");
+  EXPECT_EQ(renamed("*a*", "[*|*]", "baca"), "[b|ca]");
+  EXPECT_EQ(renamed("*ab", "*", "abab"), "ab");
+  EXPECT_EQ(renamed("module.*", "*", "module."), "");
+}
+
+TEST(RenameByGlob, GivesNothingWhereTheGlobDoesNotMatch) {
+  for (const auto& [from, name] :
+       {std::pair("module.*", "fc.weight"), std::pair("fc", "fc.weight"), std::pair("*.b", "a.b.c"),
+        std::pair("a*a", "a"), std::pair("a*b*c", "acb"), std::pair("fc?", "fc1"),
+        std::pair("fc[1]", "fc1"), std::pair("", "a")}) {
+    EXPECT_EQ(rename_by_glob(from, "x", name), std::nullopt) << from << " " << name;
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

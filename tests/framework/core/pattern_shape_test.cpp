@@ -115,7 +115,9 @@ TEST(PatternShape, KnowsItsUnitsAndCells) {
   EXPECT_EQ(both_ways.cell_quota(), 8);
   EXPECT_EQ(both_ways.description(), "2:4 transposable");
   const PatternShape block = PatternShape::block(16, 4);
-  EXPECT_EQ(block.units(Shape{32, 2, 3, 4}), (Shape{2, 6}));
+  EXPECT_EQ(block.units(Shape{32, 8, 3, 4}), (Shape{2, 2, 3, 4}));  // at each tap
+  EXPECT_EQ(block.units(Shape{32, 8}), (Shape{2, 2}));
+  EXPECT_EQ(PatternShape::block(4, 1).units(Shape{8}), (Shape{2, 1}));
   EXPECT_EQ(block.divisors(), (Shape{16, 4}));
   EXPECT_EQ(block.full_density(), 1.0);
   EXPECT_EQ(block.description(), "blocks of 16x4");
@@ -135,6 +137,13 @@ TEST(PatternShape, RefusesAShapeThatItDoesNotDivide) {
                             "output dimension 12 is not divisible by 8");
   expect_throws<ShapeError>(require(PatternShape::block(4, 3), Shape{4, 8}),
                             "blocks of 4x3: its input dimension 8 is not divisible by 3");
+  // 36 columns would do.
+  expect_throws<ShapeError>(require(PatternShape::nm(2, 4), Shape{16, 6, 3, 2}),
+                            "parameter 'w' of shape [16, 6, 3, 2] cannot have the pattern 2:4: its "
+                            "number of input channels 6 is not divisible by 4");
+  expect_throws<ShapeError>(require(PatternShape::block(4, 2), Shape{6, 4, 3, 3}),
+                            "its output dimension 6 is not divisible by 4");
+  require(PatternShape::transposable_2_4(), Shape{8, 4, 3, 3})();
   require(PatternShape(), Shape{3, 5})();
   require(PatternShape::block(4, 3), Shape{8, 9})();
 }

@@ -37,6 +37,20 @@ TEST(Schedule, FollowsTheFormulas) {
   EXPECT_NEAR(cosine.at(10), 0.5, 1e-6);
 }
 
+TEST(Schedule, CosineOnceStaysAtItsMinimum) {
+  const auto entries = [](const char* type) {
+    return Entries{{"type", type}, {"init", 0.3}, {"half_period", 10}, {"minimum", 0.1}};
+  };
+  const Schedule once = make(entries("cosine_once")), waves = make(entries("cosine"));
+  for (int64_t t = 0; t < 10; ++t) EXPECT_EQ(once.at(t), waves.at(t)) << t;
+  for (const int64_t t : {10, 11, 20, 1000000}) EXPECT_EQ(once.at(t), 0.1f) << t;
+  EXPECT_NEAR(waves.at(20), 0.3, 1e-6);
+  const Schedule part =
+      make({{"type", "cosine_once"}, {"init", 1.0}, {"half_period", 2.5}});  // between two steps
+  EXPECT_GT(part.at(2), 0.0f);
+  EXPECT_EQ(part.at(3), 0.0f);
+}
+
 TEST(Schedule, CyclingAdvancesByUpdatesNotBySteps) {
   const Schedule schedule = Schedule::from_config(Config::list({0.3, 0.5, 0.8}));
   EXPECT_EQ(schedule.at(100, 0), 0.3f);
@@ -85,6 +99,11 @@ TEST(Schedule, MessagesSayWhatIsWrong) {
         make({{"type", "cosine"}, {"init", 1.0}, {"half_period", 0}});
       },
       "half_period: expected a number of steps above 0, found '0'");
+  expect_throws<ConfigError>(
+      [] {
+        make({{"type", "cosine_once"}, {"init", 1.0}, {"half_period", -1}});
+      },
+      "half_period: expected a number of steps above 0, found '-1'");
   expect_throws<ConfigError>([] { Schedule::from_config(Config::list()); },
                              "expected at least one value, found a list of 0");
   expect_throws<ConfigError>(

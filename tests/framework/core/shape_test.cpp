@@ -61,5 +61,15 @@ TEST(Shape, RefusesWhatCannotBe) {
   expect_throws<ShapeError>([&] { scalar.without_batch(); }, "a scalar has no batch dimension");
 }
 
+TEST(Shape, TapsAreAllDimensionsFromTheThirdOn) {
+  EXPECT_EQ(matrix_taps(Shape{16, 8, 3, 2}), 6);
+  EXPECT_EQ(matrix_columns(Shape{16, 8, 3, 2}), 48);
+  EXPECT_EQ(matrix_taps(Shape{16, 8, 5}), 5);
+  for (const Shape& shape :
+       {Shape{}, Shape{16}, Shape{16, 8}, Shape{16, 8, 1, 1}, Shape{4, 3, 0}}) {
+    EXPECT_EQ(matrix_taps(shape), 1) << shape.to_string();
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -25,6 +25,16 @@ Examples image_examples() {
   return examples;
 }
 
+// Two examples of two channels of 1 × 2 pixels.
+Examples channel_examples() {
+  Examples examples;
+  examples.example_shape = Shape{2, 1, 2};
+  examples.inputs = std::vector<uint8_t>{0, 255, 51, 51, 102, 255, 51, 255};
+  examples.labels = {0, 1};
+  examples.num_classes = 2;
+  return examples;
+}
+
 Examples table_examples() {
   Examples examples;
   examples.example_shape = Shape{2};
@@ -78,6 +88,28 @@ TEST(ArrayDataset, NormalizesPixelsAfterTheDivisionBy255) {
               ElementsAre(FloatNear(0.0f, 1e-7f), FloatEq(0.4f)));
 }
 
+TEST(ArrayDataset, NormalizesChannelsEachOrAllAlike) {
+  const ArrayDataset dataset(channel_examples());
+  const auto second = [&](Normalization normalization) {
+    return dataset.normalized(std::move(normalization))
+        ->gather(std::vector<int64_t>{1})
+        .inputs.to_vector();
+  };
+  EXPECT_THAT(
+      second({{0.4, 0.2}, {0.5, 0.25}}),
+      ElementsAre(FloatNear(0.0f, 1e-6f), FloatEq(1.2f), FloatNear(0.0f, 1e-6f), FloatEq(3.2f)));
+  EXPECT_THAT(second({{0.0}, {0.5, 0.25}}), ElementsAre(FloatEq(0.8f), 2, FloatEq(0.8f), 4));
+  EXPECT_THAT(second({{0.0}, {0.5}}), ElementsAre(FloatEq(0.8f), 2, FloatEq(0.4f), 2));
+}
+
+TEST(ArrayDataset, NormalizesChannelsOfFloats) {
+  Examples examples = channel_examples();
+  examples.inputs = std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7};
+  const auto dataset = ArrayDataset(std::move(examples)).normalized({{1, 2}, {1, 2}});
+  EXPECT_THAT(dataset->gather(std::vector<int64_t>{1}).inputs.to_vector(),
+              ElementsAre(3, 4, 2, 2.5));
+}
+
 TEST(ArrayDataset, NormalizesFeaturesEachOrAllAlike) {
   const ArrayDataset dataset(table_examples());
   EXPECT_THAT(
@@ -100,6 +132,29 @@ TEST(ArrayDataset, StandardNormalizationOfImagesIsOneForAllPixels) {
   ASSERT_EQ(standard.mean.size(), 1u);
   EXPECT_NEAR(standard.mean[0], 0.4, 1e-12);  // 0, 1, 0.2, 0.4
   EXPECT_NEAR(standard.std[0], 0.374165738677, 1e-10);
+}
+
+TEST(ArrayDataset, StandardNormalizationOfImagesIsOneForEachChannel) {
+  const Normalization standard =
+      ArrayDataset(channel_examples()).standard_normalization(std::vector<int64_t>{0, 1});
+  ASSERT_EQ(standard.mean.size(), 2u);
+  ASSERT_EQ(standard.std.size(), 2u);
+  EXPECT_NEAR(standard.mean[0], 0.6, 1e-12);  // 0, 1, 0.4, 1
+  EXPECT_NEAR(standard.mean[1], 0.4, 1e-12);  // 0.2, 0.2, 0.2, 1
+  EXPECT_NEAR(standard.std[0], 0.424264068712, 1e-10);
+  EXPECT_NEAR(standard.std[1], 0.346410161514, 1e-10);
+}
+
+TEST(ArrayDataset, KnowsTheNamesOfItsClasses) {
+  EXPECT_TRUE(ArrayDataset(image_examples()).class_names().empty());
+  Examples examples = image_examples();
+  examples.class_names = {"a", "b", "c"};
+  const auto dataset = std::make_shared<const ArrayDataset>(examples);
+  EXPECT_THAT(dataset->class_names(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(subset(dataset, {1})->class_names(), ElementsAre("a", "b", "c"));
+  examples.class_names.pop_back();
+  EXPECT_THAT(message_of<DataError>([&] { ArrayDataset(std::move(examples)); }),
+              HasSubstr("2 class names were given for 3 classes"));
 }
 
 TEST(ArrayDataset, ConstantFeatureWithRoundingGivesZeros) {
@@ -150,10 +205,13 @@ TEST(ArrayDataset, RefusesArraysThatDoNotFit) {
 
 TEST(ArrayDataset, RefusesANormalizationThatDoesNotFit) {
   const ArrayDataset images(image_examples()), table(table_examples());
+  const ArrayDataset channels(channel_examples());
   const auto message = [](const ArrayDataset& dataset, Normalization normalization) {
     return message_of<DataError>([&] { dataset.normalized(normalization); });
   };
   EXPECT_THAT(message(images, {{0, 0}, {1}}), HasSubstr("mean has 2 values; expected one (images"));
+  EXPECT_THAT(message(channels, {{0, 0, 0, 0}, {1}}),
+              HasSubstr("mean has 4 values; expected one, or one for each of the 2 channels"));
   EXPECT_THAT(message(table, {{0}, {1, 1, 1}}),
               HasSubstr("std has 3 values; expected one, or one for each of the 2 features"));
   EXPECT_THAT(message(table, {{0}, {0}}), HasSubstr("std must be above 0"));

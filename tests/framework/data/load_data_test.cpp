@@ -45,6 +45,13 @@ class LoadData : public ::testing::Test {
       const auto all = std::make_shared<const Constant>();
       return DataSplits{.train = all, .validation = all, .test = nullptr, .normalization = {}};
     });
+    dataset_registry().add("float_images", "for this test", [](const Config&, uint64_t) {
+      Examples examples{.example_shape = Shape{2, 2}, .inputs = std::vector<float>(8)};
+      examples.labels = {0, 1};
+      examples.num_classes = 2;
+      const auto images = std::make_shared<const ArrayDataset>(std::move(examples));
+      return DataSplits{.train = images, .validation = {}, .test = {}, .normalization = {}};
+    });
   }
 
   // Ten examples of one feature: 0, 10, 20, …; the targets are their numbers.
@@ -77,7 +84,8 @@ TEST_F(LoadData, DispatchesOnTheType) {
   EXPECT_EQ(load_data(csv_, 0).train->num_outputs(), 1);
   EXPECT_EQ(load_data(glyphs_, 0).train->num_classes(), 10);
   EXPECT_THAT(dataset_registry().names(),
-              ElementsAre("constant", "csv", "glyphs", "hdf5", "mnist", "synthetic"));
+              ElementsAre("cifar10", "cifar100", "colour_glyphs", "constant", "csv", "float_images",
+                          "glyphs", "hdf5", "image_folder", "mnist", "synthetic"));
 }
 
 TEST_F(LoadData, RefusesAnUnknownType) {
@@ -176,6 +184,86 @@ TEST_F(LoadData, ImagesAreInUnitsOfOneUnlessNoneIsAskedFor) {
   glyphs_.set("normalize", "none");
   const std::vector<float> raw = inputs(load_data(glyphs_, 0).train);
   for (size_t i = 0; i < raw.size(); i += 97) EXPECT_NEAR(raw[i], 255 * unit[i], 1e-4);
+}
+
+TEST_F(LoadData, NormalizesColoursChannelByChannel) {
+  Config data = Config::map({{"type", "colour_glyphs"}, {"train_size", 40}, {"test_size", 10}});
+  data.set("normalize", "standard");
+  data.set("validation", 5);
+  const DataSplits splits = load_data(data, 0);
+  ASSERT_EQ(splits.normalization.mean.size(), 3u);
+  const std::vector<float> values = inputs(splits.train);
+  for (size_t channel = 0; channel < 3; ++channel) {
+    double sum = 0, squares = 0;
+    for (size_t image = 0; image < 35; ++image) {
+      for (size_t i = 0; i < 1024; ++i) {
+        const double value = values[(3 * image + channel) * 1024 + i];
+        sum += value;
+        squares += value * value;
+      }
+    }
+    EXPECT_NEAR(sum / (35 * 1024), 0, 1e-5);
+    EXPECT_NEAR(squares / (35 * 1024), 1, 1e-5);
+  }
+  // What was computed, given: as eval and predict do.
+  const std::vector<float> test = inputs(splits.test);
+  data.set("normalize", Config::map({{"mean", Config::from_value(splits.normalization.mean)},
+                                     {"std", Config::from_value(splits.normalization.std)}}));
+  EXPECT_EQ(inputs(load_data(data, 0).test), test);
+  data.set("normalize", Config::map({{"mean", Config::list({0.5, 0.5})}, {"std", 1}}));
+  EXPECT_THAT(error(data), HasSubstr("normalize: on the training split: the normalization's mean "
+                                     "has 2 values; expected one, or one for each of the 3"));
+}
+
+TEST_F(LoadData, AugmentationPadsWithWhatABlackPixelBecomes) {
+  Config data = Config::map({{"type", "colour_glyphs"}, {"train_size", 10}, {"test_size", 10}});
+  EXPECT_FALSE(load_data(data, 0).augment.any());
+  EXPECT_FALSE(data.has("augment"));
+  data.set("augment", Config::map({{"crop", 4}}));
+  EXPECT_EQ(load_data(data, 0).augment.to_string(), "crop 4");
+  EXPECT_THAT(load_data(data, 0).augment.padding, ElementsAre(0));
+  EXPECT_EQ(data.get("augment").to_json(), R"({"crop": 4, "flip": false, "cutout": 0})");
+  data.set("normalize", Config::map({{"mean", Config::list({0.5, 0.25, 0.0})}, {"std", 0.25}}));
+  EXPECT_THAT(load_data(data, 0).augment.padding, ElementsAre(-2, -1, 0));
+  data.set("normalize", Config::map({{"mean", 0.3}, {"std", Config::list({0.1, 0.2, 0.3})}}));
+  const DataSplits splits = load_data(data, 0);
+  // Exactly so: an image of zeros, normalized, is padding all over.
+  Examples black{.example_shape = Shape{3, 1, 1}, .inputs = std::vector<uint8_t>(3)};
+  const auto zeros = std::make_shared<const ArrayDataset>(std::move(black));
+  EXPECT_EQ(splits.augment.padding, inputs(zeros->normalized(splits.normalization)));
+}
+
+TEST_F(LoadData, RefusesAnAugmentationThatCannotBe) {
+  csv_.set("augment", Config::map({{"flip", true}}));
+  EXPECT_THAT(error(csv_), HasSubstr("augment: only images can be augmented"));
+  const auto message = [&](const char* key, const Config& value) {
+    Config data = glyphs_.clone();
+    data.set("augment", Config::map({{key, value}}));
+    return message_of<ConfigError>([&] {
+      load_data(data, 0);
+      data.require_all_read();
+    });
+  };
+  EXPECT_THAT(message("crop", 28), HasSubstr("augment: crop 28 must be smaller than the images"));
+  EXPECT_THAT(message("cutout", -1),
+              HasSubstr("augment.cutout: expected an integer of at least 0"));
+  EXPECT_THAT(message("flip", 2), HasSubstr("augment.flip: expected true or false, found '2'"));
+  EXPECT_THAT(message("flop", true), HasSubstr("unknown key 'flop'; did you mean 'flip'?"));
+  glyphs_.set("augment", true);
+  EXPECT_THAT(error(glyphs_), HasSubstr("augment: expected a map, found 'true'"));
+}
+
+TEST_F(LoadData, RefusesToPadFeaturesThatHaveANormalizationEach) {
+  Config data = Config::map({{"type", "float_images"}, {"normalize", "standard"}});
+  data.set("augment", Config::map({{"crop", 1}}));
+  EXPECT_THAT(error(data),
+              HasSubstr("augment: crop pads with what a 0 becomes by normalization, and here each "
+                        "feature has a normalization of its own"));
+  data.set("augment", Config::map({{"flip", true}}));
+  EXPECT_TRUE(load_data(data, 0).augment.flip);
+  data.set("augment", Config::map({{"crop", 1}}));
+  data.set("normalize", "none");
+  EXPECT_EQ(load_data(data, 0).augment.crop, 1);
 }
 
 TEST_F(LoadData, RefusesANormalizationThatCannotBe) {

@@ -60,6 +60,24 @@ std::vector<std::vector<int64_t>> take(Loader& loader, int64_t count) {
   return batches;
 }
 
+// Images of 3 × 3 pixels, each of a value of its own.
+std::shared_ptr<const Dataset> numbered_images(int64_t count) {
+  Examples examples;
+  examples.example_shape = Shape{1, 3, 3};
+  std::vector<float> pixels;
+  for (int64_t i = 0; i < 9 * count; ++i) pixels.push_back(static_cast<float>(i + 1));
+  examples.inputs = std::move(pixels);
+  examples.labels.assign(static_cast<size_t>(count), 0);
+  examples.num_classes = 2;
+  return std::make_shared<const ArrayDataset>(std::move(examples));
+}
+
+std::vector<std::vector<float>> take_inputs(Loader& loader, int64_t count) {
+  std::vector<std::vector<float>> batches;
+  for (int64_t i = 0; i < count; ++i) batches.push_back(loader.next().inputs.to_vector());
+  return batches;
+}
+
 class LoaderWithPrefetch : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Depths, LoaderWithPrefetch, ::testing::Values(0, 1, 3));
 
@@ -126,6 +144,43 @@ TEST_P(LoaderWithPrefetch, ContinuesExactlyFromAState) {
     EXPECT_EQ(take(fresh, 15), expected) << before;
     loader.load_state(state);  // and back in the loader that has gone on
     EXPECT_EQ(take(loader, 15), expected) << before;
+  }
+}
+
+TEST_P(LoaderWithPrefetch, AugmentsAsAFunctionOfEpochAndExample) {
+  const auto data = numbered_images(7);
+  const AugmentOptions augment{.crop = 1, .flip = true, .cutout = 1};
+  Loader loader(data, {.batch_size = 3,
+                       .shuffle = Shuffle::None,
+                       .seed = 5,
+                       .prefetch = GetParam(),
+                       .augment = augment});
+  const Tensor all = data->gather(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}).inputs;
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<float> seen;
+    for (const auto& batch : take_inputs(loader, 3)) {
+      seen.insert(seen.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(seen, augmented(all, std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}, augment,
+                              {.seed = 5, .epoch = epoch})
+                        .to_vector());
+  }
+}
+
+TEST_P(LoaderWithPrefetch, ContinuesAugmentedFromAState) {
+  const auto data = numbered_images(23);
+  const LoaderOptions options{.batch_size = 4,
+                              .seed = 9,
+                              .prefetch = GetParam(),
+                              .augment = {.crop = 1, .flip = true, .cutout = 2}};
+  for (const int64_t before : {0, 1, 5, 6, 7, 18}) {
+    Loader loader(data, options);
+    take_inputs(loader, before);
+    const StateDict state = loader.state();
+    const auto expected = take_inputs(loader, 15);
+    Loader fresh(data, options);
+    fresh.load_state(state);
+    EXPECT_EQ(take_inputs(fresh, 15), expected) << before;
   }
 }
 
@@ -201,6 +256,17 @@ TEST(Loader, RefusesTheStateOfAnotherStream) {
               HasSubstr("drop_last 0, this loader has 1"));
 }
 
+TEST(Loader, RefusesTheStateOfAnotherAugmentation) {
+  const auto data = numbered_images(4);
+  Loader plain(data, {.batch_size = 2});
+  Loader augmenting(data, {.batch_size = 2, .augment = {.crop = 1, .flip = true}});
+  EXPECT_FALSE(plain.state().contains("augment"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { plain.load_state(augmenting.state()); }),
+              HasSubstr("augment 'crop 1, flip', this loader has 'none'"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { augmenting.load_state(plain.state()); }),
+              HasSubstr("augment 'none', this loader has 'crop 1, flip'"));
+}
+
 TEST(Loader, RefusesAStateOutsideOfAnEpochAndStaysAsItWas) {
   Loader loader(indices(10), {.batch_size = 2});
   take(loader, 3);
@@ -225,6 +291,14 @@ TEST(Loader, RefusesOptionsOutOfRange) {
                 Loader loader(indices(3), {.batch_size = 4, .last_batch = LastBatch::Drop});
               }),
               HasSubstr("a data set of 3 examples has no whole batch of 4"));
+}
+
+TEST(Loader, RefusesAnAugmentationThatDoesNotFit) {
+  EXPECT_THAT(
+      message_of<DataError>([] { Loader loader(numbered_images(3), {.augment = {.crop = 3}}); }),
+      HasSubstr("crop 3 must be smaller than the images, which are 3 x 3 pixels"));
+  EXPECT_THAT(message_of<DataError>([] { Loader loader(indices(3), {.augment = {.flip = true}}); }),
+              HasSubstr("only images can be augmented"));
 }
 
 TEST(ForEachBatch, VisitsAllExamplesInOrder) {

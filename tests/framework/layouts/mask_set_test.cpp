@@ -93,5 +93,15 @@ TEST(MaskSetTest, AboveTwoToThe32ThereAreNoBits) {
   EXPECT_EQ(wide.positions().count(), 0);
 }
 
+TEST(MaskSetTest, AChannelWithoutANonzeroAtAnyTapIsDead) {
+  const Shape shape{3, 40, 1, 3};  // 120 columns: channels lie across words of bits
+  const Positions positions = Positions::of(shape, std::vector<int64_t>{0, 2, 64, 119, 240, 245});
+  // Output 1 has none; channels 0, 21, 39 (at tap 2), and 0 and 1 of output 2 have some.
+  const DeadLines expected{.rows = 1, .columns = 40 - 4};
+  EXPECT_EQ(dead_lines(MaskSet(shape, positions)), expected);
+  EXPECT_EQ(dead_lines(MaskSet(shape, positions.to_mask())), expected);
+  EXPECT_EQ(dead_lines(MaskSet(shape)), (DeadLines{.rows = 3, .columns = 40}));
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -108,5 +108,19 @@ TEST(Init, IsChosenByName) {
           "unknown initialization 'kaiming_unifrom'; did you mean 'kaiming_uniform'?")));
 }
 
+TEST(Init, FansAreThoseOfPyTorch) {
+  const auto expect = [](const Shape& weight, int64_t in, int64_t out) {
+    EXPECT_EQ(fans_of(weight).in, in) << weight.to_string();
+    EXPECT_EQ(fans_of(weight).out, out) << weight.to_string();
+  };
+  expect(Shape{10, 50}, 50, 10);
+  expect(Shape{16, 8, 3, 2}, 48, 96);
+  expect(Shape{16, 1, 3, 3}, 9, 144);  // depthwise: in / groups is 1, out counts all outputs
+  expect(Shape{16, 8, 5}, 40, 80);
+  EXPECT_THAT([] { fans_of(Shape{4}); }, ThrowsMessage<ShapeError>(testing::HasSubstr(
+                                             "fans are those of a weight [out, in, ...], found "
+                                             "shape [4]")));
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "throws.h"
@@ -81,11 +82,71 @@ TEST(Module, BadNamesAreErrors) {
   Sequential model;
   model.add<Shift>("a");
   expect_throws<StateError>([&] { model.add<Shift>("a"); }, "has two children named 'a'");
-  for (const char* name : {"", "a.b", "a/b"}) {
-    expect_throws<StateError>(
-        [&] { model.add<Shift>(name); },
-        std::string("must not be empty nor contain '.' or '/', found '") + name + "'");
+  for (const char* name : {"", "a..b", "a/b"}) {
+    expect_throws<StateError>([&] { model.add<Shift>(name); },
+                              std::string("a module's name must be text between single dots, "
+                                          "without '/', found '") +
+                                  name + "'");
   }
+}
+
+TEST(Module, ANameMayHaveDots) {
+  Sequential model;
+  model.add<Shift>("attn.c_attn");
+  auto inner = std::make_unique<Sequential>();
+  inner->add<Shift>("0.fc");
+  model.add("h", std::move(inner));
+  EXPECT_THAT(names(model), ElementsAre("attn.c_attn.shift", "h.0.fc.shift"));
+}
+
+// Adds up what it is given.
+class Total final : public Module {
+ public:
+  struct Options {};
+  explicit Total(const Options& = {}) {}
+  std::string_view type() const override { return "total"; }
+
+ protected:
+  Variable forward(const Variable& input) override { return input; }
+  Variable forward_all(std::span<const Variable> inputs) override {
+    Variable total = inputs[0];
+    for (const Variable& input : inputs.subspan(1)) total = total + input;
+    return total;
+  }
+};
+
+TEST(Module, MayTakeSeveralInputs) {
+  Sequential model;
+  auto& total = model.add<Total>("total");
+  int calls = 0;
+  const HookHandle hook = total.register_forward_pre_hook([&](Module&) { ++calls; });
+  total.register_input_transform([](const Variable& x) { return scale(x, 2.0f); });
+  total.register_output_transform([](const Variable& x) { return scale(x, 10.0f); });
+  const std::vector<Variable> inputs{Tensor::scalar(1.0f), Tensor::scalar(2.0f),
+                                     Tensor::scalar(4.0f)};
+  EXPECT_EQ(total(inputs).value().item(), 140.0f);
+  EXPECT_EQ(total(Tensor::scalar(3.0f)).value().item(), 60.0f);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Module, TakesOneInputUnlessItSaysOtherwise) {
+  Sequential model;
+  auto& shift = model.add<Shift>("shift");
+  const std::vector<Variable> two{input(), input()};
+  expect_throws<ShapeError>([&] { shift(two); }, "layer 'shift' (shift) takes one input, found 2");
+  expect_throws<ShapeError>([&] { shift(std::vector<Variable>()); }, "takes one input, found 0");
+  EXPECT_EQ(shift(std::vector<Variable>{input()}).shape(), (Shape{1, 2}));
+}
+
+TEST(Module, KnowsItsOwnParametersAndSaysNothingOfItself) {
+  Model model;
+  EXPECT_TRUE(model.root.own_parameters().empty());
+  ASSERT_EQ(model.a->own_parameters().size(), 1u);
+  EXPECT_EQ(model.a->own_parameters()[0].first, "shift");
+  EXPECT_EQ(model.a->description(), "");
+  EXPECT_EQ(model.a->uses_per_weight({2}), 0);
+  EXPECT_FALSE(model.a->joins_branches());
+  EXPECT_EQ(model.a->child_inputs({2}), std::vector<Shape>());
 }
 
 TEST(Module, InitializeIsAFunctionOfSeedAndName) {
@@ -119,6 +180,32 @@ TEST(Module, RequiresDenseReachesTheParametersBelow) {
   EXPECT_FALSE(model.root.parameter("out.shift")->requires_dense);
   model.root.set_requires_dense(false);
   EXPECT_FALSE(model.root.parameter("block.a.shift")->requires_dense);
+}
+
+TEST(Module, SetTrainableReachesModulesAndParametersBelow) {
+  Model model;
+  Module& block = *model.root.modules()[1];
+  block.set_trainable(false);
+  EXPECT_FALSE(block.trainable());
+  EXPECT_FALSE(model.a->trainable());
+  EXPECT_FALSE(model.root.parameter("block.b.shift")->trainable);
+  EXPECT_TRUE(model.root.trainable());
+  EXPECT_TRUE(model.root.parameter("out.shift")->trainable);
+  model.root.set_trainable(true);
+  EXPECT_TRUE(block.trainable());
+  EXPECT_TRUE(model.root.parameter("block.b.shift")->trainable);
+}
+
+TEST(Module, FreezeTakesGlobsOfFullNames) {
+  Model model;
+  model.root.freeze({"block.a.*", "o?t.shift"});
+  EXPECT_FALSE(model.root.parameter("block.a.shift")->trainable);
+  EXPECT_FALSE(model.root.parameter("out.shift")->trainable);
+  EXPECT_TRUE(model.root.parameter("block.b.shift")->trainable);
+  EXPECT_FALSE(model.a->trainable());  // all that it has is frozen
+  EXPECT_TRUE(model.b->trainable());
+  expect_throws<ConfigError>([&] { model.root.freeze({"block.c.shift"}); },
+                             "'block.c.shift' matches no parameter; did you mean 'block.");
 }
 
 TEST(Module, ForwardPreHooksRunUntilRemoved) {

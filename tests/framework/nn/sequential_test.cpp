@@ -34,6 +34,8 @@ TEST(Sequential, RunsItsChildrenInOrder) {
   EXPECT_EQ(model(Tensor::scalar(1.0f)).value().item(), 6.0f);
   EXPECT_EQ(model.output_shape({4}), (Shape{6}));
   EXPECT_EQ(model.type(), "sequential");
+  EXPECT_EQ(model.description(), "");
+  EXPECT_EQ(Sequential({.description = "template: block"}).description(), "template: block");
   EXPECT_EQ(model.children()[1].second->path(), "thrice");
 }
 

@@ -137,19 +137,21 @@ TEST_F(BadConfig, OfLayers) {
   refuses("model.1.out_features=x", "model.1.out_features: expected an integer, found 'x'");
   refuses("model.1.name=fc2", at + ":6:5: model.3: two layers are named 'fc2'; give one of them "
                                    "another `name`");
-  refuses("model.1.name=a.b", "must not be empty nor contain '.' or '/', found 'a.b'");
+  refuses("model.1.name=a..b",
+          "a layer's name must be text between single dots, without '/', found 'a..b'");
   refuses("model.0={type: sequential}", "model.0.layers: a required key is missing");
 }
 
 TEST_F(BadConfig, OfLayersThatDoNotFit) {
   const std::string at = "error: " + config();
   refuses("model.3.in_features=11",
-          at + ":6:5: model.3: layer 'fc2' (linear) does not fit layer 'relu1' (relu), which gives "
-               "shape [12] per example: in_features is 11, but the examples that reach this layer "
-               "have shape [12]");
+          at + ":6:5: model.3: layer 'fc2' (linear) does not fit layer 'relu1' (relu) at " +
+              config() +
+              ":5:5, which gives shape [12] per example: in_features is 11, but the examples that "
+              "reach this layer have shape [12]");
   refuses("model.1.in_features=700",
-          "layer 'fc1' (linear) does not fit layer 'flatten1' "
-          "(flatten), which gives shape [784]");
+          "layer 'fc1' (linear) does not fit layer 'flatten1' (flatten) at " + config() +
+              ":3:5, which gives shape [784]");
   refuses("model.0={type: linear, in_features: 3, out_features: 4}",
           "layer 'linear1' (linear) does not fit the data, which gives shape [28, 28]");
   refuses("model.3.out_features=9",
@@ -267,11 +269,24 @@ TEST_F(BadConfig, OfTheLoss) {
   refuses("loss=mse",
           "loss: mse needs regression targets; the data has 10 classes: use "
           "cross_entropy");
-  refuses("loss=cross", "loss: unknown loss 'cross'; valid are: cross_entropy, mse");
+  refuses("loss=cross",
+          "loss: unknown loss 'cross'; valid are: cross_entropy, "
+          "binary_cross_entropy, mse");
   refuses("loss={}", "loss.type: a required key is missing");
   refuses("loss={type: cross_entropy, label_smoothing: 1}",
           "loss.label_smoothing: expected a number in [0, 1), found '1'");
   refuses("loss={type: cross_entropy, smoothing: 0.1}", "unknown key 'smoothing'");
+  refuses("loss={type: cross_entropy, class_weights: [1, 2]}",
+          "loss.class_weights: expected 10 numbers, one for each class, found a list of 2");
+  refuses("loss=binary_cross_entropy",
+          "binary_cross_entropy needs two classes, or targets of 0 and 1 (regression); the data "
+          "has 10 classes: use cross_entropy");
+}
+
+TEST_F(BadConfig, OfWhatIsTrainedAndAveraged) {
+  refuses("model.1.trainable=maybe", "model.1.trainable: expected");
+  refuses("train.ema=1", "train.ema: expected a number in [0, 1), found '1'");
+  refuses("train.ema={decay: 0.9, begin: 3}", "unknown key 'begin'");
 }
 
 }  // namespace

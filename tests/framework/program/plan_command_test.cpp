@@ -66,22 +66,35 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
       lines_of(ended.out),
       ElementsAre(
           "18 steps, 6 in an epoch; 9550 parameters, 974 nonzeros at the end", "",
+          "layer type output parameters final nnz dense FLOPs FLOPs", "flatten1 flatten [784]",
+          "fc1 linear [12] 9420 952 18816 1880", "relu1 relu [12]", "dropout1 dropout [12]",
+          "fc2 linear [10] 130 22 240 24", "all 9550 974 19056 1904", "",
           "parameter shape algorithm initial nnz final nnz sparsity updates chosen by",
           "fc1.weight [12, 784] rigl 940 940 0.9001 step 4, 8, 12 the default filter (weights of "
-          "rank 2 or more)",
+          "linear and convolution layers)",
           "fc1.bias [12] none 12 12 0.0000 -",
-          "fc2.weight [10, 12] rigl 12 12 0.9000 step 4, 8, 12 the default filter (weights of rank "
-          "2 or more)",
+          "fc2.weight [10, 12] rigl 12 12 0.9000 step 4, 8, 12 the default filter (weights of "
+          "linear and convolution layers)",
           "fc2.bias [10] none 10 10 0.0000 -", StartsWith("fc1.weight is stored as "),
           AllOf(StartsWith("fc2.weight is stored as "), HasSubstr("csr is faster up to a density "),
                 HasSubstr(" ms a step"))));
+}
+
+TEST_F(PlanCommand, SaysWhatIsFrozen) {
+  const Ended ended = plan("0.5", {"--set", "model.1.trainable=false"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(lines_of(ended.out),
+              IsSupersetOf({testing::Eq("fc1.weight [12, 784] frozen 9408 9408 0.0000 -"),
+                            testing::Eq("fc1.bias [12] frozen 12 12 0.0000 -")}));
+  ASSERT_EQ(train({"--set", "sparsity=0.5", "--set", "model.1.trainable=false"}).code, 0);
+  EXPECT_EQ(summary(run_dir()).required<int>("frozen"), 9420);
 }
 
 TEST_F(PlanCommand, NamesThePatternsLayout) {
   const Ended ended =
       plan("{algorithm: static, pattern: {type: nm, n: 2, m: 4}, param_filter: fc1.weight}");
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("; nm 2:4 is faster up to a density of "),
+  EXPECT_THAT(ended.out, AllOf(HasSubstr(", pattern 2:4; nm 2:4 is faster up to a density of "),
                                HasSubstr("nm 2:4 "), testing::Not(HasSubstr("csr"))));
 }
 
@@ -127,6 +140,76 @@ TEST_F(PlanCommand, WritesJson) {
   EXPECT_THAT(parameters[0].required<std::vector<int64_t>>("update_steps"), ElementsAre(5, 10, 15));
   EXPECT_EQ(parameters[2].required<std::string>("algorithm"), "none");
   EXPECT_EQ(parameters[2].required<int64_t>("final_nnz"), 120);
+}
+
+// A model of templates and residuals, which 10 classes take.
+constexpr const char* kGraph = R"(
+data: {type: glyphs, train_size: 64, test_size: 10}
+model:
+  define:
+    block:
+      arguments: {width: null}
+      layers:
+        - type: residual
+          shortcut: {type: linear, name: down, out_features: $width, bias: false}
+          layers: [{type: linear, name: fc, out_features: $width}]
+        - relu
+  layers:
+    - flatten
+    - {type: block, name: b, repeat: 2, width: 8}
+    - type: parallel
+      layers: [{type: linear, name: q, out_features: 4}, {type: linear, name: k, out_features: 6}]
+optimizer: {type: adam}
+sparsity: {sparsity: 0.5, param_filter: "b.*.weight"}
+train: {epochs: 1, batch_size: 32, threads: 1}
+)";
+
+TEST_F(PlanCommand, PrintsTheExpandedModel) {
+  write_text(config(), kGraph);
+  const Ended ended = run_lacuna({"plan", config()});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_GT(lines.size(), 14u);
+  EXPECT_THAT(
+      std::vector(lines.begin() + 2, lines.begin() + 15),
+      ElementsAre(
+          "layer type output parameters final nnz dense FLOPs FLOPs", "flatten1 flatten [784]",
+          "b.0 sequential [8] template: block", "b.0.residual1 residual [8] shortcut: linear down",
+          "b.0.fc linear [8] 6280 3144 12544 6272", "b.0.down linear [8] 6272 3136 12544 6272",
+          "b.0.relu1 relu [8]", "b.1 sequential [8] template: block",
+          "b.1.residual1 residual [8] shortcut: identity", "b.1.fc linear [8] 72 40 128 64",
+          "b.1.relu1 relu [8]", "parallel1 parallel [10]", "q linear [4] 36 36 64 64"));
+  EXPECT_THAT(ended.out, HasSubstr("\nall "));
+}
+
+TEST_F(PlanCommand, WritesTheExpandedModelAsJson) {
+  write_text(config(), kGraph);
+  const Ended ended = run_lacuna({"plan", config(), "--json"});
+  const Config json = parse_yaml(ended.out, "plan");
+  EXPECT_EQ(json.required<int64_t>("dense_flops"), 12544 + 12544 + 128 + 64 + 96);
+  EXPECT_EQ(json.required<int64_t>("flops"), 6272 + 6272 + 64 + 64 + 96);
+  const std::vector<Config> layers = json.at("layers").items();
+  ASSERT_EQ(layers.size(), 13u);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : layers[2].entries()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("path", "type", "description", "output", "parameters", "final_nnz",
+                                "dense_flops", "flops"));
+  EXPECT_EQ(layers[2].required<std::string>("description"), "shortcut: linear down");
+  EXPECT_EQ(layers[3].required<std::string>("path"), "b.0.fc");
+  EXPECT_EQ(layers[3].required<std::string>("type"), "linear");
+  EXPECT_THAT(layers[3].required<std::vector<int64_t>>("output"), ElementsAre(8));
+  EXPECT_EQ(layers[3].required<int64_t>("parameters"), 6280);
+  EXPECT_EQ(layers[3].required<int64_t>("final_nnz"), 3144);
+  EXPECT_EQ(layers[3].required<int64_t>("dense_flops"), 12544);
+  EXPECT_EQ(layers[3].required<int64_t>("flops"), 6272);
+}
+
+TEST_F(PlanCommand, WritesThePatternToJsonWhereThereIsOne) {
+  const Config json = plan_json(
+      "{algorithm: static, pattern: {type: nm, n: 1, m: 4, group: 2}, param_filter: fc1.weight}");
+  const std::vector<Config> parameters = json.at("parameters").items();
+  EXPECT_EQ(parameters[0].required<std::string>("pattern"), "nm 1:4 g2");
+  EXPECT_FALSE(parameters[2].has("pattern"));
 }
 
 TEST_F(PlanCommand, ShowsEachPhaseAndADenseModel) {

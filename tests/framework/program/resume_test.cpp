@@ -68,7 +68,8 @@ class Resume : public RunFixture {
     const Checkpoint y = read_checkpoint(checkpoint(kSteps, b));
     EXPECT_THAT(differences(x.state, y.state), IsEmpty());
     EXPECT_EQ(timeless_events(run_dir(a)), timeless_events(run_dir(b)));
-    for (const char* key : {"test_accuracy", "test_loss", "train_loss", "steps", "nnz"}) {
+    for (const char* key :
+         {"test_accuracy", "test_loss", "train_loss", "steps", "nnz", "test_top5_accuracy"}) {
       EXPECT_EQ(summary(run_dir(a)).at(key).text(), summary(run_dir(b)).at(key).text()) << key;
     }
     EXPECT_EQ(listing(run_dir(a)), listing(run_dir(b)));
@@ -84,6 +85,9 @@ const std::vector<Variant>& variants() {
         "optimizer={type: sgd, lr: {type: cosine, init: 0.1, half_period: 18}, momentum: 0.9, "
         "nesterov: true, clip_norm: 1.0}",
         "train.prefetch=0"}},
+      {"AugmentedColours",
+       {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, "
+        "normalize: standard, augment: {crop: 4, flip: true, cutout: 8}}"}},
       {"RigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
       {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
@@ -118,6 +122,16 @@ const std::vector<Variant>& variants() {
       {"SparsifiedWeights",
        {"sparsify=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
         "{tensor: fc2.weight, sparsifier: {type: scalar_fraction, fraction: 0.5}, layout: csr}]"}},
+      {"Frozen", {"model.1.trainable=false", "sparsity=0.5"}},
+      {"AveragedRigL",
+       {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, layout: csr, "
+        "param_filter: fc1.weight}",
+        "train.ema={decay: 0.8, start: 5}"}},
+      {"AveragedPhases",
+       {"sparsity={phases: [{until: 5, algorithm: static, sparsity: 0.6}, "
+        "{until: 11, algorithm: ste, sparsity: 0.7, update: {freq: 2}}, "
+        "{algorithm: set, sparsity: 0.8, update: {freq: 2}}]}",
+        "train.ema=0.8", "train.checkpoint={every: 4, keep_last: 2, keep_best: true}"}},
       {"EarlyStoppingAndBest",
        {"train.early_stopping={patience: 3}",
         "train.checkpoint={every: 7, keep_last: 1, "

@@ -1,4 +1,4 @@
-// Using a trained model: eval, predict, inspect; and list and info.
+// Using a trained model: eval and inspect; and list and info.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/runs.h"
-#include "lacuna/framework/core/random.h"
+#include "framework/program/trained_table.h"
 #include "lacuna/framework/core/version.h"
 
 namespace lacuna {
@@ -16,74 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-
-std::string number(double value) { return Config(value).text(); }
-
-/// 60 examples of three classes: points around the corners of a triangle, far from the origin, so
-/// that normalization matters. The label is in the last column.
-struct Table {
-  std::string with_labels = "x,y,label\n";
-  std::string without_labels = "x,y\n";
-  std::vector<int> labels;
-
-  explicit Table(uint64_t seed) {
-    const CounterRng rng(seed, "table");
-    for (uint64_t i = 0; i < 60; ++i) {
-      const int label = static_cast<int>(i % 3);
-      const double angle = 2.0 * label;
-      const std::string x = number(500 + 30 * std::cos(angle) + 10 * rng.uniform(2 * i));
-      const std::string y = number(-7 + 0.3 * std::sin(angle) + 0.1 * rng.uniform(2 * i + 1));
-      with_labels += x + "," + y + "," + std::to_string(label) + "\n";
-      without_labels += x + "," + y + "\n";
-      labels.push_back(label);
-    }
-  }
-};
-
-std::vector<std::vector<double>> read_rows(const std::string& path, std::string* header) {
-  std::istringstream lines(read_text(path));
-  std::getline(lines, *header);
-  std::vector<std::vector<double>> rows;
-  for (std::string line; std::getline(lines, line);) {
-    rows.emplace_back();
-    std::istringstream fields(line);
-    for (std::string field; std::getline(fields, field, ',');) {
-      rows.back().push_back(std::stod(field));
-    }
-  }
-  return rows;
-}
-
-std::string idx_images(int count, int rows, int columns) {
-  std::string bytes("\0\0\x08\x03", 4);
-  for (const int size : {count, rows, columns}) {
-    bytes += std::string("\0\0\0", 3) + static_cast<char>(size);
-  }
-  for (int i = 0; i < count * rows * columns; ++i) bytes += static_cast<char>(i * 37 % 256);
-  return bytes;
-}
-
-class Use : public RunFixture {
- protected:
-  void train_table(const std::string& normalize = "standard") {
-    write_text(folder_ / "train.csv", Table(1).with_labels);
-    write_text(folder_ / "test.csv", Table(2).with_labels);
-    write_text(config(), "data: {type: csv, train: " + (folder_ / "train.csv") +
-                             ", test: " + (folder_ / "test.csv") + ", normalize: " + normalize +
-                             "}\n"
-                             "model:\n  - {type: linear, out_features: 8}\n  - relu\n"
-                             "  - {type: linear, out_features: 3}\n"
-                             "optimizer: {type: adam, lr: 0.05}\n"
-                             "train: {epochs: 8, batch_size: 10, threads: 1}\n");
-    const Ended ended = train();
-    ASSERT_EQ(ended.code, 0) << ended.err;
-  }
-  Ended predict(const std::string& input, const std::string& out = "out.csv") const {
-    return run_lacuna({"predict", run_dir(), folder_ / input, "--out", folder_ / out});
-  }
-};
 
 TEST_F(Use, EvalGivesTheAccuracyOfTheSummary) {
   ASSERT_EQ(train({"--set", "sparsity=0.5"}).code, 0);
@@ -101,7 +32,23 @@ TEST_F(Use, EvalGivesTheAccuracyOfTheSummary) {
   EXPECT_EQ(splits[1].at("accuracy").text(), summary(run_dir()).at("test_accuracy").text());
   EXPECT_EQ(splits[1].at("loss").text(), summary(run_dir()).at("test_loss").text());
 
+  EXPECT_EQ(splits[1].at("top5_accuracy").text(),
+            summary(run_dir()).at("test_top5_accuracy").text());
+  EXPECT_GE(splits[1].required<double>("top5_accuracy"), splits[1].required<double>("accuracy"));
+  const std::vector<Config> rows = splits[1].at("confusion_matrix").items();
+  ASSERT_EQ(rows.size(), 10u);
+  int64_t all = 0, right = 0;
+  for (size_t label = 0; label < rows.size(); ++label) {
+    const std::vector<Config> row = rows[label].items();
+    ASSERT_EQ(row.size(), 10u);
+    for (const Config& count : row) all += count.as<int64_t>();
+    right += row[label].as<int64_t>();
+  }
+  EXPECT_EQ(all, 30);
+  EXPECT_NEAR(static_cast<double>(right) / 30.0, splits[1].required<double>("accuracy"), 1e-12);
+
   const Ended plain = run_lacuna({"eval", checkpoint(16)});
+  EXPECT_THAT(plain.out, HasSubstr("%  top-5 "));
   EXPECT_THAT(plain.out, AllOf(HasSubstr("validation loss "), HasSubstr("\ntest       loss "),
                                HasSubstr("(30 examples, step 16)")));
 }
@@ -146,132 +93,29 @@ TEST_F(Use, EvalRefusesDataThatDoesNotFit) {
   refused("data.num_classes=4", 1, "label 3");
 }
 
-TEST_F(Use, PredictsClassesThatAgreeWithEval) {
-  train_table();
-  const Table test(2);
-  write_text(folder_ / "in.csv", test.without_labels);
-  const Ended ended = predict("in.csv");
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_EQ(ended.out, "60 predictions are in " + (folder_ / "out.csv") + "\n");
-  std::string header;
-  const auto rows = read_rows(folder_ / "out.csv", &header);
-  EXPECT_EQ(header, "class,p0,p1,p2");
-  ASSERT_EQ(rows.size(), 60u);
-  int correct = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    ASSERT_EQ(rows[i].size(), 4u);
-    EXPECT_NEAR(rows[i][1] + rows[i][2] + rows[i][3], 1.0, 1e-7);
-    const auto best = std::max_element(rows[i].begin() + 1, rows[i].end());
-    EXPECT_EQ(static_cast<int>(rows[i][0]), best - rows[i].begin() - 1);
-    correct += static_cast<int>(rows[i][0]) == test.labels[i] ? 1 : 0;
-  }
-  EXPECT_NEAR(correct / 60.0, summary(run_dir()).required<double>("test_accuracy"), 1e-12);
-  EXPECT_GT(correct, 48);
-}
-
-TEST_F(Use, PredictsFromImagesOfSeveralFiles) {
-  ASSERT_EQ(train().code, 0);
-  write_text(folder_ / "a.idx", idx_images(3, 28, 28));
-  write_text(folder_ / "b.idx", idx_images(2, 28, 28));
-  const Ended ended = run_lacuna({"predict", checkpoint(18), folder_ / "a.idx", folder_ / "b.idx",
-                                  "--out", folder_ / "out.csv"});
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  std::string header;
-  const auto rows = read_rows(folder_ / "out.csv", &header);
-  EXPECT_EQ(header, "class,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9");
-  ASSERT_EQ(rows.size(), 5u);
-  // The first image of either file is the same; its probabilities are equal but for rounding. Each
-  // file is a batch, of three and of two, and a product may add its terms in an order that hangs on
-  // the batch, as oneDNN's does under AVX2: its sums of 784 terms differ by 1e-6 and the
-  // probabilities by 6e-8, while those of another image differ by 0.03.
-  const auto is_same_image = testing::Pointwise(testing::DoubleNear(1e-5), rows[3]);
-  EXPECT_THAT(rows[0], is_same_image);
-  EXPECT_THAT(rows[1], testing::Not(is_same_image));
-}
-
-TEST_F(Use, PredictsValuesOfARegression) {
-  std::string table = "x,y\n", inputs = "x\n";
-  for (int i = 0; i < 50; ++i) {
-    table += number(i / 50.0) + "," + number(3.0 - i / 25.0) + "\n";
-    inputs += number(i / 50.0) + "\n";
-  }
-  write_text(folder_ / "train.csv", table);
-  write_text(folder_ / "in.csv", inputs);
-  write_text(config(), "data: {type: csv, task: regression, train: " + (folder_ / "train.csv") +
-                           ", test: " + (folder_ / "train.csv") +
-                           "}\n"
-                           "model: [{type: linear, out_features: 1}]\n"
-                           "optimizer: {type: sgd, lr: 0.3, momentum: 0.9}\n"
-                           "train: {epochs: 40, batch_size: 10}\n");
-  const Ended trained = train();
-  ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_FALSE(summary(run_dir()).has("test_accuracy"));
-  EXPECT_FALSE(events(run_dir()).front().has("accuracy"));
-  EXPECT_LT(summary(run_dir()).required<double>("test_loss"), 1e-4);
-  EXPECT_THAT(run_lacuna({"eval", run_dir()}).out, testing::Not(HasSubstr("accuracy")));
-  ASSERT_EQ(predict("in.csv").code, 0);
-  std::string header;
-  const auto rows = read_rows(folder_ / "out.csv", &header);
-  EXPECT_EQ(header, "y0");
-  ASSERT_EQ(rows.size(), 50u);
-  EXPECT_NEAR(rows[25][0], 2.0, 0.05);
-}
-
-TEST_F(Use, PredictRefusesInputsThatDoNotFitAndWritesNothing) {
-  train_table();
-  const auto refused = [&](const std::string& text, const std::string& message) {
-    write_text(folder_ / "in.csv", text);
-    const Ended ended = predict("in.csv");
-    EXPECT_EQ(ended.code, 1);
-    EXPECT_THAT(ended.err, HasSubstr(message));
-    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
+// The run judges the averages, and so do eval and predict, unless told otherwise.
+TEST_F(Use, EvaluatesTheAverageOfTheWeights) {
+  ASSERT_EQ(train({"--set", "train.ema=0.9", "--set", "sparsity=0.5"}).code, 0);
+  const auto test_loss = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"eval", run_dir(), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_lacuna(arguments);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return parse_yaml(ended.out, "out").at("splits").items()[1].at("loss").text();
   };
-  refused(Table(1).with_labels,
-          "in.csv' has inputs of shape [3], and the model was trained on [2]; predict takes the "
-          "inputs alone, without a label or target");
-  refused("x,y\n1,a\n", "in.csv:2:3");
-  refused("x,y\n", "no examples");
-  EXPECT_THAT(predict("missing.csv").err, HasSubstr("missing.csv"));
-  EXPECT_THAT(predict("config.yaml").err, HasSubstr("config.yaml"));
-  EXPECT_EQ(predict("missing.csv").code, 1);
-}
-
-TEST_F(Use, PredictWritesAllOrNothing) {
-  train_table();
-  write_text(folder_ / "in.csv", Table(2).without_labels);
-  const Ended nowhere = predict("in.csv", "no/such/out.csv");
-  EXPECT_EQ(nowhere.code, 1);
-  EXPECT_THAT(nowhere.err, AllOf(HasSubstr("cannot write '" + (folder_ / "no/such/out.csv")),
-                                 HasSubstr("No such file or directory")));
-  // Less than the output, more than the KiB of shared memory that clang's OpenMP begins with.
-  const Ended full =
-      run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", folder_ / "out.csv"},
-                 {.max_file_bytes = 1500});
-  EXPECT_EQ(full.code, 1);
-  EXPECT_THAT(full.err, HasSubstr("cannot write '" + (folder_ / "out.csv") + "': File too large"));
-  EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("out.csv")));
-  write_text(folder_ / "out.csv", "of before");
-  EXPECT_EQ(run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", folder_ / "out.csv"},
-                       {.max_file_bytes = 1500})
-                .code,
-            1);
-  EXPECT_EQ(read_text(folder_ / "out.csv"), "of before");
-  EXPECT_EQ(predict("in.csv",
-                    "../" + std::filesystem::path(folder_.path()).filename().string() + "/out.csv")
-                .code,
-            0);
-}
-
-TEST_F(Use, PredictWritesToWhatIsNoFile) {
-  train_table();
-  write_text(folder_ / "in.csv", Table(2).without_labels);
-  std::filesystem::create_symlink(folder_ / "target.csv", folder_ / "link.csv");
-  EXPECT_EQ(predict("in.csv", "link.csv").code, 0);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.csv"));
-  EXPECT_THAT(read_text(folder_ / "target.csv"), StartsWith("class,p0,p1,p2\n"));
-  const Ended full = run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", "/dev/full"});
-  EXPECT_EQ(full.code, 1);
-  EXPECT_THAT(full.err, HasSubstr("cannot write '/dev/full': No space left on device"));
+  EXPECT_EQ(test_loss({}), summary(run_dir()).at("test_loss").text());
+  EXPECT_NE(test_loss({"--set", "train.ema=null"}), test_loss({}));
+  const StateDict state = read_checkpoint(checkpoint(18)).state;
+  EXPECT_TRUE(state.contains("ema/fc1.bias"));
+  EXPECT_NE(state.get<Tensor>("ema/fc1.bias").to_vector(),
+            state.get<Tensor>("model/fc1.bias").to_vector());
+  // Training is the same as without it.
+  ASSERT_EQ(train({"--set", "sparsity=0.5"}, "plain").code, 0);
+  const StateDict plain = read_checkpoint(checkpoint(18, "plain")).state;
+  for (const auto& [name, value] : plain.values()) {
+    if (!name.starts_with("model/") && !name.starts_with("optimizer/")) continue;
+    EXPECT_TRUE(is_identical(value, state.values().at(name))) << name;
+  }
 }
 
 TEST_F(Use, InspectShowsEveryParameter) {

@@ -34,6 +34,13 @@ ArrayDataset values() {
                        .num_outputs = 1});
 }
 
+ArrayDataset decisions() {
+  return ArrayDataset({.example_shape = {1},
+                       .inputs = std::vector<float>{1, 2, 3},
+                       .targets = {1, 0, 0, 1, 1, 1},
+                       .num_outputs = 2});
+}
+
 LossFunction read(const std::string& yaml, const Dataset& data) {
   return LossFunction::from_config(parse_yaml(yaml, "l.yaml"), data);
 }
@@ -61,12 +68,72 @@ TEST(LossFunction, ComputesMeansOverABatch) {
   EXPECT_EQ(read("loss: mse", values())(predicted, values().gather(one)).value().item(), 9.0f);
 }
 
+TEST(LossFunction, WeighsClasses) {
+  const ArrayDataset data = classes();
+  const std::vector<int64_t> both{0, 1};  // labels 0 and 1
+  const Batch batch = data.gather(both);
+  const Tensor logits = Tensor::from(Shape{2, 2}, std::vector<float>{2.0f, 0.0f, 2.0f, 0.0f});
+  const LossFunction loss = read("loss: {type: cross_entropy, class_weights: [3, 0.5]}", data);
+  const double right = std::log1p(std::exp(-2.0)), wrong = right + 2.0;
+  EXPECT_NEAR(loss(logits, batch).value().item(), (3.0 * right + 0.5 * wrong) / 3.5, 1e-6);
+  EXPECT_EQ(loss.weight_of(batch), 3.5);
+  EXPECT_EQ(read("loss: cross_entropy", data).weight_of(batch), 2.0);
+}
+
+TEST(LossFunction, DecidesByTheSignWithBinaryCrossEntropy) {
+  const ArrayDataset data = decisions();
+  const LossFunction loss = read("loss: binary_cross_entropy", data);
+  EXPECT_FALSE(loss.is_classification());
+  EXPECT_TRUE(loss.has_accuracy());
+  EXPECT_EQ(loss.outputs(), 2);
+  EXPECT_EQ(loss.answers(), 2);
+  EXPECT_EQ(loss.num_classes(), 0);
+  const std::vector<int64_t> all{0, 1, 2};
+  const Batch batch = data.gather(all);
+  const Tensor logits = Tensor::from(Shape{3, 2}, std::vector<float>{1, -1, 1, 0, kNan, 2});
+  EXPECT_EQ(loss.count_correct(logits, batch), 3);  // 1, -1 and 2: 0 is no yes
+  const Tensor zeros = Tensor::zeros(Shape{3, 2});
+  EXPECT_NEAR(loss(zeros, batch).value().item(), std::log(2.0), 1e-6);
+}
+
+TEST(LossFunction, TakesTheLabelsOfTwoClassesForOneOutput) {
+  const ArrayDataset data = classes();
+  const LossFunction loss = read("loss: {type: binary_cross_entropy}", data);
+  EXPECT_EQ(loss.outputs(), 1);
+  EXPECT_EQ(loss.answers(), 1);
+  EXPECT_EQ(loss.num_classes(), 2);
+  const std::vector<int64_t> both{0, 1};
+  const Batch batch = data.gather(both);
+  const Tensor logits = Tensor::from(Shape{2, 1}, std::vector<float>{1.0f, 3.0f});
+  EXPECT_NEAR(loss(logits, batch).value().item(),
+              (std::log1p(std::exp(1.0)) + std::log1p(std::exp(-3.0))) / 2.0, 1e-6);
+  EXPECT_EQ(loss.count_correct(logits, batch), 1);
+  EXPECT_EQ(loss.predicted_classes(logits), (std::vector<int64_t>{1, 1}));
+}
+
 TEST(LossFunction, RefusesWhatDoesNotSuitTheData) {
   expect_throws<ConfigError>([] { read("loss: mse", classes()); },
                              "l.yaml:1:7: loss: mse needs regression targets; the data has 2");
   expect_throws<ConfigError>([] { read("loss: cross_entropy", values()); },
                              "cross_entropy needs data with classes; this is regression: use mse");
   expect_throws<ConfigError>([] { read("loss: hinge", classes()); }, "unknown loss 'hinge'");
+  const ArrayDataset three({.example_shape = {1},
+                            .inputs = std::vector<float>{1, 2, 3},
+                            .labels = {0, 1, 2},
+                            .num_classes = 3});
+  expect_throws<ConfigError>([&] { read("loss: binary_cross_entropy", three); },
+                             "l.yaml:1:7: loss: binary_cross_entropy needs two classes, or targets "
+                             "of 0 and 1 (regression); the data has 3 classes: use cross_entropy");
+  const auto weigh = [](const std::string& weights) {
+    read("loss: {type: cross_entropy, class_weights: " + weights + "}", classes());
+  };
+  expect_throws<ConfigError>([&] { weigh("[1]"); },
+                             "loss.class_weights: expected 2 numbers, one for each class, found a "
+                             "list of 1");
+  expect_throws<ConfigError>([&] { weigh("[1, -1]"); },
+                             "loss.class_weights.1: expected a finite number of at least 0, found "
+                             "'-1'");
+  expect_throws<ConfigError>([&] { weigh("[0, 0]"); }, "expected a weight above 0 for some class");
 }
 
 TEST(ArgmaxRows, TakesTheFirstAmongEquals) {
@@ -84,6 +151,55 @@ TEST(CountCorrect, NeverCountsARowWithNan) {
   EXPECT_EQ(count({kNan, 0}, 0), 0);
   EXPECT_EQ(count({0, kNan}, 0), 0);
   EXPECT_EQ(count({kNan, kNan}, 0), 0);
+}
+
+TEST(CountInLargest, CountsLabelsAmongTheLargest) {
+  const std::vector<float> row{5, 4, 3, 3, 2, 1, 0};
+  const auto count = [&](int64_t label, int64_t most, std::vector<float> logits) {
+    return count_in_largest(Tensor::from(Shape{1, 7}, logits),
+                            IndexTensor(Shape{1}, std::vector<int64_t>{label}), most);
+  };
+  EXPECT_EQ(count(4, 5, row), 1);
+  EXPECT_EQ(count(5, 5, row), 0);
+  EXPECT_EQ(count(2, 3, row), 1);  // of equals the first
+  EXPECT_EQ(count(3, 3, row), 0);
+  EXPECT_EQ(count(3, 4, row), 1);
+  EXPECT_EQ(count(0, 5, {5, 4, kNan, 3, 2, 1, 0}), 0);
+}
+
+TEST(Evaluate, WeighsExamplesTheSameInAnyBatches) {
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 2, .out_features = 2, .bias = false});
+  model.parameter("fc.weight")->assign(Tensor::from(Shape{2, 2}, std::vector<float>{1, 0, 0, 1}));
+  const ArrayDataset data = classes();
+  const LossFunction loss = read("loss: {type: cross_entropy, class_weights: [3, 0.5]}", data);
+  const Evaluation whole = evaluate(model, loss, data, 5);
+  for (const int64_t batch : {1, 2, 3}) {
+    EXPECT_NEAR(evaluate(model, loss, data, batch).loss, whole.loss, 1e-6);
+  }
+  EXPECT_TRUE(std::isnan(whole.top5_accuracy));  // of two classes
+}
+
+TEST(Evaluate, CountsTheFiveLargestAndShowsItsBatches) {
+  const ArrayDataset data({.example_shape = {7},
+                           .inputs = std::vector<float>{7, 6, 5, 4, 3, 2, 1, 7, 6, 5, 4, 3, 2, 1},
+                           .labels = {4, 5},
+                           .num_classes = 7});
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 7, .out_features = 7, .bias = false});
+  std::vector<float> identity(49);
+  for (size_t i = 0; i < 7; ++i) identity[8 * i] = 1.0f;
+  model.parameter("fc.weight")->assign(Tensor::from(Shape{7, 7}, identity));
+  int64_t seen = 0;
+  const auto watch = [&](const Tensor& output, const Batch& batch) {
+    EXPECT_EQ(output.shape(), (Shape{batch.size, 7}));
+    seen += batch.size;
+  };
+  const LossFunction loss = read("loss: cross_entropy", data);
+  const Evaluation result = evaluate(model, loss, data, 1, watch);
+  EXPECT_EQ(seen, 2);
+  EXPECT_EQ(result.accuracy, 0.0);
+  EXPECT_EQ(result.top5_accuracy, 0.5);
 }
 
 TEST(Evaluate, IsTheSameForAnyBatchSizeAndRestoresTheMode) {

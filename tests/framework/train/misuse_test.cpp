@@ -11,6 +11,7 @@
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/trainer.h"
@@ -95,12 +96,40 @@ TEST(Misuse, OfATrainerWhoseFolderIsGone) {
   expect_throws<StateError>([&] { trainer.run(); }, "cannot write '" + (folder / "run/metrics"));
 }
 
+// Only finite numbers are saved, of what is not trained, too.
+TEST(Misuse, OfABufferThatIsNotFinite) {
+  struct Gauge final : Module {
+    Gauge() { register_buffer("level", Tensor::full({2}, std::numeric_limits<float>::infinity())); }
+    std::string_view type() const override { return "gauge"; }
+    Variable forward(const Variable& input) override { return input; }
+  };
+  layer_registry().add("gauge", "holds an infinite buffer",
+                       [](const Config&, const Shape&) -> std::unique_ptr<Module> {
+                         return std::make_unique<Gauge>();
+                       });
+  const TemporaryFolder folder;
+  Config config = parse_yaml(kTinyRun, "tiny.yaml");
+  config.get("model").push_back(Config("gauge"));
+  const auto experiment = build_experiment(config);
+  Trainer trainer(*experiment, RunFolder::create(folder / "run", "a: 1\n"), ProgressStyle::Lines);
+  expect_throws<Error>([&] { trainer.run(); },
+                       "the buffer 'gauge1.level' is NaN or infinite at step 0");
+}
+
 TEST(Misuse, OfASavedInputFormat) {
   const InputFormat format{.example_shape = {2, 3},
                            .normalization = {.mean = {0.1307, 1e-30}, .std = {1.0 / 3, 2}}};
   StateDict state = format.state_dict();
   EXPECT_EQ(InputFormat::from_state(state).normalization, format.normalization);
   EXPECT_EQ(InputFormat::from_state(state).example_shape, format.example_shape);
+  EXPECT_FALSE(state.contains("class_names"));
+  InputFormat named = format;
+  named.class_names = {"001", "a, b", "yes", "'"};
+  EXPECT_EQ(InputFormat::from_state(named.state_dict()).class_names, named.class_names);
+  StateDict unnamed = named.state_dict();
+  unnamed.set("class_names", std::string("{a: 1}"));
+  expect_throws<CheckpointError>([&] { InputFormat::from_state(unnamed); },
+                                 "the checkpoint's data format cannot be read: class_names");
   state.set("normalization", std::string("{mean: [0"));
   expect_throws<CheckpointError>([&] { InputFormat::from_state(state); },
                                  "the checkpoint's data format cannot be read");

@@ -48,15 +48,31 @@ TEST(ModelBuilder, GivesTheModelsFanInToLinearLayersThatHaveNone) {
       "{type: linear, out_features: 5, init_fan_in: 3}, {type: sequential, layers: [relu, "
       "{type: linear, out_features: 2}]}]}",
       "m.yaml");
-  const Config layers = model_layers(model);
-  build_model(layers, Shape{28, 28});
+  build_model(model_layers(model), Shape{28, 28});
   model.require_all_read();
+  const Config layers = model.at("layers");
   EXPECT_EQ(layers.items()[1].at("init_fan_in").text(), "nonzeros");
   EXPECT_EQ(layers.items()[2].at("init_fan_in").text(), "3");
   EXPECT_EQ(layers.items()[3].at("layers").items()[1].at("init_fan_in").text(), "nonzeros");
   expect_throws<ConfigError>(
       [] { build("{init_fan_in: some, layers: [flatten, {type: linear, out_features: 5}]}"); },
       "m.yaml:1:15: layers.1.init_fan_in: expected all, nonzeros or a number of inputs");
+}
+
+TEST(ModelBuilder, FreezesLayersAndGroupsOfThem) {
+  const auto model = build(
+      "- flatten\n- {type: linear, name: fc1, out_features: 4, trainable: false}\n"
+      "- {type: sequential, name: tail, trainable: false, layers: [{type: linear, name: fc2, "
+      "out_features: 3, trainable: true}]}\n"
+      "- {type: linear, name: fc3, out_features: 2, trainable: true}\n");
+  for (const ParameterPtr& parameter : model->parameters()) {
+    EXPECT_EQ(parameter->trainable, parameter->name().starts_with("fc3")) << parameter->name();
+  }
+  EXPECT_FALSE(model->children()[1].second->trainable());
+  EXPECT_FALSE(model->children()[2].second->trainable());
+  expect_throws<ConfigError>(
+      [] { build("[flatten, {type: linear, out_features: 4, trainable: some}]"); },
+      "1.trainable: expected");
 }
 
 TEST(ModelBuilder, NestsSequentials) {
@@ -76,17 +92,18 @@ TEST(ModelBuilder, NamesBothLayersAndShapesWhenTheyDoNotFit) {
             "- flatten\n- {type: linear, out_features: 4}\n"
             "- {type: linear, in_features: 5, out_features: 2}\n");
       },
-      "m.yaml:3:3: 2: layer 'linear2' (linear) does not fit layer 'linear1' (linear), which gives "
-      "shape [4] per example: in_features is 5, but the examples that reach this layer have shape "
-      "[4]");
+      "m.yaml:3:3: 2: layer 'linear2' (linear) does not fit layer 'linear1' (linear) at "
+      "m.yaml:2:3, "
+      "which gives shape [4] per example: in_features is 5, but the examples that reach this layer "
+      "have shape [4]");
   expect_throws<ConfigError>(
       [] {
         build(
             "- {type: sequential, name: a, layers: [flatten]}\n"
             "- {type: sequential, name: b, layers: [{type: layer_norm, features: 3}]}\n");
       },
-      "layer 'b.layer_norm1' (layer_norm) does not fit layer 'a.flatten1' (flatten), which gives "
-      "shape [784]");
+      "layer 'b.layer_norm1' (layer_norm) does not fit layer 'a.flatten1' (flatten) at "
+      "m.yaml:1:40, which gives shape [784]");
   expect_throws<ConfigError>([] { build("[{type: linear, out_features: 4}]", Shape()); },
                              "does not fit the data, which gives shape [] per example");
 }

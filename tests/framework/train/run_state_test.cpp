@@ -19,6 +19,7 @@ RunState some_state() {
   state.add_step({.loss = 2.0, .correct = 3, .examples = 4}, 0.25, 3);
   state.stopping.judge(0.5);
   state.last_evaluated_step = 2;
+  state.training_flops = 1.5e12;
   state.test = {.loss = 1.5, .accuracy = 0.25, .examples = 8};
   return state;
 }
@@ -43,6 +44,16 @@ TEST(RunState, ComesBackFromItsState) {
   EXPECT_THAT(differences(loaded.state_dict(), saved), testing::IsEmpty());
   EXPECT_EQ(loaded.test->accuracy, 0.25);
   EXPECT_EQ(loaded.train_seconds, 0.0);  // an attribute of the checkpoint
+  EXPECT_EQ(loaded.training_flops, 1.5e12);
+}
+
+TEST(RunState, KnowsNoFlopsOfARunOfAVersionThatDidNotCountThem) {
+  RunState earlier = some_state();
+  earlier.training_flops.reset();
+  RunState loaded;
+  loaded.load_state_dict(earlier.state_dict());
+  EXPECT_EQ(loaded.training_flops, std::nullopt);
+  EXPECT_FALSE(loaded.state_dict().contains("training_flops"));
 }
 
 TEST(RunState, TakesRegressionsLackOfAnAccuracy) {
@@ -66,6 +77,26 @@ TEST(RunState, RefusesWhatCannotBe) {
   expect_throws<CheckpointError>([&] { with("last_evaluated_step", int64_t{3}); },
                                  "last_evaluated_step");
   expect_throws<CheckpointError>([&] { with("test_accuracy", 1.5); }, "test_accuracy");
+  expect_throws<CheckpointError>([&] { with("training_flops", -1.0); }, "training_flops");
+  expect_throws<CheckpointError>([&] { with("test_top5_accuracy", -0.5); }, "test_top5_accuracy");
+}
+
+TEST(RunState, KeepsTheTop5AccuracyWhereThereIsOne) {
+  RunState state = some_state(), loaded;
+  EXPECT_FALSE(state.state_dict().contains("test_top5_accuracy"));
+  state.test->top5_accuracy = 0.75;
+  loaded.load_state_dict(state.state_dict());
+  EXPECT_EQ(loaded.test->top5_accuracy, 0.75);
+}
+
+TEST(RunState, CountsSeveralAnswersToAnExample) {
+  RunState state, loaded;
+  state.add_step({.loss = 6.0, .correct = 9, .examples = 4}, 0.5, 3);
+  EXPECT_EQ(state.epoch.accuracy(3), 0.75);
+  loaded.load_state_dict(state.state_dict(), 3);
+  EXPECT_EQ(loaded.epoch.correct, 9);
+  expect_throws<CheckpointError>([&] { loaded.load_state_dict(state.state_dict(), 2); },
+                                 "epoch_correct");
 }
 
 }  // namespace

@@ -90,6 +90,20 @@ TEST(TrainOptions, ReadsEverything) {
   EXPECT_EQ(o.early_stopping->min_delta, 0.5);
 }
 
+TEST(TrainOptions, ReadsAnAverageInBothForms) {
+  EXPECT_FALSE(read("{steps: 9}").ema.has_value());
+  EXPECT_EQ(read("{ema: 0.9}").ema->decay, 0.9);
+  EXPECT_EQ(read("{ema: 0.9}").ema->start, 0);
+  EXPECT_EQ(read("{ema: {decay: 0.5, start: 100}}").ema->start, 100);
+  expect_throws<ConfigError>([] { read("{ema: 1.0}"); },
+                             "t.yaml:1:7: ema: expected a number in [0, 1), found '1.0'");
+  expect_throws<ConfigError>([] { read("{ema: {decay: -0.1}}"); },
+                             "ema.decay: expected a number in [0, 1), found '-0.1'");
+  expect_throws<ConfigError>([] { read("{ema: {start: 5}}"); },
+                             "ema.decay: a required key is missing");
+  expect_throws<ConfigError>([] { read("{ema: {decay: 0.5, start: -1}}"); }, "ema.start: expected");
+}
+
 TEST(TrainOptions, RefusesWhatIsOutOfRange) {
   expect_throws<ConfigError>([] { read("{threads: 1025}"); },
                              "t.yaml:1:11: threads: expected an integer from 0 to 1024");

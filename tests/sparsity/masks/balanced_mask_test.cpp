@@ -127,5 +127,16 @@ TEST(ReviveEmpty, EdgeSizes) {
   }
 }
 
+TEST(ReviveEmpty, GivesEachEmptyChannelAPositionAtSomeTap) {
+  const Shape shape{4, 9, 1, 3};
+  const Positions kept = Positions::of(shape, std::vector<int64_t>{0, 4, 27});  // channels 0 and 1
+  const Positions revived = revive_empty(rng(), 100, kept, GroupIndex({}, shape), 3);
+  EXPECT_EQ(revived.count(), 3 + 7);  // two empty rows meet two of seven empty channels
+  EXPECT_EQ(dead_lines(MaskSet(shape, revived)), DeadLines{});
+  std::vector<int64_t> taps(3);
+  revived.for_each([&](int64_t flat) { ++taps[static_cast<size_t>(flat % 3)]; });
+  EXPECT_GT(std::ranges::count_if(taps, [](int64_t n) { return n > 0; }), 1);
+}
+
 }  // namespace
 }  // namespace lacuna

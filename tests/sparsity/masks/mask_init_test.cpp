@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "lacuna/sparsity/options/filter.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -66,32 +65,6 @@ TEST(CheckerboardMask, EdgeSizes) {
   EXPECT_EQ(checkerboard_mask(3, 5, 1.0f).count(), 0);
   EXPECT_EQ(checkerboard_mask(0, 5, 0.5f).count(), 0);
   EXPECT_EQ(checkerboard_mask(5, 0, 0.5f).shape(), (Shape{5, 0}));
-}
-
-TEST(ParameterFilterTest, DefaultTakesWeightsAndLeavesOutKnownNames) {
-  const ParameterFilter filter;
-  EXPECT_TRUE(filter.matches(*parameter(Shape{2, 2})));
-  EXPECT_FALSE(filter.matches(*parameter(Shape{4}, "fc1.bias")));
-  for (const char* name :
-       {"tok_Embedding.weight", "LayerNorm.weight", "lm_head.weight", "x.pe_helper.weight"}) {
-    EXPECT_FALSE(filter.matches(*parameter(Shape{2, 2}, name))) << name;
-  }
-}
-
-TEST(ParameterFilterTest, RequiresDenseWins) {
-  const ParameterPtr p = parameter(Shape{2, 2});
-  p->requires_dense = true;
-  EXPECT_FALSE(ParameterFilter("*").matches(*p));
-}
-
-TEST(ParameterFilterTest, GlobThatMatchesNothingNamesTheNearest) {
-  expect_throws<ConfigError>(
-      [] {
-        ParameterFilter("fc9.weight").select({parameter(Shape{2, 2})});
-      },
-      "param_filter 'fc9.weight' matches no parameter; did you mean 'fc1.weight'?");
-  expect_throws<ConfigError>([] { ParameterFilter().select({parameter(Shape{4}, "b")}); },
-                             "chooses no parameter that may be sparse; the model has: b");
 }
 
 }  // namespace

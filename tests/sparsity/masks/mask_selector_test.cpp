@@ -168,7 +168,12 @@ TEST(ScoreGroups, RefuseWhatTheyDoNotDivide) {
         ScoreGroups::columns(3).require_fit("w", Shape{6, 8});
       },
       "has 8 columns, which balance_in_groups = 3");
-  ScoreGroups::columns(4).require_fit("w", Shape{6, 2, 4});
+  expect_throws<ShapeError>(
+      [] {
+        ScoreGroups::columns(4).require_fit("w", Shape{6, 2, 4});
+      },
+      "'w' of shape [6, 2, 4] has 2 input channels, which balance_in_groups = 4 does not divide");
+  ScoreGroups::columns(2).require_fit("w", Shape{6, 2, 3});
 }
 
 }  // namespace

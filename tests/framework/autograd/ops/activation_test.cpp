@@ -1,10 +1,11 @@
 #include "lacuna/framework/autograd/ops/activation.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <limits>
 
 #include "framework/autograd/derivatives.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation_reference.h"
 
 namespace lacuna {
@@ -58,6 +59,37 @@ TEST(ActivationOps, KeepTheStorageOrderAndGiveTheSameNumbersInEither) {
     EXPECT_EQ(slabs.gradient().to_vector(), rows.gradient().to_vector());
     for (const float value : from_slabs.value().storage()) EXPECT_TRUE(std::isfinite(value));
   }
+}
+
+TEST(LeakyReluOp, DerivativesAgreeWithTheDefinition) {
+  for (const double slope : {0.0, 0.01, 0.3}) {
+    for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 17}, Shape{2, 3, 16}, Shape{67, 3}}) {
+      for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+        test::check_derivatives({
+            .shapes = {shape},
+            .op = [&](const auto& in) { return leaky_relu(in[0], static_cast<float>(slope)); },
+            .definition =
+                [&](const auto& in) {
+                  test::ComplexArray y(in[0].size());
+                  reference::leaky_relu(test::Complex(slope), in[0].data(), y.data(),
+                                        shape.numel());
+                  return y;
+                },
+            .tolerance = 1e-6,
+            .order = order,
+        });
+      }
+    }
+  }
+}
+
+TEST(LeakyReluOp, RefusesSlopesThatCannotBeMeant) {
+  for (const float slope : {-0.1f, INFINITY, NAN}) {
+    EXPECT_THROW(leaky_relu(Tensor::zeros({2}), slope), ConfigError) << slope;
+  }
+  EXPECT_THAT([] { leaky_relu(Tensor::zeros({2}), -0.5f); },
+              testing::ThrowsMessage<ConfigError>(
+                  "leaky_relu: the slope must be a finite number of at least 0, found -0.5"));
 }
 
 TEST(ActivationOps, ReluPassesNanForwardAndSelectsBackward) {

@@ -34,9 +34,9 @@ TEST(CrossEntropyOp, DerivativesAgreeWithTheDefinition) {
                 [&](const auto& in) {
                   test::Complex total = 0.0;
                   for (int64_t i = 0; i < shape[0]; ++i) {
-                    total += reference::cross_entropy(in[0].data() + i * shape[1], shape[1],
-                                                      labels.values()[static_cast<size_t>(i)],
-                                                      smoothing);
+                    const int64_t label = labels.values()[static_cast<size_t>(i)];
+                    total += reference::cross_entropy(in[0].data() + i * shape[1], shape[1], label,
+                                                      {shape[1], smoothing, nullptr, 0.0, label});
                   }
                   return ComplexArray{total / static_cast<double>(shape[0])};
                 },
@@ -47,6 +47,50 @@ TEST(CrossEntropyOp, DerivativesAgreeWithTheDefinition) {
       }
     }
   }
+}
+
+// Against the sum over classes that PyTorch documents.
+TEST(CrossEntropyOp, DerivativesWithClassWeightsAgreeWithTheDefinition) {
+  const std::vector<float> weights{0.5f, 2.0f, 0.0f};
+  for (const double smoothing : {0.0, 0.25}) {
+    const Shape shape{7, 3};
+    const IndexTensor labels = labels_of(7, 3);
+    test::check_derivatives({
+        .shapes = {shape},
+        .op =
+            [&](const auto& in) {
+              return cross_entropy(in[0], labels,
+                                   {.label_smoothing = smoothing, .class_weights = weights});
+            },
+        .definition =
+            [&](const auto& in) {
+              test::Complex total = 0.0;
+              double weight_sum = 0.0;
+              for (size_t i = 0; i < 7; ++i) {
+                const auto label = static_cast<size_t>(labels.values()[i]);
+                const test::Complex* x = in[0].data() + 3 * i;
+                const test::Complex logarithm =
+                    std::log(std::exp(x[0]) + std::exp(x[1]) + std::exp(x[2]));
+                for (size_t j = 0; j < 3; ++j) {
+                  const double q = smoothing / 3.0 + (j == label ? 1.0 - smoothing : 0.0);
+                  total += q * double{weights[j]} * (logarithm - x[j]);
+                }
+                weight_sum += weights[label];
+              }
+              return ComplexArray{total / weight_sum};
+            },
+        .tolerance = 1e-6,
+    });
+  }
+}
+
+TEST(CrossEntropyOp, LabelsWithoutWeightGiveNoLossAndNoGradient) {
+  const Variable logits = Variable::leaf(Tensor::from({1, 2}, std::vector<float>{1.0f, 3.0f}));
+  const Variable loss =
+      cross_entropy(logits, IndexTensor({1}, {0}), {.class_weights = {0.0f, 1.0f}});
+  EXPECT_EQ(loss.value().item(), 0.0f);
+  backward(loss);
+  EXPECT_EQ(logits.gradient().to_vector(), (std::vector<float>{0.0f, 0.0f}));
 }
 
 TEST(CrossEntropyOp, BadInputIsNamed) {
@@ -76,6 +120,62 @@ TEST(CrossEntropyOp, BadInputIsNamed) {
       },
       ThrowsMessage<ConfigError>(
           "cross_entropy: label_smoothing must be in [0, 1], found 1.500000"));
+  EXPECT_THAT(
+      [&] {
+        cross_entropy(logits, IndexTensor({2}, {0, 1}), {.class_weights = {1.0f, 2.0f}});
+      },
+      ThrowsMessage<ConfigError>("cross_entropy: there are 2 class weights for 3 classes"));
+  EXPECT_THAT(
+      [&] {
+        cross_entropy(logits, IndexTensor({2}, {0, 1}), {.class_weights = {1.0f, -2.0f, 1.0f}});
+      },
+      ThrowsMessage<ConfigError>(
+          "cross_entropy: class weight 1 must be a finite number of at least 0, found -2"));
+}
+
+TEST(BinaryCrossEntropyOp, DerivativesAgreeWithTheDefinition) {
+  for (const Shape& shape : {Shape{1}, Shape{7, 5}, Shape{67, 3}, Shape{2, 3, 17}}) {
+    for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+      std::vector<float> values;
+      for (int64_t i = 0; i < shape.numel(); ++i) values.push_back(i % 3 == 0 ? 1.0f : 0.0f);
+      const Tensor targets = Tensor::from(shape, values);
+      test::check_derivatives({
+          .shapes = {shape},
+          .op = [&](const auto& in) { return binary_cross_entropy(in[0], targets); },
+          .definition =
+              [&](const auto& in) {
+                test::Complex total = 0.0;
+                for (size_t i = 0; i < values.size(); ++i) {
+                  const test::Complex p = 1.0 / (1.0 + std::exp(-in[0][i]));
+                  total -= std::log(values[i] == 1.0f ? p : 1.0 - p);
+                }
+                return ComplexArray{total / static_cast<double>(values.size())};
+              },
+          .spread = 2.0,
+          .tolerance = 1e-6,
+          .order = order,
+      });
+    }
+  }
+}
+
+TEST(BinaryCrossEntropyOp, BadInputIsNamed) {
+  EXPECT_THAT(
+      [] {
+        binary_cross_entropy(Tensor::zeros({2, 3}), Tensor::zeros({3}));
+      },
+      ThrowsMessage<ShapeError>(
+          "binary_cross_entropy: logits and targets differ in shape: [2, 3] and [3]"));
+  EXPECT_THAT([] { binary_cross_entropy(Tensor::zeros({0}), Tensor::zeros({0})); },
+              ThrowsMessage<ShapeError>("binary_cross_entropy: needs at least one element, found "
+                                        "[0]"));
+  EXPECT_THAT(
+      [] {
+        binary_cross_entropy(Tensor::zeros({2, 2}),
+                             Tensor::from({2, 2}, std::vector<float>{0, 1, 0, 2}));
+      },
+      ThrowsMessage<DataError>("binary_cross_entropy: target 1 of example 1 is 2, expected 0 or 1 "
+                               "(or a probability between them)"));
 }
 
 TEST(MseLossOp, DerivativesAgreeWithTheDefinition) {

@@ -135,12 +135,56 @@ TEST(Activation, SquaredReluSelectsItsGradient) {
             (std::vector<float>{0.0f, 9.0f, 0.0f}));
 }
 
+TEST(LeakyRelu, AgreesWithTheReferenceForManySizes) {
+  for (const float slope : {0.0f, 0.01f, 0.2f, 1.5f}) {
+    for (const int64_t n : test::sizes()) {
+      const auto x = normal_values("x", n, 3.0), dy = normal_values("dy", n);
+      std::vector<float> y(x.size()), dx(x.size()), expected(x.size());
+      leaky_relu(slope, x, y);
+      reference::leaky_relu(slope, x.data(), expected.data(), n);
+      EXPECT_EQ(y, expected) << n;
+      leaky_relu_gradient(slope, y, dy, dx);
+      reference::leaky_relu_gradient(slope, y.data(), dy.data(), expected.data(), n);
+      EXPECT_EQ(dx, expected) << n;
+    }
+  }
+}
+
+TEST(LeakyRelu, ReferenceDerivativeAgreesWithTheComplexStep) {
+  for (const double x : {-4.0, -0.2, 0.1, 2.5}) {
+    Complex y;
+    const Complex moved(x, 1e-30);
+    reference::leaky_relu(Complex(0.2), &moved, &y, 1);
+    double output = 0.0, slope = 0.0;
+    const double one = 1.0;
+    reference::leaky_relu(0.2, &x, &output, 1);
+    reference::leaky_relu_gradient(0.2, &output, &one, &slope, 1);
+    EXPECT_NEAR(slope, y.imag() / 1e-30, 1e-15) << x;
+  }
+}
+
+TEST(LeakyRelu, NanStaysNanAndZeroHasTheSlope) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{nan, -INFINITY, -2.0f, -0.0f, 0.0f, 3.0f};
+  std::vector<float> y(6), dx(6);
+  leaky_relu(0.5f, x, y);
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_EQ(std::vector<float>(y.begin() + 1, y.end()),
+            (std::vector<float>{-INFINITY, -1.0f, 0.0f, 0.0f, 3.0f}));
+  leaky_relu_gradient(0.5f, y, std::vector<float>{4.0f, 4.0f, 4.0f, 4.0f, 4.0f, 4.0f}, dx);
+  EXPECT_EQ(dx, (std::vector<float>{4.0f, 2.0f, 2.0f, 2.0f, 2.0f, 4.0f}));
+}
+
 TEST(Activation, DifferentLengthsAreAnError) {
   const std::vector<float> x(3), dy(2);
   std::vector<float> y(2), dx(3);
   EXPECT_THAT([&] { activate(Activation::ReLU, x, y); },
               ThrowsMessage<ShapeError>("an activation on arrays of 3 and 2 elements"));
   EXPECT_THAT([&] { activate_gradient(Activation::ReLU, x, dy, dx); },
+              ThrowsMessage<ShapeError>("an activation on arrays of 2 and 3 elements"));
+  EXPECT_THAT([&] { leaky_relu(0.1f, x, y); },
+              ThrowsMessage<ShapeError>("an activation on arrays of 3 and 2 elements"));
+  EXPECT_THAT([&] { leaky_relu_gradient(0.1f, x, dy, dx); },
               ThrowsMessage<ShapeError>("an activation on arrays of 2 and 3 elements"));
 }
 

@@ -37,7 +37,21 @@ TEST(Elementwise, AgreesWithTheReferenceForManySizes) {
     y = b;
     accumulate(a, y);
     EXPECT_EQ(y, expected(Arithmetic::Add, 1.0f, a, b)) << n;
+    y = b;
+    move_towards(0.3f, a, y);  // fused here, and rounded twice there
+    EXPECT_LE(largest_error(y, expected(Arithmetic::Approach, 0.3f, a, b)), 3e-7) << n;
   }
+}
+
+TEST(Elementwise, MovingTowardsTheSameChangesNothing) {
+  const auto a = normal_values("a", 37);
+  std::vector<float> y = a;
+  y[5] = 0.0f;
+  std::vector<float> x = y;
+  move_towards(0.001f, x, y);
+  EXPECT_EQ(y, x);
+  move_towards(1.0f, a, y);
+  EXPECT_EQ(y, a);
 }
 
 TEST(Elementwise, SeveralBlocksGiveTheSameForAnyNumberOfThreads) {

@@ -29,16 +29,36 @@ TEST(SquaredDifference, AgreesWithTheReferenceForManySizes) {
   }
 }
 
+// Class weights of both kinds: none, and from 0 to 2.
+std::vector<float> some_weights(bool has_weights, int64_t classes) {
+  std::vector<float> weights;
+  for (int64_t j = 0; has_weights && j < classes; ++j) {
+    weights.push_back(static_cast<float>((j + 1) % 5) * 0.5f);
+  }
+  return weights;
+}
+
+reference::ClassShares shares_of(int64_t classes, double smoothing,
+                                 const std::vector<float>& weights, int64_t label) {
+  double total = 0.0;
+  for (const float weight : weights) total += weight;
+  return {classes, smoothing, weights.empty() ? nullptr : weights.data(), total, label};
+}
+
 TEST(CrossEntropy, AgreesWithTheReferenceForManySizes) {
-  for (const double smoothing : {0.0, 0.1, 1.0}) {
+  for (const auto& [smoothing, is_weighted] : std::vector<std::pair<double, bool>>{
+           {0.0, false}, {0.1, false}, {1.0, false}, {0.0, true}, {0.2, true}}) {
     for (const int64_t classes : test::sizes()) {
       if (classes == 0) continue;
       const int64_t examples = 5;
+      const std::vector<float> weights = some_weights(is_weighted, classes);
       const auto x = normal_values("x", examples * classes, 5.0);
       const auto wide = convert<double>(x);
       std::vector<int64_t> labels;
       for (int64_t i = 0; i < examples; ++i) labels.push_back(i * 7 % classes);
-      const CrossEntropyProblem problem{examples, classes, x.data(), labels.data(), smoothing};
+      const CrossEntropyProblem problem{examples,  classes,
+                                        x.data(),  labels.data(),
+                                        smoothing, weights.empty() ? nullptr : weights.data()};
       std::vector<float> dx(x.size());
       cross_entropy_gradient(problem, 0.2f, dx.data());
       std::vector<double> expected_dx(x.size());
@@ -46,8 +66,9 @@ TEST(CrossEntropy, AgreesWithTheReferenceForManySizes) {
       for (int64_t i = 0; i < examples; ++i) {
         const double* row = wide.data() + i * classes;
         const int64_t label = labels[static_cast<size_t>(i)];
-        expected += reference::cross_entropy(row, classes, label, smoothing);
-        reference::cross_entropy_gradient(row, classes, label, smoothing, 0.2,
+        const auto shares = shares_of(classes, smoothing, weights, label);
+        expected += reference::cross_entropy(row, classes, label, shares);
+        reference::cross_entropy_gradient(row, classes, label, shares, 0.2,
                                           expected_dx.data() + i * classes);
       }
       EXPECT_NEAR(cross_entropy(problem), expected, 1e-6 * (1.0 + std::abs(expected))) << classes;
@@ -57,14 +78,17 @@ TEST(CrossEntropy, AgreesWithTheReferenceForManySizes) {
 }
 
 TEST(CrossEntropy, ReferenceGradientAgreesWithTheComplexStep) {
-  for (const double smoothing : {0.0, 0.3}) {
+  for (const auto& [smoothing, is_weighted] :
+       std::vector<std::pair<double, bool>>{{0.0, false}, {0.3, false}, {0.0, true}, {0.3, true}}) {
     for (const int64_t classes : {1, 2, 10, 17}) {
       const auto x = convert<double>(normal_values("x", classes, 2.0));
       const int64_t label = classes / 2;
+      const std::vector<float> weights = some_weights(is_weighted, classes);
+      const auto shares = shares_of(classes, smoothing, weights, label);
       std::vector<double> dx(x.size());
-      reference::cross_entropy_gradient(x.data(), classes, label, smoothing, 1.0, dx.data());
+      reference::cross_entropy_gradient(x.data(), classes, label, shares, 1.0, dx.data());
       const auto function = [&](const std::vector<Complex>& z) {
-        return std::vector{reference::cross_entropy(z.data(), classes, label, smoothing)};
+        return std::vector{reference::cross_entropy(z.data(), classes, label, shares)};
       };
       const std::vector<Complex> point(x.begin(), x.end());
       EXPECT_LE(largest_error(dx, test::complex_step(function, point, {1.0})), 1e-13) << classes;
@@ -99,6 +123,46 @@ TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
   set_num_threads(3);
   EXPECT_EQ(cross_entropy(problem), one);
   set_num_threads(before);
+}
+
+TEST(BinaryCrossEntropy, AgreesWithTheReferenceForManySizes) {
+  for (const int64_t n : test::sizes()) {
+    const auto x = normal_values("x", n, 5.0);
+    std::vector<float> targets(x.size()), dx(x.size());
+    for (size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<float>(i % 3) * 0.5f;
+    const auto wide = convert<double>(x), wide_targets = convert<double>(targets);
+    const double expected =
+        reference::sum_binary_cross_entropy<double>(wide.data(), wide_targets.data(), n);
+    EXPECT_NEAR(binary_cross_entropy(x, targets), expected, 1e-6 * (1.0 + expected)) << n;
+    binary_cross_entropy_gradient(0.3f, x, targets, dx);
+    std::vector<double> expected_dx(x.size());
+    reference::binary_cross_entropy_gradient(0.3, wide.data(), wide_targets.data(),
+                                             expected_dx.data(), n);
+    EXPECT_LE(largest_error(dx, expected_dx), 2e-7) << n;
+  }
+}
+
+TEST(BinaryCrossEntropy, ReferenceGradientAgreesWithTheComplexStep) {
+  for (const double x : {-30.0, -2.0, -0.1, 0.2, 3.0, 40.0}) {
+    for (const double target : {0.0, 0.3, 1.0}) {
+      double dx = 0.0;
+      reference::binary_cross_entropy_gradient(1.0, &x, &target, &dx, 1);
+      const Complex moved = reference::binary_cross_entropy(Complex(x, 1e-30), Complex(target));
+      EXPECT_NEAR(dx, moved.imag() / 1e-30, 1e-14) << x << " " << target;
+    }
+  }
+}
+
+TEST(BinaryCrossEntropy, IsStableAndShowsNan) {
+  const auto loss = [](float logit, float target) {
+    return binary_cross_entropy(std::vector{logit}, std::vector{target});
+  };
+  EXPECT_EQ(loss(1000.0f, 1.0f), 0.0);
+  EXPECT_EQ(loss(1000.0f, 0.0f), 1000.0);
+  EXPECT_EQ(loss(-1000.0f, 1.0f), 1000.0);
+  EXPECT_NEAR(loss(-20.0f, 0.0f), std::log1p(std::exp(-20.0)), 1e-15);
+  EXPECT_NEAR(loss(0.0f, 0.0f), std::log(2.0), 1e-7);
+  EXPECT_TRUE(std::isnan(loss(std::numeric_limits<float>::quiet_NaN(), 1.0f)));
 }
 
 }  // namespace

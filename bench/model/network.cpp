@@ -1,0 +1,110 @@
+#include "model/network.h"
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/layers/conv2d.h"
+
+namespace lacuna::bench {
+namespace {
+
+// He et al., arXiv:1512.03385, section 4.2: shortcuts without weights.
+constexpr const char* kResNet20 = R"(
+define:
+  basic_block:
+    arguments: {channels: null, stride: 1}
+    layers:
+      - type: residual
+        shortcut: subsample_pad
+        layers:
+          - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: bn1}
+          - relu
+          - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: bn2}
+      - relu
+layers:
+  - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+  - {type: batch_norm, name: bn1}
+  - relu
+  - {type: basic_block, name: layer1, repeat: 3, channels: 16}
+  - {type: basic_block, name: layer2, repeat: 3, channels: 32, first: {stride: 2}}
+  - {type: basic_block, name: layer3, repeat: 3, channels: 64, first: {stride: 2}}
+  - global_average_pool
+  - {type: linear, name: linear, out_features: 10}
+)";
+
+// For small images: the stem is 3 x 3 with stride 1, and there is no max-pool behind it.
+constexpr const char* kResNet18 = R"(
+define:
+  basic_block:
+    arguments: {channels: null, stride: 1}
+    layers:
+      - type: residual
+        shortcut:
+          - {type: conv2d, name: downsample.0, out_channels: $channels, kernel: 1, stride: $stride, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: downsample.1}
+        layers:
+          - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: bn1}
+          - relu
+          - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: bn2}
+      - relu
+layers:
+  - {type: conv2d, name: conv1, out_channels: 64, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+  - {type: batch_norm, name: bn1}
+  - relu
+  - {type: basic_block, name: layer1, repeat: 2, channels: 64}
+  - {type: basic_block, name: layer2, repeat: 2, channels: 128, first: {stride: 2}}
+  - {type: basic_block, name: layer3, repeat: 2, channels: 256, first: {stride: 2}}
+  - {type: basic_block, name: layer4, repeat: 2, channels: 512, first: {stride: 2}}
+  - global_average_pool
+  - {type: linear, name: fc, out_features: 200}
+)";
+
+}  // namespace
+
+std::unique_ptr<Sequential> Network::build() const {
+  const Config section = parse_yaml(model, name);
+  auto built = build_model(model_layers(section), Shape{3, size, size});
+  for (Module* module : built->modules()) {
+    auto* convolution = dynamic_cast<Conv2d*>(module);
+    if (convolution == nullptr) continue;
+    ConvolutionShape shape = convolution->weight()->convolution.value();
+    shape.batch = batch;
+    convolution->set_algorithms(fastest_algorithms(shape));
+  }
+  built->initialize(0);
+  return built;
+}
+
+Network find_network(const std::string& name) {
+  if (name == "resnet20") {
+    return {.name = name, .title = "ResNet-20", .model = kResNet20, .classes = 10};
+  }
+  if (name == "resnet18") {
+    return {.name = name,
+            .title = "ResNet-18",
+            .model = kResNet18,
+            .size = 64,
+            .batch = 32,
+            .classes = 200};
+  }
+  const std::vector<std::string> names = {"resnet20", "resnet18"};
+  throw ConfigError("--model: there is no model '" + name + "'; " + suggest_name(name, names));
+}
+
+std::vector<ParameterPtr> convolution_weights(const Module& model) {
+  std::vector<ParameterPtr> weights;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->use == WeightUse::Convolution && parameter->shape().rank() == 4) {
+      weights.push_back(parameter);
+    }
+  }
+  return weights;
+}
+
+}  // namespace lacuna::bench

@@ -1,0 +1,103 @@
+#include "model/trainee.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/operands.h"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/loss.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/configure.h"
+
+namespace lacuna::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<ParameterPtr> sparse_weights(const Module& model) {
+  std::vector<ParameterPtr> weights = convolution_weights(model);
+  weights.erase(weights.begin());
+  return weights;
+}
+
+std::unique_ptr<SparsityAlgorithm> apply_static(const Storage& storage, int64_t batch,
+                                                Module& model, Optimizer& optimizer) {
+  std::vector<std::string> names;
+  for (const ParameterPtr& weight : sparse_weights(model)) names.push_back(weight->name());
+  auto algorithm = configure(Config::map({{"algorithm", "static"},
+                                          {"sparsity", storage.sparsity},
+                                          {"layout", storage.layout},
+                                          {"param_filter", Config::from_value(names)}}),
+                             0);
+  algorithm->compression().batch = batch;
+  model.apply(*algorithm);
+  optimizer.apply(*algorithm);
+  return algorithm;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+ImageTrainee::ImageTrainee(const Network& network, int64_t examples, const Storage& storage)
+    : model_(network.build()),
+      optimizer_(std::make_unique<Sgd>(
+          model_->parameters(), SgdOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4})),
+      images_(random_tensor(Shape{examples, 3, network.size, network.size}, "images")) {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < examples; ++i) labels.push_back(i * 7919 % network.classes);
+  labels_ = IndexTensor(Shape{examples}, std::move(labels));
+  if (storage.layout == "dense") return;
+  algorithm_ = apply_static(storage, network.batch, *model_, *optimizer_);
+  if (storage.layout != "auto" && stored() != storage.layout) {
+    throw StateError("layout '" + storage.layout + "' was asked for, '" + stored() + "' is stored");
+  }
+}
+
+float ImageTrainee::step() {
+  auto& seconds = seconds_.emplace_back();
+  const BackwardTrace trace(
+      [&](const NodeRun& node) { seconds["backward " + node.name] += node.seconds; });
+  Clock::time_point start = Clock::now();
+  const Variable loss = cross_entropy((*model_)(Variable(images_)), labels_);
+  seconds["forward"] = seconds_since(start);
+  backward(loss);
+  start = Clock::now();
+  optimizer_->step();
+  optimizer_->zero_grad();
+  seconds["optimizer"] = seconds_since(start);
+  return loss.value().item();
+}
+
+std::map<std::string, double> ImageTrainee::ms_by_kind() const {
+  std::map<std::string, std::vector<double>> samples;
+  for (size_t step = seconds_.size() > 1 ? 1 : 0; step < seconds_.size(); ++step) {
+    for (const auto& [kind, seconds] : seconds_[step]) samples[kind].push_back(1e3 * seconds);
+  }
+  std::map<std::string, double> medians;
+  for (auto& [kind, values] : samples) medians[kind] = median(std::move(values));
+  return medians;
+}
+
+std::string ImageTrainee::stored() const {
+  std::map<std::string, int> counts;
+  int all = 0;
+  for (const ParameterPtr& weight : sparse_weights(*model_)) {
+    ++counts[std::string(weight->pattern()->layout().name())];
+    ++all;
+  }
+  const auto& [layout, count] = *counts.begin();
+  return count == all ? layout
+                      : layout + " in " + std::to_string(count) + " of " + std::to_string(all);
+}
+
+}  // namespace lacuna::bench

@@ -1,0 +1,15 @@
+// Tensors side by side as an operation.
+#pragma once
+
+#include <span>
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+/// The inputs one after the other along a dimension (negative: from the end). *Shapes:* all other
+/// dimensions are equal. The value is in row-major order. *Errors:* ShapeError with the shapes, or
+/// without any input. *Cost:* a copy of each input, and one of each gradient.
+Variable concatenate(std::span<const Variable> inputs, int dimension);
+
+}  // namespace lacuna

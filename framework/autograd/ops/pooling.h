@@ -1,0 +1,30 @@
+// Pooling of images, and a shortcut without weights.
+#pragma once
+
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/core/convolution_shape.h"
+
+namespace lacuna {
+
+/// The largest value under the window at each place; padding never wins, the first of equal values
+/// does and gets the gradient. *Shapes:* x [batch, channels, height, width] →
+/// [batch, channels, …]. *Errors:* ShapeError, also where padding is more than half the kernel.
+Variable max_pool2d(const Variable& x, const Window& window);
+
+struct AvgPoolOptions {
+  bool count_include_pad = true;  ///< divide by the kernel's size at borders too
+};
+/// The mean under the window at each place. *Shapes, errors:* as max_pool2d.
+Variable avg_pool2d(const Variable& x, const Window& window, const AvgPoolOptions& options = {});
+
+/// The mean of each plane. *Shapes:* x [batch, channels, height, width] → [batch, channels]; any
+/// storage order.
+Variable global_average_pool(const Variable& x);
+
+/// Every stride-th row and column, the channels filled up with zeros before and behind: ResNet's
+/// shortcut of option A. *Shapes:* x [batch, c, height, width] → [batch, channels, ⌈height/stride⌉,
+/// ⌈width/stride⌉], with ⌊(channels − c) / 2⌋ channels of zeros before. *Errors:* ShapeError where
+/// there are fewer channels than x has. *Source:* He et al., arXiv:1512.03385, section 3.3.
+Variable subsample_pad(const Variable& x, Extent stride, int64_t channels);
+
+}  // namespace lacuna

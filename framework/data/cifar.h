@@ -1,0 +1,37 @@
+// The `cifar10` and `cifar100` datasets: small images in colour, from their binary files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/load_data.h"
+
+namespace lacuna {
+
+/// Keys of `data` (besides those of load_data):
+///
+/// - `dir` (required): folder of data_batch_1.bin … data_batch_5.bin and test_batch.bin, or the one
+///   that holds it as cifar-10-batches-bin.
+///
+/// Inputs are images of bytes, [3, 32, 32], in ten classes. *Errors:* DataError as in
+/// cifar_records.h, and when the folder or a file is missing, or the training files hold other
+/// numbers of images (one was cut off).
+DataSplits load_cifar10(const Config& data, uint64_t seed);
+
+/// Keys of `data` (besides those of load_data):
+///
+/// - `dir` (required): folder of train.bin and test.bin, or the one that holds it as
+///   cifar-100-binary.
+/// - `labels`: `fine` (100 classes, the default) | `coarse` (20).
+///
+/// Inputs are images of bytes, [3, 32, 32]. *Errors:* as load_cifar10; ConfigError on other labels.
+DataSplits load_cifar100(const Config& data, uint64_t seed);
+
+/// Whose records a file holds.
+enum class CifarKind { Cifar10, Cifar100 };
+
+/// The images of one file, without their labels: to predict from. *Errors:* as in cifar_records.h.
+Examples read_cifar_images(const std::filesystem::path& path, CifarKind kind);
+
+}  // namespace lacuna

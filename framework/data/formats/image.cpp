@@ -1,0 +1,102 @@
+#include "lacuna/framework/data/formats/image.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/image_decoders.hpp"
+
+namespace lacuna {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n", kJpegMagic = "\xff\xd8\xff";
+
+// Other kinds of images that are met in such folders.
+struct OtherKind {
+  std::string_view magic, name;
+};
+constexpr std::array kOtherKinds = {OtherKind{"GIF8", "GIF"},     OtherKind{"BM", "BMP"},
+                                    OtherKind{"RIFF", "WebP"},    OtherKind{"II*\0"sv, "TIFF"},
+                                    OtherKind{"MM\0*"sv, "TIFF"}, OtherKind{"P6", "PPM"}};
+
+bool begins_with(std::span<const uint8_t> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() &&
+         std::equal(magic.begin(), magic.end(), bytes.begin(),
+                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+}
+
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
+  constexpr size_t kPiece = 1 << 18, kMost = kMaxImageBytes;
+  const auto require_at_most = [&](uintmax_t size) {
+    if (size <= kMost) return;
+    throw DataError(
+        fmt::format("{}: more than {} MiB, which no image needs", path.string(), kMost >> 20));
+  };
+  ByteReader reader(path);
+  std::error_code unknown;  // then it is found out as it is read
+  const uintmax_t size = std::filesystem::file_size(path, unknown);
+  if (!unknown) require_at_most(size);
+  std::vector<uint8_t> bytes;
+  for (size_t count = kPiece; count == kPiece;) {
+    const size_t begin = bytes.size();
+    require_at_most(begin);
+    bytes.resize(begin + kPiece);
+    count = reader.read(std::span(bytes).subspan(begin));
+    bytes.resize(begin + count);
+  }
+  return bytes;
+}
+
+std::string what_it_begins_with(std::span<const uint8_t> bytes) {
+  std::string text = "it begins with the bytes";
+  for (const uint8_t byte : bytes.first(std::min<size_t>(bytes.size(), 4))) {
+    text += fmt::format(" {:02x}", byte);
+  }
+  for (const OtherKind& kind : kOtherKinds) {
+    if (begins_with(bytes, kind.magic)) text += fmt::format(", as {} files do", kind.name);
+  }
+  return text;
+}
+
+}  // namespace
+
+Image make_image(const std::string& name, uint64_t height, uint64_t width, int64_t channels) {
+  constexpr auto kMost = static_cast<uint64_t>(kMaxImagePixels);
+  if (height == 0 || width == 0 || height > kMost || width > kMost || height * width > kMost) {
+    throw DataError(fmt::format("{}: the image is {} x {} pixels; expected 1 to {} pixels in all",
+                                name, height, width, kMost));
+  }
+  Image image{.height = static_cast<int64_t>(height),
+              .width = static_cast<int64_t>(width),
+              .channels = channels,
+              .pixels = {}};
+  image.pixels.resize(height * width * static_cast<uint64_t>(channels));
+  return image;
+}
+
+bool is_image_file(const std::filesystem::path& path) {
+  std::array<uint8_t, 8> begin{};
+  const size_t count = ByteReader(path).read(begin);
+  const auto bytes = std::span<const uint8_t>(begin).first(count);
+  return begins_with(bytes, kPngMagic) || begins_with(bytes, kJpegMagic);
+}
+
+Image read_image(const std::filesystem::path& path) {
+  const std::vector<uint8_t> bytes = read_bytes(path);
+  if (bytes.empty()) throw DataError(path.string() + ": the file is empty; expected an image");
+  if (begins_with(bytes, kPngMagic)) return decode_png(path.string(), bytes);
+  if (begins_with(bytes, kJpegMagic)) return decode_jpeg(path.string(), bytes);
+  throw DataError(path.string() +
+                  ": neither a PNG nor a JPEG image: " + what_it_begins_with(bytes));
+}
+
+}  // namespace lacuna

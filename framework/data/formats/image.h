@@ -1,0 +1,31 @@
+// PNG and JPEG files, read to bytes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace lacuna {
+
+/// An image as it is in its file: of one channel (grey) or of three (red, green, blue).
+struct Image {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> pixels;  ///< [height, width, channels], 0 to 255
+};
+
+/// Larger images are refused before they take any memory.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
+/// And so are larger files.
+inline constexpr int64_t kMaxImageBytes = int64_t{1} << 28;
+
+/// Whether a file begins as PNG or JPEG files do. *Errors:* DataError when it cannot be read.
+bool is_image_file(const std::filesystem::path& path);
+
+/// Reads a PNG or JPEG file; which of them it is say its first bytes, not its name. Palettes become
+/// colours, 16 bits eight, CMYK red, green and blue; transparency is dropped. Neither colour
+/// profiles nor an orientation that the file states are applied. *Errors:* DataError with the path
+/// when the file cannot be read, is empty or neither PNG nor JPEG, is damaged or cut short, or the
+/// image is too large.
+Image read_image(const std::filesystem::path& path);
+
+}  // namespace lacuna

@@ -1,0 +1,206 @@
+#include "lacuna/framework/data/image_folder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/image_resize.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// What is in a folder and not hidden, by name.
+std::vector<fs::path> entries(const fs::path& folder) {
+  if (!is_folder(folder)) throw DataError(folder.string() + ": no such folder");
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!at->path().filename().string().starts_with('.')) paths.push_back(at->path());
+  }
+  if (error) throw DataError(folder.string() + ": cannot be listed: " + error.message());
+  std::ranges::sort(paths, {}, [](const fs::path& path) { return path.filename().string(); });
+  return paths;
+}
+
+// The files of a split, class by class.
+struct Listing {
+  std::vector<std::string> classes;
+  std::vector<fs::path> files;
+  std::vector<int64_t> labels;
+};
+
+void add_class(const fs::path& folder, int64_t label, Listing& listing) {
+  const std::vector<fs::path> files = entries(folder);
+  if (files.empty()) throw DataError(folder.string() + ": this class has no images");
+  for (const fs::path& file : files) {
+    if (is_folder(file)) {
+      throw DataError(file.string() + ": a folder in the folder of a class; expected images");
+    }
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) {
+      throw DataError(file.string() + ": neither a file nor a link to one");
+    }
+    listing.files.push_back(file);
+    listing.labels.push_back(label);
+  }
+}
+
+// With the classes of the training split, or without any where this is that.
+Listing list_split(const fs::path& folder, const std::vector<std::string>& known) {
+  Listing listing{.classes = known, .files = {}, .labels = {}};
+  for (const fs::path& path : entries(folder)) {
+    const std::string name = path.filename().string();
+    if (!is_folder(path)) {
+      throw DataError(path.string() + ": a file in no class folder; " + folder.string() +
+                      " must hold a folder of images for each class and nothing else");
+    }
+    if (known.empty()) listing.classes.push_back(name);
+    const auto found = std::ranges::find(listing.classes, name);
+    if (found == listing.classes.end()) {
+      throw DataError(path.string() + ": the training images have no class '" + name + "'; " +
+                      suggest_name(name, known));
+    }
+    add_class(path, found - listing.classes.begin(), listing);
+  }
+  if (listing.files.empty()) {
+    throw DataError(folder.string() + ": holds no folders of images, one for each class");
+  }
+  if (listing.classes.size() < 2) {
+    throw DataError(fmt::format("{}: holds one class alone, '{}'; classification needs two",
+                                folder.string(), listing.classes.front()));
+  }
+  return listing;
+}
+
+std::shared_ptr<const ArrayDataset> load_split(Listing listing, const ImageFormat& format) {
+  Examples examples = read_images(listing.files, format);
+  examples.labels = std::move(listing.labels);
+  examples.num_classes = static_cast<int64_t>(listing.classes.size());
+  examples.class_names = std::move(listing.classes);
+  return std::make_shared<const ArrayDataset>(std::move(examples));
+}
+
+struct SplitFolders {
+  fs::path train;
+  std::optional<fs::path> validation, test;
+};
+
+// The folders below `dir`. One of another name is a mistake, or a split that would be left out.
+SplitFolders find_below(const fs::path& dir) {
+  SplitFolders folders{.train = dir / "train", .validation = {}, .test = {}};
+  for (const fs::path& path : entries(dir)) {
+    const std::string name = path.filename().string();
+    if (!is_folder(path) || name == "train") continue;
+    if (name == "val") {
+      folders.validation = path;
+    } else if (name == "test") {
+      folders.test = path;
+    } else {
+      throw DataError(path.string() +
+                      ": expected the folders train, val and test; give folders of other names by "
+                      "data.train_dir, data.validation_dir and data.test_dir");
+    }
+  }
+  return folders;
+}
+
+SplitFolders read_folders(const Config& data) {
+  const auto dir = data.optional<std::string>("dir");
+  const auto validation = data.optional<std::string>("validation_dir");
+  const auto test = data.optional<std::string>("test_dir");
+  if (!dir) {
+    if (!data.has("train_dir")) {
+      data.error(
+          "a folder is missing: train_dir (and validation_dir, test_dir), or dir, which "
+          "holds train, val and test");
+    }
+    SplitFolders folders{
+        .train = data.required<std::string>("train_dir"), .validation = {}, .test = {}};
+    if (validation) folders.validation = *validation;
+    if (test) folders.test = *test;
+    return folders;
+  }
+  for (const char* key : {"train_dir", "validation_dir", "test_dir"}) {
+    if (data.has(key)) data.get(key).error("does not go with dir, which holds all splits");
+  }
+  return find_below(*dir);
+}
+
+ImageFormat read_format(const Config& data) {
+  ImageFormat format;
+  format.channels = data.get<int64_t>("channels", 3);
+  if (format.channels != 1 && format.channels != 3) {
+    data.get("channels").fail("3 (red, green, blue) or 1 (grey)");
+  }
+  const Config node = data.at("size");
+  const std::vector<int64_t> size = node.is_list() ? node.as<std::vector<int64_t>>()
+                                                   : std::vector<int64_t>(2, node.as<int64_t>());
+  const bool is_valid = size.size() == 2 && std::ranges::all_of(size, [](int64_t side) {
+                          return side >= 1 && side <= kMaxImageSide;
+                        });
+  if (!is_valid) {
+    node.error(fmt::format("expected [rows, columns] or one number, each from 1 to {}, found {}",
+                           kMaxImageSide, node.to_json()));
+  }
+  format.height = size[0];
+  format.width = size[1];
+  return format;
+}
+
+}  // namespace
+
+Examples read_images(std::span<const fs::path> paths, const ImageFormat& format) {
+  const auto [channels, height, width] = format;
+  if ((channels != 1 && channels != 3) || height < 1 || height > kMaxImageSide || width < 1 ||
+      width > kMaxImageSide) {
+    throw StateError(fmt::format("images cannot be brought to {} channels of {} x {} pixels",
+                                 channels, height, width));
+  }
+  const auto bytes = static_cast<size_t>(channels * height * width);
+  std::vector<uint8_t> pixels(paths.size() * bytes);
+  parallel_for(static_cast<int64_t>(paths.size()), 8, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      fit_image(read_image(paths[i]), format.channels, format.height, format.width,
+                std::span(pixels).subspan(i * bytes, bytes));
+    }
+  });
+  Examples examples;
+  examples.example_shape = Shape{channels, height, width};
+  examples.inputs = std::move(pixels);
+  return examples;
+}
+
+DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
+  const ImageFormat format = read_format(data);
+  const SplitFolders folders = read_folders(data);
+  // All are listed before any image is read: what is wrong with a folder is said at once.
+  Listing train = list_split(folders.train, {});
+  const std::vector<std::string> classes = train.classes;
+  std::optional<Listing> validation, test;
+  if (folders.validation) validation = list_split(*folders.validation, classes);
+  if (folders.test) test = list_split(*folders.test, classes);
+  DataSplits splits;
+  splits.train = load_split(std::move(train), format);
+  if (validation) splits.validation = load_split(std::move(*validation), format);
+  if (test) splits.test = load_split(std::move(*test), format);
+  return splits;
+}
+
+}  // namespace lacuna

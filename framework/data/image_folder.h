@@ -1,0 +1,46 @@
+// The `image_folder` dataset: PNG and JPEG files, in a folder for each class.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/load_data.h"
+
+namespace lacuna {
+
+/// What all images of a data set are brought to.
+struct ImageFormat {
+  int64_t channels = 3;  ///< 3: red, green, blue; 1: grey
+  int64_t height = 0, width = 0;
+};
+
+/// Larger sides than this are a mistake.
+inline constexpr int64_t kMaxImageSide = 4096;
+
+/// Reads images, in that order: bytes, [channels, height, width], without labels. Each is scaled so
+/// that it just covers height × width (bilinear, with antialiasing), and the middle of it is taken.
+/// *Errors:* DataError with the path as in formats/image.h; StateError on a format out of range.
+/// *Cost:* several threads decode; what is kept is the bytes of the result.
+Examples read_images(std::span<const std::filesystem::path> paths, const ImageFormat& format);
+
+/// Keys of `data` (besides those of load_data):
+///
+/// - `train_dir` (required), `validation_dir`, `test_dir` (default: no such split): folders that
+/// hold
+///   a folder of images for each class; or instead of them `dir`: a folder that holds these as
+///   `train` and, where they are there, `val` and `test`.
+/// - `size` (required): [rows, columns] of the examples, or one number for both.
+/// - `channels`: 3 (the default; grey images have three equal ones) | 1 (grey).
+///
+/// Inputs are bytes, [channels, rows, columns], all held in memory. Classes are the folders of the
+/// training split in the order of their names' bytes; the other splits' must be among them. What a
+/// file holds counts, and not its name; hidden ones (with a dot in front) are passed over.
+/// *Errors:* DataError, with the path, on a folder that is missing, has fewer than two classes, an
+/// empty class, or a class that training does not have; on a file in no class folder, a folder in a
+/// class folder, and a file that is not an image, as in formats/image.h. ConfigError on values out
+/// of range, and when both ways to name the folders are used.
+DataSplits load_image_folder(const Config& data, uint64_t seed);
+
+}  // namespace lacuna

@@ -1,0 +1,241 @@
+// The tasks of a product are a slab, or a part of its lines where nothing is copied; those of the
+// weight gradient are slabs, of which up to kGradientTasks sums are kept and added in their order,
+// so that results do not depend on the number of threads.
+#include "lacuna/framework/kernels/conv/sparse_convolution.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/conv/gather.h"
+#include "lacuna/framework/kernels/conv/phase_copy.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kLinesOfTask = 12 * 28, kGradientTasks = 16;
+
+// So many source planes that what a tile of 28 lines reads of them stays in a first-level cache,
+// or, where rows have few nonzeros there, so many that the sums are worth fetching.
+int64_t tile_planes(const Window& w, int64_t row_lines, int64_t planes, int64_t rows, int64_t nnz) {
+  constexpr int64_t kTile = 28, kCacheLines = 24 * 1024 / 64;
+  constexpr double kNonzeros = 14.0;
+  const int64_t k = w.kernel.height;
+  const int64_t apart = k * (kTile + w.kernel.width - 1);
+  const int64_t together = kTile + (k - 1) * row_lines + w.kernel.width - 1;
+  const int64_t in_cache = std::max<int64_t>(1, kCacheLines / std::min(apart, together));
+  const double per_plane =
+      static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(1, rows * planes));
+  const double wanted = std::min(kNonzeros / std::max(per_plane, 1e-9), 1e9);
+  const int64_t most = std::max(in_cache, static_cast<int64_t>(wanted));
+  const int64_t tiles = (planes + most - 1) / most;
+  return std::max<int64_t>(1, (planes + tiles - 1) / std::max<int64_t>(1, tiles));
+}
+
+// The values in stream order.
+Array<float> in_stream_order(const TapStream& stream, std::span<const float> values) {
+  Array<float> ordered(stream.source.size());
+  for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = values[stream.source[i]];
+  return ordered;
+}
+
+// Memory that a thread keeps for the planes of a slab.
+float* scratch(int which, int64_t lines) {
+  thread_local Array<float> memory[2];
+  Array<float>& block = memory[which];
+  const auto floats = static_cast<size_t>(lines * kImageSlabWidth);
+  if (block.size() < floats) block = Array<float>(floats);
+  return block.data();
+}
+
+const float* first_pixel(const Planes& planes, const float* slab) {
+  return slab + planes.lead_lines * kImageSlabWidth;
+}
+float* first_pixel(const Planes& planes, float* slab) {
+  return slab + planes.lead_lines * kImageSlabWidth;
+}
+
+// One side of a gather: a tensor and, where it is not in the tensor's own planes, their copy.
+struct Side {
+  Planes tensor, planes;
+  bool is_tensor;
+  int64_t channels;
+  Extent stride{1, 1};
+  std::vector<Phase> phases{Phase{}};
+
+  int64_t lines() const {
+    return planes.slab_lines(channels * static_cast<int64_t>(phases.size()));
+  }
+  const float* read(const float* slab, int which) const {
+    if (is_tensor) return first_pixel(tensor, slab);
+    float* copy = scratch(which, lines());
+    split_phases(tensor, channels, stride, phases, planes, slab, copy);
+    return first_pixel(planes, copy);
+  }
+};
+
+struct Tensors {
+  ImageSlabs x, y;
+};
+
+Tensors tensors_of(const ConvPlan& plan, int64_t batch) {
+  ConvolutionShape shape = plan.shape;
+  shape.batch = batch;
+  return {ImageSlabs(shape.input_shape()), ImageSlabs(shape.output_shape())};
+}
+
+Side input_side(const ConvPlan& plan, const ImageSlabs& x) {
+  return {planes_of(x), plan.x, plan.x_is_tensor, x.channels, plan.shape.window.stride,
+          plan.phases};
+}
+
+// Runs a gather slab by slab, in parts where both sides are tensors.
+void gather_slabs(const TapStream& stream, const Array<float>& values, const Side& from,
+                  const Tensor& source, int64_t source_slab, const Side& to, Tensor& target,
+                  int64_t target_slab, int64_t slabs, int64_t lines, const float* bias) {
+  const float* x = source.data(Order::ImageSlabs);
+  float* y = target.mutable_data(Order::ImageSlabs);
+  LineRun whole{.from_plane_lines = from.planes.plane_lines,
+                .to_plane_lines = to.planes.plane_lines,
+                .row_lines = to.planes.row_lines,
+                .width = to.planes.width,
+                .begin = 0,
+                .end = lines};
+  if (from.is_tensor && to.is_tensor) {
+    const int64_t parts = std::max<int64_t>(1, lines / kLinesOfTask);
+    parallel_blocks(slabs * parts, [&](int64_t task) {
+      const int64_t slab = task / parts, part = task % parts;
+      LineRun run = whole;
+      run.begin = part * kLinesOfTask;
+      run.end = part + 1 == parts ? lines : run.begin + kLinesOfTask;
+      gather_lines(stream, values.data(), first_pixel(from.planes, x + slab * source_slab),
+                   first_pixel(to.planes, y + slab * target_slab), bias, run);
+    });
+    return;
+  }
+  parallel_blocks(slabs, [&](int64_t slab) {
+    const float* read = from.read(x + slab * source_slab, 0);
+    float* into = y + slab * target_slab;
+    float* written = to.is_tensor ? into : scratch(1, to.lines());
+    gather_lines(stream, values.data(), read, first_pixel(to.planes, written), bias, whole);
+    if (!to.is_tensor) {
+      join_phases(to.tensor, to.channels, to.stride, to.phases, to.planes, written, into);
+    }
+  });
+}
+
+}  // namespace
+
+SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
+                                          const CsrPositions& positions) {
+  SparseConvolution c{.plan = make_conv_plan(shape), .forward = {}, .transposed = {}};
+  const ConvPlan& plan = c.plan;
+  const int64_t taps = shape.taps(), phases = static_cast<int64_t>(plan.phases.size());
+  const auto nnz = static_cast<int64_t>(positions.column.size());
+  const auto for_each = [&](const auto& visit) {
+    for (int64_t row = 0; row < shape.out_channels; ++row) {
+      const auto begin = static_cast<size_t>(positions.row_begin[static_cast<size_t>(row)]);
+      const auto end = static_cast<size_t>(positions.row_begin[static_cast<size_t>(row) + 1]);
+      for (size_t i = begin; i < end; ++i) {
+        const int64_t channel = positions.column[i] / taps;
+        const TapPlace& place = plan.places[positions.column[i] % static_cast<size_t>(taps)];
+        visit(row, channel, place, static_cast<uint32_t>(i));
+      }
+    }
+  };
+  const int64_t inputs = plan.input_planes(), outputs = shape.out_channels;
+  c.forward = make_tap_stream(
+      [&](const auto& visit) {
+        for_each([&](int64_t row, int64_t channel, const TapPlace& place, uint32_t element) {
+          visit({.row = row,
+                 .plane = channel * phases + place.phase,
+                 .line = place.row * plan.x.row_lines + place.column,
+                 .element = element});
+        });
+      },
+      outputs, inputs, plan.x.plane_lines,
+      tile_planes(shape.window, plan.x.row_lines, inputs, outputs, nnz));
+  c.transposed = make_tap_stream(
+      [&](const auto& visit) {
+        for_each([&](int64_t row, int64_t channel, const TapPlace& place, uint32_t element) {
+          visit({.row = channel * phases + place.phase,
+                 .plane = row,
+                 .line = -(place.row * plan.dy.row_lines + place.column),
+                 .element = element});
+        });
+      },
+      inputs, outputs, plan.dy.plane_lines,
+      tile_planes(shape.window, plan.dy.row_lines, outputs, inputs, nnz));
+  return c;
+}
+
+Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> values,
+                          const Tensor& x, const float* bias) {
+  const ConvPlan& plan = c.plan;
+  const auto [in, out] = tensors_of(plan, x.shape()[0]);
+  Tensor y =
+      Tensor::empty(Shape{out.batch, out.channels, out.height, out.width}, Order::ImageSlabs);
+  const Side to{planes_of(out), plan.y, plan.y_is_tensor, out.channels};
+  gather_slabs(c.forward, in_stream_order(c.forward, values), input_side(plan, in), x,
+               in.slab_lines() * kImageSlabWidth, to, y, out.slab_lines() * kImageSlabWidth,
+               out.slabs(), plan.output_lines(), bias);
+  return y;
+}
+
+Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<const float> values,
+                                         const Tensor& dy) {
+  const ConvPlan& plan = c.plan;
+  const auto [in, out] = tensors_of(plan, dy.shape()[0]);
+  Tensor dx = Tensor::empty(Shape{in.batch, in.channels, in.height, in.width}, Order::ImageSlabs);
+  const Side from{planes_of(out), plan.dy, plan.dy_is_tensor, out.channels};
+  Side to = input_side(plan, in);
+  to.planes = plan.dx;
+  to.is_tensor = plan.dx_is_tensor;
+  gather_slabs(c.transposed, in_stream_order(c.transposed, values), from, dy,
+               out.slab_lines() * kImageSlabWidth, to, dx, in.slab_lines() * kImageSlabWidth,
+               out.slabs(), plan.input_lines(), nullptr);
+  return dx;
+}
+
+void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor& dy,
+                                        const Tensor& x, Accumulate accumulate,
+                                        std::span<float> gradient) {
+  const ConvPlan& plan = c.plan;
+  const auto [in, out] = tensors_of(plan, x.shape()[0]);
+  const Side inputs = input_side(plan, in);
+  const Side outputs{planes_of(out), plan.y, plan.y_is_tensor, out.channels};
+  const LineRun run{.from_plane_lines = plan.x.plane_lines,
+                    .to_plane_lines = plan.y.plane_lines,
+                    .row_lines = plan.y.row_lines,
+                    .width = plan.y.width,
+                    .begin = 0,
+                    .end = plan.output_lines()};
+  const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientTasks);
+  const auto nnz = static_cast<int64_t>(c.forward.source.size());
+  Array<float> sums(static_cast<size_t>(tasks * nnz));
+  parallel_blocks(tasks, [&](int64_t task) {
+    float* into = sums.data() + task * nnz;
+    std::fill_n(into, nnz, 0.0f);
+    for (int64_t slab = slabs * task / tasks; slab < slabs * (task + 1) / tasks; ++slab) {
+      const float* from =
+          inputs.read(x.data(Order::ImageSlabs) + slab * in.slab_lines() * kImageSlabWidth, 0);
+      const float* of =
+          outputs.read(dy.data(Order::ImageSlabs) + slab * out.slab_lines() * kImageSlabWidth, 1);
+      tap_gradient(c.forward, from, of, into, run);
+    }
+  });
+  constexpr int64_t kGrain = 1 << 14;
+  parallel_for(nnz, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float& into = gradient[c.forward.source[static_cast<size_t>(i)]];
+      float sum = accumulate == Accumulate::Yes ? into : 0.0f;
+      for (int64_t task = 0; task < tasks; ++task) {
+        sum += sums[static_cast<size_t>(task * nnz + i)];
+      }
+      into = sum;
+    }
+  });
+}
+
+}  // namespace lacuna

@@ -1,0 +1,133 @@
+// Work is cut into blocks of examples that depend on the sizes alone, and each is one
+// single-threaded product, so that results do not depend on the number of threads. A block has
+// tiles enough (of 4 × 4 outputs, Winograd's) for the transformation of the weight, which each
+// repeats, to be the less of the work.
+#include "lacuna/framework/kernels/dense/convolution.h"
+
+#include <algorithm>
+
+#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/convolution_block.hpp"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
+
+namespace lacuna {
+namespace {
+
+const ConvolutionProvider& provider(ConvolutionAlgorithm algorithm) {
+  if (use_reference_kernels()) return reference_convolution();
+#if LACUNA_HAVE_DNNL
+  return onednn_convolution(algorithm);
+#else
+  (void)algorithm;
+  return unfolded_convolution();
+#endif
+}
+
+bool has_channel_blocks() {
+#if LACUNA_HAVE_DNNL
+  return !use_reference_kernels();
+#else
+  return false;
+#endif
+}
+
+// Examples of a block.
+int64_t block_batch(const ConvolutionShape& s) {
+  constexpr int64_t kMostBlocks = 8, kTiles = 64;
+  const Extent out = s.output();
+  const int64_t tiles = (out.height + 3) / 4 * ((out.width + 3) / 4);
+  const int64_t least = (kTiles + tiles - 1) / tiles;
+  return std::max<int64_t>(
+      {1, (s.batch + kMostBlocks - 1) / kMostBlocks, std::min(least, (s.batch + 1) / 2)});
+}
+
+int64_t floats_of_example(const Tensor& images) {
+  return images.shape()[0] == 0 ? 0 : images.storage_size() / images.shape()[0];
+}
+
+// In the order that dense products take.
+Tensor in_dense_order(const Tensor& images) {
+  return reordered(images, dense_image_order(images.shape()[1]));
+}
+
+// Calls `body(block's shape, its first example, block)` for each block.
+template <class Body>
+void for_each_block(const ConvolutionShape& shape, int64_t examples, const Body& body) {
+  parallel_blocks((shape.batch + examples - 1) / examples, [&](int64_t block) {
+    ConvolutionShape part = shape;
+    part.batch = std::min(examples, shape.batch - block * examples);
+    body(part, block * examples, block);
+  });
+}
+
+}  // namespace
+
+Order dense_image_order(int64_t channels) {
+  return channels % kChannelBlock == 0 && has_channel_blocks() ? Order::ChannelBlocks
+                                                               : Order::RowMajor;
+}
+
+Tensor dense_convolution(const ConvolutionShape& shape, ConvolutionAlgorithm algorithm,
+                         const float* weight, const Tensor& x, const float* bias) {
+  const Tensor from = in_dense_order(x);
+  Tensor y = Tensor::empty(shape.output_shape(), dense_image_order(shape.out_channels));
+  const float* source = from.data(from.order());
+  float* into = y.mutable_data(y.order());
+  const int64_t in = floats_of_example(from), out = floats_of_example(y);
+  for_each_block(shape, block_batch(shape),
+                 [&](const ConvolutionShape& part, int64_t first, int64_t) {
+                   provider(algorithm).forward(part, {source + first * in, from.order()}, weight,
+                                               bias, {into + first * out, y.order()});
+                 });
+  return y;
+}
+
+Tensor dense_convolution_input_gradient(const ConvolutionShape& shape,
+                                        ConvolutionAlgorithm algorithm, const float* weight,
+                                        const Tensor& dy) {
+  const Tensor from = in_dense_order(dy);
+  Tensor dx = Tensor::empty(shape.input_shape(), dense_image_order(shape.in_channels));
+  const float* source = from.data(from.order());
+  float* into = dx.mutable_data(dx.order());
+  const int64_t in = floats_of_example(dx), out = floats_of_example(from);
+  for_each_block(shape, block_batch(shape),
+                 [&](const ConvolutionShape& part, int64_t first, int64_t) {
+                   provider(algorithm).input_gradient(part, {source + first * out, from.order()},
+                                                      weight, {into + first * in, dx.order()});
+                 });
+  return dx;
+}
+
+void dense_convolution_weight_gradient(const ConvolutionShape& shape,
+                                       ConvolutionAlgorithm algorithm, const Tensor& dy,
+                                       const Tensor& x, Accumulate accumulate,
+                                       std::span<float> gradient) {
+  const Tensor of = in_dense_order(dy), from = in_dense_order(x);
+  const int64_t in = floats_of_example(from), out = floats_of_example(of);
+  const int64_t examples = block_batch(shape), blocks = (shape.batch + examples - 1) / examples;
+  const size_t size = gradient.size();
+  const float* dy_data = of.data(of.order());
+  const float* x_data = from.data(from.order());
+  Array<float> sums(size * static_cast<size_t>(blocks));
+  for_each_block(shape, examples, [&](const ConvolutionShape& part, int64_t first, int64_t block) {
+    provider(algorithm).weight_gradient(part, {dy_data + first * out, of.order()},
+                                        {x_data + first * in, from.order()},
+                                        sums.data() + static_cast<size_t>(block) * size);
+  });
+  constexpr int64_t kGrain = 1 << 14;
+  parallel_for(static_cast<int64_t>(size), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float& into = gradient[static_cast<size_t>(i)];
+      float sum = accumulate == Accumulate::Yes ? into : 0.0f;
+      for (int64_t block = 0; block < blocks; ++block) {
+        sum += sums[static_cast<size_t>(block) * size + static_cast<size_t>(i)];
+      }
+      into = sum;
+    }
+  });
+}
+
+}  // namespace lacuna

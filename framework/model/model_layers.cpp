@@ -1,0 +1,247 @@
+#include "lacuna/framework/model/model_layers.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/model/templates.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kFanIn = "init_fan_in";
+constexpr int64_t kMostLayers = 10'000;
+constexpr int kDeepestGroup = 100;
+
+// A layer that is given by its type alone has no options, but a position all the same.
+Config options_of(const Config& layer) {
+  if (layer.is_map()) return layer;
+  Config options = Config::map();
+  options.set_position(layer.position());
+  return options;
+}
+
+std::string type_of(const Config& layer) {
+  if (layer.is_scalar()) return layer.as<std::string>();
+  if (!layer.is_map()) layer.fail("a layer: its type, or a map with `type`");
+  return layer.required<std::string>("type");
+}
+
+ModelLayer::Kind kind_of(const std::string& type) {
+  if (type == "sequential") return ModelLayer::Kind::Sequential;
+  if (type == "residual") return ModelLayer::Kind::Residual;
+  if (type == "parallel") return ModelLayer::Kind::Parallel;
+  return ModelLayer::Kind::Plain;
+}
+
+// Where names are counted and must differ: groups that add no level to paths share one.
+struct Level {
+  std::string prefix;
+  std::map<std::string, int> counts = {};
+};
+
+class Expander {
+ public:
+  Expander(std::vector<Template> templates, Config fan_in)
+      : templates_(std::move(templates)), fan_in_(std::move(fan_in)) {}
+
+  std::vector<ModelLayer> expand_outermost(const Config& layers) {
+    Level level{""};
+    std::vector<ModelLayer> expanded;
+    if (!layers.is_list()) layers.fail("a list of layers");
+    // Numbers may be written as expressions outside of templates, too.
+    const std::vector<Config> written = layers.items();
+    const std::vector<Config> substituted = substitute(layers, {}).items();
+    for (size_t i = 0; i < written.size(); ++i) {
+      const bool is_shared = !mentions_arguments(written[i]);
+      add_layer(is_shared ? written[i] : copy_of(written[i], substituted[i]), level, expanded);
+    }
+    if (expanded.empty()) layers.fail("at least one layer");
+    return expanded;
+  }
+
+  std::vector<Config> take_copies() { return std::move(copies_); }
+
+ private:
+  // The copy stands in for what is written from now on.
+  Config copy_of(const Config& written, Config copy) {
+    written.mark_read();
+    copies_.push_back(copy);
+    return copy;
+  }
+
+  std::vector<ModelLayer> expand_list(const Config& layers, Level& level) {
+    if (!layers.is_list()) layers.fail("a list of layers");
+    if (++depth_ > kDeepestGroup) {
+      layers.error(fmt::format("groups of layers nest deeper than {}", kDeepestGroup));
+    }
+    std::vector<ModelLayer> expanded;
+    for (const Config& layer : layers.items()) add_layer(layer, level, expanded);
+    if (expanded.empty()) layers.fail("at least one layer");
+    --depth_;
+    return expanded;
+  }
+
+  // A layer of a list, or its copies.
+  void add_layer(const Config& layer, Level& level, std::vector<ModelLayer>& into) {
+    const std::string type = type_of(layer);
+    std::string name = fmt::format("{}{}", type, ++level.counts[type]);
+    if (!layer.is_map()) return add_one(layer, type, name, level, into);
+    if (layer.has("name")) require_layer_name(layer.at("name"), "a layer's");
+    name = layer.get<std::string>("name", name);
+    if (!layer.has("repeat")) {
+      if (layer.has("first")) {
+        layer.at("first").error("`first` is for the first of several copies, which `repeat` makes");
+      }
+      return add_one(layer, type, name, level, into);
+    }
+    if (kind_of(type) == ModelLayer::Kind::Residual ||
+        kind_of(type) == ModelLayer::Kind::Parallel) {
+      layer.at("repeat").error(fmt::format(
+          "a {0} adds no level to paths, so its copies would have the same names; repeat a "
+          "sequential around it: {{type: sequential, name: …, repeat: …, layers: [{{type: {0}, "
+          "…}}]}}",
+          type));
+    }
+    const auto count = require_at_least(layer, "repeat", layer.required<int64_t>("repeat"), 1);
+    if (count > kMostLayers) fail_too_many(layer.at("repeat"));
+    for (int64_t i = 0; i < count; ++i) {
+      const Config copy = copy_of(layer, repetition(layer, i == 0));
+      add_one(copy, type, fmt::format("{}.{}", name, i), level, into);
+    }
+  }
+
+  static Config repetition(const Config& layer, bool is_first) {
+    Config copy = layer.clone();
+    copy.erase("repeat");
+    copy.erase("first");
+    const Config first = layer.get("first");
+    if (first.is_null()) return copy;
+    if (!first.is_map()) first.fail("a map of what is different in the first copy");
+    for (const auto& [key, value] : first.entries()) {
+      if (is_key_of_every_layer(key)) value.error("`first` cannot change '" + key + "'");
+      if (is_first) copy.set(key, value.clone());
+    }
+    return copy;
+  }
+
+  void add_one(const Config& node, const std::string& type, const std::string& name, Level& level,
+               std::vector<ModelLayer>& into) {
+    ModelLayer layer{.kind = kind_of(type),
+                     .type = type,
+                     .name = name,
+                     .path = level.prefix + name,
+                     .node = node,
+                     .options = options_of(node)};
+    for (const char* key : {"type", "name"}) layer.options.get(key);  // read, in a copy too
+    require_free(layer);
+    if (++count_ > kMostLayers) fail_too_many(node);
+    const Template* definition = find_template(templates_, type);
+    if (definition != nullptr) {
+      fill_in(*definition, layer);
+    } else if (layer.kind == ModelLayer::Kind::Sequential) {
+      Level inner{layer.path + "."};
+      layer.layers = expand_list(layer.options.at("layers"), inner);
+    } else if (layer.kind != ModelLayer::Kind::Plain) {
+      layer.layers = expand_list(layer.options.at("layers"), level);
+      if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
+    } else if ((type == "linear" || type == "conv2d") && !fan_in_.is_null() && node.is_map() &&
+               !layer.options.has(kFanIn)) {
+      layer.options.set(kFanIn, fan_in_.clone());
+    }
+    into.push_back(std::move(layer));
+  }
+
+  void add_shortcut(ModelLayer& residual, Level& level) {
+    const Config shortcut = residual.options.get("shortcut");
+    if (shortcut.is_null()) {
+      const Config when = residual.options.get("when");
+      if (!when.is_null()) when.error("`when` says when a `shortcut` is used, and there is none");
+      return;
+    }
+    const auto when = residual.options.get<std::string>("when", "differs");
+    if (when != "differs" && when != "always") {
+      residual.options.at("when").fail("differs (where the identity does not do) or always");
+    }
+    residual.always_shortcut = when == "always";
+    if (shortcut.is_list()) {
+      residual.shortcut = expand_list(shortcut, level);
+    } else {
+      add_layer(shortcut, level, residual.shortcut);
+    }
+  }
+
+  void fill_in(const Template& definition, ModelLayer& layer) {
+    std::string chain;
+    bool names_itself = false;
+    for (const std::string& open : open_templates_) {
+      names_itself |= open == definition.name;
+      if (names_itself) chain += open + " → ";
+    }
+    if (names_itself) {
+      layer.node.error(fmt::format("the template '{}' names itself: {}{}", definition.name, chain,
+                                   definition.name));
+    }
+    const Scope scope = bind_arguments(definition, layer.node);
+    layer.kind = ModelLayer::Kind::Sequential;
+    open_templates_.push_back(definition.name);
+    try {
+      Level inner{layer.path + "."};
+      layer.layers =
+          expand_list(copy_of(definition.layers, substitute(definition.layers, scope)), inner);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}; within {}", error.what(), layer.described()));
+    }
+    open_templates_.pop_back();
+  }
+
+  [[noreturn]] static void fail_too_many(const Config& place) {
+    place.error(
+        fmt::format("the model has more than {} layers; too many repetitions?", kMostLayers));
+  }
+
+  void require_free(const ModelLayer& layer) {
+    const auto [place, is_new] = taken_.emplace(layer.path, layer.node.position().text());
+    if (is_new) return;
+    layer.node.error(
+        fmt::format("two layers are named '{}'; give one of them another `name`{}", layer.path,
+                    place->second.empty() ? "" : " (the other: " + place->second + ")"));
+  }
+
+  std::vector<Template> templates_;
+  Config fan_in_;
+  std::vector<std::string> open_templates_;   // that are being filled in, outermost first
+  std::map<std::string, std::string> taken_;  // path → position
+  std::vector<Config> copies_;
+  int64_t count_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string ModelLayer::described() const {
+  const std::string at = node.position().text();
+  return fmt::format("layer '{}' ({}){}", path, type, at.empty() ? "" : " at " + at);
+}
+
+ModelLayers expand_model(const Config& model) {
+  const bool is_list = model.is_list();
+  if (!is_list && !model.is_map()) model.fail("a list of layers, or a map with `layers`");
+  const Config layers = is_list ? model : model.at("layers");
+  const Config define = is_list ? Config() : model.get("define");
+  std::vector<Template> templates = read_templates(define);
+  for (const Template& definition : templates) {
+    if (kind_of(definition.name) != ModelLayer::Kind::Plain) {
+      definition.node.error("there is already a layer named '" + definition.name + "'");
+    }
+  }
+  Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn));
+  std::vector<ModelLayer> expanded = expander.expand_outermost(layers);
+  return {layers, define, std::move(expanded), expander.take_copies()};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+// The layers that a model's description means: templates filled in, repetitions written out, every
+// layer under its path. What a layer is, and whether it fits, is found out where they are built.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// A layer, or a group of layers.
+struct ModelLayer {
+  enum class Kind { Plain, Sequential, Residual, Parallel };
+
+  Kind kind = Kind::Plain;
+  std::string type;  ///< as it was written; of a template its name
+  std::string name;  ///< within the group that it is added to; may have dots
+  std::string path;  ///< full
+  Config node;       ///< where it stands, for messages
+  Config options;    ///< its map, an empty one where it was given by its type alone
+  std::vector<ModelLayer> layers = {};    ///< of a group
+  std::vector<ModelLayer> shortcut = {};  ///< of a residual; empty: the identity
+  bool always_shortcut = false;           ///< whether it is used where the identity would do
+
+  /// "layer 'fc1' (linear)", and where it stands.
+  std::string described() const;
+};
+
+/// An expanded model.
+struct ModelLayers {
+  Config node;    ///< the list as it was written
+  Config define;  ///< the templates by their names, or null
+  std::vector<ModelLayer> layers;
+  /// Copies that templates and repetitions have made of what is written. What is written is marked
+  /// as read where it was copied, so that an unknown key is found here, at its position.
+  std::vector<Config> copies = {};
+};
+
+/// Expands a `model` section: a list of layers, or a map with `layers`, and with `define`
+/// (templates) and `init_fan_in` (given to the linear layers that have none of their own), if any.
+/// A pure function, but for what reading a Config leaves there. Layers that are used as they are
+/// written are shared with the section, so that defaults are written into it.
+///
+/// A layer is its type alone, or a map with `type`, `name` (default: the type and its count on this
+/// level of paths, as in linear1), `repeat`, `first` and the type's keys. `sequential` has `layers`
+/// and is a level of paths, as is a layer whose type is a template. `residual` and `parallel` have
+/// `layers` and are none; `residual` may have `shortcut` (a layer, or a list of layers) and `when`
+/// (differs, always). With `repeat: n` there are n copies, NAME.0 to NAME.(n − 1), the keys of
+/// `first` in the first.
+///
+/// *Errors:* ConfigError with the position and key path: of two layers under one path (both
+/// positions), of templates that name themselves (the chain), and of what substitution and binding
+/// refuse; and where there are more than 10,000 layers, or groups nest deeper than 100.
+ModelLayers expand_model(const Config& model);
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+// Arguments put in their places: `$name` and `$(expression)` in a tree of options.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+
+namespace lacuna {
+
+/// The arguments that are known in a place, by name, and whose they are (a template's name; empty
+/// outside of any).
+struct Scope {
+  std::string owner;
+  std::map<std::string, Config, std::less<>> arguments;
+};
+
+/// Whether a scalar here or below has a '$'. Marks nothing as read.
+bool mentions_arguments(const Config& node);
+
+/// A copy of the node in which every `$name` is the argument's value and every `$(…)` that of the
+/// expression; where there is text around them, their text. `$$` is a '$'. The copy and all in it
+/// are unread, know the positions of what they were copied from (a value that of the argument), and
+/// the key paths of `node`. *Errors:* ConfigError at the scalar, with the nearest argument.
+Config substitute(const Config& node, const Scope& scope);
+
+}  // namespace lacuna

@@ -1,0 +1,30 @@
+// Chain: modules run one after the other; what Sequential and Residual are made of.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// A row of modules, each fed the output of the one before; without any, what goes in comes out.
+/// *Ownership:* whoever makes the chain owns the modules, which outlive it.
+class Chain {
+ public:
+  void push_back(Module& module) { modules_.push_back(&module); }
+  bool empty() const { return modules_.empty(); }
+  std::span<Module* const> modules() const { return modules_; }
+
+  Variable operator()(const Variable& input) const;
+  /// *Errors:* those of the modules.
+  Shape output_shape(const Shape& input) const;
+  /// What each module is given, in their order.
+  std::vector<Shape> inputs(const Shape& input) const;
+
+ private:
+  std::vector<Module*> modules_;
+};
+
+}  // namespace lacuna

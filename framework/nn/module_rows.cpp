@@ -1,0 +1,53 @@
+#include "lacuna/framework/nn/module_rows.h"
+
+namespace lacuna {
+namespace {
+
+void add_rows(const Module& module, const std::optional<Shape>& input,
+              std::vector<ModuleRow>& rows) {
+  ModuleRow row{.module = &module, .input = input, .output = {}, .weight = {}};
+  std::optional<std::vector<Shape>> inputs;
+  if (input) {
+    row.output = module.output_shape(*input);
+    inputs = module.child_inputs(*input);
+    row.uses_per_weight = module.uses_per_weight(*input);
+    for (const auto& [name, parameter] : module.own_parameters()) {
+      if (name == "weight" && row.uses_per_weight > 0) row.weight = parameter;
+    }
+  }
+  rows.push_back(row);
+  size_t next = 0;
+  for (const auto& [name, child] : module.children()) {
+    const bool is_known = inputs && next < inputs->size();
+    add_rows(*child, is_known ? std::optional((*inputs)[next]) : std::nullopt, rows);
+    ++next;
+  }
+}
+
+}  // namespace
+
+std::vector<ModuleRow> module_rows(const Module& model, const Shape& example) {
+  std::vector<ModuleRow> rows;
+  add_rows(model, example, rows);
+  return rows;
+}
+
+int64_t forward_flops(const ModuleRow& row, int64_t elements) {
+  return 2 * row.uses_per_weight * elements;
+}
+
+Flops count_flops(std::span<const ModuleRow> rows,
+                  const std::function<int64_t(const Parameter&)>& elements) {
+  Flops total;
+  bool is_first = true;
+  for (const ModuleRow& row : rows) {
+    if (row.weight == nullptr) continue;
+    const int64_t once = forward_flops(row, elements(*row.weight));
+    total.forward += once;
+    total.training += once * (is_first ? 2 : 3);
+    is_first = false;
+  }
+  return total;
+}
+
+}  // namespace lacuna

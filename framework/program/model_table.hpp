@@ -1,0 +1,45 @@
+// The model as `lacuna plan` shows it: a row for each module, and what one example costs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/train/experiment.h"
+
+namespace lacuna {
+
+/// Rows of the modules below the model, and what their parameters are foreseen to hold at the end.
+class ModelTable {
+ public:
+  /// `plan` has every parameter of the model. It may name one several times, in its phases: the
+  /// last counts.
+  ModelTable(const Experiment& experiment, const std::vector<PlannedParameter>& plan);
+
+  /// Of a module alone, without what is below it, or of all together.
+  struct Counts {
+    int64_t numel = 0;
+    int64_t final_nnz = 0;
+    int64_t dense_flops = 0;  ///< of a forward pass of one example
+    int64_t flops = 0;        ///< the same with the final nonzeros
+  };
+  const Counts& total() const { return total_; }
+
+  void print() const;
+  /// A list of maps: docs/run-folder.md describes them.
+  Config to_config() const;
+
+ private:
+  struct Row {
+    std::string path, type, description;
+    std::optional<Shape> output;
+    Counts counts;
+  };
+
+  std::vector<Row> rows_;
+  Counts total_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,85 @@
+#include "lacuna/framework/train/convolution_algorithms.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/layers/conv2d.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kSection = "convolution_algorithms";
+
+ConvolutionAlgorithm read_algorithm(const Config& node) {
+  const auto name = node.as<std::string>();
+  if (name == "winograd") return ConvolutionAlgorithm::Winograd;
+  if (name != "direct") node.fail("direct or winograd");
+  return ConvolutionAlgorithm::Direct;
+}
+
+ConvolutionAlgorithms read_algorithms(const Config& node) {
+  const std::vector<Config> items = node.is_list() ? node.items() : std::vector<Config>{};
+  if (items.size() != 3) {
+    node.fail(
+        "a list of three: of forward, input gradient and weight gradient, each direct or "
+        "winograd");
+  }
+  return {read_algorithm(items[0]), read_algorithm(items[1]), read_algorithm(items[2])};
+}
+
+Config to_config(const ConvolutionAlgorithms& algorithms) {
+  const auto name = [](ConvolutionAlgorithm a) {
+    return Config(a == ConvolutionAlgorithm::Winograd ? "winograd" : "direct");
+  };
+  return Config::list({name(algorithms.forward), name(algorithms.input_gradient),
+                       name(algorithms.weight_gradient)});
+}
+
+}  // namespace
+
+void choose_algorithms(Config& config, Module& model, int64_t batch) {
+  std::map<std::string, Conv2d*> convolutions;
+  std::vector<std::string> names;
+  for (Module* module : model.modules()) {
+    auto* convolution = dynamic_cast<Conv2d*>(module);
+    if (convolution == nullptr) continue;
+    convolutions[module->path()] = convolution;
+    names.push_back(module->path());
+  }
+  std::map<std::string, ConvolutionAlgorithms> given;
+  const Config section = config.get(kSection);
+  if (!section.is_null()) {
+    if (!section.is_map()) section.fail("a map from paths of conv2d layers to algorithms");
+    for (const auto& [path, value] : section.entries()) {
+      if (!convolutions.contains(path)) {
+        value.error("the model has no conv2d '" + path + "'" +
+                    (names.empty() ? "" : "; " + suggest_name(path, names)));
+      }
+      given[path] = read_algorithms(value);
+    }
+  }
+  config.erase(kSection);
+  if (convolutions.empty()) return;
+  Config written = Config::map();
+  for (const std::string& path : names) {
+    Conv2d& convolution = *convolutions[path];
+    ConvolutionAlgorithms algorithms = convolution.algorithms();
+    if (const auto found = given.find(path); found != given.end()) {
+      algorithms = found->second;
+    } else if (convolution.weight()->convolution) {
+      ConvolutionShape shape = *convolution.weight()->convolution;
+      shape.batch = batch;
+      algorithms = fastest_algorithms(shape);
+    }
+    convolution.set_algorithms(algorithms);
+    written.set(path, to_config(algorithms));
+  }
+  written.mark_read();
+  config.set(kSection, written);
+}
+
+}  // namespace lacuna

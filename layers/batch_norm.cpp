@@ -1,0 +1,85 @@
+#include "lacuna/layers/batch_norm.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/framework/autograd/ops/batch_norm.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+// running ← (1 − momentum) running + momentum value, by channel.
+void follow(Tensor& running, const std::vector<double>& values, double factor, double momentum) {
+  float* into = running.mutable_data();
+  for (size_t i = 0; i < values.size(); ++i) {
+    into[i] = static_cast<float>((1.0 - momentum) * static_cast<double>(into[i]) +
+                                 momentum * values[i] * factor);
+  }
+}
+
+ChannelMoments moments_of(const Tensor& mean, const Tensor& variance) {
+  const std::vector<float> m = mean.to_vector(), v = variance.to_vector();
+  return {{m.begin(), m.end()}, {v.begin(), v.end()}};
+}
+
+}  // namespace
+
+BatchNorm::BatchNorm(const Options& options) : options_(options) {
+  if (options.channels < 1 || !(options.eps > 0.0 && options.eps <= 1e30) ||
+      !(options.momentum >= 0.0 && options.momentum <= 1.0)) {
+    throw ConfigError(
+        fmt::format("batch_norm: channels must be at least 1, eps above 0 and momentum in [0, 1], "
+                    "found {}, {:g} and {:g}",
+                    options.channels, options.eps, options.momentum));
+  }
+  const Shape shape{options.channels};
+  if (options.affine) {
+    weight_ = register_parameter("weight",
+                                 std::make_shared<Parameter>(shape, Initializer::constant(1.0)));
+    bias_ =
+        register_parameter("bias", std::make_shared<Parameter>(shape, Initializer::constant(0.0)));
+  }
+  if (options.track_running_stats) {
+    running_mean_ = &register_buffer("running_mean", Tensor::zeros(shape));
+    running_var_ = &register_buffer("running_var", Tensor::full(shape, 1.0f));
+  }
+}
+
+Shape BatchNorm::output_shape(const Shape& input) const {
+  if (input.rank() < 1 || input.rank() > 3 || input[0] != options_.channels) {
+    throw ShapeError(fmt::format(
+        "layer '{}' (batch_norm): {} channels need examples of shape [{}], [{}, length] or [{}, "
+        "height, width], found {}",
+        path(), options_.channels, options_.channels, options_.channels, options_.channels,
+        input.to_string()));
+  }
+  return input;
+}
+
+Variable BatchNorm::forward(const Variable& input) {
+  const Variable weight = weight_ != nullptr ? Variable::of(weight_) : Variable();
+  const Variable bias = bias_ != nullptr ? Variable::of(bias_) : Variable();
+  const BatchNormOptions options{.eps = options_.eps};
+  const bool is_tracked = running_mean_ != nullptr;
+  const bool is_learning = training() && trainable();
+  if (!is_learning && is_tracked) {
+    return batch_norm(input, weight, bias, moments_of(*running_mean_, *running_var_),
+                      MomentsOf::Elsewhere, options);
+  }
+  const ChannelMoments moments = channel_moments(input);
+  const auto values = static_cast<double>(input.shape().numel() / options_.channels);
+  if (training() && values < 2.0) {
+    throw ShapeError(fmt::format(
+        "layer '{}' (batch_norm): training needs more than one value a channel, found {}; use a "
+        "larger batch, or train.drop_last where it is an epoch's last one",
+        path(), input.shape().to_string()));
+  }
+  if (is_learning && is_tracked) {
+    follow(*running_mean_, moments.mean, 1.0, options_.momentum);
+    // The running variance is that of a sample.
+    follow(*running_var_, moments.variance, values / (values - 1.0), options_.momentum);
+  }
+  return batch_norm(input, weight, bias, moments, MomentsOf::Batch, options);
+}
+
+}  // namespace lacuna

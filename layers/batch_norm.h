@@ -1,0 +1,46 @@
+// The BatchNorm layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// y = (x − mean) / √(variance + eps) · weight + bias, by channel: while training by the moments of
+/// the batch, which running moments follow, and when evaluating, or frozen, by those. *Shapes:*
+/// [batch, channels], [batch, channels, length] or [batch, channels, height, width]; parameters
+/// `weight` and `bias` [channels], buffers `running_mean` and `running_var` [channels].
+class BatchNorm final : public Module {
+ public:
+  struct Options {
+    int64_t channels = 0;
+    double eps = 1e-5;                ///< added to the variance
+    double momentum = 0.1;            ///< of what a batch's moments count in the running ones
+    bool affine = true;               ///< with weight and bias; else 1 and 0
+    bool track_running_stats = true;  ///< without, evaluation uses the batch's moments too
+  };
+
+  /// *Errors:* ConfigError unless channels is at least 1, eps above 0 and momentum in [0, 1].
+  explicit BatchNorm(const Options& options);
+
+  std::string_view type() const override { return "batch_norm"; }
+  Shape output_shape(const Shape& input) const override;
+  /// Null where the layer is not affine.
+  const ParameterPtr& weight() const { return weight_; }
+  const ParameterPtr& bias() const { return bias_; }
+  /// *Requires* running moments.
+  const Tensor& running_mean() const { return *running_mean_; }
+  const Tensor& running_var() const { return *running_var_; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_, bias_;
+  Tensor* running_mean_ = nullptr;
+  Tensor* running_var_ = nullptr;
+};
+
+}  // namespace lacuna

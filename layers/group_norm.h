@@ -1,0 +1,36 @@
+// The GroupNorm layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Normalizes each example over groups of consecutive channels, then scales and shifts each
+/// channel: `group_norm` (autograd/ops/norm.h). The same in training and evaluation. *Shapes:*
+/// [batch, channels, ...], kept; parameters `weight` (ones) and `bias` (zeros) [channels].
+class GroupNorm final : public Module {
+ public:
+  struct Options {
+    int64_t channels = 0;
+    int64_t groups = 1;  ///< divides channels; 1 normalizes over all of an example
+    double eps = 1e-5;   ///< added to the variance
+  };
+
+  /// *Errors:* ConfigError unless channels ≥ 1 are divisible by groups ≥ 1 and eps > 0.
+  explicit GroupNorm(const Options& options);
+
+  std::string_view type() const override { return "group_norm"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,49 @@
+// The Parallel layer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Branches that are given the same input, their outputs side by side in the order in which they
+/// were added. It adds no level to paths, as a Residual. *Shapes:* [..., a], [..., b] →
+/// [..., a + b]; of images [batch, channels, height, width] the channels lie side by side. All
+/// other dimensions must be equal.
+class Parallel final : public Module {
+ public:
+  struct Options {};
+
+  Parallel() = default;
+  explicit Parallel(const Options&) {}
+
+  /// Appends a branch: a layer, or a Sequential. *Errors:* as of Sequential; names are those of the
+  /// group it stands in.
+  template <class Layer>
+  Layer& add(std::string name, typename Layer::Options options = {}) {
+    return static_cast<Layer&>(add(std::move(name), std::make_unique<Layer>(options)));
+  }
+  Module& add(std::string name, std::unique_ptr<Module> child);
+
+  /// The shape of two outputs of one example side by side; nothing where they do not fit.
+  static std::optional<Shape> side_by_side(const Shape& a, const Shape& b);
+
+  std::string_view type() const override { return "parallel"; }
+  /// *Errors:* ShapeError with both shapes when two outputs do not fit, or there is no branch.
+  Shape output_shape(const Shape& input) const override;
+  std::optional<std::vector<Shape>> child_inputs(const Shape& input) const override;
+  bool joins_branches() const override { return true; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  std::vector<Module*> branches_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,92 @@
+// Pooling layers.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/convolution_shape.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// The largest value of each window. *Shapes:* [batch, channels, height, width] → [batch, channels,
+/// …].
+class MaxPool2d final : public Module {
+ public:
+  struct Options {
+    Extent kernel{2, 2};
+    Extent stride{2, 2};
+    Extent padding{0, 0};
+    Extent dilation{1, 1};
+  };
+
+  explicit MaxPool2d(const Options& options) : options_(options) {}
+
+  std::string_view type() const override { return "max_pool"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+/// The mean of each window. *Shapes:* as MaxPool2d.
+class AvgPool2d final : public Module {
+ public:
+  struct Options {
+    Extent kernel{2, 2};
+    Extent stride{2, 2};
+    Extent padding{0, 0};
+    bool count_include_pad = true;  ///< divide by the kernel's size at borders too
+  };
+
+  explicit AvgPool2d(const Options& options) : options_(options) {}
+
+  std::string_view type() const override { return "avg_pool"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+/// The mean of each plane. *Shapes:* [batch, channels, height, width] → [batch, channels].
+class GlobalAveragePool final : public Module {
+ public:
+  struct Options {};
+
+  explicit GlobalAveragePool(const Options& = {}) {}
+
+  std::string_view type() const override { return "global_average_pool"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+};
+
+/// Every stride-th row and column, the channels filled up with zeros on both sides: a shortcut
+/// without weights (ResNet's option A). *Shapes:* [batch, c, height, width] → [batch, channels,
+/// ⌈height/stride⌉, ⌈width/stride⌉].
+class SubsamplePad final : public Module {
+ public:
+  struct Options {
+    int64_t channels = 0;
+    Extent stride{2, 2};
+  };
+
+  explicit SubsamplePad(const Options& options) : options_(options) {}
+
+  std::string_view type() const override { return "subsample_pad"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,167 @@
+// Operations that know nothing of images, behind a convolution that gives them in an order of its
+// own: what they compute is the same as of row-major images.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/autograd/ops/image_definitions.h"
+#include "lacuna/framework/autograd/ops/activation.h"
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/concatenate.h"
+#include "lacuna/framework/autograd/ops/convolution.h"
+#include "lacuna/framework/autograd/ops/dropout.h"
+#include "lacuna/framework/autograd/ops/linear.h"
+#include "lacuna/framework/autograd/ops/norm.h"
+#include "lacuna/framework/autograd/ops/reduce.h"
+#include "lacuna/framework/autograd/ops/shape.h"
+#include "lacuna/framework/autograd/ops/softmax.h"
+
+namespace lacuna {
+namespace {
+
+ParameterPtr parameter(const std::string& name, const Shape& shape) {
+  auto p = std::make_shared<Parameter>(shape, Initializer::constant(0.0));
+  p->set_name(name);
+  p->assign(test::normal_tensor(name, shape, 0.3));
+  return p;
+}
+
+struct Case {
+  std::string name;
+  std::function<Variable(const Variable&)> op;
+};
+
+const Shape kImages{17, 16, 3, 2};  // two slabs, of which one has one example; one block
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"relu", [](const Variable& x) { return relu(x); }},
+      {"leaky_relu", [](const Variable& x) { return leaky_relu(x, 0.1f); }},
+      {"squared_relu", [](const Variable& x) { return squared_relu(x); }},
+      {"gelu", [](const Variable& x) { return gelu(x); }},
+      {"gelu_tanh", [](const Variable& x) { return gelu_tanh(x); }},
+      {"silu", [](const Variable& x) { return silu(x); }},
+      {"sigmoid", [](const Variable& x) { return sigmoid(x); }},
+      {"tanh", [](const Variable& x) { return lacuna::tanh(x); }},
+      {"dropout", [](const Variable& x) { return dropout(x, 0.4, CounterRng(5, "dropout")); }},
+      {"flatten", [](const Variable& x) { return flatten(x); }},
+      {"reshape",
+       [](const Variable& x) {
+         return reshape(x, {17, 6, 16});
+       }},
+      {"softmax", [](const Variable& x) { return softmax(x); }},
+      {"scale", [](const Variable& x) { return scale(x, -2.0f); }},
+      {"sum", [](const Variable& x) { return sum(x); }},
+      {"mean", [](const Variable& x) { return mean(x); }},
+      {"x + x", [](const Variable& x) { return add(x, x); }},
+      {"x x", [](const Variable& x) { return multiply(x, x); }},
+      {"constant − x",
+       [](const Variable& x) { return subtract(test::normal_tensor("constant", kImages), x); }},
+      {"x + row-major constant",
+       [](const Variable& x) { return add(x, test::normal_tensor("constant", kImages)); }},
+      {"x times something by channel",
+       [](const Variable& x) {
+         return multiply(x, test::normal_tensor("factors", {16, 1, 1}));
+       }},
+      {"concatenated with itself",
+       [](const Variable& x) {
+         const std::vector<Variable> both{x, scale(x, 2.0f)};
+         return concatenate(both, 1);
+       }},
+      {"group_norm",
+       [](const Variable& x) {
+         return group_norm(x, test::normal_tensor("w", {16}), test::normal_tensor("b", {16}),
+                           {.groups = 4});
+       }},
+      {"layer_norm",
+       [](const Variable& x) {
+         // Of two values each: a larger eps keeps their difference from being divided by itself.
+         return layer_norm(x, test::normal_tensor("w", {2}), test::normal_tensor("b", {2}),
+                           {.eps = 1.0});
+       }},
+      {"linear of flattened",
+       [](const Variable& x) {
+         return linear(flatten(x), parameter("fc", {5, 96}), {});
+       }},
+      {"linear of rows",
+       [](const Variable& x) {
+         return linear(x, parameter("rows", {5, 2}), {});
+       }},
+      {"sigmoid, conv2d",
+       [](const Variable& x) {
+         return conv2d(sigmoid(x), parameter("next", {4, 16, 3, 3}), {}, {.padding = {1, 1}});
+       }},
+      {"sigmoid, sparse conv2d",
+       [](const Variable& x) {
+         const ParameterPtr next = parameter("next", {4, 16, 3, 3});
+         next->set_pattern(
+             Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
+         return conv2d(sigmoid(x), next, {}, {.padding = {1, 1}});
+       }},
+  };
+  return all;
+}
+
+TEST(ImageOrders, AnyOperationTakesImagesAsTheyLie) {
+  for (const Case& c : cases()) {
+    std::vector<float> y, dx;
+    for (const Order order : test::image_orders()) {
+      SCOPED_TRACE(c.name + " of " + to_string(order));
+      const Variable x = Variable::leaf(test::normal_tensor("x", kImages).to(order));
+      const Variable output = c.op(x);
+      backward(output, test::normal_tensor("dy", output.shape()));
+      ASSERT_EQ(x.gradient().shape(), kImages);
+      if (order == Order::RowMajor) {
+        y = output.value().to_vector();
+        dx = x.gradient().to_vector();
+        continue;
+      }
+      // Sums of up to 1632 floats in another order; most operations give the same bits.
+      EXPECT_LE(test::largest_error(output.value().to_vector(), y), 2e-6);
+      EXPECT_LE(test::largest_error(x.gradient().to_vector(), dx), 2e-6);
+    }
+  }
+}
+
+TEST(ImageOrders, DropoutDrawsTheSameForEveryOrderOfImages) {
+  const Tensor x = Tensor::full(kImages, 1.0f);
+  const auto dropped = [&](Order order) {
+    return dropout(x.to(order), 0.5, CounterRng(5, "dropout")).value().to_vector();
+  };
+  EXPECT_EQ(dropped(Order::ImageSlabs), dropped(Order::RowMajor));
+  EXPECT_EQ(dropped(Order::ChannelBlocks), dropped(Order::RowMajor));
+}
+
+// Behind convolutions that give image slabs or channel blocks, not converted by a test.
+TEST(ImageOrders, BehindConvolutionsOfEachLayoutAllIsTheSame) {
+  const Tensor images = test::normal_tensor("images", {17, 3, 3, 2});
+  for (const Case& c : cases()) {
+    std::vector<std::vector<float>> expected;
+    for (const Layout* layout : {&masked_layout(), &csr_layout()}) {
+      SCOPED_TRACE(c.name + " in " + std::string(layout->name()));
+      const ParameterPtr weight = parameter("weight", {16, 3, 3, 3});
+      weight->set_pattern(Pattern::make(*layout, weight->shape(), BitMask::ones(weight->numel())));
+      const Variable x = Variable::leaf(images);
+      const Variable y = conv2d(x, weight, {}, {.padding = {1, 1}});
+      const Variable output = c.op(y);
+      backward(output, test::normal_tensor("dy", output.shape()));
+      std::vector<std::vector<float>> results{
+          output.value().to_vector(), x.gradient().to_vector(),
+          weight->pattern()
+              ->layout()
+              .to_dense(*weight->pattern(), weight->gradient().storage())
+              .to_vector()};
+      if (expected.empty()) expected = results;
+      for (size_t i = 0; i < results.size(); ++i) {
+        // Convolutions of 27 terms in another order, and what is made of the differences.
+        EXPECT_LE(test::largest_error(results[i], expected[i]), 1e-5) << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

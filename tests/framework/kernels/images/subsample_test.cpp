@@ -1,0 +1,123 @@
+// The shortcut without weights, in the orders that it takes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "framework/kernels/images/image_cases.h"
+#include "framework/kernels/test_values.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/images/pooling.h"
+
+namespace lacuna {
+namespace {
+
+constexpr Order kOrders[] = {Order::RowMajor, Order::ImageSlabs};
+
+struct Case {
+  Extent stride;
+  int64_t before = 0, behind = 0;  // channels of zeros
+};
+
+std::vector<Case> cases() {
+  return {{{2, 2}, 1, 1}, {{1, 1}, 0, 0}, {{1, 1}, 2, 1}, {{3, 2}, 0, 4}, {{1, 4}, 3, 0}};
+}
+
+Shape small_shape(const Shape& large, const Case& c) {
+  return {large[0], large[1] + c.before + c.behind,
+          (large[2] + c.stride.height - 1) / c.stride.height,
+          (large[3] + c.stride.width - 1) / c.stride.width};
+}
+
+// Calls `visit(flat index in the large images, in the small ones)` for what is in both.
+template <class Visit>
+void for_each_kept(const Shape& large, const Case& c, const Visit& visit) {
+  const Shape small = small_shape(large, c);
+  for (int64_t flat = 0; flat < large.numel(); ++flat) {
+    const int64_t column = flat % large[3], row = flat / large[3] % large[2];
+    const int64_t channel = flat / (large[2] * large[3]) % large[1];
+    const int64_t example = flat / (large[1] * large[2] * large[3]);
+    if (row % c.stride.height != 0 || column % c.stride.width != 0) continue;
+    visit(flat, ((example * small[1] + channel + c.before) * small[2] + row / c.stride.height) *
+                        small[3] +
+                    column / c.stride.width);
+  }
+}
+
+TEST(SubsamplePad, TakesEveryStrideThPixelBetweenChannelsOfZeros) {
+  const test::OneThread one;
+  for (const Shape& shape : test::image_shapes()) {
+    for (const Case& c : cases()) {
+      const Tensor x = test::normal_tensor("x", shape);
+      std::vector<float> expected(static_cast<size_t>(small_shape(shape, c).numel()), 0.0f);
+      for_each_kept(shape, c, [&](int64_t large, int64_t small) {
+        expected[static_cast<size_t>(small)] = x.data()[large];
+      });
+      for (const Order order : kOrders) {
+        SCOPED_TRACE(shape.to_string() + " in " + to_string(order));
+        const Tensor y = subsample_pad(test::with_dirty_padding(x, order), c.stride,
+                                       shape[1] + c.before + c.behind, c.before);
+        EXPECT_EQ(y.shape(), small_shape(shape, c));
+        EXPECT_EQ(y.order(), order);
+        EXPECT_EQ(y.to_vector(), expected);
+        EXPECT_TRUE(test::has_zero_borders(y));
+      }
+    }
+  }
+}
+
+TEST(SubsamplePad, TheGradientGoesBackToThosePixels) {
+  const test::OneThread one;
+  for (const Shape& shape : test::image_shapes()) {
+    for (const Case& c : cases()) {
+      const Tensor dy = test::normal_tensor("dy", small_shape(shape, c));
+      std::vector<float> expected(static_cast<size_t>(shape.numel()), 0.0f);
+      for_each_kept(shape, c, [&](int64_t large, int64_t small) {
+        expected[static_cast<size_t>(large)] = dy.data()[small];
+      });
+      for (const Order order : kOrders) {
+        SCOPED_TRACE(shape.to_string() + " in " + to_string(order));
+        const Tensor dx =
+            subsample_pad_gradient(test::with_dirty_padding(dy, order), c.stride, c.before, shape);
+        EXPECT_EQ(dx.shape(), shape);
+        EXPECT_EQ(dx.order(), order);
+        EXPECT_EQ(dx.to_vector(), expected);
+        EXPECT_TRUE(test::has_zero_borders(dx));
+      }
+    }
+  }
+}
+
+TEST(SubsamplePad, NaNPassesThrough) {
+  Tensor x = Tensor::full({17, 1, 4, 4}, 1.0f);
+  x.mutable_data()[x.numel() - 6] = std::numeric_limits<float>::quiet_NaN();  // row 2, column 2
+  for (const Order order : kOrders) {
+    const std::vector<float> y = subsample_pad(x.to(order), {2, 2}, 3, 1).to_vector();
+    int64_t nans = 0;
+    for (const float value : y) nans += std::isnan(value);
+    EXPECT_EQ(nans, 1);
+    EXPECT_TRUE(std::isnan(y[y.size() - 5]));
+  }
+}
+
+TEST(SubsamplePad, NoExamples) {
+  for (const Order order : kOrders) {
+    const Tensor y = subsample_pad(Tensor::zeros({0, 3, 5, 5}, order), {2, 2}, 6, 1);
+    EXPECT_EQ(y.shape(), (Shape{0, 6, 3, 3}));
+    EXPECT_EQ(subsample_pad_gradient(y, {2, 2}, 1, {0, 3, 5, 5}).shape(), (Shape{0, 3, 5, 5}));
+  }
+}
+
+TEST(SubsamplePad, AnyNumberOfThreads) {
+  const int before = num_threads();
+  const Tensor x = test::normal_tensor("x", {70, 3, 9, 8}).to(Order::ImageSlabs);
+  set_num_threads(1);
+  const std::vector<float> one = subsample_pad(x, {2, 2}, 6, 1).to_vector();
+  set_num_threads(2);
+  EXPECT_EQ(subsample_pad(x, {2, 2}, 6, 1).to_vector(), one);
+  set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace lacuna

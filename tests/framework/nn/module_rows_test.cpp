@@ -1,0 +1,91 @@
+#include "lacuna/framework/nn/module_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/flatten.h"
+#include "lacuna/layers/linear.h"
+#include "lacuna/layers/parallel.h"
+#include "lacuna/layers/relu.h"
+#include "lacuna/layers/residual.h"
+
+namespace lacuna {
+namespace {
+
+// Holds a layer without saying what it gives it.
+class Secretive final : public Module {
+ public:
+  struct Options {};
+  explicit Secretive(const Options& = {}) {
+    register_module("fc", std::make_unique<Linear>(Linear::Options{3, 3}));
+  }
+  std::string_view type() const override { return "secretive"; }
+
+ protected:
+  Variable forward(const Variable& input) override { return (*children()[0].second)(input); }
+};
+
+// "path: input → output, uses".
+std::vector<std::string> lines(const Module& model, const Shape& example) {
+  std::vector<std::string> all;
+  const auto text = [](const std::optional<Shape>& shape) {
+    return shape ? shape->to_string() : std::string("?");
+  };
+  for (const ModuleRow& row : module_rows(model, example)) {
+    all.push_back(row.module->path() + ": " + text(row.input) + " → " + text(row.output) + ", " +
+                  std::to_string(row.uses_per_weight));
+    EXPECT_EQ(row.weight != nullptr, row.uses_per_weight > 0);
+  }
+  return all;
+}
+
+TEST(ModuleRows, FollowTheShapesThroughGroups) {
+  Sequential model;
+  auto& block = model.add<Residual>("block");
+  block.add<Linear>("fc1", {.in_features = 6, .out_features = 5});
+  block.add_shortcut<Linear>("down", {.in_features = 6, .out_features = 4});
+  block.add<Linear>("fc2", {.in_features = 5, .out_features = 4});
+  auto& heads = model.add<Parallel>("heads");
+  heads.add<Linear>("q", {.in_features = 4, .out_features = 2});
+  heads.add<Sequential>("side").add<Linear>("k", {.in_features = 4, .out_features = 3});
+  model.add<Flatten>("flat");
+  EXPECT_EQ(lines(model, {7, 6}),
+            (std::vector<std::string>{": [7, 6] → [35], 0", "block: [7, 6] → [7, 4], 0",
+                                      "fc1: [7, 6] → [7, 5], 7", "down: [7, 6] → [7, 4], 7",
+                                      "fc2: [7, 5] → [7, 4], 7", "heads: [7, 4] → [7, 5], 0",
+                                      "q: [7, 4] → [7, 2], 7", "side: [7, 4] → [7, 3], 0",
+                                      "side.k: [7, 4] → [7, 3], 7", "flat: [7, 5] → [35], 0"}));
+  EXPECT_THROW(module_rows(model, Shape{7, 5}), ShapeError);
+}
+
+TEST(ModuleRows, KnowNoShapesBelowAModuleThatDoesNotSay) {
+  Sequential model;
+  model.add<Secretive>("own");
+  model.add<ReLU>("relu");
+  EXPECT_EQ(lines(model, {3}),
+            (std::vector<std::string>{": [3] → [3], 0", "own: [3] → [3], 0", "own.fc: ? → ?, 0",
+                                      "relu: [3] → [3], 0"}));
+}
+
+TEST(Flops, CountTheUsesOfWeights) {
+  Sequential model;
+  model.add<Linear>("fc1", {.in_features = 6, .out_features = 5});
+  model.add<ReLU>("relu");
+  model.add<Linear>("fc2", {.in_features = 5, .out_features = 4});
+  const std::vector<ModuleRow> rows = module_rows(model, {3, 6});
+  EXPECT_EQ(forward_flops(rows[1], 30), 2 * 3 * 30);
+  EXPECT_EQ(forward_flops(rows[2], 30), 0);
+  // fc1: forward and its weight's gradient; fc2: its input's, too.
+  EXPECT_EQ(count_flops(rows, [](const Parameter& p) { return p.numel(); }),
+            (Flops{.forward = 6 * 30 + 6 * 20, .training = 2 * 6 * 30 + 3 * 6 * 20}));
+  EXPECT_EQ(count_flops(rows, [](const Parameter&) { return 10; }),
+            (Flops{.forward = 120, .training = 300}));
+  EXPECT_EQ(count_flops({}, [](const Parameter&) { return 10; }), Flops{});
+}
+
+}  // namespace
+}  // namespace lacuna

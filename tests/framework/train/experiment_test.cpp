@@ -1,0 +1,89 @@
+// What build_experiment makes of the sections together.
+#include "lacuna/framework/train/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/training_step.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+std::unique_ptr<Experiment> build(const std::string& model, const std::string& more = "") {
+  return build_experiment(
+      parse_yaml("data: {type: glyphs, train_size: 40, test_size: 10}\nmodel: " + model +
+                     "\noptimizer: {type: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1}\n"
+                     "train: {batch_size: 20, threads: 1}\n" +
+                     more,
+                 "e.yaml"));
+}
+
+void step(Experiment& e) {
+  run_batches(e);
+  e.optimizer->step();
+  e.optimizer->zero_grad();
+}
+
+constexpr const char* kLayers =
+    "[flatten, {type: linear, name: fc1, out_features: 8}, relu, "
+    "{type: linear, name: fc2, out_features: 10}]";
+
+TEST(Experiment, TrainsNothingThatIsFrozen) {
+  for (const std::string& model :
+       {std::string("{frozen: 'fc1.*', layers: ") + kLayers + "}",
+        std::string("{frozen: [fc1.weight, '*1.bias'], layers: ") + kLayers + "}",
+        std::string("[flatten, {type: linear, name: fc1, out_features: 8, trainable: false}, relu, "
+                    "{type: linear, name: fc2, out_features: 10}]")}) {
+    const auto e = build(model, "sparsity: 0.5\n");
+    const ParameterPtr frozen = e->model->parameter("fc1.weight"),
+                       trained = e->model->parameter("fc2.weight");
+    EXPECT_FALSE(frozen->trainable);
+    EXPECT_FALSE(e->model->parameter("fc1.bias")->trainable);
+    const std::vector<float> before = frozen->to_dense().to_vector(),
+                             other = trained->to_dense().to_vector();
+    step(*e);
+    EXPECT_EQ(frozen->to_dense().to_vector(), before);
+    EXPECT_EQ(frozen->byte_counts().gradient + frozen->byte_counts().states, 0);
+    EXPECT_TRUE(frozen->pattern()->is_dense());
+    EXPECT_NE(trained->to_dense().to_vector(), other);
+    EXPECT_EQ(trained->pattern()->nnz(), 40);
+    // It is in the state as any other, and comes back.
+    const StateDict state = e->state_dict();
+    EXPECT_TRUE(state.contains("model/fc1.weight"));
+    const auto again = build(model, "sparsity: 0.5\n");
+    again->model->load_state_dict(state.below("model"));
+    again->optimizer->load_state_dict(state.below("optimizer"));
+    EXPECT_EQ(again->model->parameter("fc1.weight")->to_dense().to_vector(), before);
+  }
+}
+
+TEST(Experiment, RefusesToFreezeWhatThereIsNotAndAllThereIs) {
+  expect_throws<ConfigError>(
+      [] { build(std::string("{frozen: [fc1.bias, fc3.bias], layers: ") + kLayers + "}"); },
+      "e.yaml:2:17: model.frozen: 'fc3.bias' matches no parameter; did you mean 'fc1.bias'?");
+  expect_throws<ConfigError>([] { build(std::string("{frozen: '*', layers: ") + kLayers + "}"); },
+                             "model.frozen: all parameters of the model are frozen, so there is "
+                             "nothing to train; leave some out of `frozen`, or take");
+  expect_throws<ConfigError>(
+      [] { build("[flatten, {type: linear, out_features: 10, trainable: false}]"); },
+      "e.yaml:2:8: model: all parameters of the model are frozen");
+}
+
+TEST(Experiment, AsksForAnOutputForEachDecision) {
+  expect_throws<ConfigError>(
+      [] {
+        build_experiment(parse_yaml(
+            "data: {type: synthetic, features: 4, classes: 2, train_size: 8, test_size: 8}\n"
+            "model: [{type: linear, out_features: 2}]\noptimizer: {type: adam}\n"
+            "loss: binary_cross_entropy\n",
+            "e.yaml"));
+      },
+      "gives shape [2] per example; the data has 1 decisions, so it must give [1]");
+}
+
+}  // namespace
+}  // namespace lacuna
