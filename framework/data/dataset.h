@@ -10,10 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include "lacuna/framework/core/named_tensors.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
+
+class Tokenizer;
 
 /// The kind of answer that a model is to learn from the examples.
 enum class Task {
@@ -24,10 +27,14 @@ enum class Task {
 
 /// Some examples, ready for a model.
 struct Batch {
-  Tensor inputs;       ///< [size, …example shape], row-major, normalized
-  IndexTensor labels;  ///< [size], classes from 0; undefined unless classification
+  Tensor inputs;       ///< [size, …example shape], row-major, normalized; undefined for tokens
+  IndexTensor labels;  ///< [size], classes from 0; undefined unless classification. Where each token
+                       ///< has one, [size, length], kIgnoredLabel for those that do not count
   Tensor targets;      ///< [size, outputs]; undefined unless regression
   int64_t size = 0;
+  /// Of tokens: `input_ids`, the model's input, and what goes with them, [size, length] each. The
+  /// length may differ from batch to batch where examples are padded to the longest.
+  NamedTensors named = {};
 };
 
 /// Examples that any thread may gather from at any time: nothing in a dataset changes. A dataset of
@@ -38,8 +45,15 @@ class Dataset {
 
   virtual int64_t size() const = 0;
   /// Shape of one input: [rows, columns] or [channels, rows, columns] for images, [features] for
-  /// tables.
+  /// tables, [length] for tokens (the largest length where it differs).
   virtual const Shape& example_shape() const = 0;
+  /// Ids that an input's tokens may have, from 0; 0 unless the inputs are tokens.
+  virtual int64_t vocabulary_size() const { return 0; }
+  /// What made the tokens out of text; null where nothing did.
+  virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
+  /// Tokens of each example where their number differs; empty where all have the same. The loader
+  /// puts examples of similar length into one batch.
+  virtual std::span<const int32_t> lengths() const { return {}; }
   /// Number of classes; 0 unless this is classification.
   virtual int64_t num_classes() const = 0;
   /// Values in one regression target; 0 unless this is regression.
