@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Trains ResNet-20 on CIFAR-10, dense and sparse, and a wider sparse network for as long as the dense
 # one takes, and rewrites the part of docs/results.md about them.
-# usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS]   (default seeds: "0"; some two hours each)
-# Runs stay in runs/results, or where LACUNA_RESULTS_DIR says: finished ones are not made again, others resume.
+# usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
+# (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
+# What came of finished runs stands in docs/convolution_results.tsv, a line a run: they are not made
+# again unless their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and
+# one that was interrupted resumes.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0}
@@ -26,13 +29,19 @@ arguments() {
   esac
 }
 
-variants='dense rigl90 static90 rigl80 wide'
+table=docs/convolution_results.tsv
+variants=${3:-dense rigl90 static90 rigl80 wide}
+is_known() { # VARIANT SEED
+  [ -e "$table" ] && grep -q "^$1	$2	" "$table"
+}
 commands() {
   local seed variant folder
   for seed in $seeds; do
     for variant in $variants; do
       folder=$results/cifar10-$variant-$seed
-      if [ ! -e "$folder/summary.json" ] && compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
+      if is_known "$variant" "$seed"; then
+        continue
+      elif [ ! -e "$folder/summary.json" ] && compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
         echo "OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --threads 1 --quiet"
       else
         run_command "$folder" "$(arguments "$variant")" "$data" "$seed"
@@ -42,16 +51,51 @@ commands() {
 }
 run_all commands
 
-# The mean over the seeds of a number of the summaries, times a factor.
-mean() { # VARIANT NAME FACTOR FORMAT
-  for seed in $seeds; do
-    sed -n "s/^  \"$2\": \([0-9.e+]*\).*/\1/p" "$results/cifar10-$1-$seed/summary.json"
-  done | awk -v factor="$3" -v format="$4" '{ sum += $1 } END { printf format, factor * sum / NR }'
+# The new runs' lines: variant, seed, accuracy, nonzeros, FLOPs of a step for one example, steps.
+[ -e "$table" ] || printf 'variant\tseed\ttest_accuracy\tnnz\ttraining_flops\tsteps\n' >"$table"
+value() { # VARIANT SEED NAME
+  sed -n "s/^  \"$3\": \([0-9.e+-]*\).*/\1/p" "$results/cifar10-$1-$2/summary.json"
 }
+for seed in $seeds; do
+  for variant in $variants; do
+    is_known "$variant" "$seed" && continue
+    printf '%s\t%s' "$variant" "$seed" >>"$table"
+    for name in test_accuracy nnz training_flops steps; do
+      printf '\t%s' "$(value "$variant" "$seed" "$name")" >>"$table"
+    done
+    echo >>"$table"
+  done
+done
 
+# Milliseconds of a training step, one run after the other with the machine to itself: all the runs of
+# the table side by side, whenever and wherever they were made.
+declare -A step_ms
+for variant in $(cut -f 1 "$table" | sed 1d | sort -u); do
+  folder=$results/cifar10-$variant-timing
+  rm -rf "$folder"
+  eval "'$program' train $(arguments "$variant") --set 'data.dir=$data' --set train.epochs=null \
+    --set train.steps=120 --set train.log_every=20 --set train.eval_every=null --run-dir '$folder' --quiet"
+  step_ms[$variant]=$(sed -n 's/^{"step": \([0-9]*\),.*"split": "train".*"seconds": \([0-9.]*\).*/\1 \2/p' \
+    "$folder/metrics.jsonl" | awk '
+      NR > 1 { ms = 1000 * ($2 - seconds) / ($1 - step); if (!best || ms < best) best = ms }
+      { step = $1; seconds = $2 }
+      END { print best }')
+done
+
+# A variant's line: means over all its seeds, of the accuracy the lowest and the highest besides.
 row() { # VARIANT TEXT
-  echo "| $2 | $(accuracy "$results/cifar10-$1-")| $(mean "$1" nnz 1e-3 %.0f) |" \
-    "$(mean "$1" training_flops 1e-6 %.0f) | $(mean "$1" train_seconds 1 %.0f) |"
+  if [ -z "${step_ms[$1]:-}" ]; then return; fi
+  awk -F '\t' -v variant="$1" -v text="$2" -v step_ms="${step_ms[$1]}" '
+    $1 == variant {
+      x = 100 * $3; n++; accuracy += x; nnz += $4; flops += $5; steps = $6
+      if (n == 1 || x < low) low = x
+      if (x > high) high = x
+    }
+    END {
+      spread = n > 1 ? sprintf(" (%.2f–%.2f)", low, high) : ""
+      printf "| %s | %.2f%s | %d | %.0f | %.0f | %.0f | %.0f |\n", text, accuracy / n, spread, n,
+             nnz / n / 1e3, flops / n / 1e6, step_ms, step_ms * steps / 1000
+    }' "$table"
 }
 
 begin='## Convolutional networks'
@@ -63,20 +107,23 @@ earlier=$(sed "/^$begin\$/,\$d" docs/results.md)
 $begin
 
 Test accuracy on CIFAR-10 in percent after 30 epochs (the wider network: $wide_epochs), batch 128, SGD with a
-cosine from 0.1 to 0, crops and flips; seeds $(echo $seeds | sed 's/ /, /g'). The images are the set's, but where they
-were JPEG copies, as for the numbers here, networks trained elsewhere lose some ten points on them.
-FLOPs are those of a training step's products, of one example; seconds those of training on one core.
-Written by
+cosine from 0.1 to 0, crops and flips: the mean over the seeds, in brackets the lowest and the highest.
+The images are JPEG copies of the set's, on which networks trained elsewhere lose some ten points.
+FLOPs are those of a training step's products, of one example. A step's time is the least of five times
+twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
+with the machine to itself; seconds are that times the steps, evaluations not counted. Written by
 
-    scripts/convolution_results.sh CIFAR10_FOLDER "$seeds"
+    scripts/convolution_results.sh CIFAR10_FOLDER "0 1 2"
 
-| network | accuracy | thousand nonzeros | MFLOPs | seconds |
-|---|---|---|---|---|
-$(row dense "ResNet-20, dense ([cifar10_resnet20](../configs/cifar10_resnet20.yaml))")
-$(row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_rigl80](../configs/cifar10_resnet20_rigl80.yaml))")
-$(row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_rigl90](../configs/cifar10_resnet20_rigl90.yaml))")
-$(row static90 "ResNet-20, static 90 % ([cifar10_resnet20_static90](../configs/cifar10_resnet20_static90.yaml))")
-$(row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)")
+| network | accuracy | seeds | thousand nonzeros | MFLOPs | ms a step | seconds |
+|---|---|---|---|---|---|---|
+$({
+    row dense "ResNet-20, dense ([cifar10_resnet20](../configs/cifar10_resnet20.yaml))"
+    row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_rigl80](../configs/cifar10_resnet20_rigl80.yaml))"
+    row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_rigl90](../configs/cifar10_resnet20_rigl90.yaml))"
+    row static90 "ResNet-20, static 90 % ([cifar10_resnet20_static90](../configs/cifar10_resnet20_static90.yaml))"
+    row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)"
+  })
 TEXT
 } >docs/results.md.new
 mv docs/results.md.new docs/results.md
