@@ -18,6 +18,7 @@ struct AdamOptions {
   double weight_decay = 0.0;  ///< added to the gradient times the value (L2)
   int64_t warmup = 0;
   std::optional<double> clip_norm = std::nullopt;
+  std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
 

@@ -9,6 +9,7 @@ AdamW::AdamW(std::vector<ParameterPtr> parameters, const AdamWOptions& options)
                                         .weight_decay = options.weight_decay,
                                         .warmup = options.warmup,
                                         .clip_norm = options.clip_norm,
+                                        .no_decay = options.no_decay,
                                         .groups = options.groups}),
       betas_(options.betas),
       eps_(options.eps) {

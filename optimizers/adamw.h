@@ -18,6 +18,7 @@ struct AdamWOptions {
   double weight_decay = 1e-2;
   int64_t warmup = 0;
   std::optional<double> clip_norm = std::nullopt;
+  std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
 

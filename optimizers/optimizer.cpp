@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -24,6 +25,14 @@ void require_lr(const std::string& key, const Schedule& lr) {
 // A constant keeps its double precision, as PyTorch's learning rates do.
 double value_at(const Schedule& schedule, int64_t step) {
   return schedule.is_constant() ? schedule.config().as<double>() : double{schedule.at(step)};
+}
+
+// As `no_decay` has it; empty for weights.
+std::string_view kind_of(const Parameter& parameter) {
+  const std::string& name = parameter.name();
+  if (name == "bias" || name.ends_with(".bias")) return "bias";
+  if (parameter.use == WeightUse::Embedding) return "embedding";
+  return parameter.shape().rank() == 1 ? "norm" : "";
 }
 
 // Whether a step changes the parameter.
@@ -50,7 +59,7 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
     : parameters_(std::move(parameters)),
       warmup_(options.warmup),
       clip_norm_(options.clip_norm),
-      groups_{{options.lr, options.weight_decay}},
+      groups_{{options.lr, options.weight_decay, false}},
       group_of_(parameters_.size(), 0),
       steps_of_(parameters_.size(), 0) {
   require_lr("lr", options.lr);
@@ -70,6 +79,7 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
   for (size_t g = 0; g < options.groups.size(); ++g) {
     add_group(options.groups[g], fmt::format("groups.{}", g));
   }
+  choose_decays(options.no_decay);
 }
 
 void Optimizer::add_group(const ParameterGroup& group, const std::string& key) {
@@ -90,8 +100,25 @@ void Optimizer::add_group(const ParameterGroup& group, const std::string& key) {
                         "'" + glob + "' matches no parameter; " + suggest_name(glob, names));
     }
   }
-  groups_.push_back(
-      {group.lr.value_or(groups_[0].lr), group.weight_decay.value_or(groups_[0].weight_decay)});
+  groups_.push_back({group.lr.value_or(groups_[0].lr),
+                     group.weight_decay.value_or(groups_[0].weight_decay),
+                     group.weight_decay.has_value()});
+}
+
+void Optimizer::choose_decays(const std::vector<std::string>& no_decay) {
+  static const std::vector<std::string> kinds = {"bias", "norm", "embedding"};
+  for (size_t i = 0; i < no_decay.size(); ++i) {
+    if (std::ranges::find(kinds, no_decay[i]) != kinds.end()) continue;
+    throw OptionError(fmt::format("no_decay.{}", i), "unknown kind of parameter '" + no_decay[i] +
+                                                         "'; " + suggest_name(no_decay[i], kinds));
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Group& group = groups_[group_of_[i]];
+    const std::string_view kind = kind_of(*parameters_[i]);
+    const bool is_spared =
+        !group.has_own_decay && std::ranges::find(no_decay, kind) != no_decay.end();
+    decay_of_.push_back(is_spared ? 0.0 : group.weight_decay);
+  }
 }
 
 HookHandle Optimizer::register_step_pre_hook(std::function<void(Optimizer&)> hook) {
@@ -149,7 +176,7 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
                     .gradient = parameter.gradient().storage(),
                     .states = states,
                     .learning_rate = learning_rate,
-                    .weight_decay = groups_[group_of_[index]].weight_decay,
+                    .weight_decay = decay_of_[index],
                     .step = ++steps_of_[index]};
   update(work);
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();

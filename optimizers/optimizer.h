@@ -59,6 +59,10 @@ struct OptimizerOptions {
   /// Norm of all gradients together above which they are scaled down to it, as by PyTorch's
   /// clip_grad_norm_. Absent: no clipping.
   std::optional<double> clip_norm = std::nullopt;
+  /// Kinds of parameters whose weight decay is 0, but for groups that give one of their own: "bias"
+  /// (parameters named so), "norm" (others of rank 1: the factors of a norm), "embedding" (tables
+  /// of tokens, positions, types).
+  std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
 
@@ -155,9 +159,11 @@ class Optimizer {
   struct Group {
     Schedule lr;
     double weight_decay;
+    bool has_own_decay = false;
   };
 
   void add_group(const ParameterGroup& group, const std::string& key);
+  void choose_decays(const std::vector<std::string>& no_decay);
   double learning_rate(const Group& group) const;
   std::vector<double> checked_learning_rates() const;
   void clip_gradients(double max_norm);
@@ -169,6 +175,7 @@ class Optimizer {
   std::optional<double> clip_norm_;
   std::vector<Group> groups_;     // the default group first
   std::vector<size_t> group_of_;  // by parameter
+  std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
   int64_t steps_ = 0;
   HookList<Optimizer&> step_pre_hooks_;

@@ -28,9 +28,9 @@ std::vector<ParameterGroup> read_parameter_groups(const Config& config);
 [[noreturn]] void fail_at_option(const Config& config, const OptionError& error);
 }  // namespace internal
 
-/// For factories: the keys that all optimizers share (lr, weight_decay, warmup, clip_norm, groups),
-/// read into an options struct, whose values are the defaults (for `lr` a constant). *Errors:*
-/// ConfigError.
+/// For factories: the keys that all optimizers share (lr, weight_decay, warmup, clip_norm,
+/// no_decay, groups), read into an options struct, whose values are the defaults (for `lr` a
+/// constant). *Errors:* ConfigError.
 template <class Options>
 void read_optimizer_options(const Config& config, Options& options) {
   if (!config.has("lr")) config.get<double>("lr", options.lr.config().template as<double>());
@@ -38,6 +38,9 @@ void read_optimizer_options(const Config& config, Options& options) {
   options.weight_decay = config.get<double>("weight_decay", options.weight_decay);
   options.warmup = config.get<int64_t>("warmup", options.warmup);
   options.clip_norm = config.optional<double>("clip_norm");
+  if (const auto kinds = config.optional<std::vector<std::string>>("no_decay")) {
+    options.no_decay = *kinds;
+  }
   options.groups = internal::read_parameter_groups(config);
 }
 

@@ -9,6 +9,7 @@ Sgd::Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options)
                                         .weight_decay = options.weight_decay,
                                         .warmup = options.warmup,
                                         .clip_norm = options.clip_norm,
+                                        .no_decay = options.no_decay,
                                         .groups = options.groups}),
       momentum_(options.momentum),
       dampening_(options.dampening),

@@ -19,6 +19,7 @@ struct SgdOptions {
   bool nesterov = false;
   int64_t warmup = 0;
   std::optional<double> clip_norm = std::nullopt;
+  std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
 

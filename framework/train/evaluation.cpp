@@ -1,7 +1,10 @@
 #include "lacuna/framework/train/evaluation.h"
 
+#include <cmath>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/train/run_model.h"
 
 namespace lacuna {
 namespace {
@@ -31,9 +34,9 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   const EvaluationMode mode(model);
   Evaluation result;
   double loss_sum = 0.0, weight_sum = 0.0;
-  int64_t correct = 0, in_largest = 0;
+  int64_t correct = 0, in_largest = 0, answers = 0;
   for_each_batch(data, batch_size, [&](const Batch& batch) {
-    const Variable output = model(Variable(batch.inputs));
+    const Variable output = run_model(model, batch);
     const auto mean = static_cast<double>(loss(output, batch).value().item());
     const double weight = loss.weight_of(batch);
     loss_sum += mean * weight;
@@ -41,13 +44,19 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
     if (loss.has_accuracy()) correct += loss.count_correct(output.value(), batch);
     if (loss.has_top5()) in_largest += count_in_largest(output.value(), batch.labels, 5);
     result.examples += batch.size;
+    answers += loss.answers_of(batch);
     if (watcher) watcher(output.value(), batch);
   });
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const auto examples = static_cast<double>(result.examples);
-  const double answers = examples * static_cast<double>(loss.answers());
   result.loss = weight_sum > 0.0 ? loss_sum / weight_sum : 0.0;
-  result.accuracy = loss.has_accuracy() ? static_cast<double>(correct) / answers : kNone;
+  if (loss.has_accuracy()) {
+    result.accuracy =
+        answers > 0 ? static_cast<double>(correct) / static_cast<double>(answers) : 0.0;
+  } else {
+    result.accuracy = kNone;
+  }
+  if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
   result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
   return result;
 }

@@ -18,6 +18,8 @@ struct Evaluation {
   int64_t examples = 0;
   /// Of examples whose label is among the five largest outputs; NaN with five classes or less.
   double top5_accuracy = std::numeric_limits<double>::quiet_NaN();
+  /// e^loss, where each token has a label; else NaN.
+  double perplexity = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Is shown each batch, and what the model made of it.

@@ -52,14 +52,17 @@ std::unique_ptr<Loader> make_loader(const Experiment& e) {
 // The last layer's output must be what the loss compares with the data.
 void require_output_fits(const Experiment& e, const ModelLayers& layers) {
   const Shape output = e.model->output_shape(e.data.train->example_shape());
-  const int64_t wanted = e.loss.outputs();
-  if (output.rank() == 1 && output[0] == wanted) return;
+  const Shape& wanted = e.loss.output_shape();
+  if (output == wanted) return;
   const auto [name, last] = e.model->children().back();
   layers.layers.back().node.error(fmt::format(
       "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
-      "give [{}]{}",
-      name, last->type(), output.to_string(), wanted, e.loss.outputs_are(), wanted,
-      output.rank() > 1 ? " (a flatten layer makes one dimension of an example's several)" : ""));
+      "give {}{}",
+      name, last->type(), output.to_string(), e.loss.outputs(), e.loss.outputs_are(),
+      wanted.to_string(),
+      output.rank() > wanted.rank()
+          ? " (a flatten layer makes one dimension of an example's several)"
+          : ""));
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.

@@ -28,6 +28,12 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
   }
   loss.choose_outputs(config, data);
+  loss.output_shape_ = Shape{loss.outputs_};
+  if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {
+    const int64_t first = 0;
+    const Shape labels = data.gather({&first, 1}).labels.shape();
+    if (labels.rank() == 2) loss.output_shape_ = Shape{labels[1], loss.outputs_};
+  }
   if (loss.is_classification() && config.is_map()) loss.read_cross_entropy(config);
   return loss;
 }
@@ -137,10 +143,18 @@ std::vector<int64_t> LossFunction::predicted_classes(const Tensor& output) const
   return classes;
 }
 
+int64_t LossFunction::answers_of(const Batch& batch) const {
+  if (!labels_tokens()) return batch.size * answers();
+  return batch.labels.numel() - std::ranges::count(batch.labels.values(), kIgnoredLabel);
+}
+
 double LossFunction::weight_of(const Batch& batch) const {
-  if (cross_entropy_.class_weights.empty()) return static_cast<double>(batch.size);
+  if (cross_entropy_.class_weights.empty()) {
+    return static_cast<double>(labels_tokens() ? answers_of(batch) : batch.size);
+  }
   double total = 0.0;
   for (const int64_t label : batch.labels.values()) {
+    if (label == kIgnoredLabel) continue;
     total += cross_entropy_.class_weights[static_cast<size_t>(label)];
   }
   return total;
@@ -172,6 +186,7 @@ int64_t count_in_largest(const Tensor& logits, const IndexTensor& labels, int64_
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {
     const float* row = rows.data() + i * classes;
     const int64_t label = labels.values()[static_cast<size_t>(i)];
+    if (label == kIgnoredLabel) continue;
     int64_t before = 0;  // that come before the label
     bool has_nan = false;
     for (int64_t j = 0; j < classes; ++j) {

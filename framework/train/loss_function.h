@@ -23,11 +23,15 @@ class LossFunction {
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
-  /// *Shapes:* output [batch, outputs()] → scalar.
+  /// *Shapes:* output [batch, …output_shape()] → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
 
-  /// What one example's output must be: a value for each class, decision or target.
+  /// What one output must be: a value for each class, decision or target.
   int64_t outputs() const { return outputs_; }
+  /// Of one example: [outputs()], or [length, outputs()] where each token has a label.
+  const Shape& output_shape() const { return output_shape_; }
+  /// Whether each token of an example has a label of its own, as in language modelling.
+  bool labels_tokens() const { return output_shape_.rank() > 1; }
   /// "classes", "decisions" or "target values": what the outputs are, for messages.
   const char* outputs_are() const;
 
@@ -36,10 +40,16 @@ class LossFunction {
   /// Whether answers are right or wrong, so that there is an accuracy.
   bool has_accuracy() const { return kind_ != Kind::MeanSquaredError; }
   /// Whether it is worth saying how often the label is among the five largest outputs: with more
-  /// than five classes.
-  bool has_top5() const { return is_classification() && outputs_ > 5; }
-  /// Right or wrong answers that each example asks for: as many as there are decisions, else 1.
-  int64_t answers() const { return kind_ == Kind::BinaryCrossEntropy ? outputs_ : 1; }
+  /// than five classes, an example having one of them.
+  bool has_top5() const { return is_classification() && outputs_ > 5 && !labels_tokens(); }
+  /// Right or wrong answers that an example asks for, at most: as many as there are decisions, or
+  /// tokens with labels, else 1.
+  int64_t answers() const {
+    if (labels_tokens()) return output_shape_[0];
+    return kind_ == Kind::BinaryCrossEntropy ? outputs_ : 1;
+  }
+  /// Those that the examples of a batch ask for: of tokens, without the labels that are ignored.
+  int64_t answers_of(const Batch& batch) const;
   /// Right answers in a batch. A decision is right when its logit is above 0 where the target is
   /// above ½, and at most 0 where it is not; of classes as `count_correct` has it.
   int64_t count_correct(const Tensor& output, const Batch& batch) const;
@@ -49,8 +59,8 @@ class LossFunction {
   /// The class that is predicted of each example. *Requires* num_classes() > 0.
   std::vector<int64_t> predicted_classes(const Tensor& output) const;
 
-  /// What a batch weighs in a mean over several: its examples, or the sum of their class weights.
-  /// *Requires* labels in range, as after the loss was computed.
+  /// What a batch weighs in a mean over several: its examples, or its tokens that have a label, or
+  /// the sum of their class weights. *Requires* labels in range, as after the loss was computed.
   double weight_of(const Batch& batch) const;
 
  private:
@@ -63,10 +73,12 @@ class LossFunction {
   CrossEntropyOptions cross_entropy_;
   int64_t outputs_ = 0;
   int64_t num_classes_ = 0;
+  Shape output_shape_;
 };
 
-/// Examples whose largest logit (the first among equals) is their label's. A row with NaN never
-/// counts. *Requires* labels in [0, classes).
+/// Labels whose row's largest logit (the first among equals) is theirs. A row with NaN never
+/// counts, nor does kIgnoredLabel. *Requires* other labels in [0, classes). *Shapes:* logits
+/// [examples, …, classes], labels [examples, …].
 int64_t count_correct(const Tensor& logits, const IndexTensor& labels);
 /// Examples whose label's logit is among the `count` largest (of equals the first come first). A
 /// row with NaN never counts. *Requires* labels in [0, classes).

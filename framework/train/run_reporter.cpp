@@ -112,16 +112,14 @@ ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rat
       .total_steps = experiment_.total_steps(),
       .epoch = epochs_done(),
       .loss = sums.mean_loss(),
-      .accuracy = loss.has_accuracy() ? sums.accuracy(loss.answers())
-                                      : std::numeric_limits<double>::quiet_NaN(),
+      .accuracy = loss.has_accuracy() ? sums.accuracy() : std::numeric_limits<double>::quiet_NaN(),
       .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
       .examples_per_second = rate};
 }
 
 void RunReporter::report_training() {
   const double rate = ratio(window_examples_, window_seconds_);
-  Config training =
-      event("train", state_.window.mean_loss(), state_.window.accuracy(experiment_.loss.answers()));
+  Config training = event("train", state_.window.mean_loss(), state_.window.accuracy());
   training.set("examples_per_second", rate);
   training.set("seconds", state_.train_seconds);
   if (experiment_.sparsity != nullptr) {
@@ -164,6 +162,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   Config evaluation = event(split, result.loss, result.accuracy);
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
+  if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   metrics_->write(evaluation);
@@ -172,6 +171,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
   }
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
+  if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
   progress_.clear();
   log_info(line);
 }
@@ -184,12 +184,18 @@ void RunReporter::show_progress(const TrainingSums& step) {
 
 void RunReporter::write_summary() {
   Config summary = Config::map();
-  if (state_.test) {
-    const Evaluation& test = *state_.test;
-    if (experiment_.loss.has_accuracy()) summary.set("test_accuracy", test.accuracy);
-    if (!std::isnan(test.top5_accuracy)) summary.set("test_top5_accuracy", test.top5_accuracy);
-    summary.set("test_loss", state_.test->loss);
-  }
+  const auto add = [&](const std::string& split, const std::optional<Evaluation>& result) {
+    if (!result) return;
+    if (experiment_.loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
+    if (!std::isnan(result->top5_accuracy)) {
+      summary.set(split + "_top5_accuracy", result->top5_accuracy);
+    }
+    summary.set(split + "_loss", result->loss);
+    if (experiment_.loss.labels_tokens())
+      summary.set(split + "_perplexity", std::exp(result->loss));
+  };
+  add("test", state_.test);
+  add("validation", state_.validation);
   const bool within_epoch = state_.epoch.examples > 0;
   summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
   summary.set("epochs", epochs_done());

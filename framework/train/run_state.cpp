@@ -10,13 +10,43 @@ void add_sums(StateDict& state, const std::string& prefix, const TrainingSums& s
   state.set(prefix + "_loss", sums.loss);
   state.set(prefix + "_correct", sums.correct);
   state.set(prefix + "_examples", sums.examples);
+  state.set(prefix + "_answers", sums.answers);
 }
 
 TrainingSums read_sums(const StateDict& state, const std::string& prefix, int64_t answers) {
   const int64_t examples = state.count(prefix + "_examples", StateDict::kMostCounted / answers);
+  const int64_t most = examples * answers;
+  const bool is_counted = state.contains(prefix + "_answers");  // not by earlier versions
+  const int64_t asked = is_counted ? state.count(prefix + "_answers", most) : most;
   return {.loss = state.number(prefix + "_loss"),
-          .correct = state.count(prefix + "_correct", examples * answers),
-          .examples = examples};
+          .correct = state.count(prefix + "_correct", asked),
+          .examples = examples,
+          .answers = asked};
+}
+
+void add_evaluation(StateDict& state, const std::string& split,
+                    const std::optional<Evaluation>& result) {
+  if (!result) return;
+  state.set(split + "_loss", result->loss);
+  state.set(split + "_accuracy", result->accuracy);
+  if (!std::isnan(result->top5_accuracy)) {
+    state.set(split + "_top5_accuracy", result->top5_accuracy);
+  }
+  state.set(split + "_examples", result->examples);
+}
+
+// Perplexity follows from the loss.
+std::optional<Evaluation> read_evaluation(const StateDict& state, const std::string& split) {
+  if (!state.contains(split + "_loss")) return std::nullopt;
+  const auto accuracy = state.get<double>(split + "_accuracy");
+  Evaluation result = {
+      .loss = state.number(split + "_loss"),
+      .accuracy = std::isnan(accuracy) ? accuracy : state.number(split + "_accuracy", 0.0, 1.0),
+      .examples = state.count(split + "_examples")};
+  if (state.contains(split + "_top5_accuracy")) {
+    result.top5_accuracy = state.number(split + "_top5_accuracy", 0.0, 1.0);
+  }
+  return result;
 }
 
 }  // namespace
@@ -43,12 +73,8 @@ StateDict RunState::state_dict() const {
   stopping.save_to(state);
   state.set("last_evaluated_step", last_evaluated_step);
   if (training_flops) state.set("training_flops", *training_flops);
-  if (test) {
-    state.set("test_loss", test->loss);
-    state.set("test_accuracy", test->accuracy);
-    if (!std::isnan(test->top5_accuracy)) state.set("test_top5_accuracy", test->top5_accuracy);
-    state.set("test_examples", test->examples);
-  }
+  add_evaluation(state, "test", test);
+  add_evaluation(state, "validation", validation);
   return state;
 }
 
@@ -63,15 +89,8 @@ void RunState::load_state_dict(const StateDict& state, int64_t answers) {
   if (last_evaluated_step != -1) state.count("last_evaluated_step", step);
   training_flops.reset();
   if (state.contains("training_flops")) training_flops = state.number("training_flops", 0.0);
-  if (state.contains("test_loss")) {
-    const auto accuracy = state.get<double>("test_accuracy");
-    test = {.loss = state.number("test_loss"),
-            .accuracy = std::isnan(accuracy) ? accuracy : state.number("test_accuracy", 0.0, 1.0),
-            .examples = state.count("test_examples")};
-    if (state.contains("test_top5_accuracy")) {
-      test->top5_accuracy = state.number("test_top5_accuracy", 0.0, 1.0);
-    }
-  }
+  test = read_evaluation(state, "test");
+  validation = read_evaluation(state, "validation");
 }
 
 }  // namespace lacuna

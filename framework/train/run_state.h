@@ -20,7 +20,7 @@ struct RunState {
   double last_epoch_loss = 0.0;  ///< mean over the last whole epoch
   EarlyStopping stopping = EarlyStopping();
   int64_t last_evaluated_step = -1;
-  std::optional<Evaluation> test = {};  ///< as of last_evaluated_step
+  std::optional<Evaluation> test = {}, validation = {};  ///< as of last_evaluated_step
   /// Floating-point operations of all steps (nn/module_rows.h); unknown of a run that a version
   /// which did not count them began.
   std::optional<double> training_flops = 0.0;
@@ -33,7 +33,7 @@ struct RunState {
   void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
 
   StateDict state_dict() const;
-  /// `answers`: those that each example asks for (`LossFunction::answers`).
+  /// `answers`: those that an example asks for, at most (`LossFunction::answers`).
   /// *Errors:* CheckpointError when a value is missing or cannot be. (That a run of classification
   /// has an accuracy is for the caller to know: NaN is taken, as of regression.)
   void load_state_dict(const StateDict& state, int64_t answers = 1);

@@ -51,6 +51,9 @@ void Trainer::resume(const CheckpointFile& file) {
     if (state_.test && experiment_.loss.has_accuracy()) {
       saved.state.number("trainer/test_accuracy", 0.0, 1.0);  // NaN is regression's
     }
+    if (state_.validation && experiment_.loss.has_accuracy()) {
+      saved.state.number("trainer/validation_accuracy", 0.0, 1.0);
+    }
     if (state_.step == saved.step) return;
     throw CheckpointError(
         fmt::format("its attribute 'step' is {}, 'trainer/step' in the saved state {}", saved.step,
@@ -140,7 +143,10 @@ bool Trainer::is_due(const Period& period) const {
 void Trainer::evaluate_splits() {
   const DataSplits& data = experiment_.data;
   bool is_best = false;
-  if (data.validation != nullptr) is_best = judge(evaluate_split("validation", *data.validation));
+  if (data.validation != nullptr) {
+    state_.validation = evaluate_split("validation", *data.validation);
+    is_best = judge(*state_.validation);
+  }
   if (data.test != nullptr) state_.test = evaluate_split("test", *data.test);
   state_.last_evaluated_step = state_.step;
   if (is_best && experiment_.train.checkpoint.keep_best) {
@@ -161,8 +167,9 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 
 // Whether this is the best evaluation so far. Notes when it is time to stop.
 bool Trainer::judge(const Evaluation& validation) {
-  const bool is_best = state_.stopping.judge(experiment_.loss.has_accuracy() ? validation.accuracy
-                                                                             : -validation.loss);
+  const LossFunction& loss = experiment_.loss;
+  const bool by_accuracy = loss.has_accuracy() && !loss.labels_tokens();
+  const bool is_best = state_.stopping.judge(by_accuracy ? validation.accuracy : -validation.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));

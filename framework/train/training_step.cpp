@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/fault.h"
+#include "lacuna/framework/train/run_model.h"
 
 namespace lacuna {
 
@@ -12,6 +13,7 @@ TrainingSums& TrainingSums::operator+=(const TrainingSums& other) {
   loss += other.loss;
   correct += other.correct;
   examples += other.examples;
+  answers += other.answers;
   return *this;
 }
 
@@ -19,10 +21,8 @@ double TrainingSums::mean_loss() const {
   return examples == 0 ? 0.0 : loss / static_cast<double>(examples);
 }
 
-double TrainingSums::accuracy(int64_t answers) const {
-  if (examples == 0) return 0.0;
-  return static_cast<double>(correct) /
-         (static_cast<double>(examples) * static_cast<double>(answers));
+double TrainingSums::accuracy() const {
+  return answers == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(answers);
 }
 
 TrainingSums run_batches(Experiment& experiment) {
@@ -35,11 +35,12 @@ TrainingSums run_batches(Experiment& experiment) {
   TrainingSums sums;
   for (int64_t i = 0; i < batches; ++i) {
     const Batch batch = loader.next();
-    const Variable output = (*experiment.model)(Variable(batch.inputs));
+    const Variable output = run_model(*experiment.model, batch);
     const Variable loss = experiment.loss(output, batch);
     const auto mean = static_cast<double>(loss.value().item());
     sums.loss += mean * static_cast<double>(batch.size);
     sums.examples += batch.size;
+    sums.answers += experiment.loss.answers_of(batch);
     if (!std::isfinite(mean)) return sums;
     if (experiment.loss.has_accuracy()) {
       sums.correct += experiment.loss.count_correct(output.value(), batch);

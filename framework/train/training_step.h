@@ -12,11 +12,12 @@ struct TrainingSums {
   double loss = 0.0;
   int64_t correct = 0;  ///< right answers, of which an example may have several
   int64_t examples = 0;
+  int64_t answers = 0;  ///< those that the examples ask for (`LossFunction::answers_of`)
 
   TrainingSums& operator+=(const TrainingSums& other);
-  /// Means; 0 without examples. `answers`: those that each example asks for.
+  /// Means, over the examples and over the answers; 0 without any.
   double mean_loss() const;
-  double accuracy(int64_t answers = 1) const;
+  double accuracy() const;
 };
 
 /// Forward and backward of the `accumulate` batches of one optimizer step (fewer at the end of an

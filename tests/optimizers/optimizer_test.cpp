@@ -51,6 +51,37 @@ TEST(OptimizerStep, CallsHooksAroundTheUpdateInTheOrderTheyWereAdded) {
   EXPECT_THAT(calls, ElementsAre("pre2 1 0.500000"));
 }
 
+TEST(OptimizerNoDecay, SparesTheKindsThatItNames) {
+  const auto parameters = [] {
+    std::vector<ParameterPtr> all;
+    for (const char* name : {"norm.weight", "norm.bias", "own.bias", "table"}) {
+      all.push_back(make_parameter(name, {1.0f}));
+    }
+    auto matrix = std::make_shared<Parameter>(Shape{1, 1}, Initializer::constant(1.0));
+    matrix->set_name("fc.weight");
+    all.push_back(matrix);
+    all[3]->use = WeightUse::Embedding;
+    for (const ParameterPtr& parameter : all) set_gradient(parameter, {0.0f});
+    return all;
+  };
+  const auto after_a_step = [&](const std::vector<std::string>& no_decay) {
+    const std::vector<ParameterPtr> all = parameters();
+    Sgd optimizer(all, {.lr = 1.0,
+                        .weight_decay = 0.5,
+                        .no_decay = no_decay,
+                        .groups = {{.params = {"own.*"}, .weight_decay = 0.25}}});
+    optimizer.step();
+    std::vector<float> values;
+    for (const ParameterPtr& parameter : all) values.push_back(parameter->values().item());
+    return values;
+  };
+  EXPECT_THAT(after_a_step({}), ElementsAre(0.5f, 0.5f, 0.75f, 0.5f, 0.5f));
+  EXPECT_THAT(after_a_step({"bias"}), ElementsAre(0.5f, 1.0f, 0.75f, 0.5f, 0.5f));
+  EXPECT_THAT(after_a_step({"norm"}), ElementsAre(1.0f, 0.5f, 0.75f, 0.5f, 0.5f));
+  EXPECT_THAT(after_a_step({"embedding", "bias"}), ElementsAre(0.5f, 1.0f, 0.75f, 1.0f, 0.5f));
+  expect_throws<ConfigError>([&] { after_a_step({"biases"}); }, "no_decay.0");
+}
+
 TEST(OptimizerStep, PassesFrozenParametersOver) {
   const ParameterPtr frozen = make_parameter("frozen", {1.0f}), w = make_parameter("w", {1.0f});
   frozen->trainable = false;

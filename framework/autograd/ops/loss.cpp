@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,8 +17,8 @@ namespace {
 
 CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels,
                             const CrossEntropyOptions& options) {
-  return {.examples = logits.shape()[0],
-          .classes = logits.shape()[1],
+  return {.examples = logits.shape().batch(),
+          .classes = logits.shape().features(),
           .logits = logits.data(),
           .labels = labels.values().data(),
           .label_smoothing = options.label_smoothing,
@@ -26,10 +27,11 @@ CrossEntropyProblem problem(const Tensor& logits, const IndexTensor& labels,
 
 // What the sum over the examples is divided by.
 double total_weight(const IndexTensor& labels, const CrossEntropyOptions& options) {
-  if (options.class_weights.empty()) return static_cast<double>(labels.numel());
   double total = 0.0;
   for (const int64_t label : labels.values()) {
-    total += options.class_weights[static_cast<size_t>(label)];
+    if (label == kIgnoredLabel) continue;
+    total +=
+        options.class_weights.empty() ? 1.0f : options.class_weights[static_cast<size_t>(label)];
   }
   return total;
 }
@@ -94,9 +96,13 @@ struct MseLossNode final : Node {
 };
 
 void require_labels(const Shape& logits, const IndexTensor& labels) {
-  if (logits.rank() != 2 || labels.shape() != Shape{logits[0]}) {
+  const bool fits =
+      logits.rank() >= 2 && labels.shape().rank() == logits.rank() - 1 &&
+      std::ranges::equal(labels.shape().sizes(),
+                         logits.sizes().first(static_cast<size_t>(logits.rank() - 1)));
+  if (!fits) {
     throw ShapeError(
-        "cross_entropy: needs logits [examples, classes] and labels [examples], found " +
+        "cross_entropy: needs logits [examples, ..., classes] and labels [examples, ...], found " +
         logits.to_string() + " and " + labels.shape().to_string());
   }
   if (logits.numel() == 0) {
@@ -105,11 +111,12 @@ void require_labels(const Shape& logits, const IndexTensor& labels) {
   }
   const std::span<const int64_t> values = labels.values();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < 0 || values[i] >= logits[1]) {
+    if (values[i] == kIgnoredLabel) continue;
+    if (values[i] < 0 || values[i] >= logits.features()) {
       throw DataError(
           fmt::format("cross_entropy: label {} of example {} is out of range: there are {} "
                       "classes, counted from 0",
-                      values[i], i, logits[1]));
+                      values[i], i, logits.features()));
     }
   }
 }
@@ -138,7 +145,7 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
         fmt::format("cross_entropy: label_smoothing must be in [0, 1], found {:f}", smoothing));
   }
   require_labels(logits.shape(), labels);
-  require_class_weights(options.class_weights, logits.shape()[1]);
+  require_class_weights(options.class_weights, logits.shape().features());
   const Tensor rows = reordered(logits.value(), Order::RowMajor);
   const double sum = cross_entropy(problem(rows, labels, options));
   const double total = total_weight(labels, options);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/core/named_tensors.h"
 
 namespace lacuna {
 
@@ -14,12 +15,13 @@ struct CrossEntropyOptions {
   std::vector<float> class_weights = {};
 };
 
-/// Σ over the examples of −Σ_j w_j q_j log softmax(logits)_j, over Σ of the labels' w, with the
-/// target q and the class weights w of the options; without them that is the mean over the examples
-/// of −log softmax(logits)_label. As PyTorch's, but that it is 0, with no gradient, where all
-/// labels' weights are 0. Stable for any finite logits, sums in double. *Shapes:* logits [examples,
-/// classes], labels [examples] → scalar. *Errors:* ShapeError with both shapes, and without
-/// examples; DataError that names a label out of range and its index; ConfigError on a
+/// Σ over the labels of −Σ_j w_j q_j log softmax(logits)_j, over Σ of the labels' w, with the
+/// target q and the class weights w of the options; without them that is the mean over the labels
+/// of −log softmax(logits)_label. A label of kIgnoredLabel counts in neither sum, and its logits
+/// get no gradient. As PyTorch's, but that it is 0, with no gradient, where all labels' weights are
+/// 0 or all labels are ignored. Stable for any finite logits, sums in double. *Shapes:* logits
+/// [examples, …, classes], labels [examples, …] → scalar. *Errors:* ShapeError with both shapes,
+/// and without examples; DataError that names a label out of range and its index; ConfigError on a
 /// label_smoothing outside [0, 1], and on class weights that are not one for each class, or cannot
 /// be meant. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,

@@ -152,6 +152,7 @@ double cross_entropy(const CrossEntropyProblem& p) {
   return sum_blocks(p.examples, rows_per_task(p.classes), [&](int64_t begin, int64_t end) {
     double total = 0.0;
     for (int64_t r = begin; r < end; ++r) {
+      if (p.labels[r] == kIgnoredLabel) continue;
       total += row(p.logits + r * p.classes, p.classes, p.labels[r], shares_of(p, weights, r));
     }
     return total;
@@ -164,6 +165,10 @@ void cross_entropy_gradient(const CrossEntropyProblem& p, float factor, float* d
   const double weights = weight_sum(p);
   parallel_for(p.examples, rows_per_task(p.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
+      if (p.labels[r] == kIgnoredLabel) {
+        std::fill_n(dx + r * p.classes, p.classes, 0.0f);
+        continue;
+      }
       row(p.logits + r * p.classes, p.classes, p.labels[r], shares_of(p, weights, r), factor,
           dx + r * p.classes);
     }

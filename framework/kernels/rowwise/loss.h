@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "lacuna/framework/core/named_tensors.h"
+
 namespace lacuna {
 
 /// Σ (a − b)² over all elements, in double over sums of 1024 floats. *Requires* equal lengths.
@@ -13,7 +15,8 @@ double sum_squared_difference(std::span<const float> a, std::span<const float> b
 void scaled_difference(float factor, std::span<const float> a, std::span<const float> b,
                        std::span<float> y);
 
-/// Logits [examples, classes], row-major, with a label for each example in [0, classes).
+/// Logits [examples, classes], row-major, with a label for each example in [0, classes), or
+/// kIgnoredLabel: then it adds nothing, and its gradient is 0.
 struct CrossEntropyProblem {
   int64_t examples = 0;
   int64_t classes = 0;

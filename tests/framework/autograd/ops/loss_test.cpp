@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "framework/autograd/derivatives.h"
+#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/rowwise/loss_reference.h"
 
@@ -47,6 +48,45 @@ TEST(CrossEntropyOp, DerivativesAgreeWithTheDefinition) {
       }
     }
   }
+}
+
+TEST(CrossEntropyOp, IgnoredLabelsOfTokensCountInNoSum) {
+  const Shape shape{3, 5, 7};
+  std::vector<int64_t> values(15);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = i % 3 == 1 ? kIgnoredLabel : static_cast<int64_t>(i) % 7;
+  }
+  const IndexTensor labels(Shape{3, 5}, values);
+  for (const double smoothing : {0.0, 0.1}) {
+    test::check_derivatives({
+        .shapes = {shape},
+        .op =
+            [&](const auto& in) {
+              return cross_entropy(in[0], labels, {.label_smoothing = smoothing});
+            },
+        .definition =
+            [&](const auto& in) {
+              test::Complex total = 0.0;
+              for (size_t i = 0; i < values.size(); ++i) {
+                if (values[i] == kIgnoredLabel) continue;
+                total += reference::cross_entropy(in[0].data() + i * 7, 7, values[i],
+                                                  {7, smoothing, nullptr, 0.0, values[i]});
+              }
+              return ComplexArray{total / 10.0};
+            },
+        .spread = 3.0,
+        .tolerance = 1e-6,
+    });
+  }
+}
+
+TEST(CrossEntropyOp, IsZeroWhereAllLabelsAreIgnored) {
+  const Variable logits = Variable::leaf(Tensor::full(Shape{2, 3}, 0.5f));
+  const IndexTensor labels(Shape{2}, {kIgnoredLabel, kIgnoredLabel});
+  const Variable loss = cross_entropy(logits, labels);
+  EXPECT_EQ(loss.value().item(), 0.0f);
+  backward(loss);
+  EXPECT_THAT(logits.gradient().to_vector(), testing::Each(0.0f));
 }
 
 // Against the sum over classes that PyTorch documents.
@@ -99,8 +139,8 @@ TEST(CrossEntropyOp, BadInputIsNamed) {
       [&] {
         cross_entropy(logits, IndexTensor({3}, {0, 1, 2}));
       },
-      ThrowsMessage<ShapeError>("cross_entropy: needs logits [examples, classes] and "
-                                "labels [examples], found [2, 3] and [3]"));
+      ThrowsMessage<ShapeError>("cross_entropy: needs logits [examples, ..., classes] and "
+                                "labels [examples, ...], found [2, 3] and [3]"));
   EXPECT_THAT(
       [&] {
         cross_entropy(logits, IndexTensor({2}, {0, 3}));

@@ -1,0 +1,14 @@
+// What a model makes of a batch.
+#pragma once
+
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Runs the model on the batch's inputs, or on its `input_ids` where it has those; its modules find
+/// all of `batch.named` (`named_input`).
+Variable run_model(Module& model, const Batch& batch);
+
+}  // namespace lacuna
