@@ -18,6 +18,7 @@
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsify.h"
@@ -63,6 +64,24 @@ void require_output_fits(const Experiment& e, const ModelLayers& layers) {
       output.rank() > wanted.rank()
           ? " (a flatten layer makes one dimension of an example's several)"
           : ""));
+}
+
+// The model that a loss of type distillation learns from.
+std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
+  if (!e.loss.distillation()) return nullptr;
+  const Config key = e.config.at("loss").at("teacher");
+  return at_position(key, [&] {
+    const CheckpointFile file = find_checkpoint(e.loss.distillation()->teacher);
+    const Checkpoint checkpoint = file.read();
+    const Config config = saved_config(checkpoint, file.path());
+    const Shape& example = e.data.train->example_shape();
+    std::unique_ptr<Sequential> teacher;
+    naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
+    if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
+    throw ConfigError(
+        fmt::format("the teacher gives shape {} per example, and the data asks for {}",
+                    teacher->output_shape(example).to_string(), e.loss.output_shape().to_string()));
+  });
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.
@@ -257,6 +276,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   e->loss = LossFunction::from_config(config, *e->data.train);
   e->model = build_model(layers, e->data.train->example_shape());
   require_output_fits(*e, layers);
+  e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);
   choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);

@@ -27,6 +27,7 @@ struct Experiment {
   std::unique_ptr<Loader> loader;  ///< over data.train
   std::unique_ptr<Sequential> model;
   LossFunction loss;
+  std::unique_ptr<Sequential> teacher;  ///< null, but for a loss of type distillation
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
   std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -23,8 +24,12 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     loss.kind_ = Kind::BinaryCrossEntropy;
   } else if (name == "mse") {
     loss.kind_ = Kind::MeanSquaredError;
+  } else if (name == "distillation") {
+    if (!config.is_map()) config.error("distillation needs a map with its `teacher`");
+    loss.read_distillation(config);
   } else if (name != "cross_entropy") {
-    const std::vector<std::string> names = {"cross_entropy", "binary_cross_entropy", "mse"};
+    const std::vector<std::string> names = {"cross_entropy", "distillation", "binary_cross_entropy",
+                                            "mse"};
     config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
   }
   loss.choose_outputs(config, data);
@@ -87,6 +92,17 @@ void LossFunction::read_cross_entropy(const Config& config) {
   }
 }
 
+void LossFunction::read_distillation(const Config& config) {
+  Distillation& d = distillation_.emplace();
+  d.teacher = config.required<std::string>("teacher");
+  d.temperature = config.get<double>("temperature", d.temperature);
+  if (!(d.temperature > 0.0 && d.temperature <= 1e6)) {
+    config.at("temperature").fail("a number above 0");
+  }
+  d.weight = config.get<double>("weight", d.weight);
+  if (!(d.weight >= 0.0 && d.weight <= 1.0)) config.at("weight").fail("a number in [0, 1]");
+}
+
 const char* LossFunction::outputs_are() const {
   switch (kind_) {
     case Kind::CrossEntropy:
@@ -122,6 +138,14 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
       break;
   }
   return cross_entropy(output, batch.labels, cross_entropy_);
+}
+
+Variable LossFunction::operator()(const Variable& output, const Tensor& teacher,
+                                  const Batch& batch) const {
+  const double weight = distillation_->weight;
+  const Variable taught = distillation_loss(output, teacher, distillation_->temperature);
+  return add(scale((*this)(output, batch), static_cast<float>(1.0 - weight)),
+             scale(taught, static_cast<float>(weight)));
 }
 
 int64_t LossFunction::count_correct(const Tensor& output, const Batch& batch) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,20 @@
 
 namespace lacuna {
 
+/// Learning from another model's outputs.
+struct Distillation {
+  std::string teacher;       ///< a run folder or a checkpoint
+  double temperature = 2.0;  ///< above 0: both models' logits are divided by it
+  double weight = 0.5;       ///< of the teacher against the labels, in [0, 1]
+};
+
 /// Mean loss over a batch: cross entropy of class logits, binary cross entropy of logits that each
 /// are a decision of their own, or the mean squared error.
 class LossFunction {
  public:
   /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
-  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class). null → cross_entropy for
+  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class); "distillation" is
+  /// cross_entropy with the keys of `Distillation` besides. null → cross_entropy for
   /// data with classes, else mse. binary_cross_entropy takes regression's targets, which must be 0
   /// or 1, or the labels of two classes, for one output.
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
@@ -25,6 +34,11 @@ class LossFunction {
 
   /// *Shapes:* output [batch, …output_shape()] → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
+
+  /// What is minimized in training where there is a teacher, whose output is given: (1 − weight)
+  /// times the loss, and `weight` times the distillation_loss. *Requires* distillation().
+  Variable operator()(const Variable& output, const Tensor& teacher, const Batch& batch) const;
+  const std::optional<Distillation>& distillation() const { return distillation_; }
 
   /// What one output must be: a value for each class, decision or target.
   int64_t outputs() const { return outputs_; }
@@ -67,10 +81,12 @@ class LossFunction {
   enum class Kind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError };
 
   void read_cross_entropy(const Config& config);
+  void read_distillation(const Config& config);
   void choose_outputs(const Config& config, const Dataset& data);
 
   Kind kind_ = Kind::CrossEntropy;
   CrossEntropyOptions cross_entropy_;
+  std::optional<Distillation> distillation_;
   int64_t outputs_ = 0;
   int64_t num_classes_ = 0;
   Shape output_shape_;

@@ -25,6 +25,20 @@ double TrainingSums::accuracy() const {
   return answers == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(answers);
 }
 
+namespace {
+
+Variable loss_of(const Experiment& experiment, const Variable& output, const Batch& batch) {
+  if (experiment.teacher == nullptr) return experiment.loss(output, batch);
+  Tensor taught;
+  {
+    const NoGrad no_grad;
+    taught = run_model(*experiment.teacher, batch).value();
+  }
+  return experiment.loss(output, taught, batch);
+}
+
+}  // namespace
+
 TrainingSums run_batches(Experiment& experiment) {
   Loader& loader = *experiment.loader;
   const TrainOptions& train = experiment.train;
@@ -36,7 +50,7 @@ TrainingSums run_batches(Experiment& experiment) {
   for (int64_t i = 0; i < batches; ++i) {
     const Batch batch = loader.next();
     const Variable output = run_model(*experiment.model, batch);
-    const Variable loss = experiment.loss(output, batch);
+    const Variable loss = loss_of(experiment, output, batch);
     const auto mean = static_cast<double>(loss.value().item());
     sums.loss += mean * static_cast<double>(batch.size);
     sums.examples += batch.size;

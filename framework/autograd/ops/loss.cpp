@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/kernels/rowwise/loss.h"
+#include "lacuna/framework/kernels/rowwise/softmax.h"
 
 namespace lacuna {
 namespace {
@@ -54,6 +55,36 @@ struct CrossEntropyNode final : Node {
   IndexTensor labels;
   CrossEntropyOptions options;
 };
+
+struct DistillationNode final : Node {
+  DistillationNode(Tensor q_, Tensor p_, double temperature_)
+      : q(std::move(q_)), p(std::move(p_)), temperature(temperature_) {}
+  std::string_view name() const override { return "distillation_loss"; }
+  std::vector<Tensor*> saved() override { return {&q, &p}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
+    const auto factor =
+        static_cast<float>(temperature * dy.item() / static_cast<double>(q.shape().batch()));
+    Tensor dx = Tensor::empty(q.shape());
+    scaled_difference(factor, q.storage(), p.storage(), dx.mutable_storage());
+    return {dx};  // dx = T dy / rows (q − p)   [logits]
+  }
+
+  Tensor q, p;
+  double temperature;
+};
+
+// The logits over the temperature, and of these the softmax or its logarithm.
+Tensor softened(const Tensor& logits, double temperature, SoftmaxKind kind) {
+  const Tensor rows = reordered(logits, Order::RowMajor);
+  Tensor result = Tensor::empty(rows.shape());
+  const auto factor = static_cast<float>(1.0 / temperature);
+  std::ranges::transform(rows.storage(), result.mutable_data(),
+                         [factor](float x) { return factor * x; });
+  softmax(kind, result.shape().batch(), result.shape().features(), result.data(),
+          result.mutable_data());
+  return result;
+}
 
 struct BinaryCrossEntropyNode final : Node {
   BinaryCrossEntropyNode(Tensor logits_, Tensor targets_)
@@ -151,6 +182,33 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
   const double total = total_weight(labels, options);
   const auto loss = static_cast<float>(total > 0.0 ? sum / total : 0.0);
   return record<CrossEntropyNode>(Tensor::scalar(loss), {logits}, rows, labels, options);
+}
+
+Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature) {
+  if (!(temperature > 0.0 && std::isfinite(temperature))) {
+    throw ConfigError(
+        fmt::format("distillation_loss: temperature must be above 0, found {:f}", temperature));
+  }
+  if (logits.shape() != teacher.shape()) {
+    throw ShapeError("distillation_loss: the model's logits and the teacher's differ in shape: " +
+                     logits.shape().to_string() + " and " + teacher.shape().to_string());
+  }
+  if (logits.shape().rank() < 2 || teacher.numel() == 0) {
+    throw ShapeError("distillation_loss: needs logits [examples, ..., classes], found " +
+                     teacher.shape().to_string());
+  }
+  const Tensor p = softened(teacher, temperature, SoftmaxKind::Probabilities),
+               log_p = softened(teacher, temperature, SoftmaxKind::Logarithm),
+               log_q = softened(logits.value(), temperature, SoftmaxKind::Logarithm);
+  double total = 0.0;
+  for (int64_t i = 0; i < p.numel(); ++i) {
+    total += double{p.data()[i]} * (double{log_p.data()[i]} - double{log_q.data()[i]});
+  }
+  const double mean = total / static_cast<double>(p.shape().batch());
+  const auto loss = static_cast<float>(temperature * temperature * mean);
+  return record<DistillationNode>(Tensor::scalar(loss), {logits},
+                                  softened(logits.value(), temperature, SoftmaxKind::Probabilities),
+                                  p, temperature);
 }
 
 Variable binary_cross_entropy(const Variable& logits, const Tensor& targets) {

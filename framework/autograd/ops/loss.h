@@ -27,6 +27,13 @@ struct CrossEntropyOptions {
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
 
+/// T² times the mean over the rows of Σ_j p_j log(p_j / q_j), with p = softmax(teacher / T) and q =
+/// softmax(logits / T) for the temperature T: how far a model is from its teacher. No gradient goes
+/// to the teacher. Stable for any finite logits, sums in double. *Shapes:* both [examples, …,
+/// classes] → scalar. *Errors:* ShapeError with both shapes, and without examples; ConfigError
+/// unless T is finite and above 0. *Source:* Hinton et al., arXiv:1503.02531, section 2.
+Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature);
+
 /// Mean over all elements of −t log σ(x) − (1 − t) log(1 − σ(x)), with logits x and targets t: each
 /// output is a decision of its own. Stable for any finite logits, sums in double. No gradient goes
 /// to the targets. *Shapes:* both the same → scalar. *Errors:* ShapeError with both shapes, and

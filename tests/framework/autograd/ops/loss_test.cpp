@@ -80,6 +80,47 @@ TEST(CrossEntropyOp, IgnoredLabelsOfTokensCountInNoSum) {
   }
 }
 
+TEST(DistillationLossOp, DerivativesAgreeWithTheDefinition) {
+  const Shape shape{2, 3, 5};
+  std::vector<float> teacher(30);
+  for (size_t i = 0; i < teacher.size(); ++i) teacher[i] = static_cast<float>(i * 13 % 7) - 3.0f;
+  const auto softened = [](const auto* x, double temperature) {
+    std::vector<test::Complex> p(5);
+    test::Complex total = 0.0;
+    for (size_t j = 0; j < 5; ++j) total += p[j] = std::exp(test::Complex(x[j]) / temperature);
+    for (test::Complex& value : p) value /= total;
+    return p;
+  };
+  for (const double temperature : {1.0, 4.0}) {
+    test::check_derivatives({
+        .shapes = {shape},
+        .op =
+            [&](const auto& in) {
+              return distillation_loss(in[0], Tensor::from(shape, teacher), temperature);
+            },
+        .definition =
+            [&](const auto& in) {
+              test::Complex total = 0.0;
+              for (size_t row = 0; row < 6; ++row) {
+                const auto p = softened(teacher.data() + row * 5, temperature),
+                           q = softened(in[0].data() + row * 5, temperature);
+                for (size_t j = 0; j < 5; ++j) total += p[j] * (std::log(p[j]) - std::log(q[j]));
+              }
+              return ComplexArray{temperature * temperature * total / 6.0};
+            },
+        .spread = 3.0,
+        .tolerance = 1e-5,
+    });
+  }
+}
+
+TEST(DistillationLossOp, BadInputIsNamed) {
+  const Variable logits = Tensor::full(Shape{2, 3}, 0.5f);
+  EXPECT_THROW(distillation_loss(logits, Tensor::full(Shape{3, 2}, 0.5f), 1.0), ShapeError);
+  EXPECT_THROW(distillation_loss(logits, logits.value(), 0.0), ConfigError);
+  EXPECT_EQ(distillation_loss(logits, logits.value(), 2.0).value().item(), 0.0f);
+}
+
 TEST(CrossEntropyOp, IsZeroWhereAllLabelsAreIgnored) {
   const Variable logits = Variable::leaf(Tensor::full(Shape{2, 3}, 0.5f));
   const IndexTensor labels(Shape{2}, {kIgnoredLabel, kIgnoredLabel});
