@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <span>
+
 #include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/core/error.h"
 
@@ -56,6 +59,16 @@ Shape BatchNorm::output_shape(const Shape& input) const {
   return input;
 }
 
+// Nothing here makes it negative, but a file that values are read from may hold anything.
+void BatchNorm::require_variance() const {
+  const std::span<const float> variance = running_var_->storage();
+  const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0.0f; });
+  if (negative == variance.end()) return;
+  throw StateError(fmt::format(
+      "layer '{}' (batch_norm): a running_var must be at least 0, found {:g} of channel {}", path(),
+      *negative, negative - variance.begin()));
+}
+
 Variable BatchNorm::forward(const Variable& input) {
   const Variable weight = weight_ != nullptr ? Variable::of(weight_) : Variable();
   const Variable bias = bias_ != nullptr ? Variable::of(bias_) : Variable();
@@ -63,6 +76,7 @@ Variable BatchNorm::forward(const Variable& input) {
   const bool is_tracked = running_mean_ != nullptr;
   const bool is_learning = training() && trainable();
   if (!is_learning && is_tracked) {
+    require_variance();
     return batch_norm(input, weight, bias, moments_of(*running_mean_, *running_var_),
                       MomentsOf::Elsewhere, options);
   }

@@ -34,9 +34,13 @@ class BatchNorm final : public Module {
   const Tensor& running_var() const { return *running_var_; }
 
  protected:
+  /// *Errors:* ShapeError where a channel has one value alone to learn from; StateError where a
+  /// running variance is negative.
   Variable forward(const Variable& input) override;
 
  private:
+  void require_variance() const;
+
   Options options_;
   ParameterPtr weight_, bias_;
   Tensor* running_mean_ = nullptr;

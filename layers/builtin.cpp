@@ -29,6 +29,19 @@ namespace {
 
 using LayerPtr = std::unique_ptr<Module>;
 
+void require_images(const Shape& input) {
+  if (input.rank() == 3) return;
+  throw ShapeError(
+      "this layer needs examples of shape [channels, height, width], its input has shape " +
+      input.to_string());
+}
+
+void require_channels(const Shape& input) {
+  if (input.rank() >= 1) return;
+  throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
+                   input.to_string());
+}
+
 template <class Layer>
 LayerPtr make_plain(const Config&, const Shape&) {
   return std::make_unique<Layer>();
@@ -86,19 +99,24 @@ Extent read_extent(const Config& options, const char* key, Extent otherwise, int
   constexpr int64_t kMost = 1 << 20;
   if (std::min(extent.height, extent.width) < least ||
       std::max(extent.height, extent.width) > kMost) {
-    node.fail(fmt::format("numbers from {} to {}", least, kMost));
+    const std::string expected = fmt::format("numbers from {} to {}", least, kMost);
+    if (!node.is_list()) node.fail(expected);
+    node.error(fmt::format("expected {}, found {}", expected, node.to_json()));
   }
   return extent;
 }
 
+// What a norm adds to a variance.
+double read_eps(const Config& options) {
+  const double eps = options.get("eps", 1e-5);
+  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  if (eps > 1e30) options.at("eps").fail("a number of at most 1e30");
+  return eps;
+}
+
 // The number of channels of images [channels, height, width]: given under `key`, or the input's.
 int64_t read_channels(const Config& options, const char* key, const Shape& input) {
-  if (input.rank() != 3) {
-    throw ShapeError(
-        "this layer needs examples of shape [channels, height, width], its input has "
-        "shape " +
-        input.to_string());
-  }
+  require_images(input);
   const auto channels = options.get<int64_t>(key, input[0]);
   if (channels != input[0]) {
     throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
@@ -132,14 +150,9 @@ LayerPtr make_conv2d(const Config& options, const Shape& input) {
 }
 
 LayerPtr make_batch_norm(const Config& options, const Shape& input) {
-  if (input.rank() < 1) {
-    throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
-                     input.to_string());
-  }
+  require_channels(input);
   const auto channels = options.get<int64_t>("channels", input[0]);
-  const double eps = options.get("eps", 1e-5), momentum = options.get("momentum", 0.1);
-  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
-  if (eps > 1e30) options.at("eps").fail("a number of at most 1e30");
+  const double eps = read_eps(options), momentum = options.get("momentum", 0.1);
   if (!(momentum >= 0.0 && momentum <= 1.0)) options.at("momentum").fail("a number in [0, 1]");
   return std::make_unique<BatchNorm>(
       BatchNorm::Options{.channels = require_at_least(options, "channels", channels, 1),
@@ -170,12 +183,7 @@ LayerPtr make_avg_pool(const Config& options, const Shape&) {
 }
 
 LayerPtr make_subsample_pad(const Config& options, const Shape& input) {
-  if (input.rank() != 3) {
-    throw ShapeError(
-        "this layer needs examples of shape [channels, height, width], its input has "
-        "shape " +
-        input.to_string());
-  }
+  require_images(input);
   const auto channels = options.get<int64_t>("channels", input[0]);
   return std::make_unique<SubsamplePad>(
       SubsamplePad::Options{.channels = require_at_least(options, "channels", channels, 1),
@@ -192,19 +200,14 @@ LayerPtr make_gelu(const Config& options, const Shape&) {
 }
 
 LayerPtr make_layer_norm(const Config& options, const Shape& input) {
-  const double eps = options.get("eps", 1e-5);
-  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  const double eps = read_eps(options);
   return std::make_unique<LayerNorm>(
       LayerNorm::Options{.features = read_features(options, "features", input), .eps = eps});
 }
 
 LayerPtr make_group_norm(const Config& options, const Shape& input) {
-  if (input.rank() < 1) {
-    throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
-                     input.to_string());
-  }
-  const double eps = options.get("eps", 1e-5);
-  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  require_channels(input);
+  const double eps = read_eps(options);
   const auto groups = options.required<int64_t>("groups");
   require_at_least(options, "groups", groups, 1);
   const auto channels = options.get<int64_t>("channels", input[0]);

@@ -25,14 +25,23 @@ class Parser {
 
   Number parse() {
     const Number value = sum();
-    if (next() != '\0') fail(fmt::format("unexpected '{}'", text_.substr(at_)));
+    if (next() != '\0') fail(fmt::format("unexpected '{}'", rest()));
     return value;
   }
 
  private:
   [[noreturn]] void fail(const std::string& problem) const {
-    throw ConfigError(fmt::format("in the expression '$({})': {}", text_, problem));
+    throw ConfigError(fmt::format("in the expression '$({})': {}", shortened(text_), problem));
   }
+
+  // As much as a message can show.
+  static std::string shortened(std::string_view text) {
+    constexpr size_t kMost = 200;
+    if (text.size() <= kMost) return std::string(text);
+    return fmt::format("{}… ({} characters)", text.substr(0, kMost), text.size());
+  }
+
+  std::string rest() const { return shortened(text_.substr(at_)); }
 
   char next() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -80,7 +89,7 @@ class Parser {
     if (begins_name(c)) return lookup_(name());
     if ((c >= '0' && c <= '9') || c == '.') return number();
     fail(c == '\0' ? "a number or a name is missing at its end"
-                   : fmt::format("expected a number or a name, found '{}'", text_.substr(at_)));
+                   : fmt::format("expected a number or a name, found '{}'", rest()));
   }
 
   std::string name() {
@@ -96,7 +105,7 @@ class Parser {
     double real = 0.0;
     const auto whole = std::from_chars(begin, last, integer);
     const auto any = std::from_chars(begin, last, real);
-    if (any.ec != std::errc()) fail(fmt::format("'{}' is no number", text_.substr(at_)));
+    if (any.ec != std::errc()) fail(fmt::format("'{}' is no number", rest()));
     at_ += static_cast<size_t>(any.ptr - begin);
     const bool is_integer = whole.ec == std::errc() && whole.ptr == any.ptr;
     return is_integer ? Number::of(integer) : Number::of(real);

@@ -17,10 +17,12 @@ constexpr const char* kFanIn = "init_fan_in";
 constexpr int64_t kMostLayers = 10'000;
 constexpr int kDeepestGroup = 100;
 
-// A layer that is given by its type alone has no options, but a position all the same.
+// A layer that is given by its type alone has no options, but a path and a position all the same.
 Config options_of(const Config& layer) {
   if (layer.is_map()) return layer;
-  Config options = Config::map();
+  Config place = Config::map();
+  place.set(layer.path(), Config::map());
+  Config options = place.at(layer.path());
   options.set_position(layer.position());
   return options;
 }

@@ -97,10 +97,16 @@ class Builder {
       feed = {module->output_shape(feed.shape), layer.described()};
       return module;
     } catch (const ShapeError& error) {
-      layer.node.error(
-          fmt::format("layer '{}' ({}) does not fit {}, which gives shape {} per example: {}",
-                      layer.path, layer.type, feed.source, feed.shape.to_string(), error.what()));
+      layer.node.error(fmt::format(
+          "layer '{}' ({}) does not fit {}, which gives shape {} per example: {}", layer.path,
+          layer.type, feed.source, feed.shape.to_string(), without_name(error.what(), layer.type)));
     }
+  }
+
+  // What a layer says while it stands in no model yet, without the name it does not know.
+  static std::string without_name(std::string message, const std::string& type) {
+    const std::string nameless = fmt::format("layer '' ({}): ", type);
+    return message.starts_with(nameless) ? message.substr(nameless.size()) : message;
   }
 
   std::unique_ptr<Module> build_residual(const ModelLayer& layer, Feed& feed) const {

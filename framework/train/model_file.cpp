@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -23,6 +25,17 @@ void require_stars(const WeightNames& names) {
     throw ConfigError(fmt::format(
         "rename: '{}' has more stars than '{}', and each stands for what one of these matched", to,
         from));
+  }
+}
+
+// Values that no training can start from, said where the file is known.
+void require_finite(const StateDict& state, const std::string& path) {
+  for (const auto& [name, value] : state.values()) {
+    const auto* values = std::get_if<Tensor>(&value);
+    if (values == nullptr) continue;
+    if (std::ranges::all_of(values->storage(), [](float v) { return std::isfinite(v); })) continue;
+    throw CheckpointError(
+        fmt::format("'{}' has values that are NaN or infinite (in '{}')", name, path));
   }
 }
 
@@ -50,6 +63,7 @@ class Comparison {
   void load() const {
     StateDict state;
     for (const std::string& name : wanted_) stored_.copy(in_file_.at(name), name, state);
+    require_finite(state, stored_.path());
     std::vector<std::pair<ParameterPtr, PatternPtr>> patterns;  // all of them, or an error
     for (const ParameterPtr& parameter : model_.parameters()) {
       if (is_skipped(parameter->name())) continue;
@@ -168,8 +182,10 @@ void load_weights(const std::string& file_or_run_folder, Module& model, const We
   if (names.empty() && !is_safetensors(file_or_run_folder)) {
     const CheckpointFile file = find_checkpoint(file_or_run_folder);
     const Checkpoint checkpoint = file.read();
+    const StateDict state = checkpoint.state.below("model");
+    require_finite(state, file.path());
     try {
-      model.load_state_dict(checkpoint.state.below("model"));
+      model.load_state_dict(state);
     } catch (const CheckpointError& error) {
       throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
     }

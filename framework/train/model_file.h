@@ -36,14 +36,14 @@ struct WeightNames {
 ///   each parameter gets the layout and mask it was saved in. Without `names`, what modules keep
 ///   besides (counters of random draws) is loaded, too.
 /// - A file whose name ends in `.safetensors`: parameters become dense. Values are F32; F64, F16
-/// and
-///   BF16 are converted. What other frameworks keep beside weights is passed over where the model
-///   has nothing of that name: `num_batches_tracked`, `*.attn.bias` and `*.masked_bias`.
+///   and BF16 are converted. What other frameworks keep beside weights is passed over where the
+///   model has nothing of that name: `num_batches_tracked`, `*.attn.bias` and `*.masked_bias`.
 ///
-/// *Errors:* before anything is changed: CheckpointError when the file is damaged, or of another
-/// model, with all that is missing, left over, of another shape or type, or named like another;
-/// ConfigError when a glob of `skip` matches nothing, and when a `to` has more stars than its
-/// `from`. *Cost:* the file's values are in memory once, besides the model's.
+/// *Errors:* before anything is changed: CheckpointError when the file is damaged, has values that
+/// are NaN or infinite, or is of another model, with all that is missing, left over, of another
+/// shape or type, or named like another; ConfigError when a glob of `skip` matches nothing, and
+/// when a `to` has more stars than its `from`. *Cost:* the file's values are in memory once,
+/// besides the model's.
 void load_weights(const std::string& file_or_run_folder, Module& model,
                   const WeightNames& names = {});
 

@@ -224,6 +224,18 @@ TEST(BatchNormLayer, AStateWithoutRunningMomentsIsRefused) {
                                  "norm.running_mean");
 }
 
+// Nobody's statistics, as a damaged file may hold them.
+TEST(BatchNormLayer, ANegativeRunningVarianceIsRefusedWhereItIsUsed) {
+  Normed m;
+  m.model.buffers()[1].second->mutable_data()[1] = -0.5f;
+  m(images());  // by the batch
+  m.model.buffers()[1].second->mutable_data()[1] = -0.5f;
+  m.model.eval();
+  expect_throws<StateError>(
+      [&] { m(images()); },
+      "layer 'norm' (batch_norm): a running_var must be at least 0, found -0.5 of channel 1");
+}
+
 TEST(BatchNormLayer, InitializingGivesTheFirstMomentsBack) {
   Normed m;
   m(images());

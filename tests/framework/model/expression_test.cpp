@@ -54,6 +54,9 @@ TEST(Expression, RefusesWhatHasNoValue) {
     expect_throws<ConfigError>([&] { number(expression); },
                                "in the expression '$(" + expression + ")': " + problem);
   };
+  expect_throws<ConfigError>([&] { number(std::string(5000, '(')); },
+                             "in the expression '$(" + std::string(200, '(') +
+                                 "… (5000 characters))': nests deeper than 50");
   refuses("n / 2", "7 / 2 is no integer; with a float, as in 7 / 2.0, it is a fraction");
   refuses("1 / (n - 7)", "division by zero");
   refuses("1.0 / 0", "division by zero");

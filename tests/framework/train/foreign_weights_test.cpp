@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <limits>
 
 #include "framework/io/storage/safetensors_bytes.h"
 #include "lacuna/framework/core/error.h"
@@ -244,6 +245,27 @@ TEST_F(ForeignWeights, IntegersAreNoValues) {
       folder_.write("i.safetensors", safetensors_bytes(header, std::string(80, '\0'))),
       {"'fc1.weight' is I32 in the file; expected F32; 'norm.mean' is I64 in the file; expected "
        "F32"});
+}
+
+TEST_F(ForeignWeights, ValuesThatAreNotFiniteAreRefused) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Named named = tensors();
+    named[2].second = Tensor::from({2}, std::vector<float>{1, bad});
+    const std::vector<float> before = values("fc1.weight");
+    const std::string path = write(named);
+    expect_throws<CheckpointError>(
+        [&] { load_weights(path, model_); },
+        "'norm.mean' has values that are NaN or infinite (in '" + path + "')");
+    EXPECT_EQ(values("fc1.weight"), before);
+  }
+  // A model's own file, too.
+  model_.parameter("fc2.weight")->mutable_values().mutable_data()[3] =
+      std::numeric_limits<float>::infinity();
+  save_model(folder_ / "model.h5", model_);
+  expect_throws<CheckpointError>(
+      [&] { load_weights(folder_ / "model.h5", model_); },
+      "'fc2.weight' has values that are NaN or infinite (in '" + (folder_ / "model.h5") + "')");
 }
 
 TEST_F(ForeignWeights, ASkipThatMatchesNothingIsRefused) {

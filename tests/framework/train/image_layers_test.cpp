@@ -132,15 +132,13 @@ TEST(ImageLayers, ImagesSmallerThanTheKernelAreNamed) {
   const char* large = "- {type: conv2d, name: stem, out_channels: 4, kernel: 7}\n";
   refuses(large,
           "m.yaml:1:3: 0: layer 'stem' (conv2d) does not fit the data, which gives shape [3, "
-          "8, 6] per example:");
-  refuses(large, "a kernel of 7x7 does not fit an image of 8x6 with padding 0x0");
+          "8, 6] per example: a kernel of 7x7 does not fit an image of 8x6 with padding 0x0");
   refuses("[{type: conv2d, out_channels: 4, kernel: 3, dilation: [1, 4], padding: [0, 1]}]",
           "a kernel of 3x3 with dilation 1x4 does not fit an image of 8x6 with padding 0x1");
   refuses("[{type: max_pool, kernel: 2}, {type: avg_pool, name: last, kernel: [2, 4]}]",
           "m.yaml:1:31: 1: layer 'last' (avg_pool) does not fit layer 'max_pool1' (max_pool) at "
-          "m.yaml:1:2, which gives shape [3, 4, 3] per example:");
-  refuses("[{type: max_pool, kernel: 2}, {type: avg_pool, name: last, kernel: [2, 4]}]",
-          "a kernel of 2x4 does not fit an image of 4x3 with padding 0x0");
+          "m.yaml:1:2, which gives shape [3, 4, 3] per example: a kernel of 2x4 does not fit an "
+          "image of 4x3 with padding 0x0");
 }
 
 TEST(ImageLayers, SizesThatAreNoneAreNamedWhereTheyStand) {
@@ -148,7 +146,8 @@ TEST(ImageLayers, SizesThatAreNoneAreNamedWhereTheyStand) {
     refuses("- {type: conv2d, out_channels: 4, kernel: 3, " + options + "}\n", message);
   };
   refused("stride: 0", "m.yaml:1:54: 0.stride: expected numbers from 1 to 1048576, found '0'");
-  refused("stride: [1, 0]", "m.yaml:1:54: 0.stride: expected numbers from 1 to 1048576, found");
+  refused("stride: [1, 0]",
+          "m.yaml:1:54: 0.stride: expected numbers from 1 to 1048576, found [1, 0]");
   refused("padding: -1", "0.padding: expected numbers from 0 to 1048576, found '-1'");
   refused("padding: 2000000", "0.padding: expected numbers from 0 to 1048576, found '2000000'");
   refused("dilation: 0", "0.dilation: expected numbers from 1 to 1048576, found '0'");
@@ -176,16 +175,15 @@ TEST(ImageLayers, SizesThatAreNoneAreNamedWhereTheyStand) {
   refuses("[{type: conv2d, out_channels: 4, kernel: null}]",
           "m.yaml:1:42: 0.kernel: a required key is missing");
   refuses("[{type: max_pool}]", "m.yaml:1:2: 0.kernel: a required key is missing");
+  refuses("[relu, max_pool]", "m.yaml:1:8: 1.kernel: a required key is missing");
   refuses("[{type: avg_pool, stride: 2}]", "m.yaml:1:2: 0.kernel: a required key is missing");
 }
 
 TEST(ImageLayers, BatchNormsOptionsAreChecked) {
   refuses("[{type: batch_norm, channels: 4}]",
           "m.yaml:1:2: 0: layer 'batch_norm1' (batch_norm) does not fit the data, which gives "
-          "shape [3, 8, 6] per example:");
-  refuses(
-      "[{type: batch_norm, channels: 4}]",
-      "4 channels need examples of shape [4], [4, length] or [4, height, width], found [3, 8, 6]");
+          "shape [3, 8, 6] per example: 4 channels need examples of shape [4], [4, length] or [4, "
+          "height, width], found [3, 8, 6]");
   refuses("[{type: batch_norm, eps: 0}]", "0.eps: expected a number above 0, found '0'");
   refuses("[{type: batch_norm, eps: .nan}]", "m.yaml:1:26: 0.eps: expected a number, found '.nan'");
   refuses("[{type: batch_norm, momentum: 1.5}]",
@@ -200,14 +198,26 @@ TEST(ImageLayers, BatchNormsOptionsAreChecked) {
 }
 
 TEST(ImageLayers, AnEpsThatIsTooLargeIsNamedWhereItStands) {
-  refuses("[{type: batch_norm, eps: 1e40}]",
-          "m.yaml:1:26: 0.eps: expected a number of at most 1e30, found '1e40'");
+  for (const char* norm : {"batch_norm", "layer_norm", "group_norm, groups: 3"}) {
+    for (const char* eps : {"1e40", ".inf"}) {
+      refuses("[{type: " + std::string(norm) + ", eps: " + eps + "}]",
+              "0.eps: expected a number of at most 1e30, found '" + std::string(eps) + "'");
+    }
+  }
+}
+
+TEST(ImageLayers, ActivationsThatAreThinnedMustBeDivisible) {
+  refuses(
+      "[{type: semi_sparse_activation, name: thin, m: 5}]",
+      "layer 'thin' (semi_sparse_activation) does not fit the data, which gives shape [3, 8, 6] "
+      "per example: activations of shape [3, 8, 6] have 6 features, not divisible by m = 5");
 }
 
 TEST(ImageLayers, PoolingNeedsImages) {
   refuses("[flatten, {type: max_pool, kernel: 2}]",
-          "needs examples of shape [channels, height, width]");
-  refuses("[flatten, global_average_pool]", "needs examples of shape [channels, height, width]");
+          "per example: needs examples of shape [channels, height, width], found [144]");
+  refuses("[flatten, global_average_pool]",
+          "per example: needs examples of shape [channels, height, width], found [144]");
   refuses("[flatten, subsample_pad]", "needs examples of shape [channels, height, width]");
 }
 
@@ -215,7 +225,7 @@ TEST(ImageLayers, PoolingNeedsImages) {
 TEST(ImageLayers, PoolingRefusesMorePaddingThanHalfOfTheKernel) {
   for (const char* type : {"max_pool", "avg_pool"}) {
     refuses("[{type: " + std::string(type) + ", kernel: 2, padding: 2}]",
-            "more than half of the kernel");
+            "per example: padding 2x2 is more than half of the kernel 2x2");
   }
 }
 
@@ -236,7 +246,9 @@ TEST(ImageLayers, AShortcutWithoutWeightsTakesItsSizesFromTheLayersBesideIt) {
   refuses(
       "[{type: residual, layers: [{type: conv2d, out_channels: 2, kernel: 3, padding: 1}], "
       "shortcut: {type: subsample_pad}}]",
-      "at least the 3 channels of its input [3, 8, 6], found stride 1x1 and 2 channels");
+      "layer 'subsample_pad1' (subsample_pad) does not fit the data, which gives shape [3, 8, 6] "
+      "per example: needs a stride of at least 1 and at least the 3 channels of its input [3, 8, "
+      "6], found stride 1x1 and 2 channels");
 }
 
 // Behind a pooling the shortcut has the layers' size already.

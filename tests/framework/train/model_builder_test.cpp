@@ -121,7 +121,7 @@ TEST(ModelBuilder, RefusesWhatIsNoLayer) {
   expect_throws<ConfigError>([] { build("[relo]"); },
                              "m.yaml:1:2: 0: unknown layer 'relo'; did you mean 'relu'?");
   expect_throws<ConfigError>([] { build("[linear]"); },
-                             "m.yaml:1:2: out_features: a required key is missing");
+                             "m.yaml:1:2: 0.out_features: a required key is missing");
   expect_throws<ConfigError>([] { build("[]"); }, "expected at least one layer");
   expect_throws<ConfigError>([] { build("{layers: relu}"); }, "expected a list of layers");
 }
