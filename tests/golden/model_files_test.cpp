@@ -17,8 +17,9 @@ TEST(GoldenModelFiles, AreToldByTheBeginningsOfTheirNames) {
   EXPECT_EQ(model_kind("resnet20_cifar10"), ModelKind::ResNetInference);
   EXPECT_EQ(model_kind("resnet110_cifar10_b"), ModelKind::ResNetInference);
   EXPECT_EQ(model_kind("conv_trajectories"), ModelKind::Trajectories);
-  for (const char* name : {"gpt2_tiny", "bert_tiny", "vit_tiny", "one_shot"}) {
-    EXPECT_EQ(model_kind(name), ModelKind::NotBuilt);
+  EXPECT_EQ(model_kind("one_shot"), ModelKind::NotBuilt);
+  for (const char* name : {"gpt2_tiny", "bert_tiny_seed3", "vit_small"}) {
+    EXPECT_EQ(model_kind(name), ModelKind::Transformer);
   }
   for (const char* name : {"resnet", "gpt3_tiny", "my_resnet8", ""}) {
     EXPECT_EQ(model_kind(name), std::nullopt) << name;
@@ -65,6 +66,12 @@ TEST(GoldenModelFiles, OptimizersAreReadFromTheTextThatTorchPrints) {
   EXPECT_EQ(options.weight_decay, 0.0001);
   expect_throws<DataError>([] { golden::sgd_options("SGD (maximize: False lr: 1)"); },
                            "no momentum in: SGD");
+  const AdamWOptions adamw = golden::adamw_options(
+      "AdamW ( amsgrad: False     betas: (0.9, 0.95)     eps: 1e-08     lr: 0.001     maximize: "
+      "False     weight_decay: 0.01 )");
+  EXPECT_EQ(adamw.betas[0], 0.9);
+  EXPECT_EQ(adamw.betas[1], 0.95);
+  EXPECT_EQ(adamw.eps, 1e-8);
   expect_throws<DataError>([] { golden::sgd_options("Adam (lr: 1)"); },
                            "not an optimizer that is known here: Adam");
 }

@@ -16,6 +16,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
+#include "lacuna/optimizers/adamw.h"
 #include "lacuna/optimizers/sgd.h"
 
 namespace lacuna::golden {
@@ -25,13 +26,15 @@ enum class ModelKind {
   ResNetTraining,   ///< resnet<depth>: outputs, gradients, running statistics, steps
   ResNetInference,  ///< resnet<depth>_cifar10: logits of trained weights, an accuracy
   Trajectories,     ///< conv_trajectories: as trajectories.h5
+  Transformer,      ///< gpt2, bert, vit: outputs, gradients, steps
   NotBuilt,         ///< of layers and methods that are not here yet
 };
 
 /// The kind of a file "NAME.h5"; nothing when it is unknown.
 inline std::optional<ModelKind> model_kind(const std::string& name) {
-  for (const char* beginning : {"gpt2_", "bert_", "vit_", "one_shot"}) {
-    if (name.starts_with(beginning)) return ModelKind::NotBuilt;
+  if (name.starts_with("one_shot")) return ModelKind::NotBuilt;
+  for (const char* beginning : {"gpt2_", "bert_", "vit_"}) {
+    if (name.starts_with(beginning)) return ModelKind::Transformer;
   }
   if (name.starts_with("conv_trajectories")) return ModelKind::Trajectories;
   if (std::regex_search(name, std::regex("^resnet[0-9]+_cifar10"))) {
@@ -159,24 +162,41 @@ inline std::unique_ptr<Sequential> build(const std::string& yaml, const std::str
   return build_model(model_layers(section), example_shape);
 }
 
-/// The options in the text that torch prints of an SGD optimizer ("… lr: 0.05 … momentum: 0.9 …").
-/// *Errors:* DataError when one is missing, or what lacuna's SGD does not have is asked for.
-inline SgdOptions sgd_options(const std::string& text) {
-  const auto value = [&](const std::string& name) {
-    std::smatch found;
-    if (!std::regex_search(text, found, std::regex("\\b" + name + ": (\\S+)"))) {
-      throw DataError("no " + name + " in: " + text);
-    }
-    return found[1].str();
-  };
-  if (!text.starts_with("SGD") || value("maximize") != "False") {
-    throw DataError("not an optimizer that is known here: " + text);
+/// The value of an option in the text that torch prints of an optimizer ("… lr: 0.05 … momentum:
+/// 0.9 …"). *Errors:* DataError when it is missing.
+inline std::string option(const std::string& text, const std::string& name) {
+  std::smatch found;
+  if (!std::regex_search(text, found, std::regex("\\b" + name + ": (\\([^)]*\\)|\\S+)"))) {
+    throw DataError("no " + name + " in: " + text);
   }
+  return found[1].str();
+}
+
+/// *Errors:* DataError when the optimizer is another, or asks for what lacuna's does not have.
+inline void require_optimizer(const std::string& text, const std::string& type) {
+  if (text.starts_with(type + " ") && option(text, "maximize") == "False") return;
+  throw DataError("not an optimizer that is known here: " + text);
+}
+
+inline SgdOptions sgd_options(const std::string& text) {
+  require_optimizer(text, "SGD");
+  const auto value = [&](const std::string& name) { return option(text, name); };
   return {.lr = std::stod(value("lr")),
           .momentum = std::stod(value("momentum")),
           .dampening = std::stod(value("dampening")),
           .weight_decay = std::stod(value("weight_decay")),
           .nesterov = value("nesterov") == "True"};
+}
+
+inline AdamWOptions adamw_options(const std::string& text) {
+  require_optimizer(text, "AdamW");
+  if (option(text, "amsgrad") != "False") throw DataError("AMSGrad is not known here: " + text);
+  const std::string betas = option(text, "betas");  // "(0.9, 0.999)"
+  const size_t comma = betas.find(',');
+  return {.lr = std::stod(option(text, "lr")),
+          .betas = {std::stod(betas.substr(1, comma - 1)), std::stod(betas.substr(comma + 1))},
+          .eps = std::stod(option(text, "eps")),
+          .weight_decay = std::stod(option(text, "weight_decay"))};
 }
 
 /// Pixels [.., channels, height, width] from 0 to 255, as the network was trained on them:

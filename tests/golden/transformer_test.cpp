@@ -1,0 +1,182 @@
+// Whole transformers against PyTorch: outputs, losses, every gradient, steps of AdamW; with the
+// linear layers' weights as they are and in csr, all positions held.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+
+#include "golden/models.h"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/loss.h"
+#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/run_model.h"
+
+namespace lacuna {
+namespace {
+
+using golden::expect_near_largest;
+using golden::ModelKind;
+
+float largest_magnitude(const std::vector<float>& values) {
+  float largest = 0.0f;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> result(values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      result[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return result;
+}
+
+/// A model of the files with its first weights, its weights of linear layers in a layout.
+class GoldenTransformer {
+ public:
+  GoldenTransformer(const std::string& name, bool in_csr)
+      : name_(name + (in_csr ? ", csr" : "")), file_(golden::open("models/" + name + ".h5")) {
+    const std::string weights = golden::model_path(name + ".safetensors");
+    read_batch();
+    Config section = parse_yaml(file_.attribute_text("/", "config"), name);
+    section.set("type", section.required<std::string>("model_type"));
+    section.erase("model_type");
+    if (batch_.labels.shape().rank() == 1) {
+      section.set("num_labels", SafetensorsFile(weights).tensor("classifier.weight").shape[0]);
+    }
+    register_builtins();
+    model_ = build_model(model_layers(section), example_shape());
+    load_weights(weights, *model_);
+    if (in_csr) hold_in_csr();
+  }
+
+  void check_evaluation() {
+    model_->eval();
+    const NoGrad no_grad;
+    const Variable output = run_model(*model_, batch_);
+    expect_near_largest(output.value(), file_.read_floats("output_eval"), name_ + " output_eval");
+    expect_loss(output, file_.attribute_number("/", "loss_eval"), "loss_eval");
+  }
+
+  void check_gradients() {
+    model_->train();
+    const Variable output = run_model(*model_, batch_);
+    expect_near_largest(output.value(), file_.read_floats("output"), name_ + " output");
+    backward(expect_loss(output, file_.attribute_number("/", "loss"), "loss"));
+    const std::vector<std::string> names = golden::cases(file_, "grad");
+    float largest = 0.0f;
+    for (const std::string& name : names) {
+      largest = std::max(largest, largest_magnitude(file_.read_floats("grad/" + name).to_vector()));
+    }
+    std::set<std::string> missing;
+    for (const ParameterPtr& parameter : model_->parameters()) missing.insert(parameter->name());
+    for (const std::string& name : names) {
+      expect_gradient(name, largest);
+      missing.erase(name);
+    }
+    EXPECT_TRUE(missing.empty()) << name_ << ": no gradient of " << *missing.begin();
+  }
+
+  void check_steps() {
+    AdamW optimizer(model_->parameters(),
+                    golden::adamw_options(file_.attribute_text("/", "optimizer")));
+    optimizer.zero_grad();
+    const std::vector<float> losses = file_.read_floats("losses").to_vector();
+    ASSERT_FALSE(losses.empty()) << name_;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const Variable loss = expect_loss(run_model(*model_, batch_), losses[i],
+                                        "loss before step " + std::to_string(i + 1));
+      backward(loss);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  }
+
+ private:
+  void read_batch() {
+    if (file_.exists("pixel_values")) {
+      batch_.inputs = file_.read_floats("pixel_values");
+    }
+    for (const char* name : {"input_ids", "attention_mask", "token_type_ids"}) {
+      if (file_.exists(name)) {
+        batch_.named[name] = IndexTensor(file_.shape(name), file_.read_integers(name));
+      }
+    }
+    if (file_.exists("labels")) {
+      batch_.labels = IndexTensor(file_.shape("labels"), file_.read_integers("labels"));
+    } else {  // the next token of each
+      const IndexTensor& ids = batch_.named.at("input_ids");
+      const auto length = static_cast<size_t>(ids.shape()[1]);
+      std::vector<int64_t> labels(ids.values().begin() + 1, ids.values().end());
+      labels.push_back(kIgnoredLabel);
+      for (size_t i = length - 1; i < labels.size(); i += length) labels[i] = kIgnoredLabel;
+      batch_.labels = IndexTensor(ids.shape(), labels);
+    }
+    batch_.size = batch_.labels.shape()[0];
+  }
+
+  Shape example_shape() const {
+    if (batch_.inputs.defined()) return Shape(batch_.inputs.shape().sizes().subspan(1));
+    return Shape{batch_.named.at("input_ids").shape()[1]};
+  }
+
+  void hold_in_csr() {
+    int held = 0;
+    for (const ParameterPtr& parameter : model_->parameters()) {
+      if (parameter->use != WeightUse::Linear) continue;
+      parameter->set_pattern(Pattern::make(csr_layout(), parameter->shape(),
+                                           parameter->pattern()->positions(),
+                                           parameter->pattern()->lifetime()));
+      ++held;
+    }
+    EXPECT_GT(held, 0) << name_;
+  }
+
+  Variable expect_loss(const Variable& output, double expected, const std::string& what) const {
+    const Variable loss = cross_entropy(output, batch_.labels);
+    EXPECT_NEAR(loss.value().item(), expected, 1e-5 * expected) << name_ << " " << what;
+    return loss;
+  }
+
+  // GPT-2's files hold four weights of each block as [in, out].
+  void expect_gradient(const std::string& name, float largest_of_model) const {
+    const ParameterPtr parameter = model_->parameter(name);
+    std::vector<float> expected = file_.read_floats("grad/" + name).to_vector();
+    const bool is_gpt2 = name.find(".h.") != std::string::npos;
+    if (is_gpt2 && name.ends_with(".weight") && parameter->shape().rank() == 2) {
+      expected = transposed(expected, parameter->shape()[1], parameter->shape()[0]);
+    }
+    const std::vector<float> found = parameter->gradient().to_vector();
+    ASSERT_EQ(found.size(), expected.size()) << name_ << " grad/" << name;
+    const float tolerance = 1e-4f * largest_magnitude(expected) + 1e-6f * largest_of_model;
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], expected[i], tolerance) << name_ << " grad/" << name << " " << i;
+    }
+  }
+
+  std::string name_;
+  Hdf5File file_;
+  Batch batch_;
+  std::unique_ptr<Sequential> model_;
+};
+
+TEST(GoldenTransformers, TrainAndEvaluateAsInPyTorch) {
+  for (const std::string& name : golden::models(ModelKind::Transformer)) {
+    for (const bool in_csr : {false, true}) {
+      GoldenTransformer model(name, in_csr);
+      model.check_evaluation();
+      model.check_gradients();
+      model.check_steps();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
