@@ -5,18 +5,18 @@
 namespace lacuna {
 namespace {
 
-thread_local const NamedTensors* current = nullptr;
+thread_local const NamedTensors* innermost = nullptr;
 
 }  // namespace
 
-NamedInputs::NamedInputs(const NamedTensors& tensors) : saved_(std::exchange(current, &tensors)) {}
-
-NamedInputs::~NamedInputs() { current = saved_; }
+NamedInputs::NamedInputs(const NamedTensors& tensors)
+    : saved_(std::exchange(innermost, &tensors)) {}
+NamedInputs::~NamedInputs() { innermost = saved_; }
 
 const IndexTensor* named_input(std::string_view name) {
-  if (current == nullptr) return nullptr;
-  const auto found = current->find(name);
-  return found == current->end() ? nullptr : &found->second;
+  if (innermost == nullptr) return nullptr;
+  const auto found = innermost->find(name);
+  return found == innermost->end() ? nullptr : &found->second;
 }
 
 }  // namespace lacuna

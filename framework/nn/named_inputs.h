@@ -1,4 +1,4 @@
-// NamedInputs: the integer tensors of a batch, within reach of the modules that want them.
+// NamedInputs: the integers of a batch beside its tokens, where modules find them.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,11 @@
 
 namespace lacuna {
 
-/// While it lives, modules that run in this thread find these tensors by their names, and no
-/// others: attention masks, token types. *Lifetime:* the tensors outlive it.
+/// While it lives, modules that run in this thread find these tensors by name: the mask of a batch,
+/// the types of its tokens. The innermost scope counts alone; its end restores the one around it.
 class NamedInputs {
  public:
+  /// *Lifetime:* `tensors` outlives the scope.
   explicit NamedInputs(const NamedTensors& tensors);
   ~NamedInputs();
   NamedInputs(const NamedInputs&) = delete;
@@ -20,7 +21,8 @@ class NamedInputs {
   const NamedTensors* saved_;
 };
 
-/// The tensor of that name, or null where there is none.
+/// The tensor of that name in the innermost scope of this thread; null where there is none.
+/// *Lifetime:* the scope's.
 const IndexTensor* named_input(std::string_view name);
 
 }  // namespace lacuna

@@ -6,10 +6,10 @@
 namespace lacuna {
 
 Variable TokenIds::compute() {
-  Tensor floats = Tensor::empty(ids_.shape());
-  std::ranges::transform(ids_.values(), floats.mutable_data(),
+  Tensor values = Tensor::empty(ids.shape());
+  std::ranges::transform(ids.values(), values.mutable_data(),
                          [](int64_t id) { return static_cast<float>(id); });
-  return floats;
+  return values;
 }
 
 Variable token_ids(IndexTensor ids) {
@@ -18,8 +18,8 @@ Variable token_ids(IndexTensor ids) {
 }
 
 const IndexTensor* ids_of(const Variable& variable) {
-  const auto* ids = dynamic_cast<const TokenIds*>(variable.deferred_value().get());
-  return ids == nullptr ? nullptr : &ids->ids();
+  const auto* tokens = dynamic_cast<const TokenIds*>(variable.deferred_value().get());
+  return tokens == nullptr ? nullptr : &tokens->ids;
 }
 
 }  // namespace lacuna
