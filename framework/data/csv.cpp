@@ -16,24 +16,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/formats/byte_reader.h"
 #include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/text_file.h"
 
 namespace lacuna {
 namespace {
-
-std::string read_text(const std::filesystem::path& path) {
-  constexpr size_t kPiece = 1 << 20;
-  ByteReader reader(path);
-  std::string text;
-  for (size_t count = kPiece; count == kPiece;) {
-    const size_t begin = text.size();
-    text.resize(begin + kPiece);
-    count = reader.read({reinterpret_cast<uint8_t*>(text.data()) + begin, kPiece});
-    text.resize(begin + count);
-  }
-  return text;
-}
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -149,7 +136,7 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
 }  // namespace
 
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
-  const std::string text = read_text(path);
+  const std::string text = read_text_file(path);
   CsvRecords records(path.string(), text, options.delimiter);
   std::vector<CsvField> fields;
   bool has_record = records.next(fields);

@@ -126,10 +126,18 @@ double value_for(const std::vector<double>& values, size_t group, size_t groups)
 class Subset final : public Dataset {
  public:
   Subset(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> indices)
-      : dataset_(std::move(dataset)), indices_(std::move(indices)) {}
+      : dataset_(std::move(dataset)), indices_(std::move(indices)) {
+    const std::span<const int32_t> lengths = dataset_->lengths();
+    if (lengths.empty()) return;
+    lengths_.reserve(indices_.size());
+    for (const int64_t index : indices_) lengths_.push_back(lengths[static_cast<size_t>(index)]);
+  }
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   const Shape& example_shape() const override { return dataset_->example_shape(); }
+  int64_t vocabulary_size() const override { return dataset_->vocabulary_size(); }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return dataset_->tokenizer(); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
   int64_t num_classes() const override { return dataset_->num_classes(); }
   int64_t num_outputs() const override { return dataset_->num_outputs(); }
   std::vector<std::string> class_names() const override { return dataset_->class_names(); }
@@ -144,6 +152,7 @@ class Subset final : public Dataset {
  private:
   std::shared_ptr<const Dataset> dataset_;
   std::vector<int64_t> indices_;
+  std::vector<int32_t> lengths_;
 };
 
 }  // namespace

@@ -18,16 +18,28 @@
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/data/mnist.h"
 #include "lacuna/framework/data/permutation.hpp"
 #include "lacuna/framework/data/synthetic.h"
+#include "lacuna/framework/data/text_dataset.h"
 
 namespace lacuna {
 namespace {
 
-// Indices of the training examples that stay, and of those held out, each in ascending order.
+// Of `size` training examples, the indices that stay and those held out, each in ascending order.
+// All stay where `train` is absent: there may be more of them than memory holds indices.
 struct HoldOut {
-  std::vector<int64_t> train, validation;
+  int64_t size = 0;
+  std::optional<std::vector<int64_t>> train;
+  std::vector<int64_t> validation = {};
+
+  std::vector<int64_t> staying() const {
+    if (train) return *train;
+    std::vector<int64_t> all(static_cast<size_t>(size));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return all;
+  }
 };
 
 int64_t held_out_count(const Config& data, int64_t size) {
@@ -47,22 +59,24 @@ int64_t held_out_count(const Config& data, int64_t size) {
   return static_cast<int64_t>(count);
 }
 
-HoldOut hold_out(const Config& data, int64_t size, uint64_t seed) {
+HoldOut hold_out(const Config& data, const DataSplits& splits, uint64_t seed) {
+  HoldOut parts{.size = splits.train->size(), .train = {}};
+  int64_t used = parts.size;
   if (const auto limit = data.optional<int64_t>("limit")) {
-    size = std::min(size, require_at_least(data, "limit", *limit, 1));
+    used = std::min(used, require_at_least(data, "limit", *limit, 1));
   }
-  const int64_t count = held_out_count(data, size);
-  HoldOut parts;
+  const int64_t count = splits.is_held_out ? 0 : held_out_count(data, used);
   if (count == 0) {
-    parts.train.resize(static_cast<size_t>(size));
-    std::iota(parts.train.begin(), parts.train.end(), int64_t{0});
+    if (used == parts.size) return parts;
+    parts.train.emplace(static_cast<size_t>(used));
+    std::iota(parts.train->begin(), parts.train->end(), int64_t{0});
     return parts;
   }
-  std::vector<int64_t> order = seeded_permutation(size, seed, "validation");
+  std::vector<int64_t> order = seeded_permutation(used, seed, "validation");
   parts.validation.assign(order.begin(), order.begin() + count);
-  parts.train.assign(order.begin() + count, order.end());
+  parts.train.emplace(order.begin() + count, order.end());
   std::ranges::sort(parts.validation);
-  std::ranges::sort(parts.train);
+  std::ranges::sort(*parts.train);
   return parts;
 }
 
@@ -100,7 +114,7 @@ std::shared_ptr<const Dataset> normalized(const Config& data, std::string_view s
   }
 }
 
-void normalize(const Config& data, DataSplits& splits, std::span<const int64_t> indices) {
+void normalize(const Config& data, DataSplits& splits, const HoldOut& parts) {
   const auto train = std::dynamic_pointer_cast<const ArrayDataset>(splits.train);
   if (train == nullptr) {
     if (data.has("normalize")) {
@@ -110,7 +124,7 @@ void normalize(const Config& data, DataSplits& splits, std::span<const int64_t> 
     }
     return;
   }
-  splits.normalization = choose_normalization(data, *train, indices);
+  splits.normalization = choose_normalization(data, *train, parts.staying());
   const Normalization& normalization = splits.normalization;
   splits.train = normalized(data, "training", splits.train, normalization);
   if (splits.validation != nullptr) {
@@ -137,6 +151,15 @@ std::vector<float> normalized_zero(const Config& augment, const Normalization& n
     zeros[i] = static_cast<float>(-mean[of_mean] / std[of_std]);
   }
   return zeros;
+}
+
+void require_no_image_keys(const Config& data, const Dataset& train) {
+  if (train.vocabulary_size() == 0) return;
+  for (const char* key : {"normalize", "augment"}) {
+    if (!data.has(key)) continue;
+    data.get(key).error(
+        "the inputs are tokens, for which there is no such thing; leave this key out");
+  }
 }
 
 AugmentOptions read_augment(const Config& data, const DataSplits& splits) {
@@ -176,6 +199,9 @@ void register_datasets(DatasetRegistry& registry) {
                load_colour_glyphs);
   registry.add("synthetic", "noisy class means of any width, computed when asked for",
                load_synthetic);
+  registry.add("text", "a long text, of which the next token is predicted", load_text);
+  registry.add("tokens", "files of 16-bit tokens, of which the next one is predicted", load_tokens);
+  registry.add("labelled_text", "sentences with a label each, in lines or CSV", load_labelled_text);
 }
 
 TaskKeys read_task(const Config& data) {
@@ -197,13 +223,15 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }
-  if (splits.train->num_classes() == 1) {
+  const bool is_next_token = splits.train->num_classes() == splits.train->vocabulary_size();
+  if (splits.train->num_classes() == 1 && !is_next_token) {
     data.error(
         "all training labels are 0, and classification needs two classes; choose another label "
         "column, or say task: regression or num_classes");
   }
-  HoldOut parts = hold_out(data, splits.train->size(), seed);
-  normalize(data, splits, parts.train);
+  require_no_image_keys(data, *splits.train);
+  HoldOut parts = hold_out(data, splits, seed);
+  normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);
   if (!parts.validation.empty()) {
     if (splits.validation != nullptr) {
@@ -213,9 +241,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
     }
     splits.validation = subset(splits.train, std::move(parts.validation));
   }
-  if (static_cast<int64_t>(parts.train.size()) < splits.train->size()) {
-    splits.train = subset(splits.train, std::move(parts.train));
-  }
+  if (parts.train) splits.train = subset(splits.train, std::move(*parts.train));
   return splits;
 }
 

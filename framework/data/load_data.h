@@ -20,13 +20,17 @@ struct DataSplits {
   Normalization normalization;
   /// For the loader of the training split, and of no other.
   AugmentOptions augment = {};
+  /// Whether the factory has read data.validation and held out what it says; load_data then does
+  /// not. Text is held out at its end, and not at random.
+  bool is_held_out = false;
 };
 
 /// Factories from the `data` section and the run's seed, by the section's `type`.
 using DatasetRegistry = Registry<DataSplits(const Config& data, uint64_t seed)>;
 DatasetRegistry& dataset_registry();
 
-/// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, glyphs, colour_glyphs and synthetic.
+/// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, glyphs, colour_glyphs, synthetic, text,
+/// tokens and labelled_text.
 /// *Errors:* StateError when they are there already.
 void register_datasets(DatasetRegistry& registry);
 
@@ -43,12 +47,13 @@ TaskKeys read_task(const Config& data);
 inline constexpr int64_t kMaxClasses = 1 << 20;
 
 /// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, cifar.h,
-/// image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h), and for all of
-/// them, applied in this order:
+/// image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h, text_dataset.h,
+/// labelled_text.h), and for all of them, applied in this order:
 ///
 /// - `limit`: use only the first n training examples. Default: all.
 /// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen
-///   by a permutation that depends on `seed` alone. Default 0: none.
+///   by a permutation that depends on `seed` alone. Default 0: none. Of `text` and `tokens`, tokens
+///   at the end; of `labelled_text` it may be a file.
 /// - `normalize`: `none` (inputs as stored; pixels 0 to 255) | `unit` (pixels divided by 255; the
 ///   default for images, and for nothing else; other inputs default to none) | `standard` (mean 0
 ///   and std 1 over the training examples that are not held out: per feature, or for images over
@@ -57,6 +62,8 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   images in units of pixels divided by 255).
 /// - `augment`: a map of `crop`, `flip` and `cutout`, see AugmentOptions. For images, and when
 ///   training alone. Default: none.
+///
+/// Tokens are neither normalized nor augmented: those keys are errors there.
 ///
 /// *Errors:* ConfigError on an unknown type (with the nearest name) or values out of range;
 /// DataError, with the file's path, on data that cannot be used.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/permutation.hpp"
+#include "lacuna/framework/data/epoch_order.hpp"
 
 namespace lacuna {
 namespace {
@@ -54,6 +54,10 @@ class Loader::Stream {
                       size, options_.batch_size));
     }
     require_augmentable(options_.augment, dataset_->example_shape());
+    const size_t lengths = dataset_->lengths().size();
+    if (lengths != 0 && lengths != static_cast<size_t>(size)) {
+      throw StateError(fmt::format("a data set of {} examples gives {} lengths", size, lengths));
+    }
   }
 
   const Dataset& dataset() const { return *dataset_; }
@@ -72,19 +76,16 @@ class Loader::Stream {
     return position;
   }
 
-  // `order` is the caller's: the order of the epoch it drew from last.
-  struct Order {
-    int64_t epoch = -1;
-    std::vector<int64_t> indices;
-  };
-  Batch draw(Position position, Order& order) const {
-    if (order.epoch != position.epoch) {
-      fill(order, position.epoch);
-    }
-    const auto begin = static_cast<size_t>(position.batch * options_.batch_size);
-    const size_t count =
-        std::min(static_cast<size_t>(options_.batch_size), order.indices.size() - begin);
-    const auto indices = std::span<const int64_t>(order.indices).subspan(begin, count);
+  // The order that batches are drawn in; what draws them has one of its own.
+  EpochOrder order() const {
+    return EpochOrder({.size = dataset_->size(),
+                       .batch_size = options_.batch_size,
+                       .shuffle = options_.shuffle == Shuffle::EveryEpoch,
+                       .seed = options_.seed,
+                       .lengths = dataset_->lengths()});
+  }
+  Batch draw(Position position, EpochOrder& order) const {
+    const std::span<const int64_t> indices = order.batch(position.epoch, position.batch);
     Batch batch = dataset_->gather(indices);
     if (options_.augment.any()) {
       batch.inputs =
@@ -95,17 +96,6 @@ class Loader::Stream {
   }
 
  private:
-  void fill(Order& order, int64_t epoch) const {
-    if (options_.shuffle == Shuffle::EveryEpoch) {
-      order.indices = seeded_permutation(dataset_->size(), options_.seed, "loader",
-                                         static_cast<uint64_t>(epoch));
-    } else if (order.indices.empty()) {
-      order.indices.resize(static_cast<size_t>(dataset_->size()));
-      std::iota(order.indices.begin(), order.indices.end(), int64_t{0});
-    }
-    order.epoch = epoch;
-  }
-
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   Position position_;
@@ -114,7 +104,8 @@ class Loader::Stream {
 // Draws batches, on a thread of its own where options.prefetch > 0, from the stream's position on.
 // Destroying it stops the thread after the batch it is at.
 struct Loader::Prefetcher {
-  explicit Prefetcher(const Stream& source) : stream(source), next(source.position()) {
+  explicit Prefetcher(const Stream& source)
+      : stream(source), next(source.position()), order(source.order()) {
     if (stream.options().prefetch > 0) thread = std::thread([this] { run(); });
   }
 
@@ -170,7 +161,7 @@ struct Loader::Prefetcher {
   const Stream& stream;
   // Touched by the drawing thread alone.
   Position next;
-  Stream::Order order;
+  EpochOrder order;
   // Guarded by the mutex.
   std::mutex mutex;
   std::condition_variable has_batch, has_room;

@@ -13,7 +13,8 @@ namespace lacuna {
 
 enum class Shuffle {
   None,        ///< the dataset's own order in every epoch
-  EveryEpoch,  ///< a new order each epoch, a pure function of (seed, epoch)
+  EveryEpoch,  ///< a new order each epoch, a pure function of (seed, epoch); where examples have
+               ///< lengths (Dataset::lengths), with similar ones in a batch
 };
 
 enum class LastBatch {
@@ -42,7 +43,8 @@ struct LoaderOptions {
 /// Hands out batches, epoch after epoch, without end. Used by one thread at a time.
 class Loader {
  public:
-  /// *Errors:* StateError on a null dataset and on options out of range; DataError when the dataset
+  /// *Errors:* StateError on a null dataset, on options out of range, and where the dataset gives
+  /// another number of lengths than it has examples; DataError when the dataset
   /// is empty, or smaller than one batch with `LastBatch::Drop`, or `augment` does not fit its
   /// examples.
   explicit Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});

@@ -11,7 +11,8 @@
 namespace lacuna {
 
 InputFormat InputFormat::of(const DataSplits& data) {
-  return {data.train->example_shape(), data.normalization, data.train->class_names()};
+  return {data.train->example_shape(), data.normalization, data.train->class_names(),
+          data.train->tokenizer()};
 }
 
 StateDict InputFormat::state_dict() const {
@@ -24,6 +25,7 @@ StateDict InputFormat::state_dict() const {
   if (!class_names.empty()) {
     state.set("class_names", Config::from_value(class_names).to_json());
   }
+  if (tokenizer != nullptr) state.set("tokenizer", tokenizer->to_json());
   return state;
 }
 
@@ -38,8 +40,14 @@ InputFormat InputFormat::from_state(const StateDict& state) {
       format.class_names = parse_yaml(state.get<std::string>("class_names"), "class_names")
                                .as<std::vector<std::string>>();
     }
+    if (state.contains("tokenizer")) {
+      format.tokenizer = tokenizer_from_json(state.get<std::string>("tokenizer"));
+    }
   } catch (const ConfigError& error) {
     throw CheckpointError(std::string("the checkpoint's data format cannot be read: ") +
+                          error.what());
+  } catch (const DataError& error) {
+    throw CheckpointError(std::string("the checkpoint's tokenizer cannot be read: ") +
                           error.what());
   } catch (const ShapeError& error) {
     throw CheckpointError(std::string("'data/example_shape' in the saved state: ") + error.what());

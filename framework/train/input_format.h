@@ -7,6 +7,7 @@
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {
 
@@ -15,11 +16,12 @@ struct InputFormat {
   Shape example_shape;
   Normalization normalization;
   std::vector<std::string> class_names = {};  ///< empty where the data has none
+  TokenizerPtr tokenizer = nullptr;           ///< null unless the inputs are tokens of text
 
   static InputFormat of(const DataSplits& data);
 
   /// "example_shape" (integers), "normalization" (JSON with `mean` and `std`, exact) and, where
-  /// there are any, "class_names" (a list in JSON).
+  /// there are any, "class_names" (a list in JSON) and "tokenizer" (as Tokenizer::to_json).
   StateDict state_dict() const;
   /// *Errors:* CheckpointError.
   static InputFormat from_state(const StateDict& state);

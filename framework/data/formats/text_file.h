@@ -1,0 +1,17 @@
+// Files of text, read whole.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+/// All bytes of a file, unpacked where its name ends in .gz. *Errors:* as ByteReader.
+std::string read_text_file(const std::filesystem::path& path);
+
+/// The file, or all files of the folder by name, hidden ones (.name) left out. *Errors:* DataError
+/// when there is no such file or folder, none is in it, or what is in it is no file.
+std::vector<std::filesystem::path> text_files(const std::filesystem::path& path);
+
+}  // namespace lacuna

@@ -1,0 +1,110 @@
+#include "lacuna/framework/text/character_tokenizer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/text/tokenizer_json.hpp"
+#include "lacuna/framework/text/unicode.hpp"
+#include "lacuna/framework/text/utf8.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kAscii = 128;
+
+std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) {
+  std::vector<char32_t> characters;
+  for (const std::string& token : tokens) {
+    require_utf8(token);
+    const std::vector<char32_t> codes = unicode::code_points(token);
+    if (codes.size() != 1) {
+      throw DataError(fmt::format("the token '{}' is not one character", token));
+    }
+    if (!characters.empty() && codes.front() <= characters.back()) {
+      throw DataError(
+          fmt::format("the character '{}' does not come after the one before it", token));
+    }
+    characters.push_back(codes.front());
+  }
+  return characters;
+}
+
+}  // namespace
+
+CharacterTokenizer CharacterTokenizer::of(std::string_view text) {
+  require_utf8(text);
+  std::vector<bool> occurs(0x110000);
+  for (size_t at = 0; at < text.size();) occurs[unicode::next(text, at)] = true;
+  std::vector<char32_t> characters;
+  for (size_t code = 0; code < occurs.size(); ++code) {
+    if (occurs[code]) characters.push_back(static_cast<char32_t>(code));
+  }
+  return CharacterTokenizer(std::move(characters));
+}
+
+CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens)
+    : CharacterTokenizer(single_characters(tokens)) {}
+
+CharacterTokenizer::CharacterTokenizer(std::vector<char32_t> characters)
+    : characters_(std::move(characters)), ascii_ids_(kAscii, -1) {
+  if (characters_.empty()) throw DataError("a text without characters has no vocabulary");
+  for (size_t id = 0; id < characters_.size() && characters_[id] < kAscii; ++id) {
+    ascii_ids_[characters_[id]] = static_cast<int32_t>(id);
+  }
+}
+
+int64_t CharacterTokenizer::id_of(char32_t character) const {
+  if (character < kAscii) return ascii_ids_[character];
+  const auto found = std::ranges::lower_bound(characters_, character);
+  if (found == characters_.end() || *found != character) return -1;
+  return found - characters_.begin();
+}
+
+std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
+  require_utf8(text);
+  std::vector<int64_t> ids;
+  ids.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t character = unicode::next(text, at);
+    const int64_t id = id_of(character);
+    if (id < 0) {
+      throw DataError(fmt::format(
+          "{}: the character '{}' (U+{:04X}) does not occur in the text that the vocabulary of {} "
+          "characters was made of",
+          unicode::place(text, begin), text.substr(begin, at - begin),
+          static_cast<uint32_t>(character), vocabulary_size()));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+std::string CharacterTokenizer::decode(std::span<const int64_t> ids) const {
+  require_ids(ids, vocabulary_size());
+  std::string text;
+  for (const int64_t id : ids) unicode::append(text, characters_[static_cast<size_t>(id)]);
+  return text;
+}
+
+std::string CharacterTokenizer::token(int64_t id) const { return decode({&id, 1}); }
+
+std::optional<int64_t> CharacterTokenizer::find(std::string_view token) const {
+  const auto matches = [&](int64_t id) { return decode({&id, 1}) == token; };
+  if (token.empty() || token.size() > 4) return std::nullopt;
+  for (int64_t id = 0; id < vocabulary_size(); ++id) {
+    if (matches(id)) return id;
+  }
+  return std::nullopt;
+}
+
+std::string CharacterTokenizer::to_json() const {
+  TokenizerParts parts{.kind = "characters"};
+  for (int64_t id = 0; id < vocabulary_size(); ++id) parts.tokens.push_back(token(id));
+  return render_tokenizer(parts);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,45 @@
+#include "lacuna/framework/text/tokenizer.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/text/bpe_tokenizer.h"
+#include "lacuna/framework/text/byte_tokenizer.h"
+#include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/tokenizer_json.hpp"
+#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/text/wordpiece_tokenizer.h"
+
+namespace lacuna {
+
+TokenizerPtr tokenizer_from_json(std::string_view json) {
+  TokenizerParts parts = parse_tokenizer(json);
+  if (parts.kind == "bytes") return std::make_shared<const ByteTokenizer>();
+  if (parts.kind == "characters") return std::make_shared<const CharacterTokenizer>(parts.tokens);
+  if (parts.kind == "words") {
+    return std::make_shared<const WordTokenizer>(std::move(parts.tokens), parts.flag("lower_case"));
+  }
+  if (parts.kind == "wordpiece") {
+    return std::make_shared<const WordPieceTokenizer>(std::move(parts.tokens),
+                                                      parts.flag("lower_case"));
+  }
+  if (parts.kind == "bpe") {
+    return std::make_shared<const BpeTokenizer>(std::move(parts.tokens), std::move(parts.merges));
+  }
+  throw DataError(fmt::format(
+      "unknown kind of tokenizer '{}'; valid are: bpe, bytes, characters, words, wordpiece",
+      parts.kind));
+}
+
+void require_ids(std::span<const int64_t> ids, int64_t vocabulary_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocabulary_size) {
+      throw DataError(fmt::format("id {} at index {} is outside of the vocabulary's [0, {})",
+                                  ids[i], i, vocabulary_size));
+    }
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,17 @@
+// UTF-8, checked where text comes in.
+#pragma once
+
+#include <string_view>
+
+namespace lacuna {
+
+/// *Errors:* DataError "byte 12 (line 3): the byte 0xe9 is not UTF-8 …" unless the text is UTF-8:
+/// shortest forms alone, no surrogates, up to U+10FFFF. Bytes count from 0, lines from 1.
+/// *Cost:* one pass.
+void require_utf8(std::string_view text);
+
+/// The longest part of a text that begins it and does not end within a code point, of at most
+/// `bytes` bytes. *Requires* UTF-8.
+std::string_view utf8_prefix(std::string_view text, size_t bytes);
+
+}  // namespace lacuna
