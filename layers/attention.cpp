@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
-#include "lacuna/framework/autograd/ops/attention.h"
+#include <cmath>
+#include <string>
+
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/attention/attention_step.h"
 #include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
@@ -31,12 +34,55 @@ Shape Attention::output_shape(const Shape& input) const {
   return input.with_features(options_.heads * d);
 }
 
+AttentionOptions Attention::plain_options() const {
+  return {.heads = options_.heads,
+          .kv_heads = options_.kv_heads,
+          .causal = options_.causal,
+          .scale = options_.scale};
+}
+
+// The first tokens of a text see one another as ever; later ones come one after the other.
+Variable Attention::decode(const Variable& input, DecodingCache& cache) const {
+  const std::string name = fmt::format("layer '{}' (attention)", path());
+  if (!options_.causal) {
+    throw StateError(name + ": text can be continued only where attention is causal");
+  }
+  if (input.shape()[0] != 1) {
+    throw StateError(fmt::format("{}: text is continued one example at a time, found shape {}",
+                                 name, input.shape().to_string()));
+  }
+  const int64_t heads = options_.heads,
+                kv_heads = options_.kv_heads == 0 ? heads : options_.kv_heads;
+  const int64_t tokens = input.shape()[1], row = input.shape().features();
+  const int64_t d = row / (heads + 2 * kv_heads);
+  const Tensor qkv = input.value().to(Order::RowMajor);
+  DecodingCache::Seen& seen = cache.of(*this);
+  for (int64_t t = 0; t < tokens; ++t) {
+    const float* keys = qkv.data() + t * row + heads * d;
+    seen.keys.insert(seen.keys.end(), keys, keys + kv_heads * d);
+    seen.values.insert(seen.values.end(), keys + kv_heads * d, keys + 2 * kv_heads * d);
+  }
+  if (cache.length() == 0) return attention(input, plain_options());
+  Tensor y = Tensor::empty(Shape{1, tokens, heads * d});
+  const double scale = options_.scale.value_or(1.0 / std::sqrt(static_cast<double>(d)));
+  for (int64_t t = 0; t < tokens; ++t) {
+    attend({.heads = heads,
+            .kv_heads = kv_heads,
+            .head_features = d,
+            .scale = static_cast<float>(scale),
+            .seen = cache.length() + t + 1,
+            .queries = qkv.data() + t * row,
+            .keys = seen.keys.data(),
+            .values = seen.values.data()},
+           y.mutable_data() + t * heads * d);
+  }
+  return y;
+}
+
 Variable Attention::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
-  AttentionOptions options{.heads = options_.heads,
-                           .kv_heads = options_.kv_heads,
-                           .causal = options_.causal,
-                           .scale = options_.scale};
+  if (DecodingCache* cache = decoding_cache()) return decode(input, *cache);
+  AttentionOptions options = plain_options();
   const IndexTensor* mask = options_.mask.empty() ? nullptr : named_input(options_.mask);
   if (mask != nullptr) options.key_mask = *mask;
   if (training() && options_.dropout > 0.0) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "lacuna/framework/autograd/ops/attention.h"
+#include "lacuna/framework/nn/decoding.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -12,7 +14,8 @@ namespace lacuna {
 /// Attention of the queries, keys and values that a layer before it has put side by side: it has no
 /// parameters (autograd/ops/attention.h). Keys where the batch's named input `mask` is 0 are seen
 /// by nobody; without such an input all are. What dropout draws is a function of the seed, the
-/// layer's path and the number of the call, as in Dropout. *Shapes:* [batch, T, (heads + 2
+/// layer's path and the number of the call, as in Dropout. In the scope of a Decoding the tokens go
+/// on from those of its cache. *Shapes:* [batch, T, (heads + 2
 /// kv_heads) d] → [batch, T, heads · d].
 class Attention final : public Module {
  public:
@@ -33,12 +36,17 @@ class Attention final : public Module {
   Shape output_shape(const Shape& input) const override;
 
  protected:
+  /// *Errors:* StateError in the scope of a Decoding unless it is causal, and the batch is of one
+  /// example.
   Variable forward(const Variable& input) override;
   StateDict extra_state() const override;
   void load_extra_state(const StateDict& state) override;
   void reset_random(uint64_t seed) override;
 
  private:
+  Variable decode(const Variable& input, DecodingCache& cache) const;
+  AttentionOptions plain_options() const;
+
   Options options_;
   uint64_t seed_ = 0;
   int64_t calls_ = 0;

@@ -11,6 +11,7 @@
 #include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/decoding.h"
 #include "lacuna/layers/token_embedding.h"
 
 namespace lacuna {
@@ -29,9 +30,9 @@ Tensor sinusoids(int64_t positions, int64_t features) {
   return table;
 }
 
-IndexTensor first_positions(int64_t count) {
+IndexTensor positions_from(int64_t first, int64_t count) {
   std::vector<int64_t> positions(static_cast<size_t>(count));
-  std::iota(positions.begin(), positions.end(), 0);
+  std::iota(positions.begin(), positions.end(), first);
   return IndexTensor({count}, std::move(positions));
 }
 
@@ -74,15 +75,23 @@ Shape PositionEmbedding::output_shape(const Shape& input) const {
 
 Variable PositionEmbedding::forward(const Variable& input) {
   const Shape shape = output_shape(input.shape().without_batch());  // [T, features]
+  const DecodingCache* cache = decoding_cache();
+  const int64_t first = cache == nullptr ? 0 : cache->length();
+  if (first + shape[0] > options_.positions) {
+    throw ShapeError(
+        fmt::format("layer '{}' (position_embedding): there are {} positions, the text has {}",
+                    path(), options_.positions, first + shape[0]));
+  }
   if (weight_ == nullptr) {
+    const auto begin = static_cast<size_t>(first * shape[1]);
     const Tensor rows =
-        Tensor::from(shape, fixed_.storage().first(static_cast<size_t>(shape.numel())));
+        Tensor::from(shape, fixed_.storage().subspan(begin, static_cast<size_t>(shape.numel())));
     return add(input, rows);
   }
   const Variable rows =
       options_.form == Form::Layer
-          ? embedding(first_positions(shape[0]), weight_)
-          : embedding(first_positions(shape[0]),
+          ? embedding(positions_from(first, shape[0]), weight_)
+          : embedding(positions_from(first, shape[0]),
                       reshape(Variable::of(weight_), {options_.positions, options_.features}));
   return add(input, rows);
 }

@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/autograd/ops/attention.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/decoding.h"
 
 namespace lacuna {
 
@@ -38,8 +39,11 @@ Shape Rotary::output_shape(const Shape& input) const {
 
 Variable Rotary::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
-  return rotary(input,
-                {.heads = options_.heads, .kv_heads = options_.kv_heads, .base = options_.base});
+  const DecodingCache* cache = decoding_cache();
+  return rotary(input, {.heads = options_.heads,
+                        .kv_heads = options_.kv_heads,
+                        .base = options_.base,
+                        .first_position = cache == nullptr ? 0 : cache->length()});
 }
 
 }  // namespace lacuna

@@ -39,6 +39,16 @@ struct PredictCommand {
   std::string out;
 };
 
+struct GenerateCommand {
+  std::string checkpoint;
+  std::string prompt = "\n";
+  int64_t tokens = 200;
+  double temperature = 1.0;
+  int64_t top_k = 0;
+  int64_t seed = 0;
+  std::optional<int64_t> threads;
+};
+
 struct InspectCommand {
   std::string checkpoint;
   bool json = false;
@@ -49,6 +59,7 @@ int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
+int run_generate(const GenerateCommand& command);
 int run_inspect(const InspectCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);

@@ -86,6 +86,26 @@ void add_predict(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_predict(c); }; });
 }
 
+void add_generate(CLI::App& app, Action& action) {
+  static GenerateCommand c;
+  CLI::App* command = app.add_subcommand("generate", "Continue a text by a language model");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("--prompt", c.prompt, "Text to go on from (default: a line's end)");
+  command->add_option("--tokens", c.tokens, "How many follow it")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--temperature", c.temperature, "Logits are divided by it; 0: the likeliest")
+      ->type_name("T")
+      ->capture_default_str();
+  command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
+      ->type_name("K");
+  command->add_option("--seed", c.seed, "Seed of the draws")->type_name("S")->capture_default_str();
+  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->callback([&action] { action = [] { return run_generate(c); }; });
+}
+
 void add_inspect(CLI::App& app, Action& action) {
   static InspectCommand c;
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
@@ -159,6 +179,7 @@ int run_program(int argc, char** argv) {
   add_plan(app, action);
   add_eval(app, action);
   add_predict(app, action);
+  add_generate(app, action);
   add_inspect(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);

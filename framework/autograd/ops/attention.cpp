@@ -137,7 +137,7 @@ Variable rotary(const Variable& qkv, const RotaryOptions& options) {
   const RotaryShape turned{
       .heads = options.heads + kv_heads, .head_features = d, .length = shape[1]};
   const Tensor x = reordered(qkv.value(), attention_order(qkv.value()));
-  const Tensor table = rotary_table(shape[1], d, options.base, x.order());
+  const Tensor table = rotary_table(shape[1], d, options.base, x.order(), options.first_position);
   Tensor y = Tensor::empty(shape, x.order());
   rotate(turned, Rotation::Forward, table, x, y);
   return record<RotaryNode>(std::move(y), {qkv}, turned, x.order(), table);

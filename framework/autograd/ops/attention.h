@@ -36,6 +36,7 @@ struct RotaryOptions {
   int64_t heads = 1;
   int64_t kv_heads = 0;   ///< 0: heads
   double base = 10000.0;  ///< θ: pair i turns by base^(−2i/d) a position
+  int64_t first_position = 0;  ///< of the first row, at least 0
 };
 
 /// Turns each pair (i, i + d/2) of features of the queries and keys of a [q | k | v], as attention

@@ -61,7 +61,8 @@ struct Tables {
 
 }  // namespace
 
-Tensor rotary_table(int64_t length, int64_t head_features, double base, Order order) {
+Tensor rotary_table(int64_t length, int64_t head_features, double base, Order order,
+                    int64_t first) {
   const int64_t pairs = head_features / 2;
   const bool by_pair = order == Order::BatchSlabs;
   Tensor table = Tensor::empty(by_pair ? Shape{2, pairs, length} : Shape{2, length, pairs});
@@ -72,7 +73,7 @@ Tensor rotary_table(int64_t length, int64_t head_features, double base, Order or
       const double frequency =
           std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(head_features));
       for (int64_t t = 0; t < length; ++t) {
-        const double angle = static_cast<double>(t) * frequency;
+        const double angle = static_cast<double>(first + t) * frequency;
         const int64_t at = by_pair ? i * length + t : t * pairs + i;
         cosines[at] = static_cast<float>(std::cos(angle));
         sines[at] = static_cast<float>(std::sin(angle));

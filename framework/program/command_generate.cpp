@@ -1,0 +1,95 @@
+// `lacuna generate`: continues a text by a trained language model.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/generation.h"
+#include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+namespace {
+
+// How much of the text can be shown: not the beginning of a character whose rest is not there yet.
+size_t whole_characters(const std::string& text) {
+  size_t begin = text.size();
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0U) == 0x80U) continue;  // inside of a character
+    const size_t length = byte >= 0xF0U ? 4 : byte >= 0xE0U ? 3 : byte >= 0xC0U ? 2 : 1;
+    if (length > back) begin = text.size() - back;
+    break;
+  }
+  return begin;
+}
+
+// Prints a text as it grows. What a token means may depend on those before it, so all are decoded.
+class GrowingText {
+ public:
+  GrowingText(const Tokenizer& tokenizer, std::vector<int64_t> ids)
+      : tokenizer_(tokenizer), ids_(std::move(ids)) {}
+
+  void print_more() {
+    const std::string text = tokenizer_.decode(ids_);
+    const size_t end = whole_characters(text);
+    if (end > printed_) print(text.substr(printed_, end - printed_));
+    printed_ = std::max(printed_, end);
+  }
+  void add(int64_t id) {
+    ids_.push_back(id);
+    print_more();
+  }
+  void finish() {
+    const std::string text = tokenizer_.decode(ids_);
+    if (text.size() > printed_) print(text.substr(printed_));
+    print("\n");
+  }
+
+ private:
+  static void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<int64_t> ids_;
+  size_t printed_ = 0;
+};
+
+}  // namespace
+
+int run_generate(const GenerateCommand& command) {
+  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const std::string& path = file.path();
+  const Checkpoint checkpoint = file.read();
+  const Config config = saved_config(checkpoint, path);
+  InputFormat format;
+  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
+  if (format.tokenizer == nullptr) {
+    throw DataError("'" + path +
+                    "' was not trained on text, or on tokens without their vocabulary: there is "
+                    "nothing to generate text with");
+  }
+  if (command.threads) set_num_threads(static_cast<int>(*command.threads));
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
+  const std::vector<int64_t> prompt = format.tokenizer->encode(command.prompt);
+  if (prompt.empty()) throw DataError("--prompt has no token of the model's vocabulary");
+  GrowingText text(*format.tokenizer, prompt);
+  text.print_more();
+  generate(*model, prompt, format.example_shape[0],
+           {.tokens = command.tokens,
+            .temperature = command.temperature,
+            .top_k = command.top_k,
+            .seed = static_cast<uint64_t>(command.seed)},
+           [&](int64_t id) { text.add(id); });
+  text.finish();
+  return kDone;
+}
+
+}  // namespace lacuna
