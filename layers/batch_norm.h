@@ -26,6 +26,9 @@ class BatchNorm final : public Module {
 
   std::string_view type() const override { return "batch_norm"; }
   Shape output_shape(const Shape& input) const override;
+  /// Whether it normalizes by the moments of the batch while training, for which a channel needs
+  /// more than one value.
+  bool needs_batch() const { return trainable() || running_mean_ == nullptr; }
   /// Null where the layer is not affine.
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }

@@ -1,14 +1,13 @@
 // bench_conv: the three products of a convolution, lacuna's layouts beside oneDNN's primitives.
 #include <algorithm>
 #include <array>
-#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <map>
 
 #include "common/program.h"
+#include "common/request.h"
 #include "conv/comparison.h"
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 namespace lacuna::bench {
@@ -101,34 +100,9 @@ Table summary(const std::vector<const ConvolutionComparison*>& comparisons,
   return table;
 }
 
-// What the command line asks for in place of the usual cases.
-struct Request {
-  std::vector<std::string> shapes;  // "16,16,3,1,32,128": in, out, kernel, stride, size, batch
-  std::vector<double> sparsities;
-
-  std::vector<Option> options() {
-    return {{.name = "--shape",
-             .help = "Measure this shape alone: IN,OUT,KERNEL,STRIDE,SIZE,BATCH, as "
-                     "16,16,3,1,32,128; several may follow",
-             .texts = &shapes},
-            {.name = "--sparsity",
-             .help = "Measure these sparsities alone, as 0.3 0.6",
-             .numbers = &sparsities,
-             .highest = 0.999999}};
-  }
-};
-
 Dimensions parse_shape(const std::string& text) {
   Dimensions d{};
-  int end = 0;
-  const int found = std::sscanf(
-      text.c_str(), "%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64 "%n",
-      &d[0], &d[1], &d[2], &d[3], &d[4], &d[5], &end);
-  if (found != 6 || end != static_cast<int>(text.size()) || std::ranges::min(d) < 1) {
-    throw ConfigError(
-        "--shape: expected IN,OUT,KERNEL,STRIDE,SIZE,BATCH, as 16,16,3,1,32,128, found '" + text +
-        "'");
-  }
+  read_sizes(text, ',', "IN,OUT,KERNEL,STRIDE,SIZE,BATCH, as 16,16,3,1,32,128", d);
   return d;
 }
 
@@ -161,7 +135,7 @@ std::vector<Dimensions> usual_shapes(Size size) {
           {256, 256, 3, 1, 14, 128}, {256, 256, 3, 1, 14, 1}};
 }
 
-std::vector<Case> cases(Size size, const Request& request) {
+std::vector<Case> cases(Size size, const CaseRequest& request) {
   std::vector<Dimensions> shapes;
   for (const std::string& shape : request.shapes) shapes.push_back(parse_shape(shape));
   std::vector<double> sparsities = request.sparsities;
@@ -193,7 +167,7 @@ MeasureOptions measuring(const Settings& settings) {
   return options;
 }
 
-void run(const Request& request, const Settings& settings, Report& report) {
+void run(const CaseRequest& request, const Settings& settings, Report& report) {
   constexpr double kQuickSeconds = 38.0;  // after which nothing more is begun
   std::map<Dimensions, std::vector<ConvolutionComparison>> measured;
   std::vector<Dimensions> in_order;
@@ -222,9 +196,10 @@ void run(const Request& request, const Settings& settings, Report& report) {
 
 int main(int argc, char** argv) {
   using namespace lacuna::bench;
-  Request request;
+  CaseRequest request;
   return run_program(
       argc, argv, "conv", "Forward and backward of a convolution beside oneDNN's primitives",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
-      request.options());
+      request.options("Measure this shape alone: IN,OUT,KERNEL,STRIDE,SIZE,BATCH, as "
+                      "16,16,3,1,32,128; several may follow"));
 }

@@ -1,12 +1,11 @@
 // bench_linear: the three products of a linear layer, every contender beside raw oneDNN.
 #include <algorithm>
 #include <array>
-#include <cinttypes>
 #include <cstdio>
 #include <map>
 
 #include "common/program.h"
-#include "lacuna/framework/core/error.h"
+#include "common/request.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "linear/comparison.h"
 #include "linear/contender.h"
@@ -143,30 +142,9 @@ struct ShapeCase {
   std::vector<double> sparsities;
 };
 
-// What the command line asks for in place of the usual cases.
-struct Request {
-  std::vector<std::string> shapes;  // "128x1024x1024": batch, in, out
-  std::vector<double> sparsities;
-
-  std::vector<Option> options() {
-    return {{.name = "--shape",
-             .help = "Measure this shape alone: BATCHxINxOUT, as 128x1024x1024",
-             .texts = &shapes},
-            {.name = "--sparsity",
-             .help = "Measure these sparsities alone, as 0.3 0.6",
-             .numbers = &sparsities,
-             .highest = 0.999999}};
-  }
-};
-
 Dimensions parse_shape(const std::string& text) {
   Dimensions d{};
-  int end = 0;
-  const int found =
-      std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "%n", &d[0], &d[1], &d[2], &end);
-  if (found != 3 || end != static_cast<int>(text.size()) || std::ranges::min(d) < 1) {
-    throw ConfigError("--shape: expected BATCHxINxOUT, as 128x1024x1024, found '" + text + "'");
-  }
+  read_sizes(text, 'x', "BATCHxINxOUT, as 128x1024x1024", d);
   return d;
 }
 
@@ -204,7 +182,7 @@ void summarize(std::vector<const LinearComparison*> comparisons, Report& report)
 }
 
 // The usual cases, or what was asked for of them.
-std::vector<ShapeCase> cases(Size size, const Request& request) {
+std::vector<ShapeCase> cases(Size size, const CaseRequest& request) {
   std::vector<ShapeCase> list = cases(size);
   if (!request.shapes.empty()) {
     list.clear();
@@ -219,7 +197,7 @@ std::vector<ShapeCase> cases(Size size, const Request& request) {
   return list;
 }
 
-void run(const Request& request, const Settings& settings, Report& report) {
+void run(const CaseRequest& request, const Settings& settings, Report& report) {
   std::printf("Eigen's sparse product: %s\n", eigen_version().c_str());
   constexpr double kQuickSeconds = 38.0;  // after which nothing more is begun
   std::map<Dimensions, std::vector<LinearComparison>> measured;
@@ -249,9 +227,9 @@ void run(const Request& request, const Settings& settings, Report& report) {
 
 int main(int argc, char** argv) {
   using namespace lacuna::bench;
-  Request request;
+  CaseRequest request;
   return run_program(
       argc, argv, "linear", "Forward and backward of a linear layer beside raw oneDNN",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
-      request.options());
+      request.options("Measure this shape alone: BATCHxINxOUT, as 128x1024x1024"));
 }

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/convolution_algorithms.hpp"
 #include "lacuna/framework/train/density_limits.hpp"
@@ -19,6 +20,7 @@
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/layers/batch_norm.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsify.h"
@@ -170,6 +172,25 @@ void require_sparsifiers_fit(Experiment& e) {
   e.model->train();
 }
 
+// A norm learns nothing from one value a channel: that too is found out now.
+void require_norms_fit(const Experiment& e) {
+  const int64_t batch = e.train.batch_size;
+  const bool has_last = batch > 1 && e.data.train->size() % batch == 1 && !e.train.drop_last &&
+                        e.total_steps() >= e.steps_per_epoch();
+  if (batch > 1 && !has_last) return;
+  for (const ModuleRow& row : module_rows(*e.model, e.data.train->example_shape())) {
+    const auto* norm = dynamic_cast<const BatchNorm*>(row.module);
+    if (norm == nullptr || !norm->needs_batch() || !row.input) continue;
+    if (row.input->numel() > (*row.input)[0]) continue;
+    e.config.at("train").error(fmt::format(
+        "{} training {} of one example, and layer '{}' (batch_norm), which is given shape {} per "
+        "example, needs more than one value a channel; {}",
+        has_last ? "the last batch of an epoch of" : "the batches of", has_last ? "is" : "are",
+        norm->path(), row.input->to_string(),
+        has_last ? "give drop_last: true, or another batch_size" : "give a larger batch_size"));
+  }
+}
+
 // An algorithm that does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
@@ -291,6 +312,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
   if (e->train.ema)
     e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
+  require_norms_fit(*e);
   require_sparsifiers_fit(*e);
   return e;
 }

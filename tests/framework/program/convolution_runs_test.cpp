@@ -29,7 +29,7 @@ class ConvolutionRuns : public RunFixture {
     write_text(config(),
                "data: {type: colour_glyphs, train_size: 70, test_size: 20, validation: 10, "
                "normalize: standard, augment: {crop: 4, flip: true, cutout: 8}}\nmodel:" +
-                   std::string(kTinyConvolutionModel) +
+                   kTinyConvolutionModel +
                    "optimizer: {type: sgd, lr: 0.05, momentum: 0.9, nesterov: true}\n"
                    "sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 2}, param_filter: '" +
                    kTinyConvolutionFilter +

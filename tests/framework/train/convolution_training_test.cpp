@@ -274,23 +274,38 @@ TEST_F(ConvolutionTraining, AFrozenNormKeepsItsMoments) {
   EXPECT_EQ(moments("bn3.running_var"), std::vector<float>(4, 1.0f));
 }
 
-// The last batch of an epoch is of one example, and the norm behind the pooling has one value of
-// it.
-TEST_F(ConvolutionTraining, ABatchOfOneValueSaysWhatToDo) {
-  const auto e =
-      build_experiment(parse_yaml("data: {type: colour_glyphs, train_size: 9, test_size: 8}\n"
-                                  "model:\n"
-                                  "  - {type: conv2d, out_channels: 4, kernel: 3, stride: 4}\n"
-                                  "  - global_average_pool\n"
-                                  "  - {type: batch_norm, name: last}\n"
-                                  "  - {type: linear, out_features: 10}\n"
-                                  "optimizer: {type: adam}\n"
-                                  "train: {batch_size: 8, threads: 1}\n",
-                                  "e.yaml"));
-  train(*e, 1);
-  expect_throws<ShapeError>([&] { train(*e, 1); },
-                            "layer 'last' (batch_norm): training needs more than one value a "
-                            "channel, found [1, 4]; use a larger batch, or train.drop_last");
+// The norm behind the pooling has one value of each example.
+TEST_F(ConvolutionTraining, ABatchOfOneValueSaysWhatToDoBeforeTheFirstStep) {
+  const auto with = [](const std::string& options, const std::string& norm = "") {
+    return build_experiment(
+        parse_yaml("data: {type: colour_glyphs, train_size: 9, test_size: 8}\n"
+                   "model:\n"
+                   "  - {type: conv2d, out_channels: 4, kernel: 3, stride: 4}\n"
+                   "  - batch_norm\n"
+                   "  - global_average_pool\n"
+                   "  - {type: batch_norm, name: last" +
+                       norm +
+                       "}\n"
+                       "  - {type: linear, out_features: 10}\n"
+                       "optimizer: {type: adam}\n"
+                       "train: {threads: 1, " +
+                       options + "}\n",
+                   "e.yaml"));
+  };
+  expect_throws<ConfigError>(
+      [&] { with("batch_size: 8"); },
+      "e.yaml:9:8: train: the last batch of an epoch of training is of one example, and layer "
+      "'last' (batch_norm), which is given shape [4] per example, needs more than one value a "
+      "channel; give drop_last: true, or another batch_size");
+  expect_throws<ConfigError>([&] { with("batch_size: 1"); },
+                             "train: the batches of training are of one example, and layer 'last'");
+  train(*with("batch_size: 8, drop_last: true"), 2);
+  train(*with("batch_size: 5"), 2);
+  train(*with("batch_size: 8, steps: 1"), 1);  // the last batch is never reached
+  train(*with("batch_size: 8", ", trainable: false"), 2);
+  expect_throws<ConfigError>(
+      [&] { with("batch_size: 8", ", trainable: false, track_running_stats: false"); },
+      "layer 'last' (batch_norm)");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/train/tiny_convolution.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
@@ -264,24 +265,10 @@ TEST(ImageLayers, AShortcutTakesItsStrideFromWhatReachesIt) {
   EXPECT_EQ(normed->output_shape(kImage), (Shape{8, 4, 3}));
 }
 
-constexpr const char* kBlocks = R"(
-define:
-  block:
-    arguments: {channels: null, stride: 1}
-    layers:
-      - type: residual
-        shortcut: subsample_pad
-        layers:
-          - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false}
-          - {type: batch_norm, name: bn1}
-          - relu
-          - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false}
-          - {type: batch_norm, name: bn2}
-      - relu
-layers:
-  - {type: block, name: layer1, repeat: 2, channels: 6}
-  - {type: block, name: layer2, repeat: 2, channels: 10, first: {stride: 2}}
-  - {type: block, name: layer3, channels: 11, stride: [3, 1]}
+const std::string kBlocks = std::string(kBasicBlock) + R"(  layers:
+    - {type: block, name: layer1, repeat: 2, channels: 6}
+    - {type: block, name: layer2, repeat: 2, channels: 10, first: {stride: 2}}
+    - {type: block, name: layer3, channels: 11, stride: [3, 1]}
 )";
 
 // Each use of a template has a shortcut of its own sizes.
@@ -303,10 +290,10 @@ TEST(ImageLayers, AShortcutInATemplateFitsEachUse) {
 
 TEST(ImageLayers, AnErrorInATemplateSaysInWhichUse) {
   std::string text = kBlocks;
-  text += "  - {type: block, name: layer4, channels: 12, stride: 0}\n";
+  text += "    - {type: block, name: layer4, channels: 12, stride: 0}\n";
   refuses(text,
-          "m.yaml:19:55: define.block.layers.0.layers.0.stride: expected numbers from 1 to "
-          "1048576, found '0'; within layer 'layer4' (block) at m.yaml:19:5");
+          "m.yaml:19:57: define.block.layers.0.layers.0.stride: expected numbers from 1 to "
+          "1048576, found '0'; within layer 'layer4' (block) at m.yaml:19:7");
 }
 
 }  // namespace

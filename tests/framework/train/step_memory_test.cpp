@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/train/tiny_convolution.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
@@ -17,23 +18,7 @@
 namespace lacuna {
 namespace {
 
-// ResNet-20's blocks, one for each number of channels.
-constexpr const char* kModel = R"(
-model:
-  define:
-    block:
-      arguments: {channels: null, stride: 1}
-      layers:
-        - type: residual
-          shortcut: subsample_pad
-          layers:
-            - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false}
-            - {type: batch_norm, name: bn1}
-            - relu
-            - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false}
-            - {type: batch_norm, name: bn2}
-        - relu
-  layers:
+constexpr const char* kLayers = R"(  layers:
     - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false}
     - {type: batch_norm, name: bn1}
     - relu
@@ -44,13 +29,14 @@ model:
 )";
 
 std::unique_ptr<Experiment> build(const std::string& sparsity) {
-  return build_experiment(parse_yaml(
-      "data: {type: colour_glyphs, train_size: 256, test_size: 8, augment: {crop: 4, flip: true}}" +
-          std::string(kModel) +
-          "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n"
-          "train: {batch_size: 64, threads: 1, epochs: 2}\n" +
-          sparsity,
-      "e.yaml"));
+  return build_experiment(
+      parse_yaml(std::string("data: {type: colour_glyphs, train_size: 256, test_size: 8, "
+                             "augment: {crop: 4, flip: true}}\nmodel:") +
+                     kBasicBlock + kLayers +
+                     "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n"
+                     "train: {batch_size: 64, threads: 1, epochs: 2}\n" +
+                     sparsity,
+                 "e.yaml"));
 }
 
 // Input and output of each convolution once, each parameter three times (value, gradient,

@@ -1,13 +1,13 @@
-// The configuration of a small residual convolutional network that trains in a moment.
+// The configuration of small residual convolutional networks that train in a moment.
 #pragma once
 
 #include <string>
 
 namespace lacuna {
 
-/// The layers, to be put behind "model:": a stem of 3 to 8 channels, a block of 8 and one of 16,
-/// whose shortcut has no weights.
-inline constexpr const char* kTinyConvolutionModel = R"(
+/// ResNet's basic block as the template `block`, to be put behind "model:" and before `layers`: its
+/// shortcut has no weights.
+inline constexpr const char* kBasicBlock = R"(
   define:
     block:
       arguments: {channels: null, stride: 1}
@@ -21,7 +21,10 @@ inline constexpr const char* kTinyConvolutionModel = R"(
             - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false}
             - {type: batch_norm, name: bn2}
         - relu
-  layers:
+)";
+
+/// What stands behind "model:": a stem of 3 to 8 channels, a block of 8 and one of 16.
+inline const std::string kTinyConvolutionModel = std::string(kBasicBlock) + R"(  layers:
     - {type: conv2d, name: conv1, out_channels: 8, kernel: 3, stride: 2, padding: 1, bias: false}
     - {type: batch_norm, name: bn1}
     - relu
