@@ -151,6 +151,7 @@
 #include "lacuna/framework/train/early_stopping.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/fold_batch_norm.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/memory_report.h"

@@ -65,6 +65,14 @@ int64_t Conv2d::uses_per_weight(const Shape& example) const {
   return output[1] * output[2];
 }
 
+const ParameterPtr& Conv2d::require_bias() {
+  if (bias_ == nullptr) {
+    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_channels},
+                                                                   Initializer::constant(0.0)));
+  }
+  return bias_;
+}
+
 Variable Conv2d::forward(const Variable& input) {
   return conv2d(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable(),
                 {.stride = options_.stride,

@@ -55,7 +55,9 @@ struct Norm {
   Variable added;  // undefined: nothing
   std::vector<double> mean, inverse_deviation;
   MomentsOf of = MomentsOf::Batch;
+  bool is_folded = false;  // it changes nothing: means of 0, deviations of 1, no weight, no bias
 
+  bool is_identity() const { return is_folded && !added.defined(); }
   double weight_of(size_t channel) const {
     return weight.defined() ? static_cast<double>(weight.value().data()[channel]) : 1.0;
   }
@@ -127,7 +129,11 @@ Variable computed(const Norm& norm, Rectify rectify) {
 
 struct DeferredNorm final : DeferredValue {
   explicit DeferredNorm(Norm norm_) : norm(std::move(norm_)) {}
-  Variable compute() override { return computed(norm, Rectify::No); }
+  Variable compute() override {
+    if (!norm.is_identity()) return computed(norm, Rectify::No);
+    if (!grad_enabled()) return norm.x.value();
+    return norm.x.is_leaf() ? computed(norm, Rectify::No) : norm.x;  // a leaf's gradient is its own
+  }
 
   Norm norm;
 };
@@ -166,6 +172,19 @@ Variable batch_norm(const Variable& x, const Variable& weight, const Variable& b
   for (const double variance : moments.variance) {
     norm.inverse_deviation.push_back(1.0 / std::sqrt(variance + options.eps));
   }
+  return Variable::deferred(x.shape(), std::make_shared<DeferredNorm>(std::move(norm)));
+}
+
+Variable folded_batch_norm(const Variable& x) {
+  const auto channels = static_cast<size_t>(as_images(x.shape())[1]);
+  Norm norm{.x = x,
+            .weight = {},
+            .bias = {},
+            .added = {},
+            .mean = std::vector<double>(channels, 0.0),
+            .inverse_deviation = std::vector<double>(channels, 1.0),
+            .of = MomentsOf::Elsewhere,
+            .is_folded = true};
   return Variable::deferred(x.shape(), std::make_shared<DeferredNorm>(std::move(norm)));
 }
 
