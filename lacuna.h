@@ -69,6 +69,7 @@
 #include "lacuna/layers/add.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/builtin.h"
+#include "lacuna/layers/conv1d.h"
 #include "lacuna/layers/conv2d.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"

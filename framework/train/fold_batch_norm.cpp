@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/batch_norm.h"
+#include "lacuna/layers/conv1d.h"
 #include "lacuna/layers/conv2d.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/residual.h"
@@ -109,6 +110,8 @@ class Folder {
       if (before.input.rank() == 1) fold_into(*linear, norm);
     } else if (auto* conv2d = dynamic_cast<Conv2d*>(before.module)) {
       fold_into(*conv2d, norm);
+    } else if (auto* conv1d = dynamic_cast<Conv1d*>(before.module)) {
+      fold_into(*conv1d, norm);
     }
   }
 

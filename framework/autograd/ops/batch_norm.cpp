@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/images/batch_norm.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -23,18 +24,13 @@ Shape as_images(const Shape& shape) {
         "height, width], found " +
         shape.to_string());
   }
-  return {shape[0], shape[1], shape.rank() > 2 ? shape[2] : 1, shape.rank() > 3 ? shape[3] : 1};
+  return shape.rank() == 2 ? Shape{shape[0], shape[1], 1, 1} : image_shape(shape);
 }
 
 Tensor images_of(const Tensor& x) {
   // Slabs of the batch are no order of images.
   const Tensor images = x.order() == Order::BatchSlabs ? reordered(x, Order::RowMajor) : x;
-  return x.shape().rank() == 4 ? images : images.reshape(as_images(x.shape()));
-}
-
-// Images in the shape of what they were made from.
-Tensor shaped(const Tensor& images, const Shape& shape) {
-  return images.shape() == shape ? images : images.reshape(shape);
+  return images.viewed_as(as_images(x.shape()));
 }
 
 Tensor in_order_of(const Tensor& images, const Tensor& other) {
@@ -93,11 +89,11 @@ struct BatchNormNode final : Node {
     std::vector<Tensor> gradients(4);
     Tensor g;
     const bool needs_masked = needs(3) && y.defined();
-    gradients[0] = shaped(channel_affine_gradient(dy, y, x, a, b, c, needs_masked ? &g : nullptr),
-                          inputs()[0].shape());
+    gradients[0] = channel_affine_gradient(dy, y, x, a, b, c, needs_masked ? &g : nullptr)
+                       .viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = tensor_of(sums.gx);  // dw = Σ g n   [channels]
     if (needs(2)) gradients[2] = tensor_of(sums.g);   // db = Σ g     [channels]
-    if (needs(3)) gradients[3] = shaped(needs_masked ? g : dy, inputs()[3].shape());
+    if (needs(3)) gradients[3] = (needs_masked ? g : dy).viewed_as(inputs()[3].shape());
     return gradients;
   }
 
@@ -122,7 +118,7 @@ Variable computed(const Norm& norm, Rectify rectify) {
   const Tensor added =
       norm.added.defined() ? in_order_of(images_of(norm.added.value()), x) : Tensor();
   const Tensor y = channel_affine(x, scale, shift, added, rectify);
-  return record<BatchNormNode>(shaped(y, norm.x.shape()),
+  return record<BatchNormNode>(y.viewed_as(norm.x.shape()),
                                {norm.x, norm.weight, norm.bias, norm.added}, x,
                                rectify == Rectify::Yes ? y : Tensor(), norm, std::move(weight));
 }

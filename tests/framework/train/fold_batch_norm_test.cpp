@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,6 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/layers/batch_norm.h"
-#include "lacuna/layers/conv2d.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/configure.h"
 #include "throws.h"
@@ -243,24 +243,38 @@ TEST(FoldBatchNorm, LeavesWhatIsTransformedOnTheWayAlone) {
   expect_folds(*group, 0);
 }
 
-// Two layers with one weight: a user's.
-class TiedLinear final : public Module {
+enum class Ties { None, OfTheWeight };
+
+// A user's module that may hold the weight of a layer below it as its own, too.
+class TiedModel final : public Module {
  public:
-  TiedLinear(const ParameterPtr& weight) { register_parameter("weight", weight); }
-  std::string_view type() const override { return "tied_linear"; }
+  explicit TiedModel(Ties ties) {
+    auto chain = std::make_unique<Sequential>();
+    auto& fc = chain->add<Linear>("fc", {.in_features = 4, .out_features = 4});
+    chain->add<BatchNorm>("norm", {.channels = 4});
+    const ParameterPtr weight = fc.weight();
+    chain_ = &register_module("chain", std::move(chain));
+    if (ties == Ties::OfTheWeight) register_parameter("tied", weight);
+  }
+  std::string_view type() const override { return "tied_model"; }
+  std::optional<std::vector<Shape>> child_inputs(const Shape& input) const override {
+    return std::vector<Shape>{input};
+  }
 
  protected:
-  Variable forward(const Variable& input) override { return input; }
+  Variable forward(const Variable& input) override { return (*chain_)(input); }
+
+ private:
+  Module* chain_;
 };
 
 TEST(FoldBatchNorm, LeavesASharedWeightAlone) {
-  Sequential model;
-  auto& fc = model.add<Linear>("fc", {.in_features = 4, .out_features = 4});
-  model.add<BatchNorm>("norm", {.channels = 4});
-  model.add("tied", std::make_unique<TiedLinear>(fc.weight()));
-  disturb(model);
-  model.eval();
-  expect_folds(model, 0, {4});
+  for (const Ties ties : {Ties::None, Ties::OfTheWeight}) {
+    TiedModel model(ties);
+    disturb(model);
+    model.eval();
+    expect_folds(model, ties == Ties::None ? 1 : 0, {4});
+  }
 }
 
 TEST(FoldBatchNorm, AFoldedModelIsForInferenceAlone) {
