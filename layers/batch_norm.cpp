@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "lacuna/framework/autograd/ops/batch_norm.h"
@@ -69,7 +70,41 @@ void BatchNorm::require_variance() const {
       *negative, negative - variance.begin()));
 }
 
+std::optional<BatchNorm::Affine> BatchNorm::affine() const {
+  if (running_mean_ == nullptr) return std::nullopt;
+  const ChannelMoments moments = moments_of(*running_mean_, *running_var_);
+  const auto value = [](const ParameterPtr& parameter, size_t i, double otherwise) {
+    return parameter != nullptr ? static_cast<double>(parameter->values().data()[i]) : otherwise;
+  };
+  Affine affine;
+  for (size_t i = 0; i < moments.mean.size(); ++i) {
+    const double scale = value(weight_, i, 1.0) / std::sqrt(moments.variance[i] + options_.eps);
+    affine.scale.push_back(scale);
+    affine.shift.push_back(value(bias_, i, 0.0) - moments.mean[i] * scale);
+  }
+  return affine;
+}
+
+// Loading asks for it, too.
+StateDict BatchNorm::extra_state() const {
+  if (!is_folded_) return {};
+  throw StateError(
+      fmt::format("layer '{}' (batch_norm) is folded into the weights before it: the model is for "
+                  "inference, and is neither saved nor loaded",
+                  path()));
+}
+
 Variable BatchNorm::forward(const Variable& input) {
+  if (is_folded_) {
+    if (training()) {
+      throw StateError(
+          fmt::format("layer '{}' (batch_norm) is folded into the weights before it: the model is "
+                      "for inference, and cannot be trained",
+                      path()));
+    }
+    // Rows are left as they are: in their own order of storage, too.
+    return input.shape().rank() == 2 ? input : folded_batch_norm(input);
+  }
   const Variable weight = weight_ != nullptr ? Variable::of(weight_) : Variable();
   const Variable bias = bias_ != nullptr ? Variable::of(bias_) : Variable();
   const BatchNormOptions options{.eps = options_.eps};

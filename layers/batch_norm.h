@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "lacuna/framework/nn/module.h"
 
@@ -36,10 +38,22 @@ class BatchNorm final : public Module {
   const Tensor& running_mean() const { return *running_mean_; }
   const Tensor& running_var() const { return *running_var_; }
 
+  /// y = scale x + shift by channel: what the layer does when it evaluates, in double. Nothing
+  /// where it goes by the moments of each batch.
+  struct Affine {
+    std::vector<double> scale, shift;
+  };
+  std::optional<Affine> affine() const;
+  /// Says that the layer before it does all this already: from now on its input is its output. It
+  /// is for inference alone then. *Errors:* StateError from training, saving and loading it.
+  void mark_folded() { is_folded_ = true; }
+  bool is_folded() const { return is_folded_; }
+
  protected:
   /// *Errors:* ShapeError where a channel has one value alone to learn from; StateError where a
   /// running variance is negative.
   Variable forward(const Variable& input) override;
+  StateDict extra_state() const override;
 
  private:
   void require_variance() const;
@@ -48,6 +62,7 @@ class BatchNorm final : public Module {
   ParameterPtr weight_, bias_;
   Tensor* running_mean_ = nullptr;
   Tensor* running_var_ = nullptr;
+  bool is_folded_ = false;
 };
 
 }  // namespace lacuna

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/layers/batch_norm.h"
+#include "lacuna/layers/conv1d.h"
 #include "lacuna/layers/conv2d.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
@@ -79,6 +80,8 @@ LayerPtr make_leaky_relu(const Config& options, const Shape&) {
   return std::make_unique<LeakyReLU>(LeakyReLU::Options{.negative_slope = slope});
 }
 
+constexpr int64_t kMostOfASide = 1 << 20;
+
 // A number for both sides, or [height, width].
 Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least) {
   const Config node = options.get(key);
@@ -96,10 +99,9 @@ Extent read_extent(const Config& options, const char* key, Extent otherwise, int
     const auto side = node.as<int64_t>();
     extent = {side, side};
   }
-  constexpr int64_t kMost = 1 << 20;
   if (std::min(extent.height, extent.width) < least ||
-      std::max(extent.height, extent.width) > kMost) {
-    const std::string expected = fmt::format("numbers from {} to {}", least, kMost);
+      std::max(extent.height, extent.width) > kMostOfASide) {
+    const std::string expected = fmt::format("numbers from {} to {}", least, kMostOfASide);
     if (!node.is_list()) node.fail(expected);
     node.error(fmt::format("expected {}, found {}", expected, node.to_json()));
   }
@@ -114,9 +116,30 @@ double read_eps(const Config& options) {
   return eps;
 }
 
-// The number of channels of images [channels, height, width]: given under `key`, or the input's.
-int64_t read_channels(const Config& options, const char* key, const Shape& input) {
-  require_images(input);
+/// What a convolution takes.
+struct ExampleKind {
+  int rank;
+  const char* shape;
+};
+constexpr ExampleKind kImages{3, "[channels, height, width]"};
+constexpr ExampleKind kSequences{2, "[channels, length]"};
+
+// A size along a sequence.
+int64_t read_length(const Config& options, const char* key, int64_t otherwise, int64_t least) {
+  const auto length = options.get<int64_t>(key, otherwise);
+  if (length < least || length > kMostOfASide) {
+    options.at(key).fail(fmt::format("a number from {} to {}", least, kMostOfASide));
+  }
+  return length;
+}
+
+// The number of channels of such examples: given under `key`, or the input's.
+int64_t read_channels(const Config& options, const char* key, const Shape& input,
+                      const ExampleKind& kind) {
+  if (input.rank() != kind.rank) {
+    throw ShapeError(fmt::format("this layer needs examples of shape {}, its input has shape {}",
+                                 kind.shape, input.to_string()));
+  }
   const auto channels = options.get<int64_t>(key, input[0]);
   if (channels != input[0]) {
     throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
@@ -125,16 +148,41 @@ int64_t read_channels(const Config& options, const char* key, const Shape& input
   return channels;
 }
 
+// *Errors:* ConfigError where they do not divide the channels.
+int64_t read_groups(const Config& options, const Shape& input, int64_t out) {
+  const auto groups = require_at_least(options, "groups", options.get<int64_t>("groups", 1), 1);
+  if (input[0] % groups != 0 || out % groups != 0) {
+    options.at("groups").error(
+        fmt::format("{} groups do not divide the channels: {} come in, in shape {}, and {} go out",
+                    groups, input[0], input.to_string(), out));
+  }
+  return groups;
+}
+
+LayerPtr make_conv1d(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_channels");
+  options.at("kernel");
+  const int64_t in = read_channels(options, "in_channels", input, kSequences);
+  const int64_t groups = read_groups(options, input, out);
+  return std::make_unique<Conv1d>(
+      Conv1d::Options{.in_channels = in,
+                      .out_channels = require_at_least(options, "out_channels", out, 1),
+                      .kernel = read_length(options, "kernel", 3, 1),
+                      .stride = read_length(options, "stride", 1, 1),
+                      .padding = read_length(options, "padding", 0, 0),
+                      .dilation = read_length(options, "dilation", 1, 1),
+                      .groups = groups,
+                      .bias = options.get("bias", true),
+                      .length = input[1],
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+}
+
 LayerPtr make_conv2d(const Config& options, const Shape& input) {
   const auto out = options.required<int64_t>("out_channels");
   options.at("kernel");
-  const int64_t in = read_channels(options, "in_channels", input);
-  const auto groups = require_at_least(options, "groups", options.get<int64_t>("groups", 1), 1);
-  if (in % groups != 0 || out % groups != 0) {
-    options.at("groups").error(
-        fmt::format("{} groups do not divide the channels: {} come in, in shape {}, and {} go out",
-                    groups, in, input.to_string(), out));
-  }
+  const int64_t in = read_channels(options, "in_channels", input, kImages);
+  const int64_t groups = read_groups(options, input, out);
   return std::make_unique<Conv2d>(
       Conv2d::Options{.in_channels = in,
                       .out_channels = require_at_least(options, "out_channels", out, 1),
@@ -162,23 +210,39 @@ LayerPtr make_batch_norm(const Config& options, const Shape& input) {
                          .track_running_stats = options.get("track_running_stats", true)});
 }
 
-LayerPtr make_max_pool(const Config& options, const Shape&) {
+// The window of a pooling over images, or over sequences as images of height 1.
+Window read_pooling_window(const Config& options, const Shape& input) {
   options.at("kernel");
+  if (input.rank() == kSequences.rank) {
+    const int64_t kernel = read_length(options, "kernel", 2, 1);
+    return LengthWindow{.kernel = kernel,
+                        .stride = read_length(options, "stride", kernel, 1),
+                        .padding = read_length(options, "padding", 0, 0)}
+        .on_images();
+  }
   const Extent kernel = read_extent(options, "kernel", {2, 2}, 1);
-  return std::make_unique<MaxPool2d>(
-      MaxPool2d::Options{.kernel = kernel,
-                         .stride = read_extent(options, "stride", kernel, 1),
-                         .padding = read_extent(options, "padding", {0, 0}, 0),
-                         .dilation = read_extent(options, "dilation", {1, 1}, 1)});
+  return {.kernel = kernel,
+          .stride = read_extent(options, "stride", kernel, 1),
+          .padding = read_extent(options, "padding", {0, 0}, 0)};
 }
 
-LayerPtr make_avg_pool(const Config& options, const Shape&) {
-  options.at("kernel");
-  const Extent kernel = read_extent(options, "kernel", {2, 2}, 1);
+LayerPtr make_max_pool(const Config& options, const Shape& input) {
+  const Window window = read_pooling_window(options, input);
+  const Extent dilation = input.rank() == kSequences.rank
+                              ? Extent{1, read_length(options, "dilation", 1, 1)}
+                              : read_extent(options, "dilation", {1, 1}, 1);
+  return std::make_unique<MaxPool2d>(MaxPool2d::Options{.kernel = window.kernel,
+                                                        .stride = window.stride,
+                                                        .padding = window.padding,
+                                                        .dilation = dilation});
+}
+
+LayerPtr make_avg_pool(const Config& options, const Shape& input) {
+  const Window window = read_pooling_window(options, input);
   return std::make_unique<AvgPool2d>(
-      AvgPool2d::Options{.kernel = kernel,
-                         .stride = read_extent(options, "stride", kernel, 1),
-                         .padding = read_extent(options, "padding", {0, 0}, 0),
+      AvgPool2d::Options{.kernel = window.kernel,
+                         .stride = window.stride,
+                         .padding = window.padding,
                          .count_include_pad = options.get("count_include_pad", true)});
 }
 
@@ -244,6 +308,10 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 void register_layers(LayerRegistry& registry) {
   registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in",
                make_linear);
+  registry.add("conv1d",
+               "y = w ∗ x + b along sequences: out_channels, kernel, stride, padding, dilation, "
+               "groups, bias, in_channels, init, init_fan_in",
+               make_conv1d);
   registry.add("conv2d",
                "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "
                "in_channels, init, init_fan_in",
@@ -252,7 +320,7 @@ void register_layers(LayerRegistry& registry) {
                "normalization of each channel over the batch: eps, momentum, affine, "
                "track_running_stats, channels",
                make_batch_norm);
-  registry.add("max_pool", "largest pixel of each window: kernel, stride, padding, dilation",
+  registry.add("max_pool", "largest value of each window: kernel, stride, padding, dilation",
                make_max_pool);
   registry.add("avg_pool", "mean of each window: kernel, stride, padding, count_include_pad",
                make_avg_pool);

@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/convolution_parameters.hpp"
 
 namespace lacuna {
 
@@ -15,20 +16,11 @@ Conv2d::Conv2d(const Options& options) : options_(options) {
         "conv2d: in_channels, out_channels and kernel must be at least 1, found {}, {} and {}", in,
         out, k.to_string()));
   }
-  if (groups < 1 || in % groups != 0 || out % groups != 0) {
-    throw ConfigError(fmt::format(
-        "conv2d: groups must divide the channels, found {} groups of {} input and {} output "
-        "channels",
-        groups, in, out));
-  }
-  const Shape shape{out, in / groups, k.height, k.width};
-  const Fans fans = fans_of(shape);
-  const int64_t fan_in = options.init_fan_in.inputs(fans.in), fan_out = fans.out;
-  const Initializer initializer = options.init_fan_in.counts_nonzeros()
-                                      ? make_initializer_for_nonzeros(options.init, fan_in, fan_out)
-                                      : make_initializer(options.init, fan_in, fan_out);
-  weight_ = register_parameter("weight", std::make_shared<Parameter>(shape, initializer));
-  weight_->use = WeightUse::Convolution;
+  require_divisible("conv2d", in, out, groups);
+  const ConvolutionParameters parameters = make_convolution_parameters(
+      {out, in / groups, k.height, k.width},
+      {.bias = options.bias, .init = options.init, .init_fan_in = options.init_fan_in});
+  weight_ = register_parameter("weight", parameters.weight);
   if (options.image.height > 0 && options.image.width > 0) {
     weight_->convolution = ConvolutionShape{.in_channels = in,
                                             .out_channels = out,
@@ -39,12 +31,7 @@ Conv2d::Conv2d(const Options& options) : options_(options) {
                                                        .padding = options.padding,
                                                        .dilation = options.dilation}};
   }
-  if (options.bias) {
-    const bool is_zero = options.init.zero_bias();
-    bias_ = register_parameter(
-        "bias", std::make_shared<Parameter>(
-                    Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(fan_in)));
-  }
+  if (parameters.bias != nullptr) bias_ = register_parameter("bias", parameters.bias);
 }
 
 Shape Conv2d::output_shape(const Shape& input) const {
@@ -63,6 +50,14 @@ Shape Conv2d::output_shape(const Shape& input) const {
 int64_t Conv2d::uses_per_weight(const Shape& example) const {
   const Shape output = output_shape(example);
   return output[1] * output[2];
+}
+
+const ParameterPtr& Conv2d::require_bias() {
+  if (bias_ == nullptr) {
+    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_channels},
+                                                                   Initializer::constant(0.0)));
+  }
+  return bias_;
 }
 
 Variable Conv2d::forward(const Variable& input) {

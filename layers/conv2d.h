@@ -42,6 +42,8 @@ class Conv2d final : public Module {
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
   /// Null without a bias.
   const ParameterPtr& bias() const { return bias_; }
+  /// Gives a layer without a bias one of zeros. *Returns* the bias.
+  const ParameterPtr& require_bias();
 
  protected:
   Variable forward(const Variable& input) override;

@@ -38,6 +38,14 @@ Shape Linear::output_shape(const Shape& input) const {
   return input.with_features(options_.out_features);
 }
 
+const ParameterPtr& Linear::require_bias() {
+  if (bias_ == nullptr) {
+    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_features},
+                                                                   Initializer::constant(0.0)));
+  }
+  return bias_;
+}
+
 Variable Linear::forward(const Variable& input) {
   return linear(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable());
 }

@@ -34,6 +34,8 @@ class Linear final : public Module {
   const ParameterPtr& weight() const { return weight_; }
   /// Null without a bias.
   const ParameterPtr& bias() const { return bias_; }
+  /// Gives a layer without a bias one of zeros. *Returns* the bias.
+  const ParameterPtr& require_bias();
 
  protected:
   Variable forward(const Variable& input) override;

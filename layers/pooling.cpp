@@ -17,16 +17,26 @@ void require_images(const Module& layer, const Shape& input) {
                   layer.path(), layer.type(), input.to_string()));
 }
 
+// *Errors:* ShapeError unless the input is of images or of sequences.
+void require_planes(const Module& layer, const Shape& input) {
+  if (input.rank() == 2 || input.rank() == 3) return;
+  throw ShapeError(fmt::format(
+      "layer '{}' ({}): needs examples of shape [channels, height, width] or [channels, length], "
+      "found {}",
+      layer.path(), layer.type(), input.to_string()));
+}
+
 Shape pooled(const Module& layer, const Shape& input, const Window& window) {
-  require_images(layer, input);
+  require_planes(layer, input);
   if (2 * window.padding.height > window.kernel.height ||
       2 * window.padding.width > window.kernel.width) {
     throw ShapeError(fmt::format("layer '{}' ({}): padding {} is more than half of the kernel {}",
                                  layer.path(), layer.type(), window.padding.to_string(),
                                  window.kernel.to_string()));
   }
-  const Extent size = window.output({input[1], input[2]},
-                                    fmt::format("layer '{}' ({})", layer.path(), layer.type()));
+  const std::string what = fmt::format("layer '{}' ({})", layer.path(), layer.type());
+  if (input.rank() == 2) return {input[0], window.output({1, input[1]}, what).width};
+  const Extent size = window.output({input[1], input[2]}, what);
   return {input[0], size.height, size.width};
 }
 
@@ -51,7 +61,7 @@ Variable AvgPool2d::forward(const Variable& input) {
 }
 
 Shape GlobalAveragePool::output_shape(const Shape& input) const {
-  require_images(*this, input);
+  require_planes(*this, input);
   return {input[0]};
 }
 

@@ -1,4 +1,5 @@
-// Pooling layers.
+// Pooling layers. They take images [batch, channels, height, width], and sequences [batch,
+// channels, length] as images of height 1: kernels, strides and paddings [1, n].
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 namespace lacuna {
 
 /// The largest value of each window. *Shapes:* [batch, channels, height, width] → [batch, channels,
-/// …].
+/// …], or [batch, channels, length] → [batch, channels, …].
 class MaxPool2d final : public Module {
  public:
   struct Options {
     Extent kernel{2, 2};
     Extent stride{2, 2};
-    Extent padding{0, 0};
+    Extent padding{0, 0};  ///< at most half of the kernel
     Extent dilation{1, 1};
   };
 
@@ -37,7 +38,7 @@ class AvgPool2d final : public Module {
   struct Options {
     Extent kernel{2, 2};
     Extent stride{2, 2};
-    Extent padding{0, 0};
+    Extent padding{0, 0};           ///< at most half of the kernel
     bool count_include_pad = true;  ///< divide by the kernel's size at borders too
   };
 
@@ -53,7 +54,8 @@ class AvgPool2d final : public Module {
   Options options_;
 };
 
-/// The mean of each plane. *Shapes:* [batch, channels, height, width] → [batch, channels].
+/// The mean of each channel. *Shapes:* [batch, channels, height, width], or [batch, channels,
+/// length], → [batch, channels].
 class GlobalAveragePool final : public Module {
  public:
   struct Options {};

@@ -44,6 +44,7 @@ class Residual final : public Module {
 
   /// Whether the layers give another shape than they are given, so that the identity does not do.
   bool changes_shape(const Shape& input) const { return layers_.output_shape(input) != input; }
+  const Chain& layers() const { return layers_; }
   const Chain& shortcut() const { return shortcut_; }
 
   std::string_view type() const override { return "residual"; }

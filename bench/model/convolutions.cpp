@@ -17,7 +17,9 @@ constexpr const char* kAutomatic = "auto";
 
 }  // namespace
 
-ConvolutionSum::ConvolutionSum(const Module& model, int64_t batch) {
+ConvolutionSum::ConvolutionSum(const Module& model, int64_t batch,
+                               std::span<const Product> products)
+    : products_(products.begin(), products.end()) {
   for (const ParameterPtr& weight : convolution_weights(model)) {
     ConvolutionShape shape = weight->convolution.value();
     shape.batch = batch;
@@ -40,7 +42,7 @@ std::vector<Work> ConvolutionSum::works() const {
   std::vector<Work> works;
   const auto prepare = [this] { release_results(); };
   for (const Size& size : sizes_) {
-    for (const Product product : kProducts) {
+    for (const Product product : products_) {
       if (!size.has(product)) continue;
       ConvolutionContender &direct = *size.opponents.direct, &automatic = *size.opponents.automatic;
       works.push_back({work_name(size.name(), kDirect, product),
@@ -57,7 +59,7 @@ std::vector<Work> ConvolutionSum::works() const {
 double ConvolutionSum::best_ms(const std::map<std::string, std::vector<Timing>>& timings) const {
   double sum = 0.0;
   for (const Size& size : sizes_) {
-    for (const Product product : kProducts) {
+    for (const Product product : products_) {
       if (!size.has(product)) continue;
       const auto ms = [&](const char* opponent) {
         return timings.at(work_name(size.name(), opponent, product))[0].median_ms;

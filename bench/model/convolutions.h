@@ -1,9 +1,10 @@
-// What a network's convolutions alone cost with oneDNN: the floor under a dense training step.
+// What a network's convolutions alone cost with oneDNN: the floor under a dense pass.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,12 @@ namespace lacuna::bench {
 /// The convolutions of a model, each size of them once.
 class ConvolutionSum {
  public:
-  /// *Errors:* those of check.
-  ConvolutionSum(const Module& model, int64_t batch);
+  /// `products`: those that a pass needs. *Errors:* those of check.
+  ConvolutionSum(const Module& model, int64_t batch, std::span<const Product> products);
 
   /// Each product of each size by each of the opponents. *Lifetime:* this object's.
   std::vector<Work> works() const;
-  /// The sum over all layers of their three products, the first layer's two, each by the faster
-  /// opponent.
+  /// The sum over all layers of their products, each by the faster opponent.
   double best_ms(const std::map<std::string, std::vector<Timing>>& timings) const;
 
  private:
@@ -38,6 +38,7 @@ class ConvolutionSum {
 
   void release_results() const;
 
+  std::vector<Product> products_;
   std::deque<Size> sizes_;  // workloads stay where they are
 };
 

@@ -1,10 +1,13 @@
-// bench_model: whole training steps of convolutional networks, sparse beside dense.
+// bench_model: whole training steps and inference of convolutional networks, sparse beside dense.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 
 #include "common/program.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "model/convolutions.h"
 #include "model/trainee.h"
@@ -14,32 +17,44 @@ namespace {
 
 constexpr const char* kDense = "dense";
 
+/// What is timed of a network.
+enum class Pass { Training, Inference };
+
+const char* to_string(Pass pass) { return pass == Pass::Training ? "training" : "inference"; }
+
 struct Contender {
   std::string name;
   Storage storage;
-  std::unique_ptr<ImageTrainee> trainee;
+  std::unique_ptr<ImageNetwork> network;
 };
 
-// The first losses, of a few examples, must be those of the masked layout.
-void check(const std::string& name, const Network& network, Storage storage) {
+std::unique_ptr<ImageNetwork> make_network(Pass pass, const Network& network, int64_t examples,
+                                           const Storage& storage) {
+  if (pass == Pass::Training) return std::make_unique<ImageTrainee>(network, examples, storage);
+  return std::make_unique<ImagePredictor>(network, examples, storage);
+}
+
+// The first losses, or the outputs, of a few examples must be those of the masked layout.
+void check(const std::string& name, Pass pass, const Network& network, Storage storage) {
   constexpr int64_t kExamples = 4;
-  ImageTrainee trainee(network, kExamples, storage);
+  const auto checked = make_network(pass, network, kExamples, storage);
   storage.layout = "masked";
-  ImageTrainee reference(network, kExamples, storage);
-  for (int step = 0; step < 2; ++step) {
-    const float found = trainee.step(), expected = reference.step();
+  const auto reference = make_network(pass, network, kExamples, storage);
+  for (int run = 0; run < 2; ++run) {
+    const float found = checked->result(), expected = reference->result();
     if (!(std::abs(found - expected) <= 1e-3f * std::abs(expected))) {
-      throw Error(name + ": the loss of step " + std::to_string(step) + " is " +
+      throw Error(name + ": the result of run " + std::to_string(run) + " is " +
                   std::to_string(found) + ", in layout masked " + std::to_string(expected));
     }
   }
 }
 
-std::vector<Contender> contenders(const Network& network, const std::vector<double>& sparsities) {
+std::vector<Contender> contenders(Pass pass, const Network& network,
+                                  const std::vector<double>& sparsities) {
   std::vector<Contender> all;
   const auto add = [&](const std::string& name, const Storage& storage) {
-    if (storage.layout != kDense) check(name, network, storage);
-    all.push_back({name, storage, std::make_unique<ImageTrainee>(network, network.batch, storage)});
+    if (storage.layout != kDense) check(name, pass, network, storage);
+    all.push_back({name, storage, make_network(pass, network, network.batch, storage)});
   };
   add(kDense, {});
   for (const double sparsity : sparsities) {
@@ -63,7 +78,7 @@ Table kinds(const Network& network, const std::vector<Contender>& all) {
               .columns = {"kind"}};
   for (const Contender& c : all) {
     table.columns.push_back(c.name);
-    for (const auto& [kind, ms] : c.trainee->ms_by_kind()) {
+    for (const auto& [kind, ms] : c.network->ms_by_kind()) {
       auto row = std::ranges::find_if(table.rows, [&](const auto& r) { return r[0] == kind; });
       if (row == table.rows.end()) row = table.rows.insert(row, {kind});
       row->resize(table.columns.size() - 1);
@@ -74,61 +89,73 @@ Table kinds(const Network& network, const std::vector<Contender>& all) {
   return table;
 }
 
-void compare(const Network& network, const std::vector<double>& sparsities,
+Table results(Pass pass, const Network& network, const Settings& settings) {
+  const bool is_training = pass == Pass::Training;
+  return {.title = (is_training ? "Training steps of " : "Inference of ") + network.title +
+                   ", batch " + std::to_string(network.batch) + ", images of " +
+                   std::to_string(network.size) +
+                   (is_training ? ", SGD with momentum" : ", batch_norm folded") +
+                   ", all convolutions but the first sparse, " + settings.threads_text(),
+          .columns = {"sparsity", "layout", "stored as", is_training ? "ms a step" : "ms a batch",
+                      "spread", "over dense", "over oneDNN's convolutions"}};
+}
+
+void compare(Pass pass, const Network& network, const std::vector<double>& sparsities,
              const MeasureOptions& options, const Settings& settings, Report& report) {
-  const std::vector<Contender> all = contenders(network, sparsities);
-  const ConvolutionSum convolutions(all.front().trainee->model(), network.batch);
+  const std::vector<Contender> all = contenders(pass, network, sparsities);
+  constexpr std::array kForward = {Product::Forward};
+  const ConvolutionSum convolutions(all.front().network->model(), network.batch,
+                                    pass == Pass::Training ? std::span<const Product>(kProducts)
+                                                           : std::span<const Product>(kForward));
   std::vector<Work> works = convolutions.works();
   for (const Contender& c : all) {
-    works.push_back({c.name, {[&trainee = *c.trainee] { trainee.step(); }}});
+    works.push_back({c.name, {[&timed = *c.network] { timed.run(); }}});
   }
   const auto timings = measure(works, options);
   const double dense_ms = timings.at(kDense)[0].median_ms;
   const double convolutions_ms = convolutions.best_ms(timings);
-  Table table{.title = "Training steps of " + network.title + ", batch " +
-                       std::to_string(network.batch) + ", images of " +
-                       std::to_string(network.size) +
-                       ", SGD with momentum, all convolutions but the first sparse, " +
-                       settings.threads_text(),
-              .columns = {"sparsity", "layout", "stored as", "ms a step", "spread", "over dense",
-                          "over oneDNN's convolutions"}};
+  Table table = results(pass, network, settings);
   for (const Contender& c : all) {
     const Timing& time = timings.at(c.name)[0];
     Config json = Config::map({{"workload", "model"},
                                {"model", network.name},
+                               {"pass", to_string(pass)},
                                {"threads", settings.threads},
                                {"batch", network.batch},
                                {"size", network.size},
                                {"sparsity", c.storage.sparsity},
                                {"layout", c.storage.layout},
-                               {"stored", c.trainee->stored()},
+                               {"stored", c.network->stored()},
                                {"ms", time.median_ms},
                                {"dense_ms", dense_ms},
                                {"ratio", dense_ms / time.median_ms},
                                {"spread", time.spread},
                                {"repetitions", time.repetitions},
-                               {"by_kind", to_json(c.trainee->ms_by_kind())},
+                               {"by_kind", to_json(c.network->ms_by_kind())},
                                {"instruction_set", active_instruction_set()}});
     if (c.storage.layout == kDense) json.set("convolutions_ms", convolutions_ms);
     report.add_row(std::move(json));
     table.rows.push_back(
-        {fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout, c.trainee->stored(),
+        {fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout, c.network->stored(),
          fixed(time.median_ms, 1), fixed(100 * time.spread, 1) + " %",
          fixed(dense_ms / time.median_ms, 2) + "x", fixed(time.median_ms / convolutions_ms, 2)});
   }
   table.rows.push_back({"", "oneDNN's convolutions alone", "", fixed(convolutions_ms, 1), "",
                         fixed(dense_ms / convolutions_ms, 2) + "x", "1.00"});
-  Report::print(kinds(network, all));
+  if (pass == Pass::Training) Report::print(kinds(network, all));
   report.summarize(std::move(table));
 }
 
 // What the command line asks for in place of the usual.
 struct Request {
-  std::vector<std::string> models;
+  std::vector<std::string> models, passes;
   std::vector<double> batch, sparsities;
 
   std::vector<Option> options() {
     return {{.name = "--model", .help = "resnet20, resnet18, or both", .texts = &models},
+            {.name = "--pass",
+             .help = "training, inference (at batch 1, too), or both (default training)",
+             .texts = &passes},
             {.name = "--batch",
              .help = "Examples of a batch (default 128; resnet18: 32)",
              .numbers = &batch,
@@ -150,6 +177,13 @@ MeasureOptions measuring(const Settings& settings) {
   return options;
 }
 
+Pass find_pass(const std::string& name) {
+  if (name == "training") return Pass::Training;
+  if (name == "inference") return Pass::Inference;
+  const std::vector<std::string> names = {"training", "inference"};
+  throw ConfigError("--pass: there is no pass '" + name + "'; " + suggest_name(name, names));
+}
+
 void run(Request request, const Settings& settings, Report& report) {
   const bool is_full = settings.size == Size::Full;
   if (request.models.empty()) {
@@ -159,11 +193,23 @@ void run(Request request, const Settings& settings, Report& report) {
   if (request.sparsities.empty()) {
     request.sparsities = is_full ? std::vector{0.8, 0.9, 0.95} : std::vector{0.9};
   }
+  if (request.passes.empty()) {
+    request.passes = {to_string(Pass::Training)};
+    if (settings.size == Size::Tiny) request.passes.push_back(to_string(Pass::Inference));
+  }
+  std::vector<Pass> passes;
+  for (const std::string& name : request.passes) passes.push_back(find_pass(name));
   for (const std::string& name : request.models) {
     Network network = find_network(name);
     if (settings.size == Size::Tiny) network.size = 8, network.batch = 2;
     if (!request.batch.empty()) network.batch = std::llround(request.batch.back());
-    compare(network, request.sparsities, measuring(settings), settings, report);
+    for (const Pass pass : passes) {
+      compare(pass, network, request.sparsities, measuring(settings), settings, report);
+      if (pass == Pass::Training) continue;
+      Network single = network;
+      single.batch = 1;
+      compare(pass, single, request.sparsities, measuring(settings), settings, report);
+    }
   }
 }
 
@@ -174,7 +220,8 @@ int main(int argc, char** argv) {
   using namespace lacuna::bench;
   Request request;
   return run_program(
-      argc, argv, "model", "Whole training steps of convolutional networks, sparse beside dense",
+      argc, argv, "model",
+      "Training steps and inference of convolutional networks, sparse beside dense",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options());
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "common/operands.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/train/fold_batch_norm.h"
 #include "lacuna/sparsity/configure.h"
 
 namespace lacuna::bench {
@@ -25,8 +27,8 @@ std::vector<ParameterPtr> sparse_weights(const Module& model) {
   return weights;
 }
 
-std::unique_ptr<SparsityAlgorithm> apply_static(const Storage& storage, int64_t batch,
-                                                Module& model, Optimizer& optimizer) {
+std::unique_ptr<SparsityAlgorithm> make_static(const Storage& storage, int64_t batch,
+                                               const Module& model) {
   std::vector<std::string> names;
   for (const ParameterPtr& weight : sparse_weights(model)) names.push_back(weight->name());
   auto algorithm = configure(Config::map({{"algorithm", "static"},
@@ -35,8 +37,6 @@ std::unique_ptr<SparsityAlgorithm> apply_static(const Storage& storage, int64_t 
                                           {"param_filter", Config::from_value(names)}}),
                              0);
   algorithm->compression().batch = batch;
-  model.apply(*algorithm);
-  optimizer.apply(*algorithm);
   return algorithm;
 }
 
@@ -48,22 +48,31 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-ImageTrainee::ImageTrainee(const Network& network, int64_t examples, const Storage& storage)
+ImageNetwork::ImageNetwork(const Network& network, int64_t examples, const Storage& storage)
     : model_(network.build()),
-      optimizer_(std::make_unique<Sgd>(
-          model_->parameters(), SgdOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4})),
       images_(random_tensor(Shape{examples, 3, network.size, network.size}, "images")) {
+  if (storage.layout == "dense") return;
+  algorithm_ = make_static(storage, network.batch, *model_);
+  model_->apply(*algorithm_);
+}
+
+void ImageNetwork::require_stored(const Storage& storage) const {
+  if (storage.layout == "dense" || storage.layout == "auto" || stored() == storage.layout) return;
+  throw StateError("layout '" + storage.layout + "' was asked for, '" + stored() + "' is stored");
+}
+
+ImageTrainee::ImageTrainee(const Network& network, int64_t examples, const Storage& storage)
+    : ImageNetwork(network, examples, storage),
+      optimizer_(std::make_unique<Sgd>(
+          model_->parameters(), SgdOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4})) {
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < examples; ++i) labels.push_back(i * 7919 % network.classes);
   labels_ = IndexTensor(Shape{examples}, std::move(labels));
-  if (storage.layout == "dense") return;
-  algorithm_ = apply_static(storage, network.batch, *model_, *optimizer_);
-  if (storage.layout != "auto" && stored() != storage.layout) {
-    throw StateError("layout '" + storage.layout + "' was asked for, '" + stored() + "' is stored");
-  }
+  if (algorithm_ != nullptr) optimizer_->apply(*algorithm_);
+  require_stored(storage);
 }
 
-float ImageTrainee::step() {
+float ImageTrainee::result() {
   auto& seconds = seconds_.emplace_back();
   const BackwardTrace trace(
       [&](const NodeRun& node) { seconds["backward " + node.name] += node.seconds; });
@@ -78,7 +87,28 @@ float ImageTrainee::step() {
   return loss.value().item();
 }
 
-std::map<std::string, double> ImageTrainee::ms_by_kind() const {
+ImagePredictor::ImagePredictor(const Network& network, int64_t examples, const Storage& storage)
+    : ImageNetwork(network, examples, storage) {
+  require_stored(storage);
+  model_->eval();
+  fold_batch_norm(*model_, images_.shape().without_batch());
+}
+
+void ImagePredictor::run() {
+  const NoGrad no_grad;
+  const Clock::time_point start = Clock::now();
+  outputs_ = (*model_)(Variable(images_)).value();
+  seconds_.emplace_back()["forward"] = seconds_since(start);
+}
+
+float ImagePredictor::result() {
+  run();
+  float sum = 0.0f;
+  for (const float output : outputs_.to_vector()) sum += std::abs(output);
+  return sum;
+}
+
+std::map<std::string, double> ImageNetwork::ms_by_kind() const {
   std::map<std::string, std::vector<double>> samples;
   for (size_t step = seconds_.size() > 1 ? 1 : 0; step < seconds_.size(); ++step) {
     for (const auto& [kind, seconds] : seconds_[step]) samples[kind].push_back(1e3 * seconds);
@@ -88,7 +118,7 @@ std::map<std::string, double> ImageTrainee::ms_by_kind() const {
   return medians;
 }
 
-std::string ImageTrainee::stored() const {
+std::string ImageNetwork::stored() const {
   std::map<std::string, int> counts;
   int all = 0;
   for (const ParameterPtr& weight : sparse_weights(*model_)) {

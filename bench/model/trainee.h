@@ -1,4 +1,5 @@
-// What the model benchmark compares: a network in training, its convolutions in one layout.
+// What the model benchmark compares: a network in training or inference, its convolutions in one
+// layout.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +20,60 @@ struct Storage {
   double sparsity = 0.0;         ///< none where dense
 };
 
-/// A network that trains by SGD with momentum on a batch of noise.
-class ImageTrainee {
+/// A network on a batch of noise.
+class ImageNetwork {
  public:
-  /// `examples`: those of the batch. Layouts and algorithms are chosen for the network's own.
-  ImageTrainee(const Network& network, int64_t examples, const Storage& storage);
+  virtual ~ImageNetwork() = default;
 
-  /// One whole step: forward, loss, backward, update, masking. Returns the loss.
-  float step();
-
-  /// Medians over the steps but the first, in ms: "forward" with the loss, "optimizer", and of the
-  /// backward pass the nodes of each name together, "backward conv2d".
+  /// What is timed.
+  virtual void run() = 0;
+  /// One number that says whether two networks compute the same.
+  virtual float result() = 0;
+  /// Medians over the runs but the first, in ms, by kind of work.
   std::map<std::string, double> ms_by_kind() const;
   /// "csr", or "csr in 15 of 18" where others are masked.
   std::string stored() const;
   const Module& model() const { return *model_; }
 
- private:
+ protected:
+  /// `examples`: those of the batch. Layouts and algorithms are chosen for the network's own.
+  ImageNetwork(const Network& network, int64_t examples, const Storage& storage);
+  void require_stored(const Storage& storage) const;
+
   std::unique_ptr<Sequential> model_;
-  std::unique_ptr<Sgd> optimizer_;
-  std::unique_ptr<SparsityAlgorithm> algorithm_;
+  std::unique_ptr<SparsityAlgorithm> algorithm_;  // null where dense
   Tensor images_;
+  std::vector<std::map<std::string, double>> seconds_;  // of each run
+};
+
+/// Trains by SGD with momentum. Kinds of work: "forward" with the loss, "optimizer", and of the
+/// backward pass the nodes of each name together, "backward conv2d".
+class ImageTrainee final : public ImageNetwork {
+ public:
+  ImageTrainee(const Network& network, int64_t examples, const Storage& storage);
+  ~ImageTrainee() override { algorithm_.reset(); }  // which hooks the optimizer
+
+  /// One whole step: forward, loss, backward, update, masking.
+  void run() override { result(); }
+  /// The loss of such a step.
+  float result() override;
+
+ private:
+  std::unique_ptr<Sgd> optimizer_;
   IndexTensor labels_;
-  std::vector<std::map<std::string, double>> seconds_;  // of each step
+};
+
+/// Evaluates, with batch normalizations folded into the weights. One kind of work: "forward".
+class ImagePredictor final : public ImageNetwork {
+ public:
+  ImagePredictor(const Network& network, int64_t examples, const Storage& storage);
+
+  void run() override;
+  /// The magnitudes of the outputs, summed.
+  float result() override;
+
+ private:
+  Tensor outputs_;
 };
 
 }  // namespace lacuna::bench

@@ -37,6 +37,29 @@ Extent Window::output(const Extent& image, const std::string& what) const {
   return output;
 }
 
+Window LengthWindow::on_images() const {
+  return {.kernel = {1, kernel},
+          .stride = {1, stride},
+          .padding = {0, padding},
+          .dilation = {1, dilation}};
+}
+
+int64_t LengthWindow::output(int64_t length, const std::string& what) const {
+  if (kernel < 1 || stride < 1 || padding < 0 || dilation < 1) {
+    throw ShapeError(fmt::format(
+        "{}: kernel, stride and dilation must be at least 1 and padding at least 0, found kernel "
+        "{}, stride {}, padding {}, dilation {}",
+        what, kernel, stride, padding, dilation));
+  }
+  const int64_t output = places(length, kernel, stride, padding, dilation);
+  if (output < 1) {
+    throw ShapeError(fmt::format(
+        "{}: a kernel of {}{} does not fit a length of {} with padding {}", what, kernel,
+        dilation == 1 ? "" : fmt::format(" with dilation {}", dilation), length, padding));
+  }
+  return output;
+}
+
 Extent ConvolutionShape::output() const { return window.output(image, "convolution"); }
 
 Shape ConvolutionShape::weight_shape() const {

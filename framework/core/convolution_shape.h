@@ -30,6 +30,20 @@ struct Window {
   Extent output(const Extent& image, const std::string& what) const;
 };
 
+/// How a kernel moves along a sequence: numbers of the one dimension that a Window of height 1 has.
+struct LengthWindow {
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;   ///< zeros at either end
+  int64_t dilation = 1;  ///< distance of neighbouring taps
+  friend bool operator==(const LengthWindow&, const LengthWindow&) = default;
+
+  /// On sequences as images of height 1.
+  Window on_images() const;
+  /// Places of the kernel, as of Window. *Errors:* ShapeError that names `what`.
+  int64_t output(int64_t length, const std::string& what) const;
+};
+
 /// How a dense product is computed: from the definition, or by Winograd's transformation where the
 /// library has it, which takes fewer multiplications and rounds differently.
 enum class ConvolutionAlgorithm { Direct, Winograd };

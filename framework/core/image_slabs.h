@@ -8,6 +8,10 @@
 
 namespace lacuna {
 
+/// The shape of images: [batch, channels, height, width] as it is, and a height of 1 in [batch,
+/// channels, length]. *Errors:* ShapeError where it is neither.
+Shape image_shape(const Shape& shape);
+
 /// Examples in a slab of images: 16 floats are one cache line, one AVX-512 vector.
 inline constexpr int64_t kImageSlabWidth = 16;
 
@@ -21,7 +25,7 @@ struct ImageSlabs {
   int64_t batch = 0, channels = 0, height = 0, width = 0;
 
   ImageSlabs() = default;
-  /// *Errors:* ShapeError unless the shape is [batch, channels, height, width].
+  /// *Errors:* as of image_shape.
   explicit ImageSlabs(const Shape& shape);
 
   int64_t slabs() const { return (batch + kImageSlabWidth - 1) / kImageSlabWidth; }
@@ -54,7 +58,7 @@ struct ChannelBlocks {
   int64_t batch = 0, channels = 0, pixels = 0;
 
   ChannelBlocks() = default;
-  /// *Errors:* ShapeError unless the shape is [batch, channels, height, width].
+  /// *Errors:* as of image_shape.
   explicit ChannelBlocks(const Shape& shape);
 
   int64_t blocks() const { return (channels + kChannelBlock - 1) / kChannelBlock; }

@@ -33,7 +33,8 @@ int64_t place_of(const Shape& shape, Order order, int64_t flat) {
     const int64_t features = shape.features(), row = flat / features;
     return (row / kSlabWidth * features + flat % features) * kSlabWidth + row % kSlabWidth;
   }
-  const int64_t width = shape[3], height = shape[2], channels = shape[1];
+  const Shape images = image_shape(shape);
+  const int64_t width = images[3], height = images[2], channels = images[1];
   const int64_t pixel = flat % (height * width), image = flat / (height * width);
   if (order == Order::ChannelBlocks) {
     return ChannelBlocks(shape).element(image / channels, image % channels, pixel);
@@ -210,6 +211,20 @@ Tensor Tensor::reshape(const Shape& shape) const {
                                  numel(), shape.to_string(), shape.numel()));
   }
   Tensor view = to(Order::RowMajor);
+  view.shape_ = shape;
+  return view;
+}
+
+Tensor Tensor::viewed_as(const Shape& shape) const {
+  const auto lies_so = [&] {
+    if (order_ == Order::RowMajor) return shape.numel() == numel();
+    return shape == shape_ || (is_of_images(order_) && image_shape(shape) == image_shape(shape_));
+  };
+  if (!lies_so()) {
+    throw ShapeError(fmt::format("a tensor of shape {} in {} does not lie as one of shape {}",
+                                 shape_.to_string(), to_string(order_), shape.to_string()));
+  }
+  Tensor view = *this;
   view.shape_ = shape;
   return view;
 }

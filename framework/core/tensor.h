@@ -21,7 +21,7 @@ enum class Order {
   ChannelBlocks,  ///< images for dense convolutions, see image_slabs.h: blocks of 16 channels
 };
 const char* to_string(Order order);
-/// Whether only images [batch, channels, height, width] have it.
+/// Whether only images have it: [batch, channels, height, width], or [batch, channels, length].
 inline bool is_of_images(Order order) {
   return order == Order::ImageSlabs || order == Order::ChannelBlocks;
 }
@@ -69,6 +69,10 @@ class Tensor {
   /// These elements, in row-major order (converted first where needed), under another shape.
   /// *Errors:* ShapeError when the number of elements differs.
   Tensor reshape(const Shape& shape) const;
+  /// These elements where they lie, in the order they have, under a shape whose elements lie so:
+  /// any of as many in row-major order, and in an order of images the same images with or without
+  /// a height of 1. *Errors:* ShapeError with both shapes.
+  Tensor viewed_as(const Shape& shape) const;
   /// The only element. *Errors:* ShapeError when there is not exactly one.
   float item() const;
   /// Row-major copy of the elements.

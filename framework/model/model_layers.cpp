@@ -40,6 +40,11 @@ ModelLayer::Kind kind_of(const std::string& type) {
   return ModelLayer::Kind::Plain;
 }
 
+// Whether layers of this type draw a weight by its fan-in.
+bool is_weighted(const std::string& type) {
+  return type == "linear" || type == "conv1d" || type == "conv2d";
+}
+
 // Where names are counted and must differ: groups that add no level to paths share one.
 struct Level {
   std::string prefix;
@@ -151,7 +156,7 @@ class Expander {
     } else if (layer.kind != ModelLayer::Kind::Plain) {
       layer.layers = expand_list(layer.options.at("layers"), level);
       if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
-    } else if ((type == "linear" || type == "conv2d") && !fan_in_.is_null() && node.is_map() &&
+    } else if (is_weighted(type) && !fan_in_.is_null() && node.is_map() &&
                !layer.options.has(kFanIn)) {
       layer.options.set(kFanIn, fan_in_.clone());
     }

@@ -38,7 +38,7 @@ struct ModelLayers {
 };
 
 /// Expands a `model` section: a list of layers, or a map with `layers`, and with `define`
-/// (templates) and `init_fan_in` (given to the linear layers that have none of their own), if any.
+/// (templates) and `init_fan_in` (given to linear and convolution layers that have none of their own), if any.
 /// A pure function, but for what reading a Config leaves there. Layers that are used as they are
 /// written are shared with the section, so that defaults are written into it.
 ///

@@ -113,6 +113,8 @@ class Module {
   void register_output_transform(Transform transform) {
     output_transforms_.push_back(std::move(transform));
   }
+  bool has_input_transforms() const { return !input_transforms_.empty(); }
+  bool has_output_transforms() const { return !output_transforms_.empty(); }
 
   /// Parameters under their dotted names as `save_parameter` writes them, copies of the buffers
   /// ("<path>/<name>"), and what modules keep besides ("<path>/<key>").

@@ -34,6 +34,8 @@ class Sequential final : public Module {
     return module;
   }
 
+  const Chain& chain() const { return chain_; }
+
   std::string_view type() const override { return "sequential"; }
   std::string description() const override { return options_.description; }
   Shape output_shape(const Shape& input) const override { return chain_.output_shape(input); }

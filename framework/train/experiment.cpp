@@ -16,6 +16,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/convolution_algorithms.hpp"
 #include "lacuna/framework/train/density_limits.hpp"
+#include "lacuna/framework/train/fold_batch_norm.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
@@ -337,6 +338,7 @@ std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict&
   const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
   apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
   model->eval();
+  fold_batch_norm(*model, example_shape);
   return model;
 }
 

@@ -14,7 +14,7 @@ namespace lacuna {
 class LayoutOption {
  public:
   /// "auto" (the default): for each pattern what the cost model finds, and masked for parameters
-  /// that neither linear() nor conv2d() uses. "masked", "csr"; "dense": dense products, as in
+  /// that neither linear() nor a convolution uses. "masked", "csr"; "dense": dense products, as in
   /// masked; one that was added by its name. *Errors:* ConfigError with the nearest name.
   LayoutOption(std::string name = "auto");  // NOLINT: a name is an option
   LayoutOption(const char* name) : LayoutOption(std::string(name)) {}

@@ -3,11 +3,13 @@
 // largest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
+#include "lacuna/framework/train/fold_batch_norm.h"
 #include "lacuna/framework/train/model_file.h"
 
 namespace lacuna {
@@ -68,6 +70,23 @@ class GoldenResNet {
     }
   }
 
+  // Every weight but the last layer's, all of it, in the layout of sparse ones.
+  GoldenResNet& as_csr() {
+    for (const ParameterPtr& parameter : model_->parameters()) {
+      if (parameter->use != WeightUse::Convolution) continue;
+      const Shape& shape = parameter->shape();
+      parameter->set_pattern(Pattern::make(csr_layout(), shape, Positions::all(shape)));
+    }
+    return *this;
+  }
+
+  GoldenResNet& folded() {
+    const auto norms = std::ranges::count_if(
+        model_->modules(), [](const Module* module) { return module->type() == "batch_norm"; });
+    EXPECT_EQ(fold_batch_norm(*model_, Shape{3, 32, 32}), norms) << name_;
+    return *this;
+  }
+
   void check_logits() {
     model_->eval();
     const NoGrad no_grad;
@@ -113,6 +132,14 @@ TEST(GoldenResNets, TrainAndEvaluateAsInPyTorch) {
 TEST(GoldenResNets, TrainedWeightsGiveTheirLogits) {
   for (const std::string& name : golden::models(ModelKind::ResNetInference)) {
     GoldenResNet(name).check_logits();
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(GoldenResNets, TrainedWeightsGiveTheirLogitsWithBatchNormsFolded) {
+  for (const std::string& name : golden::models(ModelKind::ResNetInference)) {
+    GoldenResNet(name).folded().check_logits();
+    GoldenResNet(name).as_csr().folded().check_logits();
     if (testing::Test::HasFatalFailure()) return;
   }
 }

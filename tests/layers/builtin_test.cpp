@@ -32,18 +32,18 @@ std::unique_ptr<Module> make(const std::string& name, const Config& options,
 
 TEST(Builtin, ListsEveryLayerUnderItsType) {
   EXPECT_THAT(registry().names(),
-              ElementsAre("avg_pool", "batch_norm", "conv2d", "dropout", "flatten", "gelu",
-                          "global_average_pool", "group_norm", "layer_norm", "leaky_relu", "linear",
-                          "max_pool", "relu", "semi_sparse_activation", "sigmoid", "silu",
+              ElementsAre("avg_pool", "batch_norm", "conv1d", "conv2d", "dropout", "flatten",
+                          "gelu", "global_average_pool", "group_norm", "layer_norm", "leaky_relu",
+                          "linear", "max_pool", "relu", "semi_sparse_activation", "sigmoid", "silu",
                           "squared_relu", "subsample_pad", "tanh"));
   const std::set<std::string> of_images = {"avg_pool", "conv2d", "global_average_pool", "max_pool",
                                            "subsample_pad"};
   for (const auto& [name, entry] : registry().entries()) {
-    const bool takes_images = of_images.contains(name);
-    const Config options = takes_images
+    const bool takes_images = of_images.contains(name), takes_sequences = name == "conv1d";
+    const Config options = takes_images || takes_sequences
                                ? Config::map({{"out_channels", 4}, {"kernel", 2}, {"groups", 2}})
                                : Config::map({{"out_features", 3}, {"groups", 4}});
-    const Shape input = takes_images ? Shape{2, 6, 6} : Shape{20};
+    const Shape input = takes_images ? Shape{2, 6, 6} : takes_sequences ? Shape{2, 6} : Shape{20};
     EXPECT_EQ(entry.make(options, input)->type(), name);
     EXPECT_FALSE(entry.help.empty());
   }

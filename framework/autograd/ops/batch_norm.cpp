@@ -9,6 +9,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/images/batch_norm.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -23,18 +24,13 @@ Shape as_images(const Shape& shape) {
         "height, width], found " +
         shape.to_string());
   }
-  return {shape[0], shape[1], shape.rank() > 2 ? shape[2] : 1, shape.rank() > 3 ? shape[3] : 1};
+  return shape.rank() == 2 ? Shape{shape[0], shape[1], 1, 1} : image_shape(shape);
 }
 
 Tensor images_of(const Tensor& x) {
   // Slabs of the batch are no order of images.
   const Tensor images = x.order() == Order::BatchSlabs ? reordered(x, Order::RowMajor) : x;
-  return x.shape().rank() == 4 ? images : images.reshape(as_images(x.shape()));
-}
-
-// Images in the shape of what they were made from.
-Tensor shaped(const Tensor& images, const Shape& shape) {
-  return images.shape() == shape ? images : images.reshape(shape);
+  return images.viewed_as(as_images(x.shape()));
 }
 
 Tensor in_order_of(const Tensor& images, const Tensor& other) {
@@ -55,7 +51,9 @@ struct Norm {
   Variable added;  // undefined: nothing
   std::vector<double> mean, inverse_deviation;
   MomentsOf of = MomentsOf::Batch;
+  bool is_folded = false;  // it changes nothing: means of 0, deviations of 1, no weight, no bias
 
+  bool is_identity() const { return is_folded && !added.defined(); }
   double weight_of(size_t channel) const {
     return weight.defined() ? static_cast<double>(weight.value().data()[channel]) : 1.0;
   }
@@ -91,11 +89,11 @@ struct BatchNormNode final : Node {
     std::vector<Tensor> gradients(4);
     Tensor g;
     const bool needs_masked = needs(3) && y.defined();
-    gradients[0] = shaped(channel_affine_gradient(dy, y, x, a, b, c, needs_masked ? &g : nullptr),
-                          inputs()[0].shape());
+    gradients[0] = channel_affine_gradient(dy, y, x, a, b, c, needs_masked ? &g : nullptr)
+                       .viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = tensor_of(sums.gx);  // dw = Σ g n   [channels]
     if (needs(2)) gradients[2] = tensor_of(sums.g);   // db = Σ g     [channels]
-    if (needs(3)) gradients[3] = shaped(needs_masked ? g : dy, inputs()[3].shape());
+    if (needs(3)) gradients[3] = (needs_masked ? g : dy).viewed_as(inputs()[3].shape());
     return gradients;
   }
 
@@ -120,14 +118,18 @@ Variable computed(const Norm& norm, Rectify rectify) {
   const Tensor added =
       norm.added.defined() ? in_order_of(images_of(norm.added.value()), x) : Tensor();
   const Tensor y = channel_affine(x, scale, shift, added, rectify);
-  return record<BatchNormNode>(shaped(y, norm.x.shape()),
+  return record<BatchNormNode>(y.viewed_as(norm.x.shape()),
                                {norm.x, norm.weight, norm.bias, norm.added}, x,
                                rectify == Rectify::Yes ? y : Tensor(), norm, std::move(weight));
 }
 
 struct DeferredNorm final : DeferredValue {
   explicit DeferredNorm(Norm norm_) : norm(std::move(norm_)) {}
-  Variable compute() override { return computed(norm, Rectify::No); }
+  Variable compute() override {
+    if (!norm.is_identity()) return computed(norm, Rectify::No);
+    if (!grad_enabled()) return norm.x.value();
+    return norm.x.is_leaf() ? computed(norm, Rectify::No) : norm.x;  // a leaf's gradient is its own
+  }
 
   Norm norm;
 };
@@ -166,6 +168,19 @@ Variable batch_norm(const Variable& x, const Variable& weight, const Variable& b
   for (const double variance : moments.variance) {
     norm.inverse_deviation.push_back(1.0 / std::sqrt(variance + options.eps));
   }
+  return Variable::deferred(x.shape(), std::make_shared<DeferredNorm>(std::move(norm)));
+}
+
+Variable folded_batch_norm(const Variable& x) {
+  const auto channels = static_cast<size_t>(as_images(x.shape())[1]);
+  Norm norm{.x = x,
+            .weight = {},
+            .bias = {},
+            .added = {},
+            .mean = std::vector<double>(channels, 0.0),
+            .inverse_deviation = std::vector<double>(channels, 1.0),
+            .of = MomentsOf::Elsewhere,
+            .is_folded = true};
   return Variable::deferred(x.shape(), std::make_shared<DeferredNorm>(std::move(norm)));
 }
 

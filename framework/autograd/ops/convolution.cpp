@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/dense/convolution.h"
 #include "lacuna/framework/kernels/images/batch_norm.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
@@ -13,22 +14,28 @@
 namespace lacuna {
 namespace {
 
-// The weight is no input of the node, as in `linear`: it receives its gradient in its own layout.
-struct Conv2dNode final : Node {
-  Conv2dNode(Tensor x_, WeightReference weight_, const ConvolutionShape& shape_)
-      : x(std::move(x_)), weight(std::move(weight_)), shape(shape_) {}
+// Gradients and values of sequences are those of images of height 1, under their own shapes.
+Tensor as_images(const Tensor& x) { return x.viewed_as(image_shape(x.shape())); }
 
-  std::string_view name() const override { return "conv2d"; }
+// The weight is no input of the node, as in `linear`: it receives its gradient in its own layout.
+struct ConvolutionNode final : Node {
+  ConvolutionNode(std::string_view name, Tensor x_, WeightReference weight_,
+                  const ConvolutionShape& shape_)
+      : x(std::move(x_)), weight(std::move(weight_)), shape(shape_), name_(name) {}
+
+  std::string_view name() const override { return name_; }
   std::vector<Tensor*> saved() override { return {&x}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     // In the order of the products, once for both.
-    const Tensor dy = reordered(grad_output, x.order() == Order::ImageSlabs
-                                                 ? Order::ImageSlabs
-                                                 : dense_image_order(shape.out_channels));
+    const Tensor dy = as_images(reordered(
+        grad_output, x.order() == Order::ImageSlabs ? Order::ImageSlabs
+                                                    : dense_image_order(shape.out_channels)));
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = W ∗ᵀ dY                          [batch, in, height, width]
-      gradients[0] = weight.pattern->layout().convolution_input_gradient(weight.view(), shape, dy);
+      gradients[0] = weight.pattern->layout()
+                         .convolution_input_gradient(weight.view(), shape, dy)
+                         .viewed_as(inputs()[0].shape());
     }
     if (needs(1)) gradients[1] = sum_channels(dy);  // db = Σ dY                           [out]
     if (weight.sink != nullptr) weight.sink->accumulate_convolution(shape, dy, x);  // dW
@@ -38,52 +45,100 @@ struct Conv2dNode final : Node {
   Tensor x;
   WeightReference weight;
   ConvolutionShape shape;
+
+ private:
+  std::string_view name_;  // a literal
 };
 
-ConvolutionShape shape_of(const Shape& x, const WeightReference& weight,
-                          const Conv2dOptions& options) {
+/// What differs between convolutions of images and of sequences, for messages.
+struct Kind {
+  const char* name;
+  const char* input;       // what stands behind the channels
+  const char* inputs_are;  // "images"
+  int rank;
+};
+constexpr Kind kImages{"conv2d", "height, width", "images", 4};
+constexpr Kind kSequences{"conv1d", "length", "sequences", 3};
+
+void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight, int64_t groups,
+                 const Variable& bias) {
   const Shape& w = weight.pattern->shape();
-  const int64_t groups = options.groups;
-  if (x.rank() != 4 || w.rank() != 4 || groups < 1 || w[0] % groups != 0 || x[1] != w[1] * groups) {
+  if (x.rank() != kind.rank || w.rank() != kind.rank || groups < 1 || w[0] % groups != 0 ||
+      x[1] != w[1] * groups) {
     throw ShapeError(fmt::format(
-        "conv2d '{}': a weight of shape {}{} needs images [batch, {}, height, width], found {}",
+        "{} '{}': a weight of shape {}{} needs {} [batch, {}, {}], found {}", kind.name,
         weight.name, w.to_string(), groups == 1 ? "" : fmt::format(" in {} groups", groups),
-        w.rank() == 4 ? w[1] * groups : 0, x.to_string()));
+        kind.inputs_are, w.rank() == kind.rank ? w[1] * groups : 0, kind.input, x.to_string()));
   }
-  ConvolutionShape shape{.batch = x[0],
-                         .in_channels = x[1],
-                         .out_channels = w[0],
-                         .groups = groups,
-                         .image = {x[2], x[3]},
-                         .window = {.kernel = {w[2], w[3]},
-                                    .stride = options.stride,
-                                    .padding = options.padding,
-                                    .dilation = options.dilation},
-                         .algorithms = options.algorithms};
-  shape.window.output(shape.image, "conv2d '" + weight.name + "'");
-  return shape;
+  if (bias.defined() && bias.shape() != Shape{w[0]}) {
+    throw ShapeError(fmt::format("{} '{}': a weight of shape {} needs a bias [{}], found {}",
+                                 kind.name, weight.name, w.to_string(), w[0],
+                                 bias.shape().to_string()));
+  }
+}
+
+// *Requires* a kernel that fits. y has the shape of images.
+Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
+               const ConvolutionShape& shape, Tensor& input) {
+  const Layout& layout = weight.pattern->layout();
+  input = as_images(reordered(x.value(), layout.image_order(shape)));
+  return layout.convolve(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
+}
+
+// The weight's anchor: a leaf, where it wants a gradient.
+Variable anchor_of(const WeightReference& weight) {
+  return weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
 }
 
 }  // namespace
 
 Variable conv2d(const Variable& x, const WeightReference& weight, const Variable& bias,
                 const Conv2dOptions& options) {
-  const ConvolutionShape shape = shape_of(x.shape(), weight, options);
-  if (bias.defined() && bias.shape() != Shape{shape.out_channels}) {
-    throw ShapeError(fmt::format("conv2d '{}': a weight of shape {} needs a bias [{}], found {}",
-                                 weight.name, weight.pattern->shape().to_string(),
-                                 shape.out_channels, bias.shape().to_string()));
-  }
-  const Layout& layout = weight.pattern->layout();
-  const Tensor input = reordered(x.value(), layout.image_order(shape));
-  Tensor y = layout.convolve(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
-  const Variable anchor = weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
-  return record<Conv2dNode>(std::move(y), {x, bias, anchor}, input, weight, shape);
+  require_fit(kImages, x.shape(), weight, options.groups, bias);
+  const Shape &images = x.shape(), &w = weight.pattern->shape();
+  const ConvolutionShape shape{.batch = images[0],
+                               .in_channels = images[1],
+                               .out_channels = w[0],
+                               .groups = options.groups,
+                               .image = {images[2], images[3]},
+                               .window = {.kernel = {w[2], w[3]},
+                                          .stride = options.stride,
+                                          .padding = options.padding,
+                                          .dilation = options.dilation},
+                               .algorithms = options.algorithms};
+  shape.window.output(shape.image, "conv2d '" + weight.name + "'");
+  Tensor input, y = product(x, weight, bias, shape, input);
+  return record<ConvolutionNode>(std::move(y), {x, bias, anchor_of(weight)}, kImages.name, input,
+                                 weight, shape);
 }
 
 Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& bias,
                 const Conv2dOptions& options) {
   return conv2d(x, weight->as_weight(weight->trainable ? weight : nullptr), bias, options);
+}
+
+Variable conv1d(const Variable& x, const WeightReference& weight, const Variable& bias,
+                const Conv1dOptions& options) {
+  require_fit(kSequences, x.shape(), weight, options.groups, bias);
+  const Shape &sequences = x.shape(), &w = weight.pattern->shape();
+  const LengthWindow window{w[2], options.stride, options.padding, options.dilation};
+  const int64_t length = window.output(sequences[2], "conv1d '" + weight.name + "'");
+  const ConvolutionShape shape{.batch = sequences[0],
+                               .in_channels = sequences[1],
+                               .out_channels = w[0],
+                               .groups = options.groups,
+                               .image = {1, sequences[2]},
+                               .window = window.on_images()};
+  Tensor input;
+  const Tensor y = product(x, weight, bias, shape, input);
+  return record<ConvolutionNode>(y.viewed_as({sequences[0], w[0], length}),
+                                 {x, bias, anchor_of(weight)}, kSequences.name, input, weight,
+                                 shape);
+}
+
+Variable conv1d(const Variable& x, const ParameterPtr& weight, const Variable& bias,
+                const Conv1dOptions& options) {
+  return conv1d(x, weight->as_weight(weight->trainable ? weight : nullptr), bias, options);
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// Convolution of images.
+// Convolution of images and of sequences.
 #pragma once
 
 #include "lacuna/framework/autograd/variable.h"
@@ -23,5 +23,20 @@ Variable conv2d(const Variable& x, const WeightReference& weight, const Variable
                 const Conv2dOptions& options = {});
 Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& bias = {},
                 const Conv2dOptions& options = {});
+
+struct Conv1dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;  ///< zeros at either end
+  int64_t dilation = 1;
+  int64_t groups = 1;
+};
+
+/// The same along sequences, computed as a convolution of images of height 1. *Shapes:* x [batch,
+/// in, length], weight [out, in / groups, kernel], bias [out] or undefined → [batch, out, …].
+/// *Errors, cost:* as conv2d.
+Variable conv1d(const Variable& x, const WeightReference& weight, const Variable& bias,
+                const Conv1dOptions& options = {});
+Variable conv1d(const Variable& x, const ParameterPtr& weight, const Variable& bias = {},
+                const Conv1dOptions& options = {});
 
 }  // namespace lacuna

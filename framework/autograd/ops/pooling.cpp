@@ -8,18 +8,31 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/images/pooling.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {
 
+// Row-major images, those of sequences of height 1.
+Tensor rows_of_images(const Tensor& x) {
+  return reordered(x, Order::RowMajor).viewed_as(image_shape(x.shape()));
+}
+
+// As x: without a height where x has none.
+Tensor shaped_as(const Shape& x, const Tensor& images) {
+  const Shape& s = images.shape();
+  return x.rank() == 3 ? images.viewed_as({s[0], s[1], s[3]}) : images;
+}
+
 struct MaxPoolNode final : Node {
   explicit MaxPoolNode(std::vector<int32_t> index_) : index(std::move(index_)) {}
   std::string_view name() const override { return "max_pool2d"; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy at the places of the largest
-    return {max_pool_gradient(reordered(dy, Order::RowMajor), index, inputs()[0].shape())};
+    const Shape& x = inputs()[0].shape();
+    return {max_pool_gradient(rows_of_images(dy), index, image_shape(x)).viewed_as(x)};
   }
 
   std::vector<int32_t> index;
@@ -30,7 +43,8 @@ struct AvgPoolNode final : Node {
   std::string_view name() const override { return "avg_pool2d"; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy / n to each pixel of a window
-    return {avg_pool_gradient(reordered(dy, Order::RowMajor), window, count, inputs()[0].shape())};
+    const Shape& x = inputs()[0].shape();
+    return {avg_pool_gradient(rows_of_images(dy), window, count, image_shape(x)).viewed_as(x)};
   }
 
   Window window;
@@ -42,7 +56,9 @@ struct GlobalAveragePoolNode final : Node {
   std::string_view name() const override { return "global_average_pool"; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy / n to each pixel of a plane
-    return {plane_means_gradient(reordered(dy, Order::RowMajor), inputs()[0].shape(), order)};
+    const Shape& x = inputs()[0].shape();
+    return {
+        plane_means_gradient(reordered(dy, Order::RowMajor), image_shape(x), order).viewed_as(x)};
   }
 
   Order order;
@@ -67,9 +83,17 @@ void require_images(const char* op, const Shape& shape) {
       fmt::format("{}: needs [batch, channels, height, width], found {}", op, shape.to_string()));
 }
 
+void require_planes(const char* op, const Shape& shape) {
+  if (shape.rank() == 3 || shape.rank() == 4) return;
+  throw ShapeError(fmt::format(
+      "{}: needs [batch, channels, height, width] or [batch, channels, length], found {}", op,
+      shape.to_string()));
+}
+
 void require_window(const char* op, const Shape& shape, const Window& window) {
-  require_images(op, shape);
-  window.output({shape[2], shape[3]}, op);
+  require_planes(op, shape);
+  const Shape images = image_shape(shape);
+  window.output({images[2], images[3]}, op);
   if (2 * window.padding.height > window.kernel.height ||
       2 * window.padding.width > window.kernel.width) {
     throw ShapeError(fmt::format("{}: padding {} is more than half of the kernel {}", op,
@@ -81,21 +105,22 @@ void require_window(const char* op, const Shape& shape, const Window& window) {
 
 Variable max_pool2d(const Variable& x, const Window& window) {
   require_window("max_pool2d", x.shape(), window);
-  MaxPool pool = max_pool(reordered(x.value(), Order::RowMajor), window);
-  return record<MaxPoolNode>(std::move(pool.y), {x}, std::move(pool.index));
+  MaxPool pool = max_pool(rows_of_images(x.value()), window);
+  return record<MaxPoolNode>(shaped_as(x.shape(), pool.y), {x}, std::move(pool.index));
 }
 
 Variable avg_pool2d(const Variable& x, const Window& window, const AvgPoolOptions& options) {
   require_window("avg_pool2d", x.shape(), window);
   const CountPadding count = options.count_include_pad ? CountPadding::Yes : CountPadding::No;
-  Tensor y = avg_pool(reordered(x.value(), Order::RowMajor), window, count);
-  return record<AvgPoolNode>(std::move(y), {x}, window, count);
+  const Tensor y = avg_pool(rows_of_images(x.value()), window, count);
+  return record<AvgPoolNode>(shaped_as(x.shape(), y), {x}, window, count);
 }
 
 Variable global_average_pool(const Variable& x) {
-  require_images("global_average_pool", x.shape());
-  const Tensor images =
-      is_of_images(x.value().order()) ? x.value() : reordered(x.value(), Order::RowMajor);
+  require_planes("global_average_pool", x.shape());
+  const Tensor images = is_of_images(x.value().order())
+                            ? x.value().viewed_as(image_shape(x.shape()))
+                            : rows_of_images(x.value());
   return record<GlobalAveragePoolNode>(plane_means(images), {x}, images.order());
 }
 

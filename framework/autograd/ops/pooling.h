@@ -1,4 +1,4 @@
-// Pooling of images, and a shortcut without weights.
+// Pooling of images, and of sequences as images of height 1; a shortcut without weights.
 #pragma once
 
 #include "lacuna/framework/autograd/variable.h"
@@ -8,7 +8,8 @@ namespace lacuna {
 
 /// The largest value under the window at each place; padding never wins, the first of equal values
 /// does and gets the gradient. *Shapes:* x [batch, channels, height, width] →
-/// [batch, channels, …]. *Errors:* ShapeError, also where padding is more than half the kernel.
+/// [batch, channels, …]; x [batch, channels, length], with a window of height 1, → [batch,
+/// channels, …]. *Errors:* ShapeError, also where padding is more than half the kernel.
 Variable max_pool2d(const Variable& x, const Window& window);
 
 struct AvgPoolOptions {
@@ -17,8 +18,8 @@ struct AvgPoolOptions {
 /// The mean under the window at each place. *Shapes, errors:* as max_pool2d.
 Variable avg_pool2d(const Variable& x, const Window& window, const AvgPoolOptions& options = {});
 
-/// The mean of each plane. *Shapes:* x [batch, channels, height, width] → [batch, channels]; any
-/// storage order.
+/// The mean of each channel. *Shapes:* x [batch, channels, height, width] or [batch, channels,
+/// length] → [batch, channels]; any storage order.
 Variable global_average_pool(const Variable& x);
 
 /// Every stride-th row and column, the channels filled up with zeros before and behind: ResNet's

@@ -4,7 +4,7 @@
 // and a copy of the values in that order, refreshed when the values have changed. A single example
 // needs neither: its input gradient is scattered.
 //
-// Convolution weights, of rank 4, are stored by rows (csr_convolution.h).
+// Convolution weights, of rank 3 or 4, are stored by rows (csr_convolution.h).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class CsrIndex final : public PatternIndex {
   const CsrStream forward;
 };
 
-bool is_convolution(const Shape& shape) { return shape.rank() == 4; }
+bool is_convolution(const Shape& shape) { return shape.rank() == 3 || shape.rank() == 4; }
 
 const CsrIndex& index_of(const Pattern& pattern) { return pattern.index_as<CsrIndex>(); }
 

@@ -41,6 +41,25 @@ TEST(Window, CountsThePlacesOfTheKernel) {
   }
 }
 
+TEST(LengthWindow, IsAWindowOnImagesOfHeightOne) {
+  const LengthWindow window{.kernel = 3, .stride = 2, .padding = 1, .dilation = 2};
+  EXPECT_EQ(window.on_images(), (Window{{1, 3}, {1, 2}, {0, 1}, {1, 2}}));
+  for (int64_t length = 3; length <= 9; ++length) {
+    EXPECT_EQ((Extent{1, window.output(length, "x")}), window.on_images().output({1, length}, "x"));
+  }
+  expect_throws<ShapeError>([&] { window.output(2, "conv1"); },
+                            "conv1: a kernel of 3 with dilation 2 does not fit a length of 2 with "
+                            "padding 1");
+  expect_throws<ShapeError>([] { LengthWindow{.kernel = 3}.output(2, "conv1"); },
+                            "conv1: a kernel of 3 does not fit a length of 2 with padding 0");
+  for (const LengthWindow& bad : {LengthWindow{.kernel = 0}, LengthWindow{.stride = 0},
+                                  LengthWindow{.padding = -1}, LengthWindow{.dilation = 0}}) {
+    expect_throws<ShapeError>([&] { bad.output(8, "conv1"); },
+                              "conv1: kernel, stride and dilation must be at least 1 and padding "
+                              "at least 0, found kernel ");
+  }
+}
+
 TEST(Window, SaysWhatDoesNotFit) {
   expect_throws<ShapeError>(
       [] {

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -198,12 +199,43 @@ TEST(ImageOrders, OnlyImagesHaveThem) {
   for (const Order order : {Order::ImageSlabs, Order::ChannelBlocks}) {
     for (const Shape& shape : {Shape{}, Shape{6}, Shape{2, 3}, Shape{1, 1, 2, 3, 1}}) {
       const std::string words =
-          "images are [batch, channels, height, width], found the shape " + shape.to_string();
+          "images are [batch, channels, height, width] or [batch, channels, length], found the "
+          "shape " +
+          shape.to_string();
       expect_throws<ShapeError>([&] { Tensor::empty(shape, order); }, words);
       expect_throws<ShapeError>([&] { Tensor::zeros(shape, order); }, words);
       expect_throws<ShapeError>([&] { Tensor::zeros(shape).to(order); }, words);
     }
   }
+}
+
+// [batch, channels, length] lies as images of height 1 do.
+TEST(ImageOrders, SequencesAreImagesOfHeightOne) {
+  const Tensor sequences = counting({17, 18, 5}), images = sequences.reshape({17, 18, 1, 5});
+  for (const Order order : {Order::ImageSlabs, Order::ChannelBlocks}) {
+    const Tensor stored = sequences.to(order), expected = images.to(order);
+    EXPECT_EQ(stored.shape(), sequences.shape());
+    EXPECT_TRUE(std::ranges::equal(stored.storage(), expected.storage()));
+    EXPECT_EQ(stored.to_vector(), sequences.to_vector());
+    const Tensor view = stored.viewed_as(images.shape());
+    EXPECT_TRUE(view.shares_storage_with(stored));
+    EXPECT_EQ(view.order(), order);
+    EXPECT_EQ(view.to_vector(), images.to_vector());
+    EXPECT_EQ(view.viewed_as(sequences.shape()).shape(), sequences.shape());
+    expect_throws<ShapeError>(
+        [&] {
+          stored.viewed_as({17, 18, 5, 1});
+        },
+        std::string("a tensor of shape [17, 18, 5] in ") + to_string(order) +
+            " does not lie as one of shape [17, 18, 5, 1]");
+    expect_throws<ShapeError>([&] { stored.viewed_as({17, 90}); }, "images are");
+  }
+  EXPECT_EQ(sequences.viewed_as({17, 90}).to_vector(), sequences.to_vector());
+  EXPECT_TRUE(sequences.viewed_as({17, 90}).shares_storage_with(sequences));
+  expect_throws<ShapeError>([&] { sequences.viewed_as({17, 91}); }, "does not lie as one of shape");
+  const Tensor slabs = counting({3, 4}).to(Order::BatchSlabs);
+  EXPECT_EQ(slabs.viewed_as({3, 4}).order(), Order::BatchSlabs);
+  expect_throws<ShapeError>([&] { slabs.viewed_as({4, 3}); }, "in batch slabs does not lie as");
 }
 
 TEST(ImageOrders, DataInAnotherOrderIsRefused) {

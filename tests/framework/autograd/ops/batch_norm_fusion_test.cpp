@@ -309,6 +309,45 @@ TEST(BatchNormFusion, GivesTheSameBitsForAnyNumberOfThreads) {
   set_num_threads(before);
 }
 
+// What is left of a norm that the weights before it have taken in.
+TEST(FoldedBatchNorm, PassesOnWhatItIsGiven) {
+  const Variable x = Variable::leaf(test::normal_tensor("x", {3, 18, 2, 3}));
+  for (const Order order : test::image_orders()) {
+    const Variable images = multiply(Variable(x.value().to(order)), x);
+    EXPECT_TRUE(folded_batch_norm(images).value().shares_storage_with(images.value()));
+    EXPECT_TRUE(folded_batch_norm(images).requires_grad());
+  }
+  const NoGrad no_grad;
+  EXPECT_TRUE(folded_batch_norm(x).value().shares_storage_with(x.value()));
+  EXPECT_FALSE(folded_batch_norm(x).requires_grad());
+}
+
+TEST(FoldedBatchNorm, AdditionAndReluJoinIt) {
+  const Tensor values = test::normal_tensor("x", {17, 18, 2, 3});
+  const Tensor others = test::normal_tensor("other", values.shape());
+  const Tensor dy = test::normal_tensor("dy", values.shape());
+  for (const Order order : test::image_orders()) {
+    const auto run_with = [&](Variable (*norm_of)(const Variable&)) {
+      Results results;
+      const Variable x = Variable::leaf(values.to(order)), other = Variable::leaf(others.to(order));
+      const Variable y = relu(add(norm_of(x), other));
+      results.values.push_back(y.value().to_vector());
+      const BackwardTrace trace([&](const NodeRun& node) { results.nodes.push_back(node.name); });
+      backward(y, dy);
+      results.values.push_back(x.gradient().to_vector());
+      results.values.push_back(other.gradient().to_vector());
+      return results;
+    };
+    const Results folded = run_with(folded_batch_norm);
+    const Results plain = run_with([](const Variable& x) { return x; });
+    EXPECT_EQ(folded.values, plain.values) << to_string(order);
+    EXPECT_THAT(folded.nodes, ElementsAre("batch_norm"));
+  }
+  const Variable leaf = Variable::leaf(values);
+  backward(folded_batch_norm(leaf), dy);
+  EXPECT_EQ(leaf.gradient().to_vector(), dy.to_vector());
+}
+
 TEST(BatchNormFusion, RecordsNothingOfANormMadeWhileRecordingIsOff) {
   const Variable x = Variable::leaf(test::normal_tensor("x", {4, 2}));
   const auto unrecorded = [&] {

@@ -1,0 +1,142 @@
+#include "lacuna/framework/train/fold_batch_norm.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/batch_norm.h"
+#include "lacuna/layers/conv1d.h"
+#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/linear.h"
+#include "lacuna/layers/residual.h"
+
+namespace lacuna {
+namespace {
+
+// w ← scale w by row, where the pattern has elements.
+void scale_rows(Parameter& weight, std::span<const double> scale) {
+  const auto multiply = [](std::span<float> row, double factor) {
+    for (float& v : row) v = static_cast<float>(static_cast<double>(v) * factor);
+  };
+  if (weight.pattern()->stores_every_position()) {
+    const auto columns = static_cast<size_t>(matrix_columns(weight.shape()));
+    const std::span<float> values = weight.mutable_values().mutable_storage();
+    for (size_t r = 0; r < scale.size(); ++r) {
+      multiply(values.subspan(r * columns, columns), scale[r]);
+    }
+    return;
+  }
+  const Positions positions = weight.pattern()->positions();
+  const std::span<const int64_t> begin = positions.row_begin();
+  Tensor elements = weight.compacted(weight.values());
+  for (size_t r = 0; r < scale.size(); ++r) {
+    const auto first = static_cast<size_t>(begin[r]);
+    const size_t count = static_cast<size_t>(begin[r + 1]) - first;
+    multiply(elements.mutable_storage().subspan(first, count), scale[r]);
+  }
+  weight.assign_elements(elements);
+}
+
+// b ← scale b + shift. A bias may be sparse, and is not any more.
+void map_bias(Parameter& bias, const BatchNorm::Affine& affine) {
+  Tensor values = bias.to_dense();
+  float* b = values.mutable_data();
+  for (size_t i = 0; i < affine.scale.size(); ++i) {
+    b[i] = static_cast<float>(affine.scale[i] * static_cast<double>(b[i]) + affine.shift[i]);
+  }
+  bias.replace(Pattern::dense(bias.shape()), std::move(values));
+}
+
+class Folder {
+ public:
+  explicit Folder(const Module& model) {
+    for (const ParameterPtr& parameter : model.parameters()) ++uses_[parameter.get()];
+  }
+
+  int64_t folded() const { return folded_; }
+
+  // The module, and all below whose inputs are known.
+  void visit(Module& module, const Shape& input) {
+    if (const auto* sequential = dynamic_cast<Sequential*>(&module)) {
+      return visit_chain(sequential->chain(), input);
+    }
+    if (const auto* residual = dynamic_cast<Residual*>(&module)) {
+      visit_chain(residual->layers(), input);
+      return visit_chain(residual->shortcut(), input);
+    }
+    const std::optional<std::vector<Shape>> inputs = module.child_inputs(input);
+    if (!inputs) return;
+    auto shape = inputs->begin();
+    for (const auto& [name, child] : module.children()) visit(*child, *shape++);
+  }
+
+ private:
+  struct Step {
+    Module* module;
+    Shape input;
+  };
+
+  void visit_chain(const Chain& chain, const Shape& input) {
+    std::vector<Step> steps;
+    list_steps(chain, input, steps);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      auto* norm = i == 0 ? nullptr : dynamic_cast<BatchNorm*>(steps[i].module);
+      if (norm != nullptr) fold(steps[i - 1], *norm);
+    }
+    for (const Step& step : steps) visit(*step.module, step.input);
+  }
+
+  // What runs one after the other. Chains within are written out, but for those whose input or
+  // output is transformed.
+  static void list_steps(const Chain& chain, const Shape& input, std::vector<Step>& steps) {
+    const std::vector<Shape> inputs = chain.inputs(input);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Module& module = *chain.modules()[i];
+      const auto* inner = dynamic_cast<Sequential*>(&module);
+      if (inner == nullptr || module.has_input_transforms() || module.has_output_transforms()) {
+        steps.push_back({&module, inputs[i]});
+      } else {
+        list_steps(inner->chain(), inputs[i], steps);
+      }
+    }
+  }
+
+  void fold(const Step& before, BatchNorm& norm) {
+    if (before.module->has_output_transforms() || norm.has_input_transforms()) return;
+    if (auto* linear = dynamic_cast<Linear*>(before.module)) {
+      if (before.input.rank() == 1) fold_into(*linear, norm);
+    } else if (auto* conv2d = dynamic_cast<Conv2d*>(before.module)) {
+      fold_into(*conv2d, norm);
+    } else if (auto* conv1d = dynamic_cast<Conv1d*>(before.module)) {
+      fold_into(*conv1d, norm);
+    }
+  }
+
+  template <class Layer>
+  void fold_into(Layer& layer, BatchNorm& norm) {
+    const auto is_shared = [&](const ParameterPtr& p) { return p && uses_[p.get()] > 1; };
+    if (norm.is_folded() || is_shared(layer.weight()) || is_shared(layer.bias())) return;
+    const std::optional<BatchNorm::Affine> affine = norm.affine();
+    if (!affine) return;
+    scale_rows(*layer.weight(), affine->scale);
+    map_bias(*layer.require_bias(), *affine);
+    norm.mark_folded();
+    ++folded_;
+  }
+
+  std::map<const Parameter*, int> uses_;
+  int64_t folded_ = 0;
+};
+
+}  // namespace
+
+int64_t fold_batch_norm(Module& model, const Shape& example) {
+  Folder folder(model);
+  folder.visit(model, example);
+  return folder.folded();
+}
+
+}  // namespace lacuna

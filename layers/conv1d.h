@@ -1,0 +1,53 @@
+// The Conv1d layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/convolution_shape.h"
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// y = w ∗ x + b along sequences. *Shapes:* [batch, in_channels, length] → [batch, out_channels,
+/// …]; parameters `weight` [out_channels, in_channels / groups, kernel] and `bias` [out_channels].
+class Conv1d final : public Module {
+ public:
+  struct Options {
+    int64_t in_channels = 0;
+    int64_t out_channels = 0;
+    int64_t kernel = 3;
+    int64_t stride = 1;
+    int64_t padding = 0;  ///< zeros at either end
+    int64_t dilation = 1;
+    int64_t groups = 1;  ///< in_channels: a depthwise convolution
+    bool bias = true;
+    int64_t length = 0;  ///< of the sequences that come in, where it is known: for layout auto
+    /// How the weight is drawn, as in Linear, with in_channels / groups · kernel inputs of an
+    /// output.
+    WeightDraw init = WeightInit::Default;
+    FanIn init_fan_in = FanIn::all();
+  };
+
+  /// *Errors:* ConfigError where a size is below 1 or groups do not divide the channels.
+  explicit Conv1d(const Options& options);
+
+  std::string_view type() const override { return "conv1d"; }
+  Shape output_shape(const Shape& input) const override;
+  int64_t uses_per_weight(const Shape& example) const override;
+  const ParameterPtr& weight() const { return weight_; }
+  /// Null without a bias.
+  const ParameterPtr& bias() const { return bias_; }
+  /// Gives a layer without a bias one of zeros. *Returns* the bias.
+  const ParameterPtr& require_bias();
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+};
+
+}  // namespace lacuna
