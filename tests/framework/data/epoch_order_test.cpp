@@ -133,7 +133,7 @@ TEST(EpochOrder, DrawsFromMoreExamplesThanMemoryHoldsAnOrderOf) {
   EXPECT_NE(batches(order, 1, 3), first);
   EXPECT_EQ(batches(order, 0, 3), first);
   EpochOrder at_the_end({.size = size + 7, .batch_size = 10});
-  EXPECT_EQ(at_the_end.batch(0, size / 10).size(), static_cast<size_t>((size + 7) % 10));
+  EXPECT_EQ(at_the_end.batch(0, (size + 7) / 10).size(), static_cast<size_t>((size + 7) % 10));
 }
 
 TEST(ScatteredOrder, HoldsEachNumberOnce) {

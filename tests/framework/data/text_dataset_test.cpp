@@ -41,12 +41,12 @@ int64_t tokens_in(const std::shared_ptr<const Dataset>& dataset) {
   return dynamic_cast<const TokenWindows&>(*dataset).tokens();
 }
 
-class TextFiles : public ::testing::Test {
+class LongText : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (!dataset_registry().contains("glyphs")) register_datasets(dataset_registry());
   }
-  TextFiles() {
+  LongText() {
     data_.set("type", "text");
     data_.set("path", folder_.write("text.txt", "abcdefghijklmnopqrst"));
     data_.set("context", 3);
@@ -67,7 +67,7 @@ class TextFiles : public ::testing::Test {
   Config data_;
 };
 
-TEST_F(TextFiles, TrainOnEveryWindow) {
+TEST_F(LongText, TrainOnEveryWindow) {
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->size(), 17);
   EXPECT_EQ(splits.train->vocabulary_size(), 20);
@@ -80,7 +80,7 @@ TEST_F(TextFiles, TrainOnEveryWindow) {
   EXPECT_EQ(data_.required<std::string>("tokenizer"), "characters");
 }
 
-TEST_F(TextFiles, HoldOutTheEnd) {
+TEST_F(LongText, HoldOutTheEnd) {
   set("validation", 0.25).set("test", 4);
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->size(), 8);  // a … k
@@ -95,7 +95,7 @@ TEST_F(TextFiles, HoldOutTheEnd) {
   EXPECT_EQ(next_of(*splits.test, 0), "rst");
 }
 
-TEST_F(TextFiles, RoundFractionsUp) {
+TEST_F(LongText, RoundFractionsUp) {
   set("context", 1);
   for (const auto& [fraction, count] :
        {std::pair{0.1, 2}, {0.11, 3}, {0.15, 3}, {0.5, 10}, {0.3, 6}, {0.7, 14}}) {
@@ -104,7 +104,7 @@ TEST_F(TextFiles, RoundFractionsUp) {
   }
 }
 
-TEST_F(TextFiles, TestOnAFileOfItsOwn) {
+TEST_F(LongText, TestOnAFileOfItsOwn) {
   set("test", folder_.write("test.txt", "tsrq"));
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->size(), 17);
@@ -113,7 +113,7 @@ TEST_F(TextFiles, TestOnAFileOfItsOwn) {
   EXPECT_THAT(error(), HasSubstr("test.txt: byte 3 (line 1): the character '!'"));
 }
 
-TEST_F(TextFiles, AreOneTextInAFolder) {
+TEST_F(LongText, AreOneTextInAFolder) {
   std::filesystem::create_directory(folder_ / "many");
   folder_.write("many/2.txt", "cd");
   folder_.write("many/1.txt", "ab");
@@ -123,7 +123,7 @@ TEST_F(TextFiles, AreOneTextInAFolder) {
   EXPECT_THAT(error(), HasSubstr("many/3.txt: byte 2 (line 2): the byte 0xff is not UTF-8"));
 }
 
-TEST_F(TextFiles, AreBytesWithoutBeingRead) {
+TEST_F(LongText, AreBytesWithoutBeingRead) {
   set("path", folder_.write("any.bin", "\xFF\xFE\x01\x02z")).set("tokenizer", "bytes");
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->vocabulary_size(), 256);
@@ -132,7 +132,7 @@ TEST_F(TextFiles, AreBytesWithoutBeingRead) {
   EXPECT_EQ(next_of(*load().train, 0), "bcd");
 }
 
-TEST_F(TextFiles, KnowTheWordsOfTheTrainingSplitAlone) {
+TEST_F(LongText, KnowTheWordsOfTheTrainingSplitAlone) {
   set("path", folder_.write("words.txt", "a b a b\nA c a b new words"));
   set("tokenizer", "words").set("validation", 2);
   set("context", 1).set("min_count", 2);
@@ -147,7 +147,7 @@ TEST_F(TextFiles, KnowTheWordsOfTheTrainingSplitAlone) {
   EXPECT_EQ(load().train->vocabulary_size(), 3);
 }
 
-TEST_F(TextFiles, AreCutByGivenVocabularies) {
+TEST_F(LongText, AreCutByGivenVocabularies) {
   set("path", folder_.write("t.txt", "aab aab aa"));
   set("vocab", folder_.write("vocab.json", R"({"a": 0, "b": 1, "aa": 2, "\u0120": 3})"));
   set("merges", folder_.write("merges.txt", "a a\n")).set("tokenizer", "bpe");
@@ -162,7 +162,7 @@ TEST_F(TextFiles, AreCutByGivenVocabularies) {
   EXPECT_THAT(error(), HasSubstr("v.txt: line 3: the token 'a' is there already, at line 2"));
 }
 
-TEST_F(TextFiles, RefuseWhatLeavesNoWindow) {
+TEST_F(LongText, RefuseWhatLeavesNoWindow) {
   set("validation", 0.1);
   EXPECT_THAT(error(), HasSubstr("text.txt: the validation split: 2 tokens are too few for a "
                                  "window of 3 and the token after it"));
@@ -178,7 +178,7 @@ TEST_F(TextFiles, RefuseWhatLeavesNoWindow) {
   EXPECT_THAT(config_error(), HasSubstr("context"));
 }
 
-TEST_F(TextFiles, RefuseTextThatIsNone) {
+TEST_F(LongText, RefuseTextThatIsNone) {
   set("path", folder_.write("empty", ""));
   EXPECT_THAT(error(), HasSubstr("empty: the text is empty"));
   set("tokenizer", "bytes");
@@ -189,7 +189,7 @@ TEST_F(TextFiles, RefuseTextThatIsNone) {
   EXPECT_THAT(error(), HasSubstr("none: cannot be opened"));
 }
 
-TEST_F(TextFiles, AreNeitherNormalizedNorAugmented) {
+TEST_F(LongText, AreNeitherNormalizedNorAugmented) {
   set("normalize", "none");
   EXPECT_THAT(config_error(), HasSubstr("normalize: the inputs are tokens"));
   data_.erase("normalize");
@@ -197,7 +197,7 @@ TEST_F(TextFiles, AreNeitherNormalizedNorAugmented) {
   EXPECT_THAT(config_error(), HasSubstr("augment: the inputs are tokens"));
 }
 
-TEST_F(TextFiles, KeepTheirVocabularyUnderALimit) {
+TEST_F(LongText, KeepTheirVocabularyUnderALimit) {
   set("limit", 5);
   const DataSplits splits = load();
   EXPECT_EQ(splits.train->size(), 5);
@@ -216,7 +216,7 @@ std::string counted_tokens(int count) {
   return bytes;
 }
 
-class TokenFiles : public TextFiles {
+class TokenFiles : public LongText {
  protected:
   TokenFiles() {
     data_ = Config::map({{"type", "tokens"}, {"dir", folder_.path()}, {"context", 4}});
