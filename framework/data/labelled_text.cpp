@@ -14,6 +14,7 @@
 #include "lacuna/framework/data/formats/text_file.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/utf8.h"
 
 namespace lacuna {
 
@@ -192,18 +193,23 @@ TextFormat read_format(const Config& data) {
 }
 
 // The tokenizer that was given, or one whose vocabulary is that of the training sentences.
-TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const std::vector<Sentence>& sentences) {
+TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const std::string& path,
+                           const std::vector<Sentence>& sentences) {
   if (choice.given != nullptr) return choice.given;
-  if (choice.kind == "characters") {
-    std::string text;
-    for (const Sentence& sentence : sentences) text += sentence.text;
-    return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(text));
-  }
+  std::string text;
   WordCounter counter(choice.words);
   for (const Sentence& sentence : sentences) {
-    naming(sentence.place, [&] { counter.add(sentence.text); });
+    naming(sentence.place, [&] { require_utf8(sentence.text); });
+    if (choice.kind == "words") {
+      counter.add(sentence.text);
+    } else {
+      text += sentence.text;
+    }
   }
-  return counter.make();
+  return naming(path, [&]() -> TokenizerPtr {
+    if (choice.kind == "words") return counter.make();
+    return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(text));
+  });
 }
 
 void require_bert_tokens(const Config& data, const Tokenizer& tokenizer) {
@@ -247,7 +253,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
     data.get("num_classes").fail(fmt::format("2 to {}, or 0", kMaxClasses));
   }
   const std::vector<Sentence> train = read_sentences(train_path, format);
-  const TokenizerPtr tokenizer = naming(train_path, [&] { return tokenizer_for(choice, train); });
+  const TokenizerPtr tokenizer = tokenizer_for(choice, train_path, train);
   require_bert_tokens(data, *tokenizer);
   const bool has_cls = tokenizer->find("[CLS]").has_value();
   const bool has_sep = tokenizer->find("[SEP]").has_value();

@@ -69,7 +69,7 @@ BpeMerges::BpeMerges(const std::vector<std::string>& lines, int64_t first_line,
       return *id;
     };
     const size_t space = line.find(' ');
-    if (space == 0 || space + 1 >= line.size() ||
+    if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos) {
       fail(fmt::format("expected two tokens with a space between them, found '{}'", line));
     }

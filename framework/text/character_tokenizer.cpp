@@ -42,14 +42,14 @@ CharacterTokenizer CharacterTokenizer::of(std::string_view text) {
   for (size_t code = 0; code < occurs.size(); ++code) {
     if (occurs[code]) characters.push_back(static_cast<char32_t>(code));
   }
-  return CharacterTokenizer(std::move(characters));
+  return CharacterTokenizer(CodePoints{std::move(characters)});
 }
 
 CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens)
-    : CharacterTokenizer(single_characters(tokens)) {}
+    : CharacterTokenizer(CodePoints{single_characters(tokens)}) {}
 
-CharacterTokenizer::CharacterTokenizer(std::vector<char32_t> characters)
-    : characters_(std::move(characters)), ascii_ids_(kAscii, -1) {
+CharacterTokenizer::CharacterTokenizer(CodePoints characters)
+    : characters_(std::move(characters.ascending)), ascii_ids_(kAscii, -1) {
   if (characters_.empty()) throw DataError("a text without characters has no vocabulary");
   for (size_t id = 0; id < characters_.size() && characters_[id] < kAscii; ++id) {
     ascii_ids_[characters_[id]] = static_cast<int32_t>(id);

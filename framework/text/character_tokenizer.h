@@ -30,7 +30,10 @@ class CharacterTokenizer final : public Tokenizer {
   std::string to_json() const override;
 
  private:
-  explicit CharacterTokenizer(std::vector<char32_t> characters);
+  struct CodePoints {
+    std::vector<char32_t> ascending;
+  };
+  explicit CharacterTokenizer(CodePoints characters);
   int64_t id_of(char32_t character) const;  // −1: none
 
   std::vector<char32_t> characters_;

@@ -39,8 +39,8 @@ class Constant final : public Dataset {
 class LoadData : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (dataset_registry().contains("glyphs")) return;
-    register_datasets(dataset_registry());
+    if (!dataset_registry().contains("glyphs")) register_datasets(dataset_registry());
+    if (dataset_registry().contains("constant")) return;
     dataset_registry().add("constant", "for this test", [](const Config&, uint64_t) {
       const auto all = std::make_shared<const Constant>();
       return DataSplits{.train = all, .validation = all, .test = nullptr, .normalization = {}};
@@ -85,7 +85,8 @@ TEST_F(LoadData, DispatchesOnTheType) {
   EXPECT_EQ(load_data(glyphs_, 0).train->num_classes(), 10);
   EXPECT_THAT(dataset_registry().names(),
               ElementsAre("cifar10", "cifar100", "colour_glyphs", "constant", "csv", "float_images",
-                          "glyphs", "hdf5", "image_folder", "mnist", "synthetic"));
+                          "glyphs", "hdf5", "image_folder", "labelled_text", "mnist", "synthetic",
+                          "text", "tokens"));
 }
 
 TEST_F(LoadData, RefusesAnUnknownType) {

@@ -1,0 +1,225 @@
+#include "lacuna/framework/data/labelled_text.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "framework/data/data_files.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/text/tokenizer.h"
+#include "test_data.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+std::vector<int64_t> values(const IndexTensor& tensor) {
+  return {tensor.values().begin(), tensor.values().end()};
+}
+
+class LabelledTextFiles : public ::testing::Test {
+ protected:
+  LabelledTextFiles() {
+    data_.set("type", "labelled_text");
+    data_.set("train", folder_.write("train.txt", "1 a b a\n0\tc\n1 a c b a d\r\n\n"));
+  }
+  Config& set(const std::string& key, const Config& value) {
+    data_.set(key, value);
+    return data_;
+  }
+  DataSplits load() { return load_labelled_text(data_, 0); }
+  // By load_data, which holds out.
+  DataSplits load_all() {
+    if (!dataset_registry().contains("glyphs")) register_datasets(dataset_registry());
+    return load_data(data_, 0);
+  }
+  std::string error() {
+    return message_of<DataError>([&] { load(); });
+  }
+  std::string config_error() {
+    return message_of<ConfigError>([&] { load(); });
+  }
+
+  TemporaryFolder folder_;
+  Config data_;
+};
+
+TEST_F(LabelledTextFiles, PadToTheLongestOfABatch) {
+  const auto train = load().train;
+  EXPECT_EQ(train->size(), 3);
+  EXPECT_EQ(train->example_shape(), Shape{128});
+  EXPECT_EQ(train->num_classes(), 2);
+  EXPECT_EQ(train->vocabulary_size(), 6);  // [PAD] [UNK] a b c d
+  EXPECT_THAT(train->lengths(), ElementsAre(3, 1, 5));
+  const Batch batch = train->gather(std::vector<int64_t>{1, 0});
+  EXPECT_EQ(batch.size, 2);
+  EXPECT_FALSE(batch.inputs.defined());
+  EXPECT_THAT(values(batch.labels), ElementsAre(0, 1));
+  EXPECT_EQ(batch.named.at("input_ids").shape(), (Shape{2, 3}));
+  EXPECT_THAT(values(batch.named.at("input_ids")), ElementsAre(4, 0, 0, 2, 3, 2));
+  EXPECT_THAT(values(batch.named.at("attention_mask")), ElementsAre(1, 0, 0, 1, 1, 1));
+  EXPECT_EQ(batch.named.size(), 2u);
+  EXPECT_EQ(train->gather(std::vector<int64_t>{1}).named.at("input_ids").shape(), (Shape{1, 1}));
+  EXPECT_THAT(message_of<StateError>([&] { train->gather(std::vector<int64_t>{3}); }),
+              HasSubstr("example 3 was asked for of a dataset of 3 examples"));
+}
+
+TEST_F(LabelledTextFiles, PutClsBeforeTheWordsAndCutOffTheEnd) {
+  set("cls", true).set("max_length", 3);
+  const auto train = load().train;
+  EXPECT_EQ(train->example_shape(), Shape{3});
+  EXPECT_THAT(values(train->gather(std::vector<int64_t>{2}).named.at("input_ids")),
+              ElementsAre(2, 3, 5));  // [CLS] a c
+  EXPECT_THAT(train->lengths(), ElementsAre(3, 2, 3));
+}
+
+TEST_F(LabelledTextFiles, StandBetweenClsAndSepOfBert) {
+  set("tokenizer", "wordpiece").set("max_length", 4);
+  set("vocab", folder_.write("vocab.txt", "x\n[UNK]\n[SEP]\n[CLS]\na\nb\n[PAD]\n"));
+  const auto train = load().train;
+  const Batch batch = train->gather(std::vector<int64_t>{0, 1, 2});
+  EXPECT_THAT(values(batch.named.at("input_ids")), ElementsAre(3, 4, 5, 2, 3, 1, 2, 6, 3, 4, 1, 2));
+  EXPECT_THAT(encode_example(*train->tokenizer(), "b", 128), ElementsAre(3, 5, 2));
+  EXPECT_THAT(message_of<StateError>([&] { encode_example(*train->tokenizer(), "b", 2); }),
+              HasSubstr("a length of 2 leaves no room for a token of the sentence"));
+  set("max_length", 2);
+  EXPECT_THAT(config_error(), HasSubstr("max_length"));
+  set("max_length", 9).set("vocab", folder_.write("few.txt", "[UNK]\n[CLS]\n[PAD]\n"));
+  EXPECT_THAT(error(), HasSubstr("few.txt: there is no token [SEP]"));
+}
+
+TEST_F(LabelledTextFiles, ReadOtherSplitsWithTheVocabularyOfTheFirst) {
+  set("validation", folder_.write("dev.txt", "0 d new\n"));
+  set("test", folder_.write("test.txt", "1 b\n0 a\n"));
+  const DataSplits splits = load_all();
+  EXPECT_THAT(values(splits.validation->gather(std::vector<int64_t>{0}).named.at("input_ids")),
+              ElementsAre(5, 1));
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(splits.test->tokenizer(), splits.train->tokenizer());
+  EXPECT_EQ(splits.train->size(), 3);
+}
+
+TEST_F(LabelledTextFiles, HoldOutTrainingExamplesByANumber) {
+  set("validation", 1);
+  const DataSplits splits = load_all();
+  EXPECT_EQ(splits.validation->size(), 1);
+  EXPECT_EQ(splits.train->size(), 2);
+  EXPECT_EQ(splits.train->vocabulary_size(), 6);
+  EXPECT_NE(splits.train->tokenizer(), nullptr);
+  std::vector<int32_t> lengths(splits.train->lengths().begin(), splits.train->lengths().end());
+  ASSERT_EQ(lengths.size(), 2u);
+  for (int64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(splits.train->gather(std::vector<int64_t>{i}).named.at("input_ids").shape()[1],
+              lengths[static_cast<size_t>(i)]);
+  }
+}
+
+TEST_F(LabelledTextFiles, ReadColumnsOfATable) {
+  set("train", folder_.write("t.csv", "id,text,label\n1,\"a, \"\"b\"\"\nc\",2\n2,d,0\n"));
+  set("text_column", "text").set("label_column", "label");
+  const auto train = load().train;
+  EXPECT_EQ(train->num_classes(), 3);
+  EXPECT_THAT(train->lengths(), ElementsAre(3, 1));
+  EXPECT_EQ(train->tokenizer()->decode(
+                values(train->gather(std::vector<int64_t>{0}).named.at("input_ids"))),
+            "a, \"b\" c");
+  set("text_column", "texts");
+  EXPECT_THAT(error(), HasSubstr("t.csv: no column 'texts'; did you mean 'text'?"));
+  data_.erase("label_column");
+  EXPECT_THAT(config_error(), HasSubstr("text_column and label_column go together"));
+}
+
+TEST_F(LabelledTextFiles, NameTheLineThatIsWrong) {
+  const auto with = [&](std::string_view text) {
+    set("train", folder_.write("bad.txt", text));
+    return error();
+  };
+  EXPECT_THAT(with("0 a\nno\n"), HasSubstr("bad.txt:2: expected a label, a space or tab, and a"));
+  EXPECT_THAT(with("0 a\n\n1 b\n"), HasSubstr("bad.txt:2: expected a label"));
+  EXPECT_THAT(with("0 a\nx b\n"), HasSubstr("bad.txt:2: expected a label, an integer from 0"));
+  EXPECT_THAT(with("0 a\n-1 b\n"), HasSubstr("found '-1'"));
+  EXPECT_THAT(with("0 a\n99999999999999999999 b\n"), HasSubstr("bad.txt:2: expected a label"));
+  EXPECT_THAT(with("0 a\n1 \xFF\n"), HasSubstr("bad.txt:2: byte 0 (line 1): the byte 0xff"));
+  EXPECT_THAT(with("0 a\n1  \n"), HasSubstr("bad.txt:2: there are no tokens in the sentence"));
+  EXPECT_THAT(with(""), HasSubstr("bad.txt: there are no sentences in the file"));
+  set("train", folder_ / "none");
+  EXPECT_THAT(error(), HasSubstr("none: cannot be opened"));
+}
+
+TEST_F(LabelledTextFiles, RefuseALabelThatIsNoClassOfTheFirstFile) {
+  set("test", folder_.write("test.txt", "0 a\n2 a\n"));
+  EXPECT_THAT(error(), HasSubstr("test.txt:2: label 2 is outside of [0, 2)"));
+  set("num_classes", 3);
+  EXPECT_EQ(load().test->num_classes(), 3);
+}
+
+TEST_F(LabelledTextFiles, RefuseAnUnknownTokenizer) {
+  set("tokenizer", "word");
+  EXPECT_THAT(config_error(), HasSubstr("unknown tokenizer 'word'; did you mean 'words'?"));
+}
+
+TEST_F(LabelledTextFiles, ContinueExactlyInTheMiddleOfAnEpoch) {
+  std::string text;
+  for (int i = 0; i < 331; ++i) {
+    text += std::to_string(i % 2);
+    for (int word = 0; word < 1 + i * 7 % 23; ++word) text += " w" + std::to_string(i);
+    text += "\n";
+  }
+  set("train", folder_.write("many.txt", text));
+  const auto train = load().train;
+  const LoaderOptions options{.batch_size = 3, .seed = 4};
+  for (const int before : {1, 60, 110, 111, 150}) {
+    Loader loader(train, options);
+    for (int i = 0; i < before; ++i) loader.next();
+    Loader other(train, options);
+    other.load_state(loader.state());
+    for (int i = 0; i < 120; ++i) {
+      const Batch expected = loader.next(), found = other.next();
+      ASSERT_EQ(values(found.named.at("input_ids")), values(expected.named.at("input_ids")));
+      ASSERT_EQ(values(found.labels), values(expected.labels));
+    }
+  }
+}
+
+TEST(LabelledText, RefusesWhatItCannotHold) {
+  EXPECT_THAT(message_of<StateError>([] { LabelledText(nullptr, 3, 2); }),
+              HasSubstr("need a tokenizer"));
+  LabelledText text(tokenizer_from_json(R"({"tokenizer": "bytes"})"), 2, 2);
+  EXPECT_THAT(message_of<StateError>([&] { text.add({}, 0); }), HasSubstr("0 tokens"));
+  EXPECT_THAT(message_of<StateError>([&] {
+                text.add(std::vector<int64_t>{1, 2, 3}, 0);
+              }),
+              HasSubstr("a sentence has 3 tokens; expected 1 to 2"));
+  EXPECT_THAT(message_of<StateError>([&] { text.add(std::vector<int64_t>{1}, 2); }),
+              HasSubstr("label 2 is outside of [0, 2)"));
+  EXPECT_THAT(message_of<DataError>([&] { text.add(std::vector<int64_t>{256}, 0); }),
+              HasSubstr("id 256"));
+}
+
+TEST(LabelledText, RealSentencesOfSst2) {
+  const std::optional<std::string> folder = data_folder("text");
+  if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with text/ (sst2.train.txt, …)";
+  const Config data = Config::map({{"type", "labelled_text"},
+                                   {"train", *folder + "/sst2.train.txt"},
+                                   {"validation", *folder + "/sst2.dev.txt"},
+                                   {"test", *folder + "/sst2.test.txt"}});
+  const DataSplits splits = load_labelled_text(data, 0);
+  EXPECT_EQ(splits.train->size(), 6920);
+  EXPECT_EQ(splits.validation->size(), 872);
+  EXPECT_EQ(splits.test->size(), 1821);
+  EXPECT_EQ(splits.train->num_classes(), 2);
+  EXPECT_EQ(splits.train->tokenizer()->token(2), ".");
+  const Batch first = splits.validation->gather(std::vector<int64_t>{0});
+  EXPECT_EQ(first.labels.values()[0], 0);
+  EXPECT_EQ(splits.train->tokenizer()->decode(values(first.named.at("input_ids"))),
+            "one long string of cliches .");
+}
+
+}  // namespace
+}  // namespace lacuna

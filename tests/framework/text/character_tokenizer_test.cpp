@@ -1,0 +1,76 @@
+#include "lacuna/framework/text/character_tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include "framework/text/random_text.h"
+#include "lacuna/framework/core/error.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(CharacterTokenizer, OrdersCharactersByCodePoint) {
+  const auto tokenizer = CharacterTokenizer::of("ba\u4e2d\na\u00e9");
+  EXPECT_EQ(tokenizer.vocabulary_size(), 5);
+  EXPECT_THAT(tokenizer.encode("\nab\u00e9\u4e2d"), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(tokenizer.token(3), "\u00e9");
+  EXPECT_EQ(tokenizer.find("\u4e2d"), 4);
+  EXPECT_EQ(tokenizer.find("c"), std::nullopt);
+  EXPECT_EQ(tokenizer.find("ab"), std::nullopt);
+  EXPECT_EQ(tokenizer.find(""), std::nullopt);
+}
+
+TEST(CharacterTokenizer, GivesBackTheText) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::string text = random_text(seed, 300);
+    const auto tokenizer = CharacterTokenizer::of(text);
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+  }
+}
+
+TEST(CharacterTokenizer, SaysWhichCharacterIsNotKnown) {
+  const auto tokenizer = CharacterTokenizer::of("ab\n");
+  expect_throws<DataError>([&] { tokenizer.encode("ab\na\u00e9"); },
+                           "byte 4 (line 2): the character '\u00e9' (U+00E9) does not occur in the "
+                           "text that the vocabulary of 3 characters was made of");
+  expect_throws<DataError>([&] { tokenizer.encode("abc"); }, "'c' (U+0063)");
+}
+
+TEST(CharacterTokenizer, RefusesWhatIsNoVocabulary) {
+  expect_throws<DataError>([] { CharacterTokenizer::of(""); }, "without characters");
+  expect_throws<DataError>([] { CharacterTokenizer::of("a\xFF"); }, "byte 1 (line 1)");
+  expect_throws<DataError>(
+      [] {
+        CharacterTokenizer(std::vector<std::string>{"a", "bc"});
+      },
+      "the token 'bc' is not one character");
+  expect_throws<DataError>(
+      [] {
+        CharacterTokenizer(std::vector<std::string>{"a", ""});
+      },
+      "is not one character");
+  expect_throws<DataError>(
+      [] {
+        CharacterTokenizer(std::vector<std::string>{"b", "a"});
+      },
+      "the character 'a' does not come after the one before it");
+  expect_throws<DataError>(
+      [] {
+        CharacterTokenizer(std::vector<std::string>{"b", "b"});
+      },
+      "does not come after");
+}
+
+TEST(CharacterTokenizer, RefusesAnIdOutsideOfTheVocabulary) {
+  const auto tokenizer = CharacterTokenizer::of("ab");
+  expect_throws<DataError>(
+      [&] {
+        tokenizer.decode(std::vector<int64_t>{0, 2});
+      },
+      "id 2 at index 1 is outside of the vocabulary's [0, 2)");
+}
+
+}  // namespace
+}  // namespace lacuna
