@@ -59,6 +59,8 @@
 
 // Models and their layers.
 #include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/substitution.h"
 #include "lacuna/framework/nn/chain.h"
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/framework/nn/layer_registry.h"
@@ -66,6 +68,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/nn/tied_weight.h"
 #include "lacuna/layers/add.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/builtin.h"
@@ -86,6 +89,7 @@
 #include "lacuna/layers/silu.h"
 #include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
+#include "lacuna/layers/tied_linear.h"
 
 // Optimizers and sparsity algorithms.
 #include "lacuna/optimizers/adam.h"
