@@ -17,7 +17,10 @@ namespace {
 
 std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& shape = {6}) {
   register_builtins();
-  return build_model(model_layers(parse_yaml(yaml, "m.yaml")), shape);
+  const Config section = parse_yaml(yaml, "m.yaml");
+  auto model = build_model(model_layers(section), shape);
+  section.require_all_read();
+  return model;
 }
 
 std::vector<std::string> parameters(const Sequential& model) {
@@ -135,7 +138,7 @@ TEST(ModelBuilder, QkvIsSquareUnlessItSaysOtherwise) {
             (std::vector<std::string>{"q.weight[8, 6]", "k.weight[2, 6]", "v.weight[2, 6]"}));
   EXPECT_EQ(model->output_shape({3, 6}), (Shape{3, 12}));
   refuses("[{type: qkv, init: {type: linear}}]", "init");
-  refuses("[{type: qvk}]", "unknown layer 'qvk'; did you mean 'qkv'?");
+  refuses("[{type: qkw}]", "unknown layer 'qkw'; did you mean 'qkv'?");
 }
 
 TEST(ModelBuilder, TheLastLayersSizeIsTheDataWhereItIsLeftOut) {
