@@ -22,7 +22,7 @@ std::vector<int64_t> count_inputs(const Positions& positions, int64_t taps) {
 // The standard normal within ±2 that a word gives: the place up to which the distribution has the
 // word's share. Winitzki's approximation of the inverse error function is right to 0.2 %, and each
 // of Halley's steps triples the digits.
-double truncated_normal(uint32_t word) {
+double normal_within_two(uint32_t word) {
   constexpr double kWithin = 0.954499736103641585599434725667;  // Φ(2) − Φ(−2)
   constexpr double kA = 0.147;
   const double y = kWithin * ((word + 0.5) * 0x1.0p-31 - 1.0);  // erf(x/√2)
@@ -52,7 +52,7 @@ float Initializer::value(const CounterRng& rng, int64_t index, double gain) cons
     case Kind::Normal:
       return static_cast<float>(center + spread * gain * rng.normal(i));
     case Kind::TruncatedNormal:
-      return static_cast<float>(center + spread * gain * truncated_normal(rng.block(i)[0]));
+      return static_cast<float>(center + spread * gain * normal_within_two(rng.block(i)[0]));
   }
   return 0.0f;
 }
