@@ -14,6 +14,7 @@
 #include "lacuna/layers/gelu.h"
 #include "lacuna/layers/group_norm.h"
 #include "lacuna/layers/layer_norm.h"
+#include "lacuna/layers/layer_options.hpp"
 #include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/pooling.h"
@@ -23,6 +24,7 @@
 #include "lacuna/layers/silu.h"
 #include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
+#include "lacuna/layers/token_layers.hpp"
 
 namespace lacuna {
 namespace {
@@ -32,20 +34,6 @@ using LayerPtr = std::unique_ptr<Module>;
 template <class Layer>
 LayerPtr make_plain(const Config&, const Shape&) {
   return std::make_unique<Layer>();
-}
-
-// The size of the last dimension: given under `key`, or else that of the input.
-int64_t read_features(const Config& options, const char* key, const Shape& input) {
-  if (input.rank() < 1) {
-    throw ShapeError("this layer needs examples of shape [..., features], its input has shape " +
-                     input.to_string());
-  }
-  const auto features = options.get<int64_t>(key, input.features());
-  if (features != input.features()) {
-    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
-                                 key, features, input.to_string()));
-  }
-  return features;
 }
 
 LayerPtr make_linear(const Config& options, const Shape& input) {
@@ -64,47 +52,6 @@ LayerPtr make_leaky_relu(const Config& options, const Shape&) {
     options.at("negative_slope").fail("a finite number of at least 0");
   }
   return std::make_unique<LeakyReLU>(LeakyReLU::Options{.negative_slope = slope});
-}
-
-// A number for both sides, or [height, width].
-Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least) {
-  const Config node = options.get(key);
-  if (node.is_null()) {
-    const bool is_square = otherwise.height == otherwise.width;
-    if (is_square) return {options.get<int64_t>(key, otherwise.height), otherwise.width};
-    return otherwise;
-  }
-  Extent extent;
-  if (node.is_list()) {
-    const auto sides = node.as<std::vector<int64_t>>();
-    if (sides.size() != 2) node.fail("a number, or [height, width]");
-    extent = {sides[0], sides[1]};
-  } else {
-    const auto side = node.as<int64_t>();
-    extent = {side, side};
-  }
-  constexpr int64_t kMost = 1 << 20;
-  if (std::min(extent.height, extent.width) < least ||
-      std::max(extent.height, extent.width) > kMost) {
-    node.fail(fmt::format("numbers from {} to {}", least, kMost));
-  }
-  return extent;
-}
-
-// The number of channels of images [channels, height, width]: given under `key`, or the input's.
-int64_t read_channels(const Config& options, const char* key, const Shape& input) {
-  if (input.rank() != 3) {
-    throw ShapeError(
-        "this layer needs examples of shape [channels, height, width], its input has "
-        "shape " +
-        input.to_string());
-  }
-  const auto channels = options.get<int64_t>(key, input[0]);
-  if (channels != input[0]) {
-    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
-                                 key, channels, input.to_string()));
-  }
-  return channels;
 }
 
 LayerPtr make_conv2d(const Config& options, const Shape& input) {
@@ -273,6 +220,7 @@ void register_layers(LayerRegistry& registry) {
   registry.add("semi_sparse_activation", "keeps the n largest |x| of each m features: n (2), m (4)",
                make_semi_sparse_activation);
   registry.add("flatten", "all of an example's dimensions in one", make_plain<Flatten>);
+  register_token_layers(registry);
 }
 
 }  // namespace lacuna

@@ -40,7 +40,7 @@ Conv2d::Conv2d(const Options& options) : options_(options) {
                                                        .dilation = options.dilation}};
   }
   if (options.bias) {
-    const bool is_zero = options.init == WeightInit::Zeros;
+    const bool is_zero = options.init.zero_bias();
     bias_ = register_parameter(
         "bias", std::make_shared<Parameter>(
                     Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(fan_in)));

@@ -26,7 +26,7 @@ class Conv2d final : public Module {
     Extent image{0, 0};  ///< the images that come in, where they are known: for layout auto
     /// How the weight is drawn, as in Linear, with in_channels / groups · kernel inputs of an
     /// output.
-    WeightInit init = WeightInit::Default;
+    WeightDraw init = WeightInit::Default;
     FanIn init_fan_in = FanIn::all();
   };
 

@@ -22,7 +22,7 @@ Linear::Linear(const Options& options) : options_(options) {
   weight_ = register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
   weight_->use = WeightUse::Linear;
   if (options.bias) {
-    const bool is_zero = options.init == WeightInit::Zeros;
+    const bool is_zero = options.init.zero_bias();
     bias_ = register_parameter(
         "bias", std::make_shared<Parameter>(
                     Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(fan_in)));

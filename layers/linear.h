@@ -17,8 +17,8 @@ class Linear final : public Module {
     int64_t out_features = 0;
     bool bias = true;
     /// How the weight is drawn. The bias is uniform within ± 1/√fan-in, as in PyTorch; zero when
-    /// the weight is.
-    WeightInit init = WeightInit::Default;
+    /// the weight is, or is drawn with a standard deviation (WeightDraw::zero_bias).
+    WeightDraw init = WeightInit::Default;
     /// Inputs of one output that `init` reckons with: all, those that the first mask leaves
     /// (`FanIn::nonzeros()`), or a number. Where the nonzeros count, the bias is drawn for all: it
     /// is one number, however many inputs are added to it.

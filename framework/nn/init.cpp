@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,37 @@ constexpr std::array<std::pair<const char*, WeightInit>, 6> kNames{{
     {"zeros", WeightInit::Zeros},
 }};
 
+// Those that are written as a map with their standard deviation.
+constexpr std::array<std::pair<const char*, WeightInit>, 2> kDraws{{
+    {"normal", WeightInit::Normal},
+    {"truncated_normal", WeightInit::TruncatedNormal},
+}};
+
+WeightInit find_name(const Config& node, const std::string& name,
+                     std::span<const std::pair<const char*, WeightInit>> known_names) {
+  std::vector<std::string> names;
+  for (const auto& [known, init] : known_names) {
+    if (name == known) return init;
+    names.emplace_back(known);
+  }
+  node.error("unknown initialization '" + name + "'; " + suggest_name(name, names));
+}
+
+WeightDraw read_draw(const Config& node) {
+  const WeightInit type = find_name(node.at("type"), node.required<std::string>("type"), kDraws);
+  const auto deviation = node.required<double>("std");
+  if (!(deviation >= 0.0 && std::isfinite(deviation))) {
+    node.at("std").fail("a finite number of at least 0");
+  }
+  return {type, deviation};
+}
+
 }  // namespace
+
+bool WeightDraw::zero_bias() const {
+  return type == WeightInit::Zeros || type == WeightInit::Normal ||
+         type == WeightInit::TruncatedNormal;
+}
 
 Initializer kaiming_uniform(const KaimingOptions& options) {
   return Initializer::uniform(spread(options.gain, 3.0, options.fan_in));
@@ -59,8 +90,8 @@ Fans fans_of(const Shape& weight) {
   return {.in = weight[1] * taps, .out = weight[0] * taps};
 }
 
-Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out) {
-  switch (init) {
+Initializer make_initializer(const WeightDraw& init, int64_t fan_in, int64_t fan_out) {
+  switch (init.type) {
     case WeightInit::Default:
       return default_linear(fan_in);
     case WeightInit::KaimingUniform:
@@ -73,13 +104,18 @@ Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out) {
       return xavier_normal({.fan_in = fan_in, .fan_out = fan_out});
     case WeightInit::Zeros:
       return Initializer::constant(0.0);
+    case WeightInit::Normal:
+      return Initializer::normal(init.std);
+    case WeightInit::TruncatedNormal:
+      return Initializer::truncated_normal(init.std);
   }
   return Initializer::constant(0.0);
 }
 
-Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out) {
+Initializer make_initializer_for_nonzeros(const WeightDraw& init, int64_t fan_in, int64_t fan_out) {
   Initializer initializer = make_initializer(init, fan_in, fan_out);
-  const bool is_xavier = init == WeightInit::XavierUniform || init == WeightInit::XavierNormal;
+  const bool is_xavier =
+      init.type == WeightInit::XavierUniform || init.type == WeightInit::XavierNormal;
   initializer.fan = is_xavier ? Initializer::Fan::InAndOut : Initializer::Fan::In;
   return initializer;
 }
@@ -91,14 +127,11 @@ int64_t FanIn::inputs(int64_t in_features) const {
       fmt::format("init_fan_in must be at least 1, or 0 for all inputs; found {}", inputs_));
 }
 
-WeightInit read_weight_init(const Config& options, std::string_view key) {
+WeightDraw read_weight_init(const Config& options, std::string_view key) {
+  const Config node = options.get(key);
+  if (node.is_map()) return read_draw(node);
   const auto name = options.get<std::string>(key, "default");
-  std::vector<std::string> names;
-  for (const auto& [known, init] : kNames) {
-    if (name == known) return init;
-    names.emplace_back(known);
-  }
-  options.at(key).error("unknown initialization '" + name + "'; " + suggest_name(name, names));
+  return find_name(options.at(key), name, kNames);
 }
 
 FanIn read_fan_in(const Config& options, std::string_view key) {

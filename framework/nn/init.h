@@ -44,6 +44,22 @@ enum class WeightInit {
   XavierUniform,
   XavierNormal,
   Zeros,
+  Normal,           ///< of a standard deviation that is given
+  TruncatedNormal,  ///< the same, drawn within two standard deviations
+};
+
+/// How a layer draws its weight, with the number that goes with it.
+struct WeightDraw {
+  WeightDraw(WeightInit way = WeightInit::Default) : type(way) {}  // NOLINT: a way is a draw
+  WeightDraw(WeightInit way, double deviation) : type(way), std(deviation) {}
+
+  WeightInit type;
+  double std = 0.02;  ///< of Normal and TruncatedNormal alone
+
+  /// Whether the layer's bias starts at zero: where the weight does, and where it is drawn with a
+  /// standard deviation of its own, as GPT-2, BERT and ViT draw theirs.
+  bool zero_bias() const;
+  friend bool operator==(const WeightDraw&, const WeightDraw&) = default;
 };
 
 /// Inputs of one output that an initialization reckons with.
@@ -82,15 +98,16 @@ struct Fans {
 Fans fans_of(const Shape& weight);
 
 /// The initializer of a weight [fan_out, fan_in], or of one with these fans.
-Initializer make_initializer(WeightInit init, int64_t fan_in, int64_t fan_out);
+Initializer make_initializer(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
 /// The initializer of a weight that counts the nonzeros of each row for fan_in and, where `init`
 /// asks for fan_out, of each column for it, or of each input channel at all taps; all are there
 /// while the weight is dense.
-Initializer make_initializer_for_nonzeros(WeightInit init, int64_t fan_in, int64_t fan_out);
+Initializer make_initializer_for_nonzeros(const WeightDraw& init, int64_t fan_in, int64_t fan_out);
 
 /// The value of `key`: default, kaiming_uniform, kaiming_normal, xavier_uniform, xavier_normal or
-/// zeros; `default` when it is absent. *Errors:* ConfigError with the nearest name.
-WeightInit read_weight_init(const Config& options, std::string_view key);
+/// zeros, or a map {type: normal | truncated_normal, std}; `default` when it is absent. *Errors:*
+/// ConfigError with the nearest name, and on a std below 0.
+WeightDraw read_weight_init(const Config& options, std::string_view key);
 /// The value of `key`: all, nonzeros or a number of inputs (0: all); `all` when it is absent.
 /// *Errors:* ConfigError.
 FanIn read_fan_in(const Config& options, std::string_view key);

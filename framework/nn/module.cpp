@@ -15,7 +15,9 @@ namespace lacuna {
 
 namespace {
 
+// A parameter without a name of its own has its module's.
 std::string join_path(const std::string& scope, const std::string& name) {
+  if (name.empty()) return scope;
   return scope.empty() ? name : scope + "." + name;
 }
 

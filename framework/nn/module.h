@@ -132,6 +132,8 @@ class Module {
   /// Called by `initialize` on every module.
   virtual void reset_random(uint64_t /*seed*/) {}
 
+  /// With an empty name the parameter is called as the module itself, which has no children then:
+  /// "cls_token", a bare parameter of the model around it.
   ParameterPtr register_parameter(std::string name, ParameterPtr parameter);
   /// An array that is saved and loaded but not trained. What it returns is the buffer itself, which
   /// the module assigns or writes, in this shape. *Lifetime:* the module's. *Errors:* StateError

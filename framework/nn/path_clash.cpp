@@ -36,7 +36,7 @@ void require_module_name(const std::string& name) {
 void require_no_clash(Module& model, Module& child) {
   std::map<std::string, bool, std::less<>> added;  // path → is a parameter
   for_each_path(child, [&](const std::string& path, bool is_parameter) {
-    added.emplace(path, is_parameter);
+    added[path] |= is_parameter;  // a bare parameter has its module's path
   });
   const auto refuse = [](const std::string& what, const std::string& with) {
     throw StateError(

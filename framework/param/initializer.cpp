@@ -1,6 +1,8 @@
 #include "lacuna/framework/param/initializer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
@@ -15,6 +17,23 @@ std::vector<int64_t> count_inputs(const Positions& positions, int64_t taps) {
     for (const uint32_t column : positions.row(row)) ++counts[static_cast<size_t>(column / taps)];
   }
   return counts;
+}
+
+// The standard normal within ±2 that a word gives: the place up to which the distribution has the
+// word's share. Winitzki's approximation of the inverse error function is right to 0.2 %, and each
+// of Halley's steps triples the digits.
+double normal_within_two(uint32_t word) {
+  constexpr double kWithin = 0.954499736103641585599434725667;  // Φ(2) − Φ(−2)
+  constexpr double kA = 0.147;
+  const double y = kWithin * ((word + 0.5) * 0x1.0p-31 - 1.0);  // erf(x/√2)
+  const double logarithm = std::log1p(-y * y), b = 2.0 / (std::numbers::pi * kA) + logarithm / 2.0;
+  double x = std::copysign(std::sqrt(2.0 * (std::sqrt(b * b - logarithm / kA) - b)), y);
+  for (int step = 0; step < 2; ++step) {
+    const double density = std::exp(-0.5 * x * x) * std::sqrt(2.0 / std::numbers::pi);
+    const double error = (std::erf(x / std::numbers::sqrt2) - y) / density;
+    x -= error / (1.0 + 0.5 * x * error);
+  }
+  return std::clamp(x, -2.0, 2.0);
 }
 
 double growth(int64_t all, int64_t left) {
@@ -32,6 +51,8 @@ float Initializer::value(const CounterRng& rng, int64_t index, double gain) cons
       return static_cast<float>(center + spread * gain * (2.0 * rng.uniform(i) - 1.0));
     case Kind::Normal:
       return static_cast<float>(center + spread * gain * rng.normal(i));
+    case Kind::TruncatedNormal:
+      return static_cast<float>(center + spread * gain * normal_within_two(rng.block(i)[0]));
   }
   return 0.0f;
 }

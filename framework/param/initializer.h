@@ -12,7 +12,12 @@ namespace lacuna {
 /// A distribution to draw first values from. Value i depends on nothing but the generator's key and
 /// i, so a compressed parameter draws only the values it stores.
 struct Initializer {
-  enum class Kind { Constant, Uniform, Normal };
+  enum class Kind {
+    Constant,
+    Uniform,
+    Normal,
+    TruncatedNormal  ///< Normal within 2 spreads of the center, where its deviation is 0.88 spread
+  };
   /// Connections of a weight [outputs, inputs] that `spread` was computed for, and of which a
   /// pattern leaves a part: each value's spread then grows by √(all / those left).
   enum class Fan {
@@ -24,13 +29,17 @@ struct Initializer {
 
   Kind kind = Kind::Constant;
   double center = 0.0;  ///< the constant, or the mean
-  double spread = 0.0;  ///< half the width of Uniform, the standard deviation of Normal
+  /// Half the width of Uniform, the standard deviation of Normal before it is truncated.
+  double spread = 0.0;
   Fan fan = Fan::Fixed;
 
   static Initializer constant(double value) { return {Kind::Constant, value, 0.0}; }
   static Initializer uniform(double bound) { return {Kind::Uniform, 0.0, bound}; }
   static Initializer normal(double standard_deviation) {
     return {Kind::Normal, 0.0, standard_deviation};
+  }
+  static Initializer truncated_normal(double standard_deviation) {
+    return {Kind::TruncatedNormal, 0.0, standard_deviation};
   }
 
   /// The value at `index`, its spread multiplied by `gain`.

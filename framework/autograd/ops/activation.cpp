@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/swiglu.h"
 
 namespace lacuna {
 namespace {
@@ -129,6 +130,34 @@ struct TanhNode final : Node {
   Tensor y;
 };
 
+// A slab is a row of all its examples: gates and what they gate lie in its two halves.
+struct GatedShape {
+  int64_t rows, count;
+
+  explicit GatedShape(const Tensor& y) : rows(y.shape().batch()), count(y.shape().features()) {
+    if (y.order() != Order::BatchSlabs) return;
+    rows = (rows + kSlabWidth - 1) / kSlabWidth;
+    count *= kSlabWidth;
+  }
+};
+
+struct SwigluNode final : Node {
+  explicit SwigluNode(Tensor x_) : x(std::move(x_)) {}
+  std::string_view name() const override { return "swiglu"; }
+  std::vector<Tensor*> saved() override { return {&x}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = reordered(grad_output, x.order());  // dy [..., features]
+    Tensor dx = Tensor::empty(x.shape(), x.order());
+    const GatedShape shape(dy);  // d gate = dy up silu′, d up = dy silu   [..., 2 features]
+    swiglu_gradient(shape.rows, shape.count, x.data(x.order()), dy.data(x.order()),
+                    dx.mutable_data(x.order()));
+    return {dx};
+  }
+
+  Tensor x;
+};
+
 }  // namespace
 
 Variable relu(const Variable& x) {
@@ -171,6 +200,19 @@ Variable sigmoid(const Variable& x) {
 Variable tanh(const Variable& x) {
   const Tensor y = apply(Activation::Tanh, x.value());
   return record<TanhNode>(y, {x}, y);
+}
+
+Variable swiglu(const Variable& x) {
+  const Shape& shape = x.shape();
+  if (shape.rank() < 1 || shape.features() % 2 != 0) {
+    throw ShapeError("swiglu: needs [..., 2 features], found " + shape.to_string());
+  }
+  const Order order = x.value().order() == Order::BatchSlabs ? Order::BatchSlabs : Order::RowMajor;
+  const Tensor input = reordered(x.value(), order);
+  Tensor y = Tensor::empty(shape.with_features(shape.features() / 2), order);
+  const GatedShape gated(y);
+  swiglu(gated.rows, gated.count, input.data(order), y.mutable_data(order));
+  return record<SwigluNode>(std::move(y), {x}, input);
 }
 
 }  // namespace lacuna

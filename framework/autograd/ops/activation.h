@@ -35,4 +35,9 @@ Variable sigmoid(const Variable& x);
 /// y = tanh x.
 Variable tanh(const Variable& x);
 
+/// y = silu(gate) · up of x = [gate | up]. *Shapes:* [..., 2 features] → [..., features]; slabs of
+/// the batch stay slabs, other orders give row-major. *Errors:* ShapeError when the last dimension
+/// is not even. *Source:* Shazeer, arXiv:2002.05202.
+Variable swiglu(const Variable& x);
+
 }  // namespace lacuna

@@ -12,10 +12,20 @@ struct LayerNormOptions {
 };
 
 /// y = (x − mean) / √(variance + eps) · weight + bias, mean and variance (of the population) over
-/// the last dimension. *Shapes:* x [..., features], weight and bias [features] → [..., features].
+/// the last dimension. *Shapes:* x [..., features], weight and bias [features] → [..., features];
+/// slabs of the batch stay slabs, other orders give row-major.
 /// *Errors:* ShapeError with the shapes. *Source:* Ba, Kiros and Hinton, arXiv:1607.06450.
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const LayerNormOptions& options = {});
+
+struct RmsNormOptions {
+  double eps = 1e-6;  ///< added to the mean square
+};
+
+/// y = x / √(⟨x²⟩ + eps) · weight, the mean ⟨·⟩ over the last dimension. *Shapes:* x [...,
+/// features], weight [features] → [..., features]; the order as by layer_norm. *Errors:* ShapeError
+/// with the shapes. *Source:* Zhang and Sennrich, arXiv:1910.07467.
+Variable rms_norm(const Variable& x, const Variable& weight, const RmsNormOptions& options = {});
 
 struct GroupNormOptions {
   int64_t groups = 1;  ///< of consecutive channels; 1 normalizes over all of an example

@@ -1,7 +1,11 @@
 #include "lacuna/framework/autograd/ops/shape.h"
 
+#include <utility>
+#include <vector>
+
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -9,15 +13,42 @@ namespace {
 struct ReshapeNode final : Node {
   std::string_view name() const override { return "reshape"; }
 
-  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [shape]
-    return {dy.reshape(inputs()[0].shape())};                // dx = dy   [x]
+  std::vector<Tensor> backward(const Tensor& dy) override {                // dy [shape]
+    return {reordered(dy, Order::RowMajor).reshape(inputs()[0].shape())};  // dx = dy   [x]
+  }
+};
+
+Tensor transposed(const Tensor& input) {
+  const Shape& shape = input.shape();
+  std::vector<int64_t> sizes(shape.sizes().begin(), shape.sizes().end());
+  std::swap(sizes[sizes.size() - 2], sizes[sizes.size() - 1]);
+  const int64_t rows = shape[-2], columns = shape[-1];
+  const Tensor x = reordered(input, Order::RowMajor);
+  Tensor y = Tensor::empty(Shape(sizes));
+  if (x.numel() == 0) return y;
+  transpose_matrices(x.numel() / (rows * columns), rows, columns, x.data(), y.mutable_data());
+  return y;
+}
+
+struct TransposeNode final : Node {
+  std::string_view name() const override { return "transpose"; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy [..., n, m]
+    return {transposed(dy)};                                 // dx = dyᵀ   [..., m, n]
   }
 };
 
 }  // namespace
 
 Variable reshape(const Variable& x, const Shape& shape) {
-  return record<ReshapeNode>(x.value().reshape(shape), {x});
+  return record<ReshapeNode>(reordered(x.value(), Order::RowMajor).reshape(shape), {x});
+}
+
+Variable transpose(const Variable& x) {
+  if (x.shape().rank() < 2) {
+    throw ShapeError("transpose: needs [..., m, n], found " + x.shape().to_string());
+  }
+  return record<TransposeNode>(transposed(x.value()), {x});
 }
 
 Variable flatten(const Variable& x) {

@@ -13,4 +13,8 @@ Variable reshape(const Variable& x, const Shape& shape);
 /// *Errors:* ShapeError on a scalar.
 Variable flatten(const Variable& x);
 
+/// The last two dimensions exchanged: y[..., j, i] = x[..., i, j]. *Shapes:* [..., m, n] → [..., n,
+/// m], row-major. *Errors:* ShapeError below rank 2. *Cost:* a pass by tiles.
+Variable transpose(const Variable& x);
+
 }  // namespace lacuna

@@ -17,7 +17,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/simd/simd_loop.inc"
+#include "lacuna/framework/kernels/pointwise/logistic.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -40,19 +40,6 @@ HWY_INLINE Normal normal(Vector x) {
   for (int i = 7; i >= 0; --i) q = hn::MulAdd(q, t, constant(kQ[i]));
   const Vector tail = hn::Mul(power, hn::Mul(q, t));
   return {hn::IfThenElse(hn::Lt(x, constant(0.0)), tail, hn::Sub(one, tail)), power};
-}
-
-// σ(x) and 1 − σ(x) without cancellation, from e^−|x|, which cannot overflow.
-struct Logistic {
-  Vector value, rest;
-};
-
-HWY_INLINE Logistic logistic(Vector x) {
-  const Vector power = exp(hn::Neg(hn::Abs(x)));
-  const Vector large = hn::Div(constant(1.0), hn::Add(constant(1.0), power));
-  const Vector small = hn::Mul(power, large);
-  const auto is_negative = hn::Lt(x, constant(0.0));
-  return {hn::IfThenElse(is_negative, small, large), hn::IfThenElse(is_negative, large, small)};
 }
 
 HWY_INLINE Logistic gelu_logistic(Vector x) {

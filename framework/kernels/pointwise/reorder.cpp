@@ -157,5 +157,14 @@ void rows_of_slab(const float* slab, int64_t count, int64_t features, float* row
   transposition()(slab, kSlabWidth, rows, features, features, count);
 }
 
+void transpose_matrices(int64_t count, int64_t rows, int64_t columns, const float* from,
+                        float* to) {
+  const auto transpose = transposition();
+  parallel_blocks(count, [&](int64_t matrix) {
+    const int64_t start = matrix * rows * columns;
+    transpose(from + start, columns, to + start, rows, rows, columns);
+  });
+}
+
 }  // namespace lacuna
 #endif  // HWY_ONCE

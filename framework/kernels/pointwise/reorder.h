@@ -17,4 +17,8 @@ Tensor reordered(const Tensor& tensor, Order order);
 void slab_of_rows(const float* rows, int64_t count, int64_t features, float* slab);
 void rows_of_slab(const float* slab, int64_t count, int64_t features, float* rows);
 
+/// `count` row-major matrices [rows, columns], each transposed, one after the other, on several
+/// threads.
+void transpose_matrices(int64_t count, int64_t rows, int64_t columns, const float* from, float* to);
+
 }  // namespace lacuna

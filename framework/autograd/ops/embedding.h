@@ -1,0 +1,25 @@
+// Rows of a table by their numbers as an operation.
+#pragma once
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+struct EmbeddingOptions {
+  int64_t padding_id = -1;  ///< the row that gets no gradient; −1: none
+};
+
+/// y[..., :] = weight[ids[...], :]. The gradient of a row is the sum over its uses in their order,
+/// the same bits on any number of threads. *Shapes:* ids [...], weight [vocabulary, features] →
+/// [..., features], row-major. *Errors:* ShapeError on a weight that is no matrix; DataError that
+/// names an id out of range, its place and the size of the vocabulary. *Cost:* the gradient is
+/// dense, [vocabulary, features].
+Variable embedding(const IndexTensor& ids, const Variable& weight,
+                   const EmbeddingOptions& options = {});
+
+/// The same of a parameter, whose gradient is computed where it keeps it: what it has collected is
+/// touched in the rows used alone.
+Variable embedding(const IndexTensor& ids, const ParameterPtr& weight,
+                   const EmbeddingOptions& options = {});
+
+}  // namespace lacuna

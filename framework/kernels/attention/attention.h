@@ -1,0 +1,48 @@
+// Attention of all heads of a batch, and its derivatives, by blocks: no matrix of queries × keys.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// What attention is computed of. A row of `qkv` holds the queries of all heads, then the keys of
+/// all key heads, then their values; query head h uses key head h · kv_heads / heads.
+struct AttentionProblem {
+  int64_t batch = 0;
+  int64_t length = 0;         ///< T, positions of an example
+  int64_t heads = 1;          ///< of queries
+  int64_t kv_heads = 1;       ///< of keys and values; divides `heads`
+  int64_t head_features = 0;  ///< d
+  bool causal = false;        ///< a query sees the keys up to its own position
+  float scale = 1.0f;         ///< of q · k
+  /// [batch, length]: keys where it is 0 are seen by nobody; null: all are seen.
+  const int64_t* key_mask = nullptr;
+  /// Probability with which a weight is dropped, in [0, 1). The word of (example, head, query, key)
+  /// is number key % 2 of block ((example · heads + head) · length + query) · ⌈length/2⌉ + key / 2.
+  double dropout = 0.0;
+  CounterRng rng{0, ""};
+
+  int64_t group() const { return heads / kv_heads; }
+  int64_t features() const { return (heads + 2 * kv_heads) * head_features; }
+};
+
+/// y = dropout(softmax(scale q kᵀ)) v for each head, side by side; zeros where a query sees no key.
+/// lse[b, h, t] is the logarithm of the sum of exponentials of the row, +∞ where it sees no key:
+/// what the backward pass makes the weights of anew. *Shapes:* qkv [batch, length, features()] and
+/// y [batch, length, heads · d], both row-major or both in slabs of the batch; lse [batch, heads,
+/// length]. *Cost:* 4 d operations for each pair of a query and a key, half of the pairs where
+/// causal; blocks of keys that nobody sees are passed over. Besides its arrays it holds 4 (length ·
+/// d) floats a thread. Results do not depend on the number of threads. *Source:* Dao et al.,
+/// "FlashAttention", NeurIPS 2022 (arXiv:2205.14135); grouped heads: Ainslie et al.,
+/// arXiv:2305.13245.
+void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse);
+
+/// The gradient of qkv from that of y. *Shapes:* as above, dy and dqkv in the order of y and qkv.
+/// *Cost:* 10 d operations a pair, and 11 (length · d) floats a thread.
+void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
+                        const float* lse, const Tensor& dy, Tensor& dqkv);
+
+}  // namespace lacuna

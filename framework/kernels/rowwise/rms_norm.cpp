@@ -1,0 +1,93 @@
+// Row by row, vectors along the row, which stays in the first-level cache between the passes.
+// Tasks of about 8192 elements.
+#include "lacuna/framework/kernels/rowwise/rms_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/rowwise/rms_norm_reference.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/rms_norm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "lacuna/framework/kernels/simd/simd_loop.inc"
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::HWY_NAMESPACE {
+namespace {
+
+void rms_norm_range(const NormShape& shape, double eps, const float* x, const float* weight,
+                    float* y, float* inverse_root) {
+  const int64_t n = shape.features;
+  for (int64_t r = 0; r < shape.rows; ++r, x += n, y += n) {
+    const double squares = sum_of([](Vector v) HWY_ATTR { return hn::Mul(v, v); }, n, x);
+    inverse_root[r] = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + eps));
+    const Vector factor = constant(inverse_root[r]);
+    map([=](Vector v, Vector w) HWY_ATTR { return hn::Mul(hn::Mul(v, factor), w); }, n, y, x,
+        weight);
+  }
+}
+
+void rms_norm_gradient_range(const NormShape& shape, const float* x, const float* weight,
+                             const float* inverse_root, const float* dy, float* dx,
+                             float* product) {
+  const int64_t n = shape.features;
+  const auto multiply_vectors = [](Vector u, Vector v) HWY_ATTR { return hn::Mul(u, v); };
+  for (int64_t r = 0; r < shape.rows; ++r, x += n, dy += n, dx += n, product += n) {
+    const Vector factor = constant(inverse_root[r]);
+    map([=](Vector v, Vector dv) HWY_ATTR { return hn::Mul(dv, hn::Mul(v, factor)); }, n, product,
+        x, dy);
+    const Vector projection =
+        constant(sum_of(multiply_vectors, n, product, weight) / static_cast<double>(n));
+    const auto gradient = [=](Vector v, Vector dv, Vector w) HWY_ATTR {
+      return hn::Mul(factor, hn::NegMulAdd(hn::Mul(v, factor), projection, hn::Mul(dv, w)));
+    };
+    map(gradient, n, dx, x, dy, weight);
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna {
+namespace {
+
+HWY_EXPORT(rms_norm_range);
+HWY_EXPORT(rms_norm_gradient_range);
+
+int64_t rows_per_task(int64_t features) {
+  return std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(1, features));
+}
+
+}  // namespace
+
+void rms_norm(const NormShape& shape, double eps, const float* x, const float* weight, float* y,
+              float* inverse_root) {
+  const auto range =
+      use_reference_kernels() ? reference::rms_norm<float> : HWY_DYNAMIC_DISPATCH(rms_norm_range);
+  const int64_t n = shape.features;
+  parallel_for(shape.rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    range({end - begin, n}, eps, x + begin * n, weight, y + begin * n, inverse_root + begin);
+  });
+}
+
+void rms_norm_gradient(const NormShape& shape, const float* x, const float* weight,
+                       const float* inverse_root, const float* dy, float* dx, float* product) {
+  const auto range = use_reference_kernels() ? reference::rms_norm_gradient<float>
+                                             : HWY_DYNAMIC_DISPATCH(rms_norm_gradient_range);
+  const int64_t n = shape.features;
+  parallel_for(shape.rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    const int64_t offset = begin * n;
+    range({end - begin, n}, x + offset, weight, inverse_root + begin, dy + offset, dx + offset,
+          product + offset);
+  });
+}
+
+}  // namespace lacuna
+#endif  // HWY_ONCE

@@ -1,0 +1,47 @@
+// The Attention layer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Attention of the queries, keys and values that a layer before it has put side by side: it has no
+/// parameters (autograd/ops/attention.h). Keys where the batch's named input `mask` is 0 are seen
+/// by nobody; without such an input all are. What dropout draws is a function of the seed, the
+/// layer's path and the number of the call, as in Dropout. *Shapes:* [batch, T, (heads + 2
+/// kv_heads) d] → [batch, T, heads · d].
+class Attention final : public Module {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    int64_t kv_heads = 0;  ///< of keys and values, a divisor of heads; 0: heads
+    bool causal = false;   ///< a token sees itself and those before it
+    double dropout = 0.0;  ///< of the weights, while training, in [0, 1)
+    std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
+    std::string mask = "attention_mask";         ///< empty: none
+  };
+
+  /// *Errors:* ConfigError unless heads are at least 1, kv_heads divide them, and dropout is in
+  /// [0, 1).
+  explicit Attention(const Options& options);
+
+  std::string_view type() const override { return "attention"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+  StateDict extra_state() const override;
+  void load_extra_state(const StateDict& state) override;
+  void reset_random(uint64_t seed) override;
+
+ private:
+  Options options_;
+  uint64_t seed_ = 0;
+  int64_t calls_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,41 @@
+#include "lacuna/layers/class_token.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/concatenate.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/layers/token_embedding.h"
+
+namespace lacuna {
+
+ClassToken::ClassToken(const Options& options) : options_(options) {
+  if (options.features < 1) {
+    throw ConfigError(
+        fmt::format("class_token: features must be at least 1, found {}", options.features));
+  }
+  token_ = register_parameter(
+      "", std::make_shared<Parameter>(Shape{1, 1, options.features},
+                                      embedding_initializer("class_token", options.init)));
+  token_->use = WeightUse::Embedding;
+}
+
+Shape ClassToken::output_shape(const Shape& input) const {
+  if (input.rank() != 2 || input[1] != options_.features) {
+    throw ShapeError(fmt::format(
+        "layer '{}' (class_token): a token of shape {} needs examples of shape [T, {}], found {}",
+        path(), token_->shape().to_string(), options_.features, input.to_string()));
+  }
+  return {input[0] + 1, input[1]};
+}
+
+Variable ClassToken::forward(const Variable& input) {
+  output_shape(input.shape().without_batch());
+  const Tensor places = Tensor::zeros({input.shape()[0], 1, options_.features});
+  const std::array<Variable, 2> parts{add(places, Variable::of(token_)), input};
+  return concatenate(parts, 1);
+}
+
+}  // namespace lacuna

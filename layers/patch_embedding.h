@@ -1,0 +1,44 @@
+// The PatchEmbedding layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/convolution_shape.h"
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Images as sequences: a vector for each patch, by a convolution whose stride is its kernel, row
+/// by row. *Shapes:* [batch, channels, height, width] → [batch, (height / p) (width / p),
+/// features]; parameters `weight` [features, channels, p, p] and `bias` [features].
+class PatchEmbedding final : public Module {
+ public:
+  struct Options {
+    int64_t channels = 0;
+    int64_t features = 0;
+    Extent patch{16, 16};
+    bool bias = true;
+    Extent image{0, 0};  ///< the images that come in, where they are known: for layout auto
+    WeightDraw init = WeightInit::Default;  ///< as in Conv2d
+  };
+
+  /// *Errors:* ConfigError where a size is below 1.
+  explicit PatchEmbedding(const Options& options);
+
+  std::string_view type() const override { return "patch_embedding"; }
+  /// *Errors:* ShapeError, also where patches do not cover the image.
+  Shape output_shape(const Shape& input) const override;
+  int64_t uses_per_weight(const Shape& example) const override { return output_shape(example)[0]; }
+  const ParameterPtr& weight() const { return weight_; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+};
+
+}  // namespace lacuna

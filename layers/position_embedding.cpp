@@ -1,0 +1,90 @@
+#include "lacuna/layers/position_embedding.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/embedding.h"
+#include "lacuna/framework/autograd/ops/shape.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/layers/token_embedding.h"
+
+namespace lacuna {
+namespace {
+
+Tensor sinusoids(int64_t positions, int64_t features) {
+  Tensor table = Tensor::empty({positions, features});
+  float* row = table.mutable_data();
+  for (int64_t t = 0; t < positions; ++t, row += features) {
+    for (int64_t j = 0; j < features; ++j) {
+      const double exponent = static_cast<double>(j / 2 * 2) / static_cast<double>(features);
+      const double angle = static_cast<double>(t) / std::pow(10000.0, exponent);
+      row[j] = static_cast<float>(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return table;
+}
+
+IndexTensor first_positions(int64_t count) {
+  std::vector<int64_t> positions(static_cast<size_t>(count));
+  std::iota(positions.begin(), positions.end(), 0);
+  return IndexTensor({count}, std::move(positions));
+}
+
+}  // namespace
+
+PositionEmbedding::PositionEmbedding(const Options& options) : options_(options) {
+  const int64_t positions = options.positions, features = options.features;
+  if (positions < 1 || features < 1) {
+    throw ConfigError(fmt::format(
+        "position_embedding: positions and features must be at least 1, found {} and {}", positions,
+        features));
+  }
+  if (options.kind == Kind::Sinusoidal) {
+    fixed_ = sinusoids(positions, features);
+    return;
+  }
+  const Initializer initializer = embedding_initializer("position_embedding", options.init);
+  const bool is_bare = options.form == Form::Parameter;
+  const Shape shape = is_bare ? Shape{1, positions, features} : Shape{positions, features};
+  weight_ =
+      register_parameter(is_bare ? "" : "weight", std::make_shared<Parameter>(shape, initializer));
+  weight_->use = WeightUse::Embedding;
+}
+
+Shape PositionEmbedding::output_shape(const Shape& input) const {
+  if (input.rank() != 2 || input[1] != options_.features) {
+    throw ShapeError(
+        fmt::format("layer '{}' (position_embedding): vectors of shape {} need examples of shape "
+                    "[T, {}], found {}",
+                    path(), Shape{options_.positions, options_.features}.to_string(),
+                    options_.features, input.to_string()));
+  }
+  if (input[0] > options_.positions) {
+    throw ShapeError(fmt::format(
+        "layer '{}' (position_embedding): there are {} positions, the sequence has {}: shape {}",
+        path(), options_.positions, input[0], input.to_string()));
+  }
+  return input;
+}
+
+Variable PositionEmbedding::forward(const Variable& input) {
+  const Shape shape = output_shape(input.shape().without_batch());  // [T, features]
+  if (weight_ == nullptr) {
+    const Tensor rows =
+        Tensor::from(shape, fixed_.storage().first(static_cast<size_t>(shape.numel())));
+    return add(input, rows);
+  }
+  const Variable rows =
+      options_.form == Form::Layer
+          ? embedding(first_positions(shape[0]), weight_)
+          : embedding(first_positions(shape[0]),
+                      reshape(Variable::of(weight_), {options_.positions, options_.features}));
+  return add(input, rows);
+}
+
+}  // namespace lacuna

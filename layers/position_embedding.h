@@ -1,0 +1,53 @@
+// The PositionEmbedding layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Adds a vector for each position: y[:, t] = x[:, t] + weight[t]. *Shapes:* [batch, T, features],
+/// kept, T of at most `positions`. The parameter is `weight` [positions, features], or, bare, one
+/// of the layer's own name [1, positions, features]; sinusoidal vectors are fixed and none is
+/// stored.
+class PositionEmbedding final : public Module {
+ public:
+  enum class Form {
+    Layer,     ///< `<name>.weight` [positions, features], as GPT-2 and BERT have it
+    Parameter  ///< `<name>` [1, positions, features], as ViT has it
+  };
+  enum class Kind {
+    Learned,
+    /// sin(t / 10000^(2i/features)) at 2i and the cosine at 2i + 1. *Source:* Vaswani et al.,
+    /// arXiv:1706.03762, section 3.5.
+    Sinusoidal
+  };
+  struct Options {
+    int64_t positions = 0;
+    int64_t features = 0;
+    Form form = Form::Layer;
+    Kind kind = Kind::Learned;
+    WeightDraw init = {WeightInit::Normal, 1.0};  ///< as in TokenEmbedding
+  };
+
+  /// *Errors:* ConfigError unless both sizes are at least 1, and on an init as in TokenEmbedding.
+  explicit PositionEmbedding(const Options& options);
+
+  std::string_view type() const override { return "position_embedding"; }
+  /// *Errors:* ShapeError where the sequence is longer than there are positions.
+  Shape output_shape(const Shape& input) const override;
+  /// Null where the vectors are fixed.
+  const ParameterPtr& weight() const { return weight_; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+  Tensor fixed_;  // [positions, features]
+};
+
+}  // namespace lacuna

@@ -1,0 +1,34 @@
+// The Rotary layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Turns the queries and keys that come side by side with values by angles that grow with the
+/// position (`rotary`, autograd/ops/attention.h): it stands before an Attention with the same
+/// heads. *Shapes:* [batch, T, (heads + 2 kv_heads) d], kept; d even.
+class Rotary final : public Module {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    int64_t kv_heads = 0;   ///< 0: heads
+    double base = 10000.0;  ///< θ: pair i turns by base^(−2i/d) a position
+  };
+
+  /// *Errors:* ConfigError unless heads are at least 1, kv_heads divide them, and base is above 0.
+  explicit Rotary(const Options& options);
+
+  std::string_view type() const override { return "rotary"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,47 @@
+// The TokenEmbedding layer.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// A vector for each token: the rows of `weight` that its ids name. The input is a `token_ids`
+/// (autograd/ops/token_ids.h). *Shapes:* ids [batch, T] → [batch, T, features]; parameter `weight`
+/// [vocab_size, features].
+class TokenEmbedding final : public Module {
+ public:
+  struct Options {
+    int64_t vocab_size = 0;
+    int64_t features = 0;
+    int64_t padding_id = -1;  ///< whose row gets no gradient; −1: none
+    /// Default: normal with deviation 1, as PyTorch's Embedding. Of the ways to draw, Normal,
+    /// TruncatedNormal and Zeros can be meant.
+    WeightDraw init = {WeightInit::Normal, 1.0};
+  };
+
+  /// *Errors:* ConfigError unless both sizes are at least 1 and the padding's id is in the
+  /// vocabulary, and on an init that reckons with a fan-in.
+  explicit TokenEmbedding(const Options& options);
+
+  std::string_view type() const override { return "token_embedding"; }
+  Shape output_shape(const Shape& input) const override;
+  const ParameterPtr& weight() const { return weight_; }
+
+ protected:
+  /// *Errors:* StateError where the input is no `token_ids`; DataError that names an id out of
+  /// range, its place and the size of the vocabulary.
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+};
+
+/// The initializer of an embedding's weight. *Errors:* ConfigError, which begins with `layer`, on a
+/// way to draw that reckons with a fan-in.
+Initializer embedding_initializer(std::string_view layer, const WeightDraw& init);
+
+}  // namespace lacuna

@@ -1,0 +1,52 @@
+// Layers that make one vector of a sequence of tokens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// One token of each sequence. *Shapes:* [batch, T, features] → [batch, features].
+class SelectToken final : public Module {
+ public:
+  struct Options {
+    int64_t index = 0;  ///< negative: from the end
+  };
+
+  SelectToken() : SelectToken(Options()) {}
+  explicit SelectToken(const Options& options) : options_(options) {}
+
+  std::string_view type() const override { return "select_token"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+/// The mean over the tokens where the batch's named input `mask` is not 0, over all where it has no
+/// such input. *Shapes:* [batch, T, features] → [batch, features].
+class MeanPool final : public Module {
+ public:
+  struct Options {
+    std::string mask = "attention_mask";  ///< empty: none
+  };
+
+  MeanPool() : MeanPool(Options()) {}
+  explicit MeanPool(const Options& options) : options_(options) {}
+
+  std::string_view type() const override { return "mean_pool"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace lacuna

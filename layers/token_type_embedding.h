@@ -1,0 +1,40 @@
+// The TokenTypeEmbedding layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Adds a vector for the type of each token: y = x + weight[types], the types those of the batch's
+/// named input (nn/named_inputs.h), 0 where it has none. *Shapes:* [batch, T, features], kept;
+/// types [batch, T]; parameter `weight` [types, features].
+class TokenTypeEmbedding final : public Module {
+ public:
+  struct Options {
+    int64_t types = 2;
+    int64_t features = 0;
+    std::string input = "token_type_ids";
+    WeightDraw init = {WeightInit::Normal, 1.0};  ///< as in TokenEmbedding
+  };
+
+  /// *Errors:* ConfigError unless both sizes are at least 1, and on an init as in TokenEmbedding.
+  explicit TokenTypeEmbedding(const Options& options);
+
+  std::string_view type() const override { return "token_type_embedding"; }
+  Shape output_shape(const Shape& input) const override;
+  const ParameterPtr& weight() const { return weight_; }
+
+ protected:
+  /// *Errors:* ShapeError with both shapes; DataError on a type out of range.
+  Variable forward(const Variable& input) override;
+
+ private:
+  Options options_;
+  ParameterPtr weight_;
+};
+
+}  // namespace lacuna
