@@ -70,7 +70,9 @@ TEST(NormSlabs, ThePaddingOfTheLastSlabIsZero) {
                       test::normal_tensor("dy", {5, 3}));
   for (const Tensor& tensor : {s.y, s.dx}) {
     for (size_t i = 0; i < tensor.storage().size(); ++i) {
-      if (i % 64 >= 5) EXPECT_EQ(tensor.storage()[i], 0.0f);
+      if (i % 64 >= 5) {
+        EXPECT_EQ(tensor.storage()[i], 0.0f);
+      }
     }
   }
 }
