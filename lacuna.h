@@ -64,6 +64,7 @@
 
 // Models and their layers.
 #include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/model/presets/presets.h"
 #include "lacuna/framework/model/substitution.h"
 #include "lacuna/framework/nn/chain.h"

@@ -15,7 +15,7 @@
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/nn/tied_weight.h"
 #include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/framework/train/foreign_names.hpp"
+#include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/stored_values.hpp"
 

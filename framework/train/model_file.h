@@ -38,7 +38,7 @@ struct WeightNames {
 /// - A file whose name ends in `.safetensors`: parameters become dense. Values are F32; F64, F16
 /// and
 ///   BF16 are converted. Names that Hugging Face's files have with or without a family's prefix, or
-///   had (`gamma` and `beta`), are found (foreign_names.hpp), GPT-2's four weights a block that are
+///   had (`gamma` and `beta`), are found (model/presets/foreign_names.h), GPT-2's four weights a block that are
 ///   stored [in, out] are transposed. A head's weight that the model ties to another is passed over
 ///   where it is equal to that one. So is what other frameworks keep beside weights, where the
 ///   model has nothing of that name: `num_batches_tracked`, `*.attn.bias`, `*.masked_bias`,

@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/foreign_names.hpp"
+#include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"

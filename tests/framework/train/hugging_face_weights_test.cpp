@@ -1,10 +1,7 @@
 // Weights of Hugging Face's files: prefixes, old endings, GPT-2's transposed weights, tied heads.
-#include "lacuna/framework/train/foreign_names.hpp"
-
 #include <gmock/gmock.h>
 
 #include <numeric>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,37 +20,6 @@ namespace {
 
 using testing::ElementsAre;
 using Named = std::vector<std::pair<std::string, Tensor>>;
-
-TEST(ForeignName, FindsPrefixesOnEitherSide) {
-  const std::set<std::string> known = {"transformer.h.0.ln_1.weight", "encoder.layer.0.w",
-                                       "bert.embeddings.LayerNorm.bias", "model.norm.weight",
-                                       "cls.predictions.decoder.bias"};
-  const auto meant = [&](const std::string& name) {
-    return foreign_name(name, known).value_or("nothing");
-  };
-  EXPECT_EQ(meant("h.0.ln_1.weight"), "transformer.h.0.ln_1.weight");
-  EXPECT_EQ(meant("bert.encoder.layer.0.w"), "encoder.layer.0.w");
-  EXPECT_EQ(meant("vit.encoder.layer.0.w"), "encoder.layer.0.w");
-  EXPECT_EQ(meant("bert.embeddings.LayerNorm.beta"), "bert.embeddings.LayerNorm.bias");
-  EXPECT_EQ(meant("embeddings.LayerNorm.beta"), "bert.embeddings.LayerNorm.bias");
-  EXPECT_EQ(meant("norm.gamma"), "model.norm.weight");
-  EXPECT_EQ(meant("cls.predictions.bias"), "cls.predictions.decoder.bias");
-  EXPECT_EQ(meant("h.1.ln_1.weight"), "nothing");
-  EXPECT_EQ(meant("module.h.0.ln_1.weight"), "nothing");
-}
-
-TEST(ForeignName, TransposesInTiles) {
-  std::vector<float> values(35 * 67);
-  std::iota(values.begin(), values.end(), 0.0f);
-  const Tensor turned = transposed(Tensor::from({35, 67}, values));
-  EXPECT_EQ(turned.shape(), (Shape{67, 35}));
-  for (int64_t i = 0; i < 35; ++i) {
-    for (int64_t j = 0; j < 67; ++j) {
-      ASSERT_EQ(turned.data()[j * 35 + i], static_cast<float>(i * 67 + j));
-    }
-  }
-  EXPECT_EQ(transposed(turned).to_vector(), values);
-}
 
 Tensor counted(const Shape& shape, float first = 0.0f) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));

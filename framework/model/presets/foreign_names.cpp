@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/foreign_names.hpp"
+#include "lacuna/framework/model/presets/foreign_names.h"
 
 #include <algorithm>
 #include <array>
