@@ -64,6 +64,9 @@
 
 // Models and their layers.
 #include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/substitution.h"
 #include "lacuna/framework/nn/chain.h"
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/framework/nn/layer_registry.h"
@@ -72,6 +75,7 @@
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/nn/tied_weight.h"
 #include "lacuna/layers/add.h"
 #include "lacuna/layers/attention.h"
 #include "lacuna/layers/batch_norm.h"
@@ -100,6 +104,7 @@
 #include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/swiglu.h"
 #include "lacuna/layers/tanh.h"
+#include "lacuna/layers/tied_linear.h"
 #include "lacuna/layers/token_embedding.h"
 #include "lacuna/layers/token_pooling.h"
 #include "lacuna/layers/token_type_embedding.h"

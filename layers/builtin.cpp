@@ -15,6 +15,7 @@
 #include "lacuna/layers/gelu.h"
 #include "lacuna/layers/group_norm.h"
 #include "lacuna/layers/layer_norm.h"
+#include "lacuna/layers/layer_options.hpp"
 #include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/pooling.h"
@@ -24,6 +25,7 @@
 #include "lacuna/layers/silu.h"
 #include "lacuna/layers/squared_relu.h"
 #include "lacuna/layers/tanh.h"
+#include "lacuna/layers/token_layers.hpp"
 
 namespace lacuna {
 namespace {
@@ -46,20 +48,6 @@ void require_channels(const Shape& input) {
 template <class Layer>
 LayerPtr make_plain(const Config&, const Shape&) {
   return std::make_unique<Layer>();
-}
-
-// The size of the last dimension: given under `key`, or else that of the input.
-int64_t read_features(const Config& options, const char* key, const Shape& input) {
-  if (input.rank() < 1) {
-    throw ShapeError("this layer needs examples of shape [..., features], its input has shape " +
-                     input.to_string());
-  }
-  const auto features = options.get<int64_t>(key, input.features());
-  if (features != input.features()) {
-    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
-                                 key, features, input.to_string()));
-  }
-  return features;
 }
 
 LayerPtr make_linear(const Config& options, const Shape& input) {
@@ -344,6 +332,7 @@ void register_layers(LayerRegistry& registry) {
   registry.add("semi_sparse_activation", "keeps the n largest |x| of each m features: n (2), m (4)",
                make_semi_sparse_activation);
   registry.add("flatten", "all of an example's dimensions in one", make_plain<Flatten>);
+  register_token_layers(registry);
 }
 
 }  // namespace lacuna

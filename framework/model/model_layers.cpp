@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/model/qkv.hpp"
 #include "lacuna/framework/model/templates.hpp"
 
 namespace lacuna {
@@ -36,7 +37,7 @@ std::string type_of(const Config& layer) {
 ModelLayer::Kind kind_of(const std::string& type) {
   if (type == "sequential") return ModelLayer::Kind::Sequential;
   if (type == "residual") return ModelLayer::Kind::Residual;
-  if (type == "parallel") return ModelLayer::Kind::Parallel;
+  if (type == "parallel" || type == "qkv") return ModelLayer::Kind::Parallel;
   return ModelLayer::Kind::Plain;
 }
 
@@ -53,8 +54,8 @@ struct Level {
 
 class Expander {
  public:
-  Expander(std::vector<Template> templates, Config fan_in)
-      : templates_(std::move(templates)), fan_in_(std::move(fan_in)) {}
+  Expander(std::vector<Template> templates, Config fan_in, ModelContext context)
+      : templates_(std::move(templates)), fan_in_(std::move(fan_in)), context_(context) {}
 
   std::vector<ModelLayer> expand_outermost(const Config& layers) {
     Level level{""};
@@ -64,10 +65,16 @@ class Expander {
     const std::vector<Config> written = layers.items();
     const std::vector<Config> substituted = substitute(layers, {}).items();
     for (size_t i = 0; i < written.size(); ++i) {
-      const bool is_shared = !mentions_arguments(written[i]);
-      add_layer(is_shared ? written[i] : copy_of(written[i], substituted[i]), level, expanded);
+      if (!mentions_arguments(written[i])) {
+        add_layer(written[i], level, expanded);
+        continue;
+      }
+      ++copying_;
+      add_layer(copy_of(written[i], substituted[i]), level, expanded);
+      --copying_;
     }
     if (expanded.empty()) layers.fail("at least one layer");
+    fill_in_classes(expanded.back());
     return expanded;
   }
 
@@ -116,10 +123,12 @@ class Expander {
     }
     const auto count = require_at_least(layer, "repeat", layer.required<int64_t>("repeat"), 1);
     if (count > kMostLayers) fail_too_many(layer.at("repeat"));
+    ++copying_;
     for (int64_t i = 0; i < count; ++i) {
       const Config copy = copy_of(layer, repetition(layer, i == 0));
       add_one(copy, type, fmt::format("{}.{}", name, i), level, into);
     }
+    --copying_;
   }
 
   static Config repetition(const Config& layer, bool is_first) {
@@ -143,7 +152,8 @@ class Expander {
                      .name = name,
                      .path = level.prefix + name,
                      .node = node,
-                     .options = options_of(node)};
+                     .options = options_of(node),
+                     .is_copy = copying_ > 0 || !node.is_map()};
     for (const char* key : {"type", "name"}) layer.options.get(key);  // read, in a copy too
     require_free(layer);
     if (++count_ > kMostLayers) fail_too_many(node);
@@ -153,14 +163,31 @@ class Expander {
     } else if (layer.kind == ModelLayer::Kind::Sequential) {
       Level inner{layer.path + "."};
       layer.layers = expand_list(layer.options.at("layers"), inner);
+    } else if (type == "qkv") {
+      ++copying_;
+      for (const Config& linear : linear_layers_of_qkv(node)) {
+        add_layer(copy_of(node, linear), level, layer.layers);
+      }
+      --copying_;
     } else if (layer.kind != ModelLayer::Kind::Plain) {
       layer.layers = expand_list(layer.options.at("layers"), level);
       if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
     } else if (is_weighted(type) && !fan_in_.is_null() && node.is_map() &&
-               !layer.options.has(kFanIn)) {
+               !layer.options.has(kFanIn) && !layer.options.has("tied_to")) {
       layer.options.set(kFanIn, fan_in_.clone());
+    } else if (type == "token_embedding" && !layer.is_copy && context_.vocabulary_size > 0) {
+      layer.options.get("vocab_size", context_.vocabulary_size);
     }
     into.push_back(std::move(layer));
+  }
+
+  // The last layer of all, where it is a linear one that does not say what it gives.
+  void fill_in_classes(const ModelLayer& last) const {
+    if (last.kind == ModelLayer::Kind::Sequential) return fill_in_classes(last.layers.back());
+    const bool is_free = last.type == "linear" && !last.is_copy && !last.options.has("tied_to");
+    if (is_free && context_.num_classes > 0) {
+      last.options.get("out_features", context_.num_classes);
+    }
   }
 
   void add_shortcut(ModelLayer& residual, Level& level) {
@@ -196,6 +223,7 @@ class Expander {
     const Scope scope = bind_arguments(definition, layer.node);
     layer.kind = ModelLayer::Kind::Sequential;
     open_templates_.push_back(definition.name);
+    ++copying_;
     try {
       Level inner{layer.path + "."};
       layer.layers =
@@ -203,6 +231,7 @@ class Expander {
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("{}; within {}", error.what(), layer.described()));
     }
+    --copying_;
     open_templates_.pop_back();
   }
 
@@ -221,11 +250,13 @@ class Expander {
 
   std::vector<Template> templates_;
   Config fan_in_;
+  ModelContext context_;
   std::vector<std::string> open_templates_;   // that are being filled in, outermost first
   std::map<std::string, std::string> taken_;  // path → position
   std::vector<Config> copies_;
   int64_t count_ = 0;
   int depth_ = 0;
+  int copying_ = 0;  // templates and repetitions that are open
 };
 
 }  // namespace
@@ -235,7 +266,7 @@ std::string ModelLayer::described() const {
   return fmt::format("layer '{}' ({}){}", path, type, at.empty() ? "" : " at " + at);
 }
 
-ModelLayers expand_model(const Config& model) {
+ModelLayers expand_model(const Config& model, const ModelContext& context) {
   const bool is_list = model.is_list();
   if (!is_list && !model.is_map()) model.fail("a list of layers, or a map with `layers`");
   const Config layers = is_list ? model : model.at("layers");
@@ -246,7 +277,7 @@ ModelLayers expand_model(const Config& model) {
       definition.node.error("there is already a layer named '" + definition.name + "'");
     }
   }
-  Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn));
+  Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn), context);
   std::vector<ModelLayer> expanded = expander.expand_outermost(layers);
   return {layers, define, std::move(expanded), expander.take_copies()};
 }

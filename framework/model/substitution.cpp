@@ -1,4 +1,4 @@
-#include "lacuna/framework/model/substitution.hpp"
+#include "lacuna/framework/model/substitution.h"
 
 #include <fmt/core.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
-#include "lacuna/framework/model/substitution.hpp"
+#include "lacuna/framework/model/substitution.h"
 
 namespace lacuna {
 

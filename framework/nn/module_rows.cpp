@@ -1,5 +1,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 
+#include "lacuna/framework/nn/tied_weight.h"
+
 namespace lacuna {
 namespace {
 
@@ -14,6 +16,8 @@ void add_rows(const Module& module, const std::optional<Shape>& input,
     for (const auto& [name, parameter] : module.own_parameters()) {
       if (name == "weight" && row.uses_per_weight > 0) row.weight = parameter;
     }
+    const auto* tied = dynamic_cast<const TiedWeight*>(&module);
+    if (tied != nullptr && row.uses_per_weight > 0) row.weight = tied->tied_weight();
   }
   rows.push_back(row);
   size_t next = 0;

@@ -14,6 +14,7 @@
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/layout_registry.h"
+#include "lacuna/framework/model/presets/presets.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/program/commands.hpp"
@@ -189,6 +190,7 @@ int run_list(const std::string& what) {
   } else if (what == "layers") {
     Lines lines = lines_of(layer_registry());
     lines.emplace_back("sequential", "layers: a chain of its own, for dotted names");
+    lines.emplace_back("qkv", "names, out_features, kv_features, bias, init: three linear layers");
     print_lines(lines);
   } else if (what == "optimizers") {
     print_lines(lines_of(optimizer_registry()));
@@ -196,9 +198,11 @@ int run_list(const std::string& what) {
     print_lines(lines_of(schedule_registry()));
   } else if (what == "datasets") {
     print_lines(lines_of(dataset_registry()));
+  } else if (what == "presets") {
+    print_lines(preset_list());
   } else {
-    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts", "layers",
-                                            "optimizers", "schedules",   "datasets"};
+    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts",  "layers",
+                                            "optimizers", "schedules",   "datasets", "presets"};
     throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
   }
   return kDone;

@@ -80,7 +80,7 @@ void ModelTable::print() const {
   for (const Row& row : rows_) {
     std::string line = fmt::format("{:<{}}  {:<{}}  {:<{}}", row.path, path, row.type, type,
                                    text_of(row.output), output);
-    if (row.counts.numel > 0) line += text_of(row.counts);
+    if (row.counts.numel > 0 || row.counts.dense_flops > 0) line += text_of(row.counts);
     if (!row.description.empty()) line += "  " + row.description;
     line.erase(line.find_last_not_of(' ') + 1);
     table += line + "\n";

@@ -119,7 +119,8 @@ void add_list_and_info(CLI::App& app, Action& action) {
   static bool json = false;
   CLI::App* list = app.add_subcommand("list", "List what a configuration can name");
   list->add_option("what", what,
-                   "algorithms, sparsifiers, layouts, layers, optimizers, schedules or datasets")
+                   "algorithms, sparsifiers, layouts, layers, presets, optimizers, schedules or "
+                   "datasets")
       ->required();
   list->callback([&action] { action = [] { return run_list(what); }; });
   CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");

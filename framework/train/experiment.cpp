@@ -292,10 +292,13 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   const Config model = config.at("model"), optimizer = config.at("optimizer");
-  const ModelLayers layers = model_layers(model);
+  model_layers(model.clone());  // mistakes in it are told before data is read
   e->data = load_data(config.at("data"), e->train.seed);
   e->loader = make_loader(*e);
   e->loss = LossFunction::from_config(config, *e->data.train);
+  const ModelLayers layers =
+      model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
+                           .num_classes = e->loss.outputs()});
   e->model = build_model(layers, e->data.train->example_shape());
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,9 +10,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/model/presets/presets.h"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
+#include "lacuna/layers/tied_linear.h"
 
 namespace lacuna {
 namespace {
@@ -28,13 +31,13 @@ class Builder {
  public:
   explicit Builder(const Config& define) {
     types_ = layer_registry().names();
-    types_.insert(types_.end(), {"sequential", "residual", "parallel"});
+    types_.insert(types_.end(), {"sequential", "residual", "parallel", "qkv"});
     for (const auto& [name, definition] : define.entries()) types_.push_back(name);
   }
 
   // Appends the layers to a group that is a chain; `feed` goes in and what comes out, comes out.
   template <class Group>
-  void add_chain(Group& group, const std::vector<ModelLayer>& layers, Feed& feed) const {
+  void add_chain(Group& group, const std::vector<ModelLayer>& layers, Feed& feed) {
     for (const ModelLayer& layer : layers) add(group, layer, build(layer, feed));
   }
 
@@ -48,15 +51,16 @@ class Builder {
     }
   }
 
-  std::unique_ptr<Module> build(const ModelLayer& layer, Feed& feed) const {
+  std::unique_ptr<Module> build(const ModelLayer& layer, Feed& feed) {
     std::unique_ptr<Module> module = build_kind(layer, feed);
     const Config& keys = layer.options;
     const bool trains = !keys.is_map() || keys.optional<bool>("trainable").value_or(true);
     if (!trains) module->set_trainable(false);
+    built_[layer.path] = module.get();
     return module;
   }
 
-  std::unique_ptr<Module> build_kind(const ModelLayer& layer, Feed& feed) const {
+  std::unique_ptr<Module> build_kind(const ModelLayer& layer, Feed& feed) {
     switch (layer.kind) {
       case Kind::Plain:
         return build_plain(layer, feed);
@@ -71,7 +75,7 @@ class Builder {
   }
 
   // Or a template: its layers stand elsewhere, so an error says whose they are.
-  std::unique_ptr<Module> build_sequential(const ModelLayer& layer, Feed& feed) const {
+  std::unique_ptr<Module> build_sequential(const ModelLayer& layer, Feed& feed) {
     const bool is_template = layer.type != "sequential";
     auto sequential = std::make_unique<Sequential>(
         Sequential::Options{is_template ? "template: " + layer.type : ""});
@@ -90,10 +94,14 @@ class Builder {
         .error("unknown layer '" + layer.type + "'; " + suggest_name(layer.type, types_));
   }
 
-  std::unique_ptr<Module> build_plain(const ModelLayer& layer, Feed& feed) const {
+  std::unique_ptr<Module> build_plain(const ModelLayer& layer, Feed& feed) {
     require_known(layer);
     try {
-      auto module = layer_registry().find(layer.type, layer.node).make(layer.options, feed.shape);
+      infer_positions(layer, feed.shape);
+      const bool is_tied = layer.type == "linear" && layer.options.has("tied_to");
+      auto module =
+          is_tied ? make_tied(layer)
+                  : layer_registry().find(layer.type, layer.node).make(layer.options, feed.shape);
       feed = {module->output_shape(feed.shape), layer.described()};
       return module;
     } catch (const ShapeError& error) {
@@ -109,7 +117,66 @@ class Builder {
     return message.starts_with(nameless) ? message.substr(nameless.size()) : message;
   }
 
-  std::unique_ptr<Module> build_residual(const ModelLayer& layer, Feed& feed) const {
+  // Of sequences [length, features] there is a position for each that comes in.
+  static void infer_positions(const ModelLayer& layer, const Shape& input) {
+    if (layer.type != "position_embedding" || input.rank() != 2) return;
+    layer.options.get("positions", input[0]);
+  }
+
+  // The linear layer that uses another one's weight.
+  std::unique_ptr<Module> make_tied(const ModelLayer& layer) const {
+    const Config& options = layer.options;
+    const Config to = options.at("tied_to");
+    for (const char* key : {"init", "init_fan_in"}) {
+      if (!options.has(key)) continue;
+      options.at(key).error(fmt::format("the weight is that of '{}', which draws it", to.text()));
+    }
+    if (!options.optional<bool>("trainable").value_or(true)) {
+      options.at("trainable")
+          .error(fmt::format("the weight is that of '{}'; freeze it there", to.text()));
+    }
+    const ParameterPtr weight = weight_to_share(to);
+    const Shape& shape = weight->shape();
+    const auto require = [&](const char* key, int64_t size) {
+      if (options.get<int64_t>(key, size) == size) return;
+      options.at(key).error(
+          fmt::format("is {}, but the weight that '{}' is tied to, '{}', has shape {}",
+                      options.at(key).text(), layer.path, weight->name(), shape.to_string()));
+    };
+    if (shape.rank() == 2) {
+      require("out_features", shape[0]);
+      require("in_features", shape[1]);
+    }
+    return std::make_unique<TiedLinear>(
+        TiedLinear::Options{.weight = weight, .bias = options.get("bias", true)});
+  }
+
+  static ParameterPtr own_weight(const Module& module) {
+    for (const auto& [name, parameter] : module.own_parameters()) {
+      if (name == "weight") return parameter;
+    }
+    return nullptr;
+  }
+
+  ParameterPtr weight_to_share(const Config& to) const {
+    const auto path = to.as<std::string>();
+    const auto found = built_.find(path);
+    const ParameterPtr weight = found == built_.end() ? nullptr : own_weight(*found->second);
+    if (weight != nullptr) return weight;
+    if (found != built_.end()) {
+      to.error(fmt::format("layer '{}' ({}) has no parameter `weight` of its own", path,
+                           found->second->type()));
+    }
+    std::vector<std::string> candidates;
+    for (const auto& [name, module] : built_) {
+      const ParameterPtr parameter = own_weight(*module);
+      if (parameter != nullptr && parameter->shape().rank() == 2) candidates.push_back(name);
+    }
+    to.error(fmt::format("no layer '{}' stands before this one{}{}", path,
+                         candidates.empty() ? "" : "; ", suggest_name(path, candidates)));
+  }
+
+  std::unique_ptr<Module> build_residual(const ModelLayer& layer, Feed& feed) {
     auto residual = std::make_unique<Residual>();
     Feed body = feed, shortcut = feed;
     add_chain(*residual, layer.layers, body);
@@ -162,11 +229,14 @@ class Builder {
     layer.node.mark_read();
   }
 
-  std::unique_ptr<Module> build_parallel(const ModelLayer& layer, Feed& feed) const {
+  std::unique_ptr<Module> build_parallel(const ModelLayer& layer, Feed& feed) {
     auto parallel = std::make_unique<Parallel>();
     Feed joined;
     for (const ModelLayer& branch : layer.layers) {
       Feed output = feed;
+      if (layer.type == "qkv" && feed.shape.rank() > 0) {  // square, unless it says otherwise
+        branch.options.get("out_features", feed.shape.features());
+      }
       add(*parallel, branch, build(branch, output));
       if (&branch == &layer.layers.front()) {
         joined = output;
@@ -187,13 +257,38 @@ class Builder {
     return parallel;
   }
 
-  std::vector<std::string> types_;  // all that a layer can be
+  std::vector<std::string> types_;        // all that a layer can be
+  std::map<std::string, Module*> built_;  // by full path
 };
+
+// An error in what a preset has made is one in what it was given.
+template <class Work>
+auto within(const std::string& made_by, const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    if (made_by.empty()) throw;
+    throw ConfigError(fmt::format("{}; within {}", error.what(), made_by));
+  }
+}
+
+ModelLayers expanded(const Config& model, const ModelContext& context) {
+  if (!is_preset(model)) return expand_model(model, context);
+  const Config section = expand_preset(model, context);
+  const Config type = model.at("type");
+  const std::string at = model.position().text();
+  const std::string made_by =
+      fmt::format("the preset '{}'{}{}", type.text(), at.empty() ? "" : " at ", at);
+  ModelLayers layers = within(made_by, [&] { return expand_model(section); });
+  layers.copies.push_back(section);
+  layers.made_by = made_by;
+  return layers;
+}
 
 }  // namespace
 
-ModelLayers model_layers(const Config& model) {
-  ModelLayers layers = expand_model(model);
+ModelLayers model_layers(const Config& model, const ModelContext& context) {
+  ModelLayers layers = expanded(model, context);
   for (const auto& [name, definition] : layers.define.entries()) {
     if (layer_registry().contains(name)) {
       definition.error("there is already a layer named '" + name + "'");
@@ -205,8 +300,10 @@ ModelLayers model_layers(const Config& model) {
 std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& example_shape) {
   Feed feed{.shape = example_shape};
   auto model = std::make_unique<Sequential>();
-  Builder(layers.define).add_chain(*model, layers.layers, feed);
-  for (const Config& copy : layers.copies) copy.require_all_read();
+  within(layers.made_by, [&] {
+    Builder(layers.define).add_chain(*model, layers.layers, feed);
+    for (const Config& copy : layers.copies) copy.require_all_read();
+  });
   return model;
 }
 

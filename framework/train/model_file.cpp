@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/nn/tied_weight.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/stored_values.hpp"
@@ -39,30 +44,30 @@ void require_finite(const StateDict& state, const std::string& path) {
   }
 }
 
-// What other frameworks save beside weights: counters, and masks that follow from the sizes.
-bool is_bookkeeping(std::string_view name) {
-  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked") ||
-         name.ends_with(".attn.bias") || name.ends_with(".masked_bias");
-}
-
 // A model and a file's values, put side by side by name.
 class Comparison {
  public:
   Comparison(Module& model, const StoredValues& stored, const WeightNames& names)
-      : model_(model), stored_(stored), names_(names) {
+      : model_(model), stored_(stored), names_(names), is_foreign_(is_safetensors(stored.path())) {
+    find_tied();
     rename();
+    stores_conv1d_ = is_foreign_ && has_conv1d();
     for (const ParameterPtr& parameter : model.parameters()) {
       compare(parameter->name(), parameter->shape(), false);
     }
     for (const auto& [name, values] : model.buffers()) compare(name, values->shape(), true);
     find_left_over();
+    compare_doubles();
     require_skips_match();
     refuse_differences();
   }
 
   void load() const {
     StateDict state;
-    for (const std::string& name : wanted_) stored_.copy(in_file_.at(name), name, state);
+    for (const std::string& name : wanted_) {
+      stored_.copy(in_file_.at(name), name, state);
+      if (is_stored_transposed(name)) state.set(name, transposed(state.get<Tensor>(name)));
+    }
     require_finite(state, stored_.path());
     std::vector<std::pair<ParameterPtr, PatternPtr>> patterns;  // all of them, or an error
     for (const ParameterPtr& parameter : model_.parameters()) {
@@ -85,13 +90,65 @@ class Comparison {
     return name;
   }
 
-  void rename() {
-    for (const auto& [original, item] : stored_.items()) {
-      const auto [taken, is_new] = in_file_.try_emplace(renamed(original), original);
-      if (is_new) continue;
-      lines_.push_back(fmt::format("'{}' and '{}' of the file would both be '{}'", taken->second,
-                                   original, taken->first));
+  // Weights that others own, under the names that they would have here.
+  void find_tied() {
+    for (Module* module : model_.modules()) {
+      const auto* tied = dynamic_cast<const TiedWeight*>(module);
+      if (tied != nullptr) tied_[module->path() + ".weight"] = tied->tied_weight()->name();
     }
+  }
+
+  void rename() {
+    std::set<std::string> known;  // names of the model
+    for (const ParameterPtr& parameter : model_.parameters()) known.insert(parameter->name());
+    for (const auto& [name, values] : model_.buffers()) known.insert(name);
+    for (const auto& [name, owner] : tied_) known.insert(name);
+    std::vector<std::string> others;
+    for (const auto& [original, item] : stored_.items()) {
+      const std::string name = renamed(original);
+      if (is_foreign_ && !known.contains(name)) {
+        others.push_back(original);
+      } else {
+        take(name, original);
+      }
+    }
+    // A name that the model has itself comes before one that means it.
+    for (const std::string& original : others) {
+      const std::string name = renamed(original);
+      const std::optional<std::string> meant = foreign_name(name, known);
+      if (!meant) {
+        take(name, original);
+      } else if (!in_file_.try_emplace(*meant, original).second) {
+        doubles_.emplace_back(original, in_file_.at(*meant));
+      }
+    }
+  }
+
+  void take(const std::string& name, const std::string& original) {
+    const auto [taken, is_new] = in_file_.try_emplace(name, original);
+    if (is_new) return;
+    lines_.push_back(fmt::format("'{}' and '{}' of the file would both be '{}'", taken->second,
+                                 original, taken->first));
+  }
+
+  // Of GPT-2's weights by the first that is not square: those of a file are all stored one way.
+  bool has_conv1d() const {
+    for (const ParameterPtr& parameter : model_.parameters()) {
+      const Shape& shape = parameter->shape();
+      const auto found = in_file_.find(parameter->name());
+      if (found == in_file_.end() || !is_conv1d_weight(parameter->name()) || shape.rank() != 2) {
+        continue;
+      }
+      const Shape& stored = stored_.items().at(found->second).shape;
+      if (shape[0] != shape[1] && stored == shape) return false;
+      if (shape[0] != shape[1] && stored == Shape{shape[1], shape[0]}) return true;
+    }
+    return true;
+  }
+
+  bool is_stored_transposed(const std::string& name) const {
+    return stores_conv1d_ && is_conv1d_weight(name) &&
+           stored_.items().at(in_file_.at(name)).shape.rank() == 2;
   }
 
   bool is_skipped(const std::string& name) const {
@@ -109,8 +166,10 @@ class Comparison {
     }
     wanted_.push_back(name);
     const StoredValues::Item& item = stored_.items().at(found->second);
-    const std::string there = found->second == name ? "" : " as '" + found->second + "'";
-    if (item.shape != shape) {
+    std::string there = found->second == name ? "" : " as '" + found->second + "'";
+    const bool is_exchanged = is_stored_transposed(name) && shape.rank() == 2;
+    if (is_exchanged) there += " (stored [in, out], as GPT-2's are)";
+    if (item.shape != (is_exchanged ? Shape{shape[1], shape[0]} : shape)) {
       lines_.push_back(fmt::format("'{}' is {} in the model, {} in the file{}", name,
                                    shape.to_string(), item.shape.to_string(), there));
     } else if (!item.type.empty()) {
@@ -127,10 +186,43 @@ class Comparison {
     for (const auto& [name, original] : in_file_) {
       if (std::ranges::find(in_model_, name) != in_model_.end() || is_skipped(name)) continue;
       if (is_bookkeeping(name) || is_bookkeeping(original)) continue;
+      const auto tied = tied_.find(name);
+      if (is_foreign_ && tied != tied_.end()) {
+        compare_tied(original, tied->second);
+        continue;
+      }
       lines_.push_back(fmt::format("'{}' {} is in the file only{}", name,
                                    stored_.items().at(original).shape.to_string(),
                                    original == name ? "" : " (there '" + original + "')"));
     }
+  }
+
+  // A head that shares its weight in the model may stand in the file all the same.
+  void compare_tied(const std::string& original, const std::string& owner) {
+    const auto shared = in_file_.find(owner);
+    if (shared == in_file_.end() || are_equal(original, shared->second)) return;
+    lines_.push_back(
+        fmt::format("'{}' has values of its own in the file, but is tied to '{}' in the model",
+                    original, owner));
+  }
+
+  void compare_doubles() {
+    for (const auto& [one, other] : doubles_) {
+      if (are_equal(one, other)) continue;
+      lines_.push_back(
+          fmt::format("'{}' and '{}' of the file mean the same, and differ", one, other));
+    }
+  }
+
+  // Bit for bit. *Cost:* reads both.
+  bool are_equal(const std::string& one, const std::string& other) const {
+    const StoredValues::Item &a = stored_.items().at(one), &b = stored_.items().at(other);
+    if (a.shape != b.shape || !a.type.empty() || !b.type.empty()) return false;
+    StateDict state;
+    stored_.copy(one, "one", state);
+    stored_.copy(other, "other", state);
+    const auto &x = state.get<Tensor>("one"), &y = state.get<Tensor>("other");
+    return std::memcmp(x.data(), y.data(), static_cast<size_t>(x.numel()) * sizeof(float)) == 0;
   }
 
   void require_skips_match() const {
@@ -164,6 +256,10 @@ class Comparison {
   Module& model_;
   const StoredValues& stored_;
   const WeightNames& names_;
+  bool is_foreign_;                          // not lacuna's own file
+  bool stores_conv1d_ = false;               // GPT-2's weights are [in, out] in it
+  std::map<std::string, std::string> tied_;  // "lm_head.weight" → its owner's name
+  std::vector<std::pair<std::string, std::string>> doubles_;  // two names in the file for one
   std::map<std::string, std::string> in_file_;  // names in the file, by what they are changed to
   std::vector<std::string> in_model_;
   std::vector<std::string> wanted_;  // in both, and not skipped

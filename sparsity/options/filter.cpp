@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/sparsity/options/cstorch_names.hpp"
 
 namespace lacuna {
 namespace {
@@ -22,6 +23,14 @@ std::string why_not(const std::string& name, const Parameter& parameter) {
     }
   }
   return parameter.requires_dense ? "it requires to be dense" : "";
+}
+
+// By the name itself, or by what it is called where the glob was written.
+bool matches_glob(const std::string& glob, const std::string& name) {
+  if (glob_match(glob, name)) return true;
+  if (!is_cstorch_glob(glob)) return false;
+  return std::ranges::any_of(cstorch_names(name),
+                             [&](const std::string& other) { return glob_match(glob, other); });
 }
 
 // Each parameter with the reason why the default filter has not chosen it.
@@ -45,7 +54,7 @@ ParameterFilter::ParameterFilter(std::vector<std::string> globs) : globs_(std::m
     description_ += (description_.empty() ? "'" : ", '") + glob + "'";
   }
   predicate_ = [all = globs_](const std::string& name, const Parameter&) {
-    return std::ranges::any_of(all, [&](const std::string& g) { return glob_match(g, name); });
+    return std::ranges::any_of(all, [&](const std::string& g) { return matches_glob(g, name); });
   };
 }
 
@@ -70,7 +79,11 @@ std::vector<ParameterPtr> ParameterFilter::select(
   std::vector<std::string> names;
   for (const ParameterPtr& parameter : parameters) names.push_back(parameter->name());
   for (const std::string& glob : globs_) {
-    if (std::ranges::none_of(names, [&](const std::string& n) { return glob_match(glob, n); })) {
+    if (std::ranges::none_of(names, [&](const std::string& n) { return matches_glob(glob, n); })) {
+      const std::string advice = cstorch_advice(glob, names);
+      if (!advice.empty()) {
+        throw ConfigError("param_filter '" + glob + "' matches no parameter; " + advice);
+      }
       const std::string nearest = nearest_name(glob, names);
       throw ConfigError("param_filter '" + glob + "' matches no parameter; " +
                         (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +

@@ -19,7 +19,9 @@ class ParameterFilter {
   /// rank above 1, whose lower-cased name contains none of embedding, norm, lm_head, pe_helper.
   /// Biases, norms, embeddings, positions and what C++ code says no use of are left out.
   ParameterFilter();
-  /// Globs, `*` crossing dots. A parameter that matches any of them is chosen.
+  /// Globs, `*` crossing dots. A parameter that matches any of them is chosen. Globs of cstorch's
+  /// model zoo (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match the
+  /// parameters with Hugging Face's names that do the same.
   ParameterFilter(std::vector<std::string> globs);
   ParameterFilter(const char* glob) : ParameterFilter(std::vector<std::string>{glob}) {}
   ParameterFilter(Predicate predicate);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "throws.h"
 
 namespace lacuna {
 namespace {
@@ -120,6 +121,49 @@ TEST(Init, FansAreThoseOfPyTorch) {
   EXPECT_THAT([] { fans_of(Shape{4}); }, ThrowsMessage<ShapeError>(testing::HasSubstr(
                                              "fans are those of a weight [out, in, ...], found "
                                              "shape [4]")));
+}
+
+TEST(Init, DrawsWithAStandardDeviationOfItsOwn) {
+  const WeightDraw normal = read_weight_init(
+      Config::map({{"init", Config::map({{"type", "normal"}, {"std", 0.5}})}}), "init");
+  EXPECT_EQ(normal, WeightDraw(WeightInit::Normal, 0.5));
+  EXPECT_EQ(make_initializer(normal, 3, 4).spread, 0.5);
+  const WeightDraw truncated = read_weight_init(
+      Config::map({{"init", Config::map({{"type", "truncated_normal"}, {"std", 0.02}})}}), "init");
+  EXPECT_EQ(truncated, WeightDraw(WeightInit::TruncatedNormal, 0.02));
+  EXPECT_TRUE(truncated.zero_bias());
+  EXPECT_FALSE(WeightDraw(WeightInit::XavierNormal).zero_bias());
+  const auto refuses = [](const Config& init, const std::string& words) {
+    expect_throws<ConfigError>(
+        [&] {
+          read_weight_init(Config::map({{"init", init}}), "init");
+        },
+        words);
+  };
+  refuses(Config::map({{"type", "norml"}, {"std", 1.0}}),
+          "unknown initialization 'norml'; did you mean 'normal'?");
+  refuses(Config::map({{"type", "normal"}}), "std");
+  refuses(Config::map({{"type", "normal"}, {"std", -1.0}}), "a finite number of at least 0");
+}
+
+// Standard normal within ±2: variance 1 − 4 φ(2) / (Φ(2) − Φ(−2)) = 0.7737; half of the values lie
+// within Φ⁻¹(½ + ¼ · 0.9545) = 0.6399.
+TEST(Init, TruncatedNormalStaysWithinTwoDeviations) {
+  std::vector<float> values(40000);
+  Initializer::truncated_normal(0.5).fill(CounterRng(1, "wte.weight"), values);
+  double mean = 0.0, squares = 0.0, largest = 0.0, inner = 0.0;
+  for (const float v : values) {
+    mean += v / 40000.0;
+    squares += static_cast<double>(v) * v / 40000.0;
+    largest = std::max(largest, std::abs(static_cast<double>(v)));
+    if (std::abs(v) < 0.5 * 0.6399) inner += 1.0 / 40000.0;
+  }
+  EXPECT_NEAR(mean, 0.0, 0.01);
+  EXPECT_NEAR(squares, 0.25 * 0.7737, 0.003);
+  EXPECT_LE(largest, 1.0);
+  EXPECT_GT(largest, 0.99);
+  EXPECT_NEAR(inner, 0.5, 0.01);
+  EXPECT_EQ(values[7], Initializer::truncated_normal(0.5).value(CounterRng(1, "wte.weight"), 7));
 }
 
 }  // namespace

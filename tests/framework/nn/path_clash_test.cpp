@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/class_token.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/relu.h"
 #include "lacuna/layers/residual.h"
@@ -68,6 +69,18 @@ TEST(PathClash, ReachesThroughGroupsWithoutALevel) {
   late->add<Linear>("fc2", kSquare);
   expect_throws<StateError>([&] { block.add("late", std::move(late)); }, "'block.fc2'");
   EXPECT_EQ(model.parameters().size(), 4u);
+}
+
+// A layer that is nothing but a parameter has its path.
+TEST(PathClash, OfALayerBelowABareParameter) {
+  Sequential model;
+  model.add<ClassToken>("vit.cls_token", {.features = 2});
+  EXPECT_EQ(model.parameters()[0]->name(), "vit.cls_token");
+  EXPECT_EQ(model.parameter("vit.cls_token")->shape(), (Shape{1, 1, 2}));
+  expect_throws<StateError>([&] { model.add<ReLU>("vit.cls_token.act"); },
+                            "the path of the module 'vit.cls_token.act' is that of the parameter "
+                            "'vit.cls_token'");
+  EXPECT_NO_THROW(model.add<ReLU>("vit.act"));
 }
 
 }  // namespace

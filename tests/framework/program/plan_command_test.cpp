@@ -58,6 +58,21 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST_F(PlanCommand, CountsATiedWeightOnce) {
+  const Ended ended =
+      plan("null", {"--set",
+                    "model=[flatten, {type: linear, name: a, out_features: 10}, {type: "
+                    "linear, name: b, out_features: 784}, {type: linear, name: c, "
+                    "tied_to: a, bias: false}]"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const std::vector<std::string> lines = lines_of(ended.out);
+  EXPECT_THAT(lines, IsSupersetOf({"18 steps, 6 in an epoch; 16474 parameters, 16474 nonzeros at "
+                                   "the end",
+                                   "a linear [10] 7850 7850 15680 15680",
+                                   "c linear [10] 0 0 15680 15680 tied to a",
+                                   "all 16474 16474 47040 47040"}));
+}
+
 TEST_F(PlanCommand, PrintsALineForEveryParameter) {
   const Ended ended = plan("{algorithm: rigl, sparsity: 0.9, update: {freq: 4, stop: 14}}");
   EXPECT_EQ(ended.code, 0);

@@ -197,6 +197,7 @@ TEST_F(Use, ListNamesTheBuiltIns) {
       {"layers",
        {"linear", "relu", "gelu", "silu", "sigmoid", "tanh", "layer_norm", "dropout", "flatten",
         "squared_relu", "semi_sparse_activation", "sequential"}},
+      {"presets", {"bert", "cifar_resnet", "distilbert", "gpt2", "llama", "vit"}},
       {"optimizers", {"sgd", "adam", "adamw"}},
       {"schedules", {"constant", "linear", "cosine", "polynomial", "multi_step"}},
       {"datasets", {"mnist", "csv", "hdf5", "glyphs", "synthetic"}}};

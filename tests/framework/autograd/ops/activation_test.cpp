@@ -101,5 +101,32 @@ TEST(ActivationOps, ReluPassesNanForwardAndSelectsBackward) {
   EXPECT_EQ(x.gradient().to_vector(), (std::vector<float>{2.0f, 0.0f, 3.0f}));
 }
 
+TEST(SwigluOp, DerivativesAgreeWithTheDefinition) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    test::check_derivatives({
+        .shapes = {Shape{2, 35, 6}},
+        .op = [](const auto& in) { return swiglu(in[0]); },
+        .definition =
+            [](const auto& in) {
+              test::ComplexArray y;
+              for (size_t row = 0; row < 70; ++row) {
+                for (size_t i = 0; i < 3; ++i) {
+                  const test::Complex gate = in[0][6 * row + i];
+                  y.push_back(gate / (1.0 + std::exp(-gate)) * in[0][6 * row + 3 + i]);
+                }
+              }
+              return y;
+            },
+        .tolerance = 2e-6,
+        .order = order,
+    });
+  }
+  EXPECT_THAT(
+      [] {
+        swiglu(Tensor::zeros({2, 3}));
+      },
+      testing::ThrowsMessage<ShapeError>("swiglu: needs [..., 2 features], found [2, 3]"));
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -110,5 +110,33 @@ TEST(Linear, ShapesThatDoNotFitAreNamed) {
           "linear 'fc.weight': a weight of shape [3, 5] needs a bias [3], found [4]"));
 }
 
+TEST(Bmm, DerivativesAgreeWithTheDefinition) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    test::check_derivatives({
+        .shapes = {Shape{3, 2, 5}, Shape{3, 5, 4}},
+        .op = [](const auto& in) { return bmm(in[0], in[1]); },
+        .definition =
+            [](const auto& in) {
+              ComplexArray y;
+              for (int64_t i = 0; i < 3; ++i) {
+                const ComplexArray a(in[0].begin() + i * 10, in[0].begin() + (i + 1) * 10);
+                const ComplexArray b(in[1].begin() + i * 20, in[1].begin() + (i + 1) * 20);
+                const ComplexArray one = product(a, b, 5, 4, false);
+                y.insert(y.end(), one.begin(), one.end());
+              }
+              return y;
+            },
+        .tolerance = 2e-6,
+        .order = order,
+    });
+  }
+  EXPECT_THAT(
+      [] {
+        bmm(Tensor::zeros({2, 3, 4}), Tensor::zeros({2, 3, 4}));
+      },
+      ThrowsMessage<ShapeError>(
+          "bmm: needs [count, m, k] and [count, k, n], found [2, 3, 4] and [2, 3, 4]"));
+}
+
 }  // namespace
 }  // namespace lacuna

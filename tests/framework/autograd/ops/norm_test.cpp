@@ -4,8 +4,10 @@
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/rowwise/group_norm_reference.h"
 #include "lacuna/framework/kernels/rowwise/norm_reference.h"
+#include "lacuna/framework/kernels/rowwise/rms_norm_reference.h"
 
 namespace lacuna {
 namespace {
@@ -41,6 +43,48 @@ TEST(LayerNormOp, ShapesThatDoNotFitAreNamed) {
       },
       ThrowsMessage<ShapeError>("layer_norm: x [2, 5] needs a weight and a bias of shape [5], "
                                 "found [4] and [5]"));
+}
+
+TEST(RmsNormOp, DerivativesAgreeWithTheDefinition) {
+  for (const Shape& shape :
+       {Shape{3, 1}, Shape{7, 5}, Shape{9, 20}, Shape{2, 3, 17}, Shape{67, 3}}) {
+    for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+      const int64_t n = shape.features(), rows = shape.batch();
+      test::check_derivatives({
+          .shapes = {shape, Shape{n}},
+          .op = [](const auto& in) { return rms_norm(in[0], in[1], {.eps = 0.1}); },
+          .definition =
+              [&](const auto& in) {
+                test::ComplexArray y(in[0].size()), root(in[0].size());
+                reference::rms_norm(NormShape{rows, n}, 0.1, in[0].data(), in[1].data(), y.data(),
+                                    root.data());
+                return y;
+              },
+          .tolerance = 2e-6,
+          .order = order,
+      });
+    }
+  }
+}
+
+// In slabs the whole computation runs across the examples, and what comes out is in slabs.
+TEST(NormOps, SlabsOfTheBatchStaySlabs) {
+  if (active_instruction_set() == "reference") return;  // it knows rows alone
+  const Variable x = Variable::leaf(test::normal_tensor("x", {2, 40, 6}).to(Order::BatchSlabs));
+  const Tensor weight = Tensor::full({6}, 1.0f);
+  EXPECT_EQ(rms_norm(x, weight).value().order(), Order::BatchSlabs);
+  const Variable y = layer_norm(x, weight, Tensor::zeros({6}));
+  EXPECT_EQ(y.value().order(), Order::BatchSlabs);
+  backward(y, y.value());
+  EXPECT_EQ(x.gradient().order(), Order::BatchSlabs);
+}
+
+TEST(RmsNormOp, ShapesThatDoNotFitAreNamed) {
+  EXPECT_THAT(
+      [] {
+        rms_norm(Tensor::zeros({2, 5}), Tensor::zeros({4}));
+      },
+      ThrowsMessage<ShapeError>("rms_norm: x [2, 5] needs a weight of shape [5], found [4]"));
 }
 
 TEST(GroupNormOp, DerivativesAgreeWithTheDefinition) {

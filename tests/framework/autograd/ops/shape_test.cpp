@@ -43,5 +43,26 @@ TEST(ShapeOps, ShapesThatDoNotFitAreNamed) {
               ThrowsMessage<ShapeError>("flatten: needs [batch, ...], found a scalar []"));
 }
 
+TEST(TransposeOp, ExchangesTheLastTwoDimensions) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    test::check_derivatives({
+        .shapes = {Shape{2, 19, 6}},
+        .op = [](const auto& in) { return transpose(in[0]); },
+        .definition =
+            [](const auto& in) {
+              test::ComplexArray y(in[0].size());
+              for (size_t at = 0; at < y.size(); ++at) {
+                y[at / 114 * 114 + at % 6 * 19 + at % 114 / 6] = in[0][at];
+              }
+              return y;
+            },
+        .order = order,
+    });
+  }
+  EXPECT_EQ(transpose(Tensor::zeros({2, 0, 3})).shape(), (Shape{2, 3, 0}));
+  EXPECT_THAT([] { transpose(Tensor::zeros({3})); },
+              ThrowsMessage<ShapeError>("transpose: needs [..., m, n], found [3]"));
+}
+
 }  // namespace
 }  // namespace lacuna

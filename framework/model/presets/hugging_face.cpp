@@ -1,0 +1,77 @@
+// config.json of a model of Hugging Face's, as the keys of a preset. JSON is YAML, with positions.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/model/presets/preset.hpp"
+#include "lacuna/framework/model/presets/presets.h"
+
+namespace lacuna::presets {
+namespace {
+
+Config load_config_json(const Config& from_hf, const std::string& folder) {
+  Config config;
+  try {
+    config = load_yaml(folder + "/config.json");
+  } catch (const ConfigError& error) {
+    from_hf.error(error.what());
+  }
+  if (!config.is_map()) config.fail("a JSON object");
+  if (!config.has("model_type")) {
+    config.error("model_type is missing, by which a model's family is known");
+  }
+  return config;
+}
+
+const Preset& family_of(const Config& config) {
+  const Config type = config.at("model_type");
+  for (const Preset* preset : all_presets()) {
+    if (type.text() == preset->name) return *preset;
+  }
+  type.error(fmt::format("there is no preset for the family '{}', only for {}", type.text(),
+                         join(preset_names(), ", ")));
+}
+
+// Newer files keep what concerns rotary positions in a map of its own.
+void flatten_rotary(const Preset& preset, Config& config) {
+  const Config rotary = config.get("rope_parameters");
+  if (!rotary.is_map() || !is_key(preset, "rope_theta")) return;
+  const Config type = rotary.get("rope_type");
+  if (!type.is_null() && type.text() != "default") {
+    type.error("only rotary positions of the default type are computed here");
+  }
+  if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
+}
+
+}  // namespace
+
+void read_hugging_face(Config& section) {
+  const Config from_hf = section.at("from_hf");
+  const auto folder = from_hf.as<std::string>();
+  Config config = load_config_json(from_hf, folder);
+  const Preset& preset = family_of(config);
+  if (section.has("type") && section.at("type").text() != preset.name) {
+    section.at("type").error(
+        fmt::format("'{}' is a model of the family '{}'", folder, preset.name));
+  }
+  flatten_rotary(preset, config);
+  section.set("type", Config(std::string(preset.name)));
+  for (const auto& [key, value] : config.entries()) {
+    const bool is_wanted = is_key(preset, key) || key == "id2label";
+    if (!is_wanted || value.is_null() || section.has(key)) continue;
+    const SourcePosition position = value.position();
+    section.set(key, value.clone());
+    section.get(key).set_position(position);
+  }
+  if (!section.has("init_from")) {
+    Config file(folder + "/model.safetensors");
+    file.set_position(from_hf.position());
+    section.set("init_from", file);
+  }
+  section.erase("from_hf");
+}
+
+}  // namespace lacuna::presets

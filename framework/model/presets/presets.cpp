@@ -1,0 +1,59 @@
+#include "lacuna/framework/model/presets/presets.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/model/presets/preset.hpp"
+
+namespace lacuna {
+namespace presets {
+
+const std::vector<const Preset*>& all_presets() {
+  static const std::vector<const Preset*> presets = {&bert(), &cifar_resnet(), &distilbert(),
+                                                     &gpt2(), &llama(),        &vit()};
+  return presets;
+}
+
+}  // namespace presets
+
+bool is_preset(const Config& model) {
+  return model.is_map() && (model.has("type") || model.has("from_hf"));
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const presets::Preset* preset : presets::all_presets()) names.emplace_back(preset->name);
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> preset_list() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const presets::Preset* preset : presets::all_presets()) {
+    list.emplace_back(preset->name, preset->about);
+  }
+  return list;
+}
+
+Config expand_preset(const Config& model, const ModelContext& context) {
+  Config section = model;  // the same node
+  for (const char* key : {"layers", "define", "init_fan_in"}) {
+    if (model.has(key)) {
+      model.at(key).error(fmt::format("a model is a preset (`{}`) or has {} of its own, not both",
+                                      model.has("type") ? "type" : "from_hf",
+                                      key == std::string("layers") ? "layers" : key));
+    }
+  }
+  if (model.has("from_hf")) presets::read_hugging_face(section);
+  const auto name = section.required<std::string>("type");
+  for (const presets::Preset* preset : presets::all_presets()) {
+    if (preset->name != name) continue;
+    presets::Arguments arguments(*preset, section, context);
+    return preset->section(arguments);
+  }
+  section.at("type").error(
+      fmt::format("unknown preset '{}'; {}; a list of layers is given as "
+                  "`layers`",
+                  name, suggest_name(name, preset_names())));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,37 @@
+// Presets: a `model` section of a family's name and the keys of its config.json, instead of a list
+// of layers. What they mean is written in the same syntax, a file for each family.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/model/model_layers.h"
+
+namespace lacuna {
+
+/// Whether a `model` section is a preset: a map with `type` or `from_hf`.
+bool is_preset(const Config& model);
+
+/// "bert", "gpt2", …: what `type` can be.
+std::vector<std::string> preset_names();
+/// Each with a line that says what it is.
+std::vector<std::pair<std::string, std::string>> preset_list();
+
+/// The section, a map with `layers`, that a preset means.
+///
+/// The preset's keys are those of config.json in the models of Hugging Face, with the family's
+/// defaults; `vocab_size` and `num_labels` are the context's where they are left out and it knows
+/// them. Keys that say nothing of the model (architectures, torch_dtype, …) are passed over. All
+/// that the model hangs on is written into the section, so that it means the same without the data.
+///
+/// `from_hf: DIR` takes the family (model_type) and what the section does not say itself from
+/// DIR/config.json. It is replaced in the section: by `type` and the file's keys, and by
+/// `init_from: DIR/model.safetensors`, unless there is one.
+///
+/// *Errors:* ConfigError at an unknown key, with the nearest; at a value that the family's layers
+/// have no way to follow; when DIR/config.json cannot be read, or is of another family.
+Config expand_preset(const Config& model, const ModelContext& context = {});
+
+}  // namespace lacuna

@@ -1,0 +1,16 @@
+// TiedWeight: what a module says that multiplies by a parameter of another one.
+#pragma once
+
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+/// A second base of such modules. The parameter is the other module's: it is named, initialized,
+/// saved, counted and given to the optimizer there, once; its gradients add up.
+class TiedWeight {
+ public:
+  virtual ~TiedWeight() = default;
+  virtual const ParameterPtr& tied_weight() const = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,44 @@
+// The linear layer whose weight is another layer's.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/tied_weight.h"
+
+namespace lacuna {
+
+/// y = x Wᵀ + b with the weight of another layer: the head of a language model with the table of
+/// its token embedding. *Shapes:* [..., in_features] → [..., out_features] of a weight
+/// [out_features, in_features]; parameter `bias` [out_features], zero at first.
+///
+/// The weight is the other layer's, and only there a parameter: what both collect of its gradient
+/// adds up. It stays dense (`Parameter::requires_dense`).
+class TiedLinear final : public Module, public TiedWeight {
+ public:
+  struct Options {
+    ParameterPtr weight = {};  ///< of a layer that lives as long as this one is used
+    bool bias = true;
+  };
+
+  /// *Errors:* ConfigError without a weight; ShapeError unless it is a matrix.
+  explicit TiedLinear(const Options& options);
+
+  std::string_view type() const override { return "linear"; }
+  /// "tied to transformer.wte".
+  std::string description() const override;
+  Shape output_shape(const Shape& input) const override;
+  int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
+  const ParameterPtr& tied_weight() const override { return weight_; }
+  /// Null without a bias.
+  const ParameterPtr& bias() const { return bias_; }
+
+ protected:
+  Variable forward(const Variable& input) override;
+
+ private:
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,85 @@
+#include "lacuna/layers/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/kernels/test_values.h"
+#include "lacuna/framework/autograd/ops/attention.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/named_inputs.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/rotary.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<float> run(Module& module, const Tensor& x) { return module(x).value().to_vector(); }
+
+TEST(AttentionLayer, IsTheOperationWithTheBatchsMask) {
+  Attention layer({.heads = 4, .kv_heads = 2, .causal = true});
+  const Tensor x = test::normal_tensor("x", {2, 5, 16});
+  const AttentionOptions plain{.heads = 4, .kv_heads = 2, .causal = true};
+  EXPECT_EQ(run(layer, x), attention(x, plain).value().to_vector());
+  EXPECT_EQ(layer.output_shape({5, 16}), (Shape{5, 8}));
+
+  const IndexTensor mask({2, 5}, {1, 1, 0, 0, 1, 1, 0, 1, 1, 1});
+  const NamedTensors batch{{"attention_mask", mask}};
+  const NamedInputs scope(batch);
+  AttentionOptions masked = plain;
+  masked.key_mask = mask;
+  EXPECT_EQ(run(layer, x), attention(x, masked).value().to_vector());
+  Attention unmasked({.heads = 4, .kv_heads = 2, .causal = true, .mask = ""});
+  EXPECT_EQ(run(unmasked, x), attention(x, plain).value().to_vector());
+}
+
+TEST(AttentionLayer, DropsWhileTrainingAndCountsItsCalls) {
+  Sequential saved, loaded;
+  auto& from = saved.add<Attention>("attn", {.heads = 1, .dropout = 0.5});
+  auto& to = loaded.add<Attention>("attn", {.heads = 1, .dropout = 0.5});
+  saved.initialize(1);
+  loaded.initialize(1);
+  const Tensor x = test::normal_tensor("x", {2, 9, 6});
+  const auto first = run(from, x);
+  EXPECT_NE(run(from, x), first);
+  EXPECT_EQ(saved.state_dict().get<int64_t>("attn/calls"), 2);
+  EXPECT_EQ(run(to, x), first);
+  loaded.load_state_dict(saved.state_dict());
+  EXPECT_EQ(run(to, x), run(from, x));
+  saved.eval();
+  EXPECT_EQ(run(from, x), attention(x, {.heads = 1}).value().to_vector());
+}
+
+TEST(AttentionLayer, RefusesWhatDoesNotFit) {
+  Sequential model;
+  auto& layer = model.add<Attention>("attn", {.heads = 2});
+  expect_throws<ShapeError>(
+      [&] {
+        layer.output_shape({5, 8});
+      },
+      "layer 'attn' (attention): 2 heads of queries and 2 of keys and values need features that "
+      "are a multiple of 6, found shape [5, 8]");
+  expect_throws<ShapeError>([&] { layer.output_shape({12}); },
+                            "needs examples of shape [T, (heads + 2 kv_heads) d], found [12]");
+  expect_throws<ConfigError>(
+      [] { Attention({.heads = 4, .kv_heads = 3}); },
+      "attention: heads must be at least 1 and kv_heads divide them, found 4 and 3");
+  expect_throws<ConfigError>([] { Attention({.dropout = 1.0}); }, "dropout must be in [0, 1)");
+}
+
+TEST(RotaryLayer, IsTheOperation) {
+  Sequential model;
+  auto& layer = model.add<Rotary>("rope", {.heads = 2, .kv_heads = 1, .base = 100.0});
+  const Tensor x = test::normal_tensor("x", {2, 5, 16});
+  EXPECT_EQ(run(model, x),
+            rotary(x, {.heads = 2, .kv_heads = 1, .base = 100.0}).value().to_vector());
+  EXPECT_EQ(layer.output_shape({5, 16}), (Shape{5, 16}));
+  expect_throws<ShapeError>(
+      [&] {
+        layer.output_shape({5, 12});
+      },
+      "layer 'rope' (rotary): needs an even number of features in a head, found 3 of [5, 12]");
+  expect_throws<ConfigError>([] { Rotary({.base = -1.0}); }, "rotary: base must be above 0");
+}
+
+}  // namespace
+}  // namespace lacuna
