@@ -32,13 +32,6 @@ namespace {
 
 using LayerPtr = std::unique_ptr<Module>;
 
-void require_images(const Shape& input) {
-  if (input.rank() == 3) return;
-  throw ShapeError(
-      "this layer needs examples of shape [channels, height, width], its input has shape " +
-      input.to_string());
-}
-
 void require_channels(const Shape& input) {
   if (input.rank() >= 1) return;
   throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
@@ -66,74 +59,6 @@ LayerPtr make_leaky_relu(const Config& options, const Shape&) {
     options.at("negative_slope").fail("a finite number of at least 0");
   }
   return std::make_unique<LeakyReLU>(LeakyReLU::Options{.negative_slope = slope});
-}
-
-constexpr int64_t kMostOfASide = 1 << 20;
-
-// A number for both sides, or [height, width].
-Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least) {
-  const Config node = options.get(key);
-  if (node.is_null()) {
-    const bool is_square = otherwise.height == otherwise.width;
-    if (is_square) return {options.get<int64_t>(key, otherwise.height), otherwise.width};
-    return otherwise;
-  }
-  Extent extent;
-  if (node.is_list()) {
-    const auto sides = node.as<std::vector<int64_t>>();
-    if (sides.size() != 2) node.fail("a number, or [height, width]");
-    extent = {sides[0], sides[1]};
-  } else {
-    const auto side = node.as<int64_t>();
-    extent = {side, side};
-  }
-  if (std::min(extent.height, extent.width) < least ||
-      std::max(extent.height, extent.width) > kMostOfASide) {
-    const std::string expected = fmt::format("numbers from {} to {}", least, kMostOfASide);
-    if (!node.is_list()) node.fail(expected);
-    node.error(fmt::format("expected {}, found {}", expected, node.to_json()));
-  }
-  return extent;
-}
-
-// What a norm adds to a variance.
-double read_eps(const Config& options) {
-  const double eps = options.get("eps", 1e-5);
-  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
-  if (eps > 1e30) options.at("eps").fail("a number of at most 1e30");
-  return eps;
-}
-
-/// What a convolution takes.
-struct ExampleKind {
-  int rank;
-  const char* shape;
-};
-constexpr ExampleKind kImages{3, "[channels, height, width]"};
-constexpr ExampleKind kSequences{2, "[channels, length]"};
-
-// A size along a sequence.
-int64_t read_length(const Config& options, const char* key, int64_t otherwise, int64_t least) {
-  const auto length = options.get<int64_t>(key, otherwise);
-  if (length < least || length > kMostOfASide) {
-    options.at(key).fail(fmt::format("a number from {} to {}", least, kMostOfASide));
-  }
-  return length;
-}
-
-// The number of channels of such examples: given under `key`, or the input's.
-int64_t read_channels(const Config& options, const char* key, const Shape& input,
-                      const ExampleKind& kind) {
-  if (input.rank() != kind.rank) {
-    throw ShapeError(fmt::format("this layer needs examples of shape {}, its input has shape {}",
-                                 kind.shape, input.to_string()));
-  }
-  const auto channels = options.get<int64_t>(key, input[0]);
-  if (channels != input[0]) {
-    throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",
-                                 key, channels, input.to_string()));
-  }
-  return channels;
 }
 
 // *Errors:* ConfigError where they do not divide the channels.
@@ -235,7 +160,7 @@ LayerPtr make_avg_pool(const Config& options, const Shape& input) {
 }
 
 LayerPtr make_subsample_pad(const Config& options, const Shape& input) {
-  require_images(input);
+  require_kind(input, kImages);
   const auto channels = options.get<int64_t>("channels", input[0]);
   return std::make_unique<SubsamplePad>(
       SubsamplePad::Options{.channels = require_at_least(options, "channels", channels, 1),

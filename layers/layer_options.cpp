@@ -9,6 +9,11 @@
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {
+namespace {
+
+constexpr int64_t kMostOfASide = 1 << 20;
+
+}  // namespace
 
 int64_t read_features(const Config& options, const char* key, const Shape& input) {
   if (input.rank() < 1) {
@@ -39,21 +44,39 @@ Extent read_extent(const Config& options, const char* key, Extent otherwise, int
     const auto side = node.as<int64_t>();
     extent = {side, side};
   }
-  constexpr int64_t kMost = 1 << 20;
   if (std::min(extent.height, extent.width) < least ||
-      std::max(extent.height, extent.width) > kMost) {
-    node.fail(fmt::format("numbers from {} to {}", least, kMost));
+      std::max(extent.height, extent.width) > kMostOfASide) {
+    const std::string expected = fmt::format("numbers from {} to {}", least, kMostOfASide);
+    if (!node.is_list()) node.fail(expected);
+    node.error(fmt::format("expected {}, found {}", expected, node.to_json()));
   }
   return extent;
 }
 
-int64_t read_channels(const Config& options, const char* key, const Shape& input) {
-  if (input.rank() != 3) {
-    throw ShapeError(
-        "this layer needs examples of shape [channels, height, width], its input has "
-        "shape " +
-        input.to_string());
+int64_t read_length(const Config& options, const char* key, int64_t otherwise, int64_t least) {
+  const auto length = options.get<int64_t>(key, otherwise);
+  if (length < least || length > kMostOfASide) {
+    options.at(key).fail(fmt::format("a number from {} to {}", least, kMostOfASide));
   }
+  return length;
+}
+
+void require_kind(const Shape& input, const ExampleKind& kind) {
+  if (input.rank() == kind.rank) return;
+  throw ShapeError(fmt::format("this layer needs examples of shape {}, its input has shape {}",
+                               kind.shape, input.to_string()));
+}
+
+double read_eps(const Config& options, double otherwise) {
+  const double eps = options.get("eps", otherwise);
+  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
+  if (eps > 1e30) options.at("eps").fail("a number of at most 1e30");
+  return eps;
+}
+
+int64_t read_channels(const Config& options, const char* key, const Shape& input,
+                      const ExampleKind& kind) {
+  require_kind(input, kind);
   const auto channels = options.get<int64_t>(key, input[0]);
   if (channels != input[0]) {
     throw ShapeError(fmt::format("{} is {}, but the examples that reach this layer have shape {}",

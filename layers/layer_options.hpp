@@ -16,8 +16,27 @@ int64_t read_features(const Config& options, const char* key, const Shape& input
 /// A number for both sides, or [height, width], each of at least `least`. *Errors:* ConfigError.
 Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least);
 
-/// The number of channels of images [channels, height, width]: given under `key`, or the input's.
-/// *Errors:* ShapeError where the two differ, or the input is no image.
-int64_t read_channels(const Config& options, const char* key, const Shape& input);
+/// A size along a sequence. *Errors:* ConfigError.
+int64_t read_length(const Config& options, const char* key, int64_t otherwise, int64_t least);
+
+/// What a layer takes.
+struct ExampleKind {
+  int rank;
+  const char* shape;
+};
+inline constexpr ExampleKind kImages{3, "[channels, height, width]"};
+inline constexpr ExampleKind kSequences{2, "[channels, length]"};
+
+/// *Errors:* ShapeError where the input is of another kind.
+void require_kind(const Shape& input, const ExampleKind& kind);
+
+/// The number of channels of such examples: given under `key`, or the input's. *Errors:* ShapeError
+/// where the two differ, or the input is of another kind.
+int64_t read_channels(const Config& options, const char* key, const Shape& input,
+                      const ExampleKind& kind = kImages);
+
+/// What a norm adds to a variance, or to a mean square. *Errors:* ConfigError unless it is above 0
+/// and at most 1e30.
+double read_eps(const Config& options, double otherwise = 1e-5);
 
 }  // namespace lacuna

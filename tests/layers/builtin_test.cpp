@@ -31,25 +31,10 @@ std::unique_ptr<Module> make(const std::string& name, const Config& options,
 }
 
 TEST(Builtin, ListsEveryLayerUnderItsType) {
-<<<<<<< HEAD
-  EXPECT_THAT(registry().names(),
-              ElementsAre("avg_pool", "batch_norm", "conv1d", "conv2d", "dropout", "flatten",
-                          "gelu", "global_average_pool", "group_norm", "layer_norm", "leaky_relu",
-                          "linear", "max_pool", "relu", "semi_sparse_activation", "sigmoid", "silu",
-                          "squared_relu", "subsample_pad", "tanh"));
-  const std::set<std::string> of_images = {"avg_pool", "conv2d", "global_average_pool", "max_pool",
-                                           "subsample_pad"};
-  for (const auto& [name, entry] : registry().entries()) {
-    const bool takes_images = of_images.contains(name), takes_sequences = name == "conv1d";
-    const Config options = takes_images || takes_sequences
-                               ? Config::map({{"out_channels", 4}, {"kernel", 2}, {"groups", 2}})
-                               : Config::map({{"out_features", 3}, {"groups", 4}});
-    const Shape input = takes_images ? Shape{2, 6, 6} : takes_sequences ? Shape{2, 6} : Shape{20};
-=======
   EXPECT_THAT(
       registry().names(),
-      ElementsAre("attention", "avg_pool", "batch_norm", "class_token", "conv2d", "dropout",
-                  "flatten", "gelu", "global_average_pool", "group_norm", "layer_norm",
+      ElementsAre("attention", "avg_pool", "batch_norm", "class_token", "conv1d", "conv2d",
+                  "dropout", "flatten", "gelu", "global_average_pool", "group_norm", "layer_norm",
                   "leaky_relu", "linear", "max_pool", "mean_pool", "patch_embedding",
                   "position_embedding", "relu", "rms_norm", "rotary", "select_token",
                   "semi_sparse_activation", "sigmoid", "silu", "squared_relu", "subsample_pad",
@@ -57,8 +42,8 @@ TEST(Builtin, ListsEveryLayerUnderItsType) {
   const std::set<std::string> of_images = {"avg_pool", "conv2d",          "global_average_pool",
                                            "max_pool", "patch_embedding", "subsample_pad"};
   for (const auto& [name, entry] : registry().entries()) {
-    const bool takes_images = of_images.contains(name);
-    const Config options = takes_images
+    const bool takes_images = of_images.contains(name), takes_sequences = name == "conv1d";
+    const Config options = takes_images || takes_sequences
                                ? Config::map({{"out_channels", 4},
                                               {"kernel", 2},
                                               {"groups", 2},
@@ -70,8 +55,7 @@ TEST(Builtin, ListsEveryLayerUnderItsType) {
                                               {"positions", 8},
                                               {"vocab_size", 9},
                                               {"features", 20}});
-    const Shape input = takes_images ? Shape{2, 6, 6} : Shape{20};
->>>>>>> 2530533304ccc531ec684d2ff021b7d9be710c33
+    const Shape input = takes_images ? Shape{2, 6, 6} : takes_sequences ? Shape{2, 6} : Shape{20};
     EXPECT_EQ(entry.make(options, input)->type(), name);
     EXPECT_FALSE(entry.help.empty());
   }
