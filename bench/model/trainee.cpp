@@ -9,7 +9,7 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/train/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/sparsity/configure.h"
 
 namespace lacuna::bench {

@@ -11,12 +11,12 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/convolution_algorithms.hpp"
 #include "lacuna/framework/train/density_limits.hpp"
-#include "lacuna/framework/train/fold_batch_norm.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"

@@ -9,7 +9,7 @@
 #include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
-#include "lacuna/framework/train/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/train/model_file.h"
 
 namespace lacuna {

@@ -51,12 +51,13 @@ TEST(PoolingLayers, RefuseShapesThatDoNotFit) {
   };
   const Module& max = model.add<MaxPool2d>("max", {.kernel = {3, 3}});
   refuses(max, {12},
-          "layer 'max' (max_pool): needs examples of shape [channels, height, width], "
-          "found [12]");
+          "layer 'max' (max_pool): needs examples of shape [channels, height, width] or [channels, "
+          "length], found [12]");
   refuses(max, {3, 2, 8},
           "layer 'max' (max_pool): a kernel of 3x3 does not fit an image of 2x8 with padding 0x0");
   const Module& average = model.add<AvgPool2d>("average", {.kernel = {3, 3}, .stride = {0, 1}});
-  refuses(average, {3, 8}, "layer 'average' (avg_pool): needs examples of shape [channels,");
+  refuses(average, {8}, "layer 'average' (avg_pool): needs examples of shape [channels,");
+  refuses(max, {3, 8}, "a kernel of 3x3 does not fit an image of 1x8 with padding 0x0");
   refuses(average, {3, 8, 8}, "layer 'average' (avg_pool): kernel, stride and dilation must be");
   const Module& global = model.add<GlobalAveragePool>("global");
   refuses(global, {3}, "layer 'global' (global_average_pool): needs examples of shape [channels,");

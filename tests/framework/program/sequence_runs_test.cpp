@@ -63,9 +63,12 @@ TEST_F(SequenceRuns, KilledAndResumedEndAsIfNothingHadHappened) {
     const Checkpoint b = read_checkpoint(checkpoint(kSteps, killed));
     EXPECT_THAT(differences(a.state, b.state), IsEmpty());
     EXPECT_EQ(timeless_events(run_dir(whole)), timeless_events(run_dir(killed)));
-    const SavedParameter weight(a.state.below("model"), "conv3.weight");
+    const StateDict model = a.state.below("model");
+    const SavedParameter weight(model, "conv3.weight");
     EXPECT_EQ(weight.shape(), (Shape{32, 16, 3}));
-    if (layout == std::string("csr")) EXPECT_EQ(weight.layout().name(), "csr");
+    if (layout == std::string("csr")) {
+      EXPECT_EQ(weight.layout().name(), "csr");
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -238,6 +239,27 @@ TEST(PoolingOps, TakeAnEmptyBatch) {
   }
 }
 
+TEST(PoolingOps, OfSequencesAreThoseOfImagesOfHeightOne) {
+  const Window window{.kernel = {1, 3}, .stride = {1, 2}, .padding = {0, 1}};
+  const std::vector<std::function<Variable(const Variable&)>> pools = {
+      [&](const Variable& x) { return max_pool2d(x, window); },
+      [&](const Variable& x) { return avg_pool2d(x, window, {.count_include_pad = false}); },
+      [](const Variable& x) { return global_average_pool(x); }};
+  const Tensor values = test::normal_tensor("x", {17, 3, 8});
+  for (const auto& pool : pools) {
+    const Variable sequences = Variable::leaf(values),
+                   images = Variable::leaf(values.reshape({17, 3, 1, 8}));
+    const Variable y = pool(sequences), expected = pool(images);
+    EXPECT_EQ(y.value().to_vector(), expected.value().to_vector());
+    EXPECT_EQ(y.shape(), y.shape().rank() == 2 ? (Shape{17, 3}) : (Shape{17, 3, 4}));
+    const Tensor dy = test::normal_tensor("dy", y.shape());
+    backward(y, dy);
+    backward(expected, dy.reshape(expected.shape()));
+    EXPECT_EQ(sequences.gradient().shape(), values.shape());
+    EXPECT_EQ(sequences.gradient().to_vector(), images.gradient().to_vector());
+  }
+}
+
 TEST(PoolingOps, ShapesThatDoNotFitAreNamed) {
   const Tensor x = Tensor::zeros({2, 3, 4, 4});
   EXPECT_THAT(
@@ -245,19 +267,21 @@ TEST(PoolingOps, ShapesThatDoNotFitAreNamed) {
         max_pool2d(Tensor::zeros({2, 3}), {.kernel = {2, 2}});
       },
       ThrowsMessage<ShapeError>(
-          "max_pool2d: needs [batch, channels, height, width], found [2, 3]"));
+          "max_pool2d: needs [batch, channels, height, width] or [batch, channels, length], found "
+          "[2, 3]"));
   EXPECT_THAT(
       [&] {
         avg_pool2d(Tensor::zeros({3, 4, 4}), {.kernel = {2, 2}});
       },
       ThrowsMessage<ShapeError>(
-          "avg_pool2d: needs [batch, channels, height, width], found [3, 4, 4]"));
+          "avg_pool2d: a kernel of 2x2 does not fit an image of 1x4 with padding 0x0"));
   EXPECT_THAT(
       [&] {
         global_average_pool(Tensor::zeros({2, 3}));
       },
-      ThrowsMessage<ShapeError>(
-          "global_average_pool: needs [batch, channels, height, width], found [2, 3]"));
+      ThrowsMessage<ShapeError>("global_average_pool: needs [batch, channels, height, width] or "
+                                "[batch, channels, length], "
+                                "found [2, 3]"));
   EXPECT_THAT(
       [&] {
         max_pool2d(x, {.kernel = {5, 2}});

@@ -1,6 +1,6 @@
 // Batch normalizations folded into the weights before them: what the model gives stays what it was,
 // and what cannot be folded is left.
-#include "lacuna/framework/train/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
 
 #include <map>
 #include <optional>
