@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/named_tensors.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/pattern_shape.h"
