@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
@@ -42,12 +41,6 @@ void require_utf8(std::string_view text) {
     }
     at += length;
   }
-}
-
-std::string_view utf8_prefix(std::string_view text, size_t bytes) {
-  if (bytes >= text.size()) return text;
-  while (bytes > 0 && (byte_at(text, bytes) & 0xC0) == 0x80) --bytes;
-  return text.substr(0, bytes);
 }
 
 }  // namespace lacuna

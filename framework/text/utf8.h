@@ -10,8 +10,4 @@ namespace lacuna {
 /// *Cost:* one pass.
 void require_utf8(std::string_view text);
 
-/// The longest part of a text that begins it and does not end within a code point, of at most
-/// `bytes` bytes. *Requires* UTF-8.
-std::string_view utf8_prefix(std::string_view text, size_t bytes);
-
 }  // namespace lacuna

@@ -12,6 +12,7 @@
 #include "framework/data/data_files.h"
 #include "framework/data/image_files.h"
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
@@ -44,6 +45,7 @@ class ExampleFiles {
     folder_.write("data/train.csv", table);
     folder_.write("data/test.csv", table);
     folder_.write("data/prices.csv", "rooms,age,price\n3,10,0.5\n5,2,0.9\n");
+    write_texts();
     fs::current_path(folder_.path());
     write_arrays();
     write_weights();
@@ -65,6 +67,23 @@ class ExampleFiles {
       fs::create_directories(folder_ / ("data/images/" + split + name));
       folder_.write("data/images/" + split + name + "/1.png", plain_png(9, 7, 1, 2, 3));
     }
+  }
+
+  void write_texts() {
+    std::string words;
+    for (int i = 0; i < 400; ++i) words += i % 3 == 0 ? "to be or\n" : "not to be ";
+    folder_.write("data/play.txt", words);
+    fs::create_directory(folder_ / "data/tokens");
+    for (const char* split : {"train", "val"}) {
+      folder_.write(std::string("data/tokens/") + split + ".bin", std::string(2 * 1100, '\0'));
+    }
+    folder_.write("data/vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+    folder_.write("data/merges.txt", "a b\n");
+    for (const char* split : {"train", "dev", "test"}) {
+      folder_.write(std::string("data/") + split + ".txt", "0 dull\n1 a fine play\n");
+    }
+    folder_.write("data/reviews.csv", "stars,review\n0,dull\n1,\"a fine, fine play\"\n");
+    folder_.write("data/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nfine\n");
   }
 
   static void write_arrays() {
@@ -143,6 +162,25 @@ TEST(ConfigDocument, EveryOtherBlockBuildsInPlaceOfTheSchemasSections) {
         build_experiment(config);
       } catch (const std::exception& error) {
         ADD_FAILURE() << "docs/config.md:" << blocks[i].line << ": " << error.what();
+      }
+    });
+  }
+}
+
+// Of tokens, which the schema's model does not take: the data alone.
+TEST(ConfigDocument, EveryBlockOfTokensLoads) {
+  register_builtins();
+  const ExampleFiles files;
+  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yml");
+  ASSERT_GE(blocks.size(), 5u);
+  for (const Block& block : blocks) {
+    const Config config = parse(block);
+    EXPECT_NO_THROW({
+      try {
+        EXPECT_GT(load_data(config.at("data"), 0).train->vocabulary_size(), 0);
+        config.require_all_read();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "docs/config.md:" << block.line << ": " << error.what();
       }
     });
   }

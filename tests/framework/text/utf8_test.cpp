@@ -44,16 +44,5 @@ TEST(Utf8, RefusesWhatOnlyLooksLikeIt) {
   }
 }
 
-TEST(Utf8, PrefixesEndBetweenCodePoints) {
-  const std::string text = "a\u00e9\u4e2d";  // 1, 2 and 3 bytes
-  EXPECT_EQ(utf8_prefix(text, 0), "");
-  EXPECT_EQ(utf8_prefix(text, 1), "a");
-  EXPECT_EQ(utf8_prefix(text, 2), "a");
-  EXPECT_EQ(utf8_prefix(text, 3), "a\u00e9");
-  EXPECT_EQ(utf8_prefix(text, 5), "a\u00e9");
-  EXPECT_EQ(utf8_prefix(text, 6), text);
-  EXPECT_EQ(utf8_prefix(text, 60), text);
-}
-
 }  // namespace
 }  // namespace lacuna
