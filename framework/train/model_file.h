@@ -38,11 +38,11 @@ struct WeightNames {
 /// - A file whose name ends in `.safetensors`: parameters become dense. Values are F32; F64, F16
 /// and
 ///   BF16 are converted. Names that Hugging Face's files have with or without a family's prefix, or
-///   had (`gamma` and `beta`), are found (model/presets/foreign_names.h), GPT-2's four weights a block that are
-///   stored [in, out] are transposed. A head's weight that the model ties to another is passed over
-///   where it is equal to that one. So is what other frameworks keep beside weights, where the
-///   model has nothing of that name: `num_batches_tracked`, `*.attn.bias`, `*.masked_bias`,
-///   `position_ids`, `token_type_ids` and `*.rotary_emb.inv_freq`.
+///   had (`gamma` and `beta`), are found (model/presets/foreign_names.h), GPT-2's four weights a
+///   block that are stored [in, out] are transposed. A head's weight that the model ties to another
+///   is passed over where it is equal to that one. So is what other frameworks keep beside weights,
+///   where the model has nothing of that name: `num_batches_tracked`, `*.attn.bias`,
+///   `*.masked_bias`, `position_ids`, `token_type_ids` and `*.rotary_emb.inv_freq`.
 ///
 /// *Errors:* before anything is changed: CheckpointError when the file is damaged, or of another
 /// model, with all that is missing, left over, of another shape or type, or named like another;
