@@ -43,7 +43,8 @@ LayerPtr make_linear(const Config& options, const Shape& input) {
                       .out_features = require_at_least(options, "out_features", out, 1),
                       .bias = options.get("bias", true),
                       .init = read_weight_init(options, "init"),
-                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+                      .init_fan_in = read_fan_in(options, "init_fan_in"),
+                      .tied_to = options.optional<std::string>("tied_to").value_or("")});
 }
 
 LayerPtr make_leaky_relu(const Config& options, const Shape&) {
@@ -186,7 +187,8 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 }  // namespace
 
 void register_layers(LayerRegistry& registry) {
-  registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in",
+  registry.add("linear",
+               "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in, tied_to",
                make_linear);
   registry.add("conv2d",
                "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "

@@ -19,8 +19,11 @@ Linear::Linear(const Options& options) : options_(options) {
   const Initializer initializer = options.init_fan_in.counts_nonzeros()
                                       ? make_initializer_for_nonzeros(options.init, fan_in, out)
                                       : make_initializer(options.init, fan_in, out);
-  weight_ = register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
-  weight_->use = WeightUse::Linear;
+  if (options.tied_to.empty()) {
+    weight_ =
+        register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
+    weight_->use = WeightUse::Linear;
+  }
   if (options.bias) {
     const bool is_zero = options.init.zero_bias();
     bias_ = register_parameter(
@@ -33,12 +36,30 @@ Shape Linear::output_shape(const Shape& input) const {
   if (input.rank() < 1 || input.features() != options_.in_features) {
     throw ShapeError(fmt::format(
         "layer '{}' (linear): a weight of shape {} needs examples of shape [..., {}], found {}",
-        path(), weight_->shape().to_string(), options_.in_features, input.to_string()));
+        path(), Shape{options_.out_features, options_.in_features}.to_string(),
+        options_.in_features, input.to_string()));
   }
   return input.with_features(options_.out_features);
 }
 
+void Linear::tie(const ParameterPtr& weight) {
+  if (options_.tied_to.empty()) {
+    throw StateError(fmt::format("layer '{}' (linear) has a weight of its own", path()));
+  }
+  const Shape expected{options_.out_features, options_.in_features};
+  if (weight->shape() != expected) {
+    throw ShapeError(fmt::format("layer '{}' (linear) needs a weight of shape {}, '{}' has {}",
+                                 path(), expected.to_string(), weight->name(),
+                                 weight->shape().to_string()));
+  }
+  weight_ = weight;
+}
+
 Variable Linear::forward(const Variable& input) {
+  if (weight_ == nullptr) {
+    throw StateError(
+        fmt::format("layer '{}' (linear) has not been tied to '{}'", path(), options_.tied_to));
+  }
   return linear(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable());
 }
 

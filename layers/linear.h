@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/framework/nn/module.h"
@@ -23,6 +24,9 @@ class Linear final : public Module {
     /// (`FanIn::nonzeros()`), or a number. Where the nonzeros count, the bias is drawn for all: it
     /// is one number, however many inputs are added to it.
     FanIn init_fan_in = FanIn::all();
+    /// The full name of another layer's parameter [out_features, in_features] that is the weight of
+    /// this one too, as of GPT-2's head ("wte.weight"); empty: the layer has its own.
+    std::string tied_to = {};
   };
 
   /// *Errors:* ConfigError unless both sizes are at least 1 and init_fan_in is not negative.
@@ -31,7 +35,13 @@ class Linear final : public Module {
   std::string_view type() const override { return "linear"; }
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
+  /// A tied layer's is null until it is tied.
   const ParameterPtr& weight() const { return weight_; }
+  const std::string& tied_to() const { return options_.tied_to; }
+  /// Makes a parameter of another layer the weight of a layer that is `tied_to` it. It stays that
+  /// layer's: it is listed, saved and trained once, with the gradients of both uses. *Errors:*
+  /// ShapeError with both shapes; StateError where the layer has a weight of its own.
+  void tie(const ParameterPtr& weight);
   /// Null without a bias.
   const ParameterPtr& bias() const { return bias_; }
 

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/layer_registry.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
 
@@ -184,6 +185,19 @@ class Builder {
   std::vector<std::string> types_;  // all that a layer can be
 };
 
+// Gives the layers that are tied to another's parameter their weights.
+void tie_weights(Module& model) {
+  for (Module* module : model.modules()) {
+    auto* layer = dynamic_cast<Linear*>(module);
+    if (layer == nullptr || layer->tied_to().empty()) continue;
+    try {
+      layer->tie(model.parameter(layer->tied_to()));
+    } catch (const Error& error) {
+      throw ConfigError("layer '" + layer->path() + "' (linear), tied_to: " + error.what());
+    }
+  }
+}
+
 }  // namespace
 
 ModelLayers model_layers(const Config& model) {
@@ -200,6 +214,7 @@ std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& 
   Feed feed{.shape = example_shape};
   auto model = std::make_unique<Sequential>();
   Builder(layers.define).add_chain(*model, layers.layers, feed);
+  tie_weights(*model);
   for (const Config& copy : layers.copies) copy.require_all_read();
   return model;
 }

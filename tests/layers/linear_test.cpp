@@ -6,8 +6,10 @@
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
+#include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/token_embedding.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -110,6 +112,34 @@ TEST(LinearLayer, SizesBelowOneAreErrors) {
   expect_throws<ConfigError>(
       [] { Linear({.in_features = 0, .out_features = 3}); },
       "linear: in_features and out_features must be at least 1, found 0 and 3");
+}
+
+TEST(LinearLayer, SharesTheWeightOfTheLayerItIsTiedTo) {
+  Sequential model;
+  auto& wte = model.add<TokenEmbedding>("wte", {.vocab_size = 3, .features = 2});
+  auto& head = model.add<Linear>(
+      "head", {.in_features = 2, .out_features = 3, .bias = false, .tied_to = "wte.weight"});
+  expect_throws<StateError>(
+      [&] {
+        head(Tensor::zeros({1, 2}));
+      },
+      "layer 'head' (linear) has not been tied to 'wte.weight'");
+  EXPECT_EQ(model.output_shape({4}), (Shape{4, 3}));
+  head.tie(wte.weight());
+  EXPECT_EQ(model.parameters().size(), 1u);
+  wte.weight()->assign(Tensor::from({3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6}));
+  const Variable y = model(token_ids(IndexTensor({1, 1}, {1})));
+  EXPECT_EQ(y.value().to_vector(), (std::vector<float>{11, 25, 39}));
+  backward(sum(y));
+  // Of the head [3, 4] for each row; of the embedding the sum of the rows, [9, 12], for row 1.
+  EXPECT_EQ(wte.weight()->gradient().to_vector(), (std::vector<float>{3, 4, 12, 16, 3, 4}));
+  EXPECT_EQ(model.state_dict().values().size(), 1u);
+
+  Linear other({.in_features = 2, .out_features = 4, .tied_to = "wte.weight"});
+  expect_throws<ShapeError>([&] { other.tie(wte.weight()); },
+                            "needs a weight of shape [4, 2], 'wte.weight' has [3, 2]");
+  Linear own({.in_features = 2, .out_features = 3});
+  expect_throws<StateError>([&] { own.tie(wte.weight()); }, "has a weight of its own");
 }
 
 }  // namespace

@@ -75,6 +75,27 @@ TEST(ModelBuilder, FreezesLayersAndGroupsOfThem) {
       "1.trainable: expected");
 }
 
+TEST(ModelBuilder, TiesALinearLayerToAnothersWeight) {
+  const auto model = build(
+      "- flatten\n- {type: linear, name: fc1, out_features: 784}\n"
+      "- {type: linear, name: fc2, out_features: 784, bias: false, tied_to: fc1.weight}\n");
+  EXPECT_EQ(parameters(*model),
+            (std::vector<std::string>{"fc1.weight[784, 784]", "fc1.bias[784]"}));
+  EXPECT_EQ((*model)(Tensor::zeros({1, 28, 28})).shape(), (Shape{1, 784}));
+  expect_throws<ConfigError>(
+      [] {
+        build("- flatten\n- {type: linear, name: fc, out_features: 4, tied_to: fc1.weight}\n");
+      },
+      "layer 'fc' (linear), tied_to: the model has no parameter 'fc1.weight'");
+  expect_throws<ConfigError>(
+      [] {
+        build(
+            "- flatten\n- {type: linear, name: fc1, out_features: 4}\n"
+            "- {type: linear, name: fc2, out_features: 4, tied_to: fc1.weight}\n");
+      },
+      "layer 'fc2' (linear) needs a weight of shape [4, 4], 'fc1.weight' has [4, 784]");
+}
+
 TEST(ModelBuilder, NestsSequentials) {
   const std::string yaml =
       "- {type: sequential, name: body, layers: [flatten, {type: linear, out_features: 4}]}\n"
