@@ -219,7 +219,8 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 }  // namespace
 
 void register_layers(LayerRegistry& registry) {
-  registry.add("linear", "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in",
+  registry.add("linear",
+               "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in, tied_to",
                make_linear);
   registry.add("conv1d",
                "y = w ∗ x + b along sequences: out_channels, kernel, stride, padding, dilation, "

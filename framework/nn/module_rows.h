@@ -16,8 +16,8 @@ struct ModuleRow {
   const Module* module = nullptr;
   /// Unknown below a module that does not say what it gives its children.
   std::optional<Shape> input, output;
-  /// The parameter that it multiplies by (another module's, where the weight is tied), and how often
-  /// each element for one example; null and 0 where there is none.
+  /// The parameter that it multiplies by (another module's, where the weight is tied), and how
+  /// often each element for one example; null and 0 where there is none.
   ParameterPtr weight;
   int64_t uses_per_weight = 0;
 };

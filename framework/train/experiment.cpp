@@ -296,9 +296,9 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   e->data = load_data(config.at("data"), e->train.seed);
   e->loader = make_loader(*e);
   e->loss = LossFunction::from_config(config, *e->data.train);
-  const ModelLayers layers =
-      model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
-                           .num_classes = e->loss.outputs()});
+  const ModelLayers layers = model_layers(
+      model,
+      {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
   e->model = build_model(layers, e->data.train->example_shape());
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);

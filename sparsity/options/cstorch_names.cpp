@@ -97,8 +97,9 @@ bool matches_any(std::string_view glob, const std::vector<std::string>& names) {
 }  // namespace
 
 bool is_cstorch_glob(std::string_view glob) {
-  static constexpr std::array<std::string_view, 3> kMarks = {"dense_layer", "ffn.ffn.",
-                                                             "linear_layer"};
+  static constexpr std::array<std::string_view, 5> kMarks = {
+      "dense_layer", "ffn.ffn.", "linear_layer", "transformer_encoder.layers.",
+      "transformer_decoder.layers."};
   return std::ranges::any_of(kMarks, [&](auto mark) { return glob.find(mark) != glob.npos; });
 }
 

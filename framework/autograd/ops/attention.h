@@ -11,10 +11,10 @@
 namespace lacuna {
 
 struct AttentionOptions {
-  int64_t heads = 1;            ///< h, of queries
-  int64_t kv_heads = 0;         ///< of keys and values, a divisor of h; 0: h
-  bool causal = false;          ///< a position sees itself and those before it
-  std::optional<double> scale;  ///< of q · k; default 1/√d
+  int64_t heads = 1;                           ///< h, of queries
+  int64_t kv_heads = 0;                        ///< of keys and values, a divisor of h; 0: h
+  bool causal = false;                         ///< a position sees itself and those before it
+  std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
   /// [batch, T]: positions where it is 0 are seen by nobody. Undefined: all are seen.
   IndexTensor key_mask = {};
   double dropout = 0.0;   ///< probability with which a weight is dropped, in [0, 1)

@@ -1,4 +1,5 @@
 // GPT-2, with the names of Hugging Face's GPT2LMHeadModel.
+#include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/model/presets/preset.hpp"

@@ -1,17 +1,15 @@
 // Presets as models: the same as what they are short for, with the names and values of files.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/model_file.h"
@@ -21,16 +19,13 @@
 namespace lacuna {
 namespace {
 
-std::unique_ptr<Sequential> build(const Config& section, const Shape& example) {
+std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& example) {
   register_builtins();
+  const Config section = parse_yaml(yaml, "m.yaml");
   auto model = build_model(model_layers(section), example);
   section.require_all_read();
   model->initialize(5);
   return model;
-}
-
-std::unique_ptr<Sequential> build(const std::string& yaml, const Shape& example) {
-  return build(parse_yaml(yaml, "m.yaml"), example);
 }
 
 constexpr const char* kGpt2 =

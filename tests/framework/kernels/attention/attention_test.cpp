@@ -159,7 +159,7 @@ void expect_agreement(const Case& c) {
 }
 
 TEST(Attention, AgreesWithTheDefinitionAtManyLengths) {
-  for (const int64_t length : {1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 129}) {
+  for (const int64_t length : {1, 7, 16, 17, 63, 64, 65, 129}) {
     for (const bool causal : {false, true}) {
       expect_agreement({.length = length, .causal = causal});
       expect_agreement({.length = length,
