@@ -9,7 +9,7 @@
 #include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/layers/position_embedding.h"
+#include "lacuna/layers/tokens/position_embedding.h"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
 namespace {
