@@ -5,17 +5,17 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/init.h"
-#include "lacuna/layers/attention.h"
-#include "lacuna/layers/class_token.h"
 #include "lacuna/layers/layer_options.hpp"
-#include "lacuna/layers/patch_embedding.h"
-#include "lacuna/layers/position_embedding.h"
-#include "lacuna/layers/rms_norm.h"
-#include "lacuna/layers/rotary.h"
-#include "lacuna/layers/swiglu.h"
-#include "lacuna/layers/token_embedding.h"
-#include "lacuna/layers/token_pooling.h"
-#include "lacuna/layers/token_type_embedding.h"
+#include "lacuna/layers/tokens/attention.h"
+#include "lacuna/layers/tokens/class_token.h"
+#include "lacuna/layers/tokens/patch_embedding.h"
+#include "lacuna/layers/tokens/position_embedding.h"
+#include "lacuna/layers/tokens/rms_norm.h"
+#include "lacuna/layers/tokens/rotary.h"
+#include "lacuna/layers/tokens/swiglu.h"
+#include "lacuna/layers/tokens/token_embedding.h"
+#include "lacuna/layers/tokens/token_pooling.h"
+#include "lacuna/layers/tokens/token_type_embedding.h"
 
 namespace lacuna {
 namespace {

@@ -14,11 +14,11 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/class_token.h"
-#include "lacuna/layers/patch_embedding.h"
-#include "lacuna/layers/rms_norm.h"
-#include "lacuna/layers/swiglu.h"
-#include "lacuna/layers/token_pooling.h"
+#include "lacuna/layers/tokens/class_token.h"
+#include "lacuna/layers/tokens/patch_embedding.h"
+#include "lacuna/layers/tokens/rms_norm.h"
+#include "lacuna/layers/tokens/swiglu.h"
+#include "lacuna/layers/tokens/token_pooling.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/autograd/node.h"
@@ -26,33 +28,47 @@ int64_t rows_of(const Shape& shape, int dimension) {
   return rows;
 }
 
+// The rows that are put side by side: of one index of the dimensions before `dimension`, or whole
+// slabs of the batch, whose features lie one after the other as a row's do.
+struct Rows {
+  Rows(const Tensor& x, int dimension)
+      : count(rows_of(x.shape(), dimension)), width(row_of(x.shape(), dimension)) {
+    if (x.order() != Order::BatchSlabs) return;
+    count = (count + kSlabWidth - 1) / kSlabWidth;
+    width *= kSlabWidth;
+  }
+
+  int64_t count, width;
+};
+
 struct ConcatenateNode final : Node {
-  explicit ConcatenateNode(int dimension_) : dimension(dimension_) {}
+  ConcatenateNode(int dimension_, Order order_) : dimension(dimension_), order(order_) {}
   std::string_view name() const override { return "concatenate"; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [..., Σ n, ...]
-    const int64_t stride = row_of(dy.shape(), dimension);
+    const Tensor dy = reordered(grad_output, order);  // dy [..., Σ n, ...]
+    const int64_t stride = Rows(dy, dimension).width;
     std::vector<Tensor> gradients(inputs().size());
     int64_t begin = 0;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      const Shape& shape = inputs()[i].shape();  // dx = its part of dy   [..., n, ...]
-      const int64_t width = row_of(shape, dimension);
+      Tensor dx = Tensor::empty(inputs()[i].shape(), order);  // its part of dy   [..., n, ...]
+      const Rows rows(dx, dimension);
       if (needs(i)) {
-        gradients[i] = Tensor::empty(shape);
-        copy_columns({.from = dy.data() + begin,
+        copy_columns({.from = dy.data(order) + begin,
                       .from_stride = stride,
-                      .to = gradients[i].mutable_data(),
-                      .to_stride = width,
-                      .rows = rows_of(shape, dimension),
-                      .columns = width});
+                      .to = dx.mutable_data(order),
+                      .to_stride = rows.width,
+                      .rows = rows.count,
+                      .columns = rows.width});
+        gradients[i] = dx;
       }
-      begin += width;
+      begin += rows.width;
     }
     return gradients;
   }
 
   int dimension;
+  Order order;
 };
 
 // The dimension counted from the front, and the shape of all together.
@@ -82,21 +98,24 @@ std::pair<int, Shape> joined_shape(std::span<const Variable> inputs, int dimensi
 
 Variable concatenate(std::span<const Variable> inputs, int dimension) {
   const auto [index, shape] = joined_shape(inputs, dimension);
-  Tensor y = Tensor::empty(shape);
-  const int64_t stride = row_of(shape, index);
+  const bool are_slabs = std::ranges::all_of(
+      inputs, [](const Variable& x) { return x.value().order() == Order::BatchSlabs; });
+  const Order order = are_slabs && index == shape.rank() - 1 ? Order::BatchSlabs : Order::RowMajor;
+  Tensor y = Tensor::empty(shape, order);
+  const int64_t stride = Rows(y, index).width;
   int64_t begin = 0;
   for (const Variable& input : inputs) {
-    const Tensor x = reordered(input.value(), Order::RowMajor);
-    const int64_t width = row_of(x.shape(), index);
-    copy_columns({.from = x.data(),
-                  .from_stride = width,
-                  .to = y.mutable_data() + begin,
+    const Tensor x = reordered(input.value(), order);
+    const Rows rows(x, index);
+    copy_columns({.from = x.data(order),
+                  .from_stride = rows.width,
+                  .to = y.mutable_data(order) + begin,
                   .to_stride = stride,
-                  .rows = rows_of(shape, index),
-                  .columns = width});
-    begin += width;
+                  .rows = rows.count,
+                  .columns = rows.width});
+    begin += rows.width;
   }
-  return record<ConcatenateNode>(std::move(y), {inputs.begin(), inputs.end()}, index);
+  return record<ConcatenateNode>(std::move(y), {inputs.begin(), inputs.end()}, index, order);
 }
 
 }  // namespace lacuna

@@ -8,8 +8,9 @@
 namespace lacuna {
 
 /// The inputs one after the other along a dimension (negative: from the end). *Shapes:* all other
-/// dimensions are equal. The value is in row-major order. *Errors:* ShapeError with the shapes, or
-/// without any input. *Cost:* a copy of each input, and one of each gradient.
+/// dimensions are equal. The value is in row-major order; where all inputs are in slabs of the
+/// batch and the dimension is the last, it is in slabs too. *Errors:* ShapeError with the shapes,
+/// or without any input. *Cost:* a copy of each input, and one of each gradient.
 Variable concatenate(std::span<const Variable> inputs, int dimension);
 
 }  // namespace lacuna

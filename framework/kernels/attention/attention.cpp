@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/attention/attention_head.hpp"
+#include "lacuna/framework/kernels/attention/attention_head.h"
 #include "lacuna/framework/kernels/attention/head_rows.h"
 
 namespace lacuna {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "lacuna/framework/kernels/attention/attention_head.hpp"
+#include "lacuna/framework/kernels/attention/attention_head.h"
 #include "lacuna/framework/kernels/pointwise/dropout_reference.h"
 
 namespace lacuna::reference {

@@ -53,6 +53,19 @@ TEST(ConcatenateOp, DerivativesAgreeWithTheDefinition) {
   check({{5, 3}, {5, 0}}, 1);
   check({{0, 3}, {0, 2}}, 1);
   check({{70, 3}, {70, 2}}, 1, Order::BatchSlabs);
+  check({{2, 35, 3}, {2, 35, 2}}, -1, Order::BatchSlabs);
+  check({{2, 35, 3}, {2, 4, 3}}, 1, Order::BatchSlabs);
+}
+
+TEST(ConcatenateOp, SlabsSideBySideStaySlabs) {
+  const Tensor a = test::normal_tensor("a", {70, 3}), b = test::normal_tensor("b", {70, 2});
+  const Order order = Order::BatchSlabs;
+  const std::vector<Variable> slabs{a.to(order), b.to(order)}, rows{a, b}, mixed{a, b.to(order)};
+  const Tensor y = concatenate(slabs, 1).value();
+  EXPECT_EQ(y.order(), order);
+  EXPECT_EQ(y.to_vector(), concatenate(rows, 1).value().to_vector());
+  EXPECT_EQ(concatenate(mixed, 1).value().order(), Order::RowMajor);
+  EXPECT_EQ(concatenate(mixed, 1).value().to_vector(), y.to_vector());
 }
 
 TEST(ConcatenateOp, GivesGradientsToThoseThatNeedThem) {

@@ -1,4 +1,4 @@
-#include "lacuna/layers/attention.h"
+#include "lacuna/layers/tokens/attention.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/rotary.h"
+#include "lacuna/layers/tokens/rotary.h"
 #include "throws.h"
 
 namespace lacuna {

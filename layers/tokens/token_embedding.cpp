@@ -1,4 +1,4 @@
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 #include <fmt/core.h>
 

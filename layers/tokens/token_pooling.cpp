@@ -1,4 +1,4 @@
-#include "lacuna/layers/token_pooling.h"
+#include "lacuna/layers/tokens/token_pooling.h"
 
 #include <fmt/core.h>
 

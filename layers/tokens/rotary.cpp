@@ -1,4 +1,4 @@
-#include "lacuna/layers/rotary.h"
+#include "lacuna/layers/tokens/rotary.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/token_type_embedding.h"
+#include "lacuna/layers/tokens/token_type_embedding.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/layers/patch_embedding.h"
+#include "lacuna/layers/tokens/patch_embedding.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/class_token.h"
+#include "lacuna/layers/tokens/class_token.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/attention.h"
+#include "lacuna/layers/tokens/attention.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/rms_norm.h"
+#include "lacuna/layers/tokens/rms_norm.h"
 
 #include <fmt/core.h>
 

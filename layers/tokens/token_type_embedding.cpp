@@ -1,4 +1,4 @@
-#include "lacuna/layers/token_type_embedding.h"
+#include "lacuna/layers/tokens/token_type_embedding.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/swiglu.h"
+#include "lacuna/layers/tokens/swiglu.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/position_embedding.h"
+#include "lacuna/layers/tokens/position_embedding.h"
 
 #include <gtest/gtest.h>
 

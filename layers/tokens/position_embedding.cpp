@@ -1,4 +1,4 @@
-#include "lacuna/layers/position_embedding.h"
+#include "lacuna/layers/tokens/position_embedding.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
-#include "lacuna/layers/token_embedding.h"
+#include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
 namespace {
