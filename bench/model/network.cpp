@@ -5,7 +5,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/train/model_builder.h"
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 
 namespace lacuna::bench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/batch_norm.h"
-#include "lacuna/layers/conv1d.h"
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv1d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/residual.h"
 

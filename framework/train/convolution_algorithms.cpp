@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 
 namespace lacuna {
 namespace {

@@ -34,8 +34,8 @@ Variable attention(const Variable& qkv, const AttentionOptions& options);
 
 struct RotaryOptions {
   int64_t heads = 1;
-  int64_t kv_heads = 0;   ///< 0: heads
-  double base = 10000.0;  ///< θ: pair i turns by base^(−2i/d) a position
+  int64_t kv_heads = 0;        ///< 0: heads
+  double base = 10000.0;       ///< θ: pair i turns by base^(−2i/d) a position
   int64_t first_position = 0;  ///< of the first row, at least 0
 };
 

@@ -7,7 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -13,7 +13,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/layers/batch_norm.h"
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -20,7 +20,7 @@
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/training_step.h"
-#include "lacuna/layers/conv1d.h"
+#include "lacuna/layers/convolutions/conv1d.h"
 #include "state_differences.h"
 #include "throws.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/convolution_parameters.hpp"
+#include "lacuna/layers/convolutions/convolution_parameters.hpp"
 
 #include <fmt/core.h>
 

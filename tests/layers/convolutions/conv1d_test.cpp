@@ -1,4 +1,4 @@
-#include "lacuna/layers/conv1d.h"
+#include "lacuna/layers/convolutions/conv1d.h"
 
 #include <gtest/gtest.h>
 

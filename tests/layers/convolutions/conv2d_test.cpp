@@ -1,4 +1,4 @@
-#include "lacuna/layers/conv2d.h"
+#include "lacuna/layers/convolutions/conv2d.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "lacuna/layers/conv1d.h"
+#include "lacuna/layers/convolutions/conv1d.h"
 
 #include <fmt/core.h>
 
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/convolution_parameters.hpp"
+#include "lacuna/layers/convolutions/convolution_parameters.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/pooling.h"
+#include "lacuna/layers/convolutions/pooling.h"
 
 #include <gtest/gtest.h>
 
