@@ -2,11 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/attention/attention_step.h"
 #include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
@@ -63,20 +61,7 @@ Variable Attention::decode(const Variable& input, DecodingCache& cache) const {
     seen.values.insert(seen.values.end(), keys + kv_heads * d, keys + 2 * kv_heads * d);
   }
   if (cache.length() == 0) return attention(input, plain_options());
-  Tensor y = Tensor::empty(Shape{1, tokens, heads * d});
-  const double scale = options_.scale.value_or(1.0 / std::sqrt(static_cast<double>(d)));
-  for (int64_t t = 0; t < tokens; ++t) {
-    attend({.heads = heads,
-            .kv_heads = kv_heads,
-            .head_features = d,
-            .scale = static_cast<float>(scale),
-            .seen = cache.length() + t + 1,
-            .queries = qkv.data() + t * row,
-            .keys = seen.keys.data(),
-            .values = seen.values.data()},
-           y.mutable_data() + t * heads * d);
-  }
-  return y;
+  return attention_to_seen(qkv, seen.keys, seen.values, plain_options());
 }
 
 Variable Attention::forward(const Variable& input) {

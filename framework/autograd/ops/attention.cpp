@@ -8,6 +8,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/attention/attention.h"
+#include "lacuna/framework/kernels/attention/attention_step.h"
 #include "lacuna/framework/kernels/attention/rotary.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -119,6 +120,35 @@ Variable attention(const Variable& qkv, const AttentionOptions& options) {
   Tensor lse = Tensor::empty({shape[0], options.heads, shape[1]});
   attention(problem(shape, options), x, y, lse.mutable_data());
   return record<AttentionNode>(y, {qkv}, options, x, y, lse);
+}
+
+Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
+                         std::span<const float> values, const AttentionOptions& options) {
+  const Shape& shape = qkv.shape();
+  require_sequence("attention", shape);
+  const int64_t d = head_features("attention", shape, options.heads, options.kv_heads);
+  const AttentionProblem p = problem(shape, options);
+  const int64_t tokens = shape[1], row = p.kv_heads * d;
+  const auto count = static_cast<int64_t>(keys.size());
+  if (shape[0] != 1 || count % row != 0 || count / row < tokens || keys.size() != values.size()) {
+    throw ShapeError(fmt::format(
+        "attention: qkv {} of one text needs as many keys as values, {} of each token, found {} "
+        "and {}",
+        shape.to_string(), row, keys.size(), values.size()));
+  }
+  Tensor y = Tensor::empty(Shape{1, tokens, p.heads * d});
+  for (int64_t t = 0; t < tokens; ++t) {
+    attend({.heads = p.heads,
+            .kv_heads = p.kv_heads,
+            .head_features = d,
+            .scale = p.scale,
+            .seen = count / row - tokens + t + 1,
+            .queries = qkv.data() + t * shape.features(),
+            .keys = keys.data(),
+            .values = values.data()},
+           y.mutable_data() + t * p.heads * d);
+  }
+  return y;
 }
 
 Variable rotary(const Variable& qkv, const RotaryOptions& options) {

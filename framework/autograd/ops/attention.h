@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "lacuna/framework/autograd/variable.h"
@@ -31,6 +32,14 @@ struct AttentionOptions {
 /// head forward, 10 d backward; it saves qkv, y and one float a row: memory grows with T, not with
 /// T². *Source:* Dao et al., arXiv:2205.14135; grouped heads: Ainslie et al., arXiv:2305.13245.
 Variable attention(const Variable& qkv, const AttentionOptions& options);
+
+/// The same for the last tokens of one text alone, from the keys and values of all its tokens,
+/// theirs included; causal, without dropout, and without a graph. *Shapes:* qkv [1, T, (heads + 2
+/// kv_heads) d] row-major, keys and values [all tokens, kv_heads · d] → [1, T, heads · d].
+/// *Errors:* as above; ShapeError when keys and values are not as many as some tokens have, of at
+/// least T. *Cost:* 4 d operations a head for each of the T tokens and each that it sees.
+Tensor attention_to_seen(const Tensor& qkv, std::span<const float> keys,
+                         std::span<const float> values, const AttentionOptions& options);
 
 struct RotaryOptions {
   int64_t heads = 1;

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/generation.h"
+#include "lacuna/framework/inference/generation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/convolution_algorithms.hpp"
+#include "lacuna/framework/train/choices/convolution_algorithms.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/density_limits.hpp"
+#include "lacuna/framework/train/choices/density_limits.h"
 
 #include <algorithm>
 #include <string>
