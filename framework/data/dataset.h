@@ -30,7 +30,7 @@ struct Batch {
   Tensor inputs;       ///< [size, …example shape], row-major, normalized; undefined for tokens
   IndexTensor labels;  ///< [size], classes from 0; undefined unless classification. Where each
                        ///< token has one, [size, length], kIgnoredLabel for those that do not count
-  Tensor targets;  ///< [size, outputs]; undefined unless regression
+  Tensor targets;      ///< [size, outputs]; undefined unless regression
   int64_t size = 0;
   /// Of tokens: `input_ids`, the model's input, and what goes with them, [size, length] each. The
   /// length may differ from batch to batch where examples are padded to the longest.

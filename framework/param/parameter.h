@@ -28,8 +28,8 @@ struct Slot {
 };
 
 /// What uses a parameter, and with that on which layouts its products run: Linear, by linear()
-/// alone, on every layout; Convolution, by conv2d() or conv1d() alone, on dense, masked and csr. Others keep a
-/// layout that stores every position.
+/// alone, on every layout; Convolution, by conv2d() or conv1d() alone, on dense, masked and csr.
+/// Others keep a layout that stores every position.
 enum class WeightUse { Other, Linear, Convolution, Embedding };
 
 /// Bytes that a parameter's arrays take in memory.

@@ -6,9 +6,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/inference/generation.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/experiment.h"
-#include "lacuna/framework/inference/generation.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
 

@@ -77,8 +77,9 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 /// The part that evaluating or predicting needs: a model with the values of a saved state, or their
 /// averages where the configuration says `train.ema` and the state has them, in evaluation mode,
 /// which takes inputs of `example_shape`. Its batch normalizations are folded into the weights
-/// before them (fold_batch_norm.h), so that it is neither trained nor saved. *Errors:* CheckpointError when the state is of another
-/// model, ConfigError when the layers do not fit the inputs.
+/// before them (fold_batch_norm.h), so that it is neither trained nor saved. *Errors:*
+/// CheckpointError when the state is of another model, ConfigError when the layers do not fit the
+/// inputs.
 std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape);
 

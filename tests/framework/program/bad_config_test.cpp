@@ -47,7 +47,7 @@ class BadConfig : public RunFixture {
 
 TEST_F(BadConfig, OfTheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "error: a command is missing; valid are: train, plan, eval, predict, inspect, "},
+      {{}, "error: a command is missing; valid are: train, plan, eval, predict, generate, "},
       {{"trian"}, "error: unknown command 'trian'; did you mean 'train'? (lacuna --help"},
       {{"-x"}, "error: unknown command '-x'; valid are: train, "},
       {{"train"}, "error: train needs a CONFIG file (or --resume with --run-dir)"},
@@ -270,7 +270,7 @@ TEST_F(BadConfig, OfTheLoss) {
           "loss: mse needs regression targets; the data has 10 classes: use "
           "cross_entropy");
   refuses("loss=cross",
-          "loss: unknown loss 'cross'; valid are: cross_entropy, "
+          "loss: unknown loss 'cross'; valid are: cross_entropy, distillation, "
           "binary_cross_entropy, mse");
   refuses("loss={}", "loss.type: a required key is missing");
   refuses("loss={type: cross_entropy, label_smoothing: 1}",

@@ -216,9 +216,11 @@ TEST(ImageLayers, ActivationsThatAreThinnedMustBeDivisible) {
 
 TEST(ImageLayers, PoolingNeedsImages) {
   refuses("[flatten, {type: max_pool, kernel: 2}]",
-          "per example: needs examples of shape [channels, height, width], found [144]");
+          "per example: needs examples of shape [channels, height, width] or [channels, "
+          "length], found [144]");
   refuses("[flatten, global_average_pool]",
-          "per example: needs examples of shape [channels, height, width], found [144]");
+          "per example: needs examples of shape [channels, height, width] or [channels, "
+          "length], found [144]");
   refuses("[flatten, subsample_pad]", "needs examples of shape [channels, height, width]");
 }
 

@@ -101,7 +101,7 @@ TEST(SequenceLayers, WhatDoesNotFitIsNamed) {
           "in_channels is 5, but the examples that reach this layer have shape [4, 12]");
   refuses("- {type: conv1d, name: stem, out_channels: 4, kernel: 13}\n",
           "m.yaml:1:3: 0: layer 'stem' (conv1d) does not fit the data, which gives shape [4, 12] "
-          "per example: layer '' (conv1d): a kernel of 13 does not fit a length of 12 with padding "
+          "per example: a kernel of 13 does not fit a length of 12 with padding "
           "0");
   refuses("[{type: conv1d, out_channels: 4, kernel: 4, padding: 1, dilation: 5}]",
           "a kernel of 4 with dilation 5 does not fit a length of 12 with padding 1");

@@ -51,6 +51,7 @@ TEST(TiedWeight, IsFoundByItsFullPathInGroups) {
 }
 
 TEST(TiedWeight, SaysWhatComesOutAndMayHaveABias) {
+  register_builtins();
   const Config section = parse_yaml(
       "[{type: linear, name: in, out_features: 4}, {type: linear, out_features: 6}, {type: linear, "
       "name: head, tied_to: in, bias: false, in_features: 6}]",
@@ -88,7 +89,7 @@ TEST(TiedWeight, RefusesSizesThatAreNotItsOwn) {
   const std::string before = "[{type: linear, name: in, out_features: 4}, ";
   refuses(before + "{type: linear, name: head, tied_to: in}]",
           "m.yaml:1:45: 1: layer 'head' (linear) does not fit layer 'in' (linear) at m.yaml:1:2, "
-          "which gives shape [4] per example: layer '' (linear): the weight 'in.weight' of shape "
+          "which gives shape [4] per example: the weight 'in.weight' of shape "
           "[4, 6], which it is tied to, needs examples of shape [..., 6], found [4]");
   refuses(before +
               "{type: linear, out_features: 6}, {type: linear, name: head, tied_to: in, "
