@@ -65,18 +65,19 @@ Config to_config(const char* split, const Evaluation& result) {
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
+  if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
   entry.set("examples", result.examples);
   return entry;
 }
 
-// With the confusion matrix where examples have labels, and not too many classes.
+// With the confusion matrix where examples have one label each, and not too many classes.
 Config evaluate_split(const char* split, Module& model, const LossFunction& loss,
                       const Dataset& data, int64_t batch_size) {
   int64_t classes = loss.num_classes();
   if (loss.is_classification()) {  // other data may know fewer of them
     classes = std::max(classes, model.output_shape(data.example_shape()).features());
   }
-  if (classes == 0 || classes > ConfusionMatrix::kMostClasses) {
+  if (classes == 0 || classes > ConfusionMatrix::kMostClasses || loss.labels_tokens()) {
     return to_config(split, evaluate(model, loss, data, batch_size));
   }
   ConfusionMatrix confusion(classes);
@@ -97,6 +98,8 @@ void print(const Config& entry, int64_t step) {
   if (entry.has("top5_accuracy")) {
     std::printf("  top-5 %.2f %%", 100 * entry.required<double>("top5_accuracy"));
   }
+  if (entry.has("perplexity"))
+    std::printf("  perplexity %.4g", entry.required<double>("perplexity"));
   std::printf("  (%lld examples, step %lld)\n",
               static_cast<long long>(entry.required<int64_t>("examples")),
               static_cast<long long>(step));

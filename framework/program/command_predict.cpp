@@ -1,4 +1,6 @@
 // `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -6,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,7 +19,9 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.h"
 #include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/text_file.h"
 #include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
@@ -24,6 +29,7 @@
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/run_model.h"
 
 namespace lacuna {
 namespace {
@@ -67,8 +73,30 @@ Examples read_examples(const std::string& path, const Config& data, const Shape&
   }
 }
 
+// A sentence on each line.
+std::shared_ptr<const Dataset> read_sentences(const std::string& path, const InputFormat& format) {
+  const int64_t max_length = format.example_shape[0];
+  auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
+  std::istringstream lines(read_text_file(path));
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    try {
+      const std::vector<int64_t> ids = encode_example(*format.tokenizer, line, max_length);
+      if (ids.empty()) throw DataError("there is no sentence");
+      sentences->add(ids, 0);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (sentences->size() == 0) throw DataError(path + ": the file is empty");
+  return sentences;
+}
+
 std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config& data,
                                            const InputFormat& format) {
+  if (format.tokenizer != nullptr) return read_sentences(path, format);
   Examples examples = read_examples(path, data, format.example_shape);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
@@ -174,7 +202,7 @@ enum class Outputs { Classes, Decisions, Values };
 Outputs outputs_of(const Config& config) {
   const Config loss = config.get("loss");
   const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
-  if (name == "cross_entropy") return Outputs::Classes;
+  if (name == "cross_entropy" || name == "distillation") return Outputs::Classes;
   return name == "binary_cross_entropy" ? Outputs::Decisions : Outputs::Values;
 }
 
@@ -226,14 +254,21 @@ int run_predict(const PredictCommand& command) {
     inputs.push_back(read_inputs(input, config.get("data"), format));
   }
   const Outputs kind = outputs_of(config);
-  const int64_t columns = model->output_shape(format.example_shape).numel();
+  const Shape output = model->output_shape(format.example_shape);
+  if (output.rank() != 1) {
+    throw DataError(
+        fmt::format("'{}' is of a model that gives outputs for each token, of shape {}; "
+                    "`lacuna generate` continues a text by it",
+                    path, output.to_string()));
+  }
+  const int64_t columns = output.numel();
   CsvWriter writer(command.out);
   write_header(writer, kind, columns);
   int64_t rows = 0;
   const NoGrad no_grad;
   for (const auto& dataset : inputs) {
     for_each_batch(*dataset, kPredictBatch, [&](const Batch& batch) {
-      write_rows(writer, (*model)(Variable(batch.inputs)).value(), kind);
+      write_rows(writer, run_model(*model, batch).value(), kind);
       rows += batch.size;
     });
   }

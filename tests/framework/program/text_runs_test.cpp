@@ -1,0 +1,146 @@
+// Runs on text: a language model that is trained sparse, resumed, evaluated and goes on with a
+// text; a classifier of sentences.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+#include "framework/program/trained_table.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kLanguageModel = R"(
+data: {type: text, path: PATH, tokenizer: characters, context: 16, validation: 0.2}
+model: {type: gpt2, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 16, attn_pdrop: 0.1}
+optimizer: {type: adamw, lr: 0.01, weight_decay: 0.1, no_decay: [bias, norm], clip_norm: 1.0}
+sparsity:
+  algorithm: rigl
+  sparsity: 0.5
+  layout: csr
+  update: {freq: 4, stop: 20}
+train: {steps: 24, batch_size: 8, log_every: 4, eval_every: 8, checkpoint: {every: 5}, threads: 1}
+)";
+
+class TextRuns : public RunFixture {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "to be, or not to be: that is the question\n";
+    write_text(folder_ / "play.txt", text);
+    use(kLanguageModel, "play.txt");
+  }
+  void use(std::string yaml, const std::string& file) const {
+    yaml.replace(yaml.find("PATH"), 4, folder_ / file);
+    write_text(config(), yaml);
+  }
+};
+
+TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
+  const Ended trained = train({"--set", "train.steps=150"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Config result = summary(run_dir());
+  const auto loss = result.required<double>("validation_loss");
+  EXPECT_LT(loss, 1.5);  // of 17 characters: 2.8 at first
+  EXPECT_NEAR(result.required<double>("validation_perplexity"), std::exp(loss), 1e-9);
+
+  const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const Config split = parse_yaml(evaluated.out, "out").at("splits").items()[0];
+  EXPECT_EQ(split.at("loss").text(), result.at("validation_loss").text());
+  EXPECT_EQ(split.at("perplexity").text(), result.at("validation_perplexity").text());
+  EXPECT_FALSE(split.has("confusion_matrix"));
+
+  const std::vector<std::string> command = {"generate", run_dir(), "--prompt", "to be",
+                                            "--tokens", "40",      "--seed",   "3"};
+  const Ended generated = run_lacuna(command);
+  ASSERT_EQ(generated.code, 0) << generated.err;
+  EXPECT_THAT(generated.out, StartsWith("to be"));
+  EXPECT_EQ(generated.out.size(), 5u + 40u + 1u);
+  EXPECT_EQ(run_lacuna(command).out, generated.out);
+}
+
+TEST_F(TextRuns, ResumeBitForBit) {
+  ASSERT_EQ(train({}, "whole").code, 0);
+  ASSERT_EQ(train({"--set", "train.steps=13"}, "part").code, 0);
+  const Ended resumed =
+      run_lacuna({"train", "--resume", "--run-dir", run_dir("part"), "--set", "train.steps=24"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(differences(read_checkpoint(checkpoint(24, "part")).state,
+                          read_checkpoint(checkpoint(24, "whole")).state),
+              testing::IsEmpty());
+}
+
+TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
+  ASSERT_EQ(train().code, 0);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    std::vector<std::string> command = {"generate", run_dir()};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ended ended = run_lacuna(command);
+    EXPECT_NE(ended.code, 0);
+    EXPECT_THAT(ended.err, HasSubstr(message));
+  };
+  refused({"--prompt", "to bé"}, "é");
+  refused({"--prompt", ""}, "--prompt has no token");
+  refused({"--tokens", "-1"}, "tokens must be at least 0, found -1");
+  refused({"--temperature", "nan"}, "temperature");
+  refused({"--top-k", "-1"}, "top_k must be at least 0");
+  write_text(folder_ / "lines.txt", "to be\n");
+  const Ended predicted =
+      run_lacuna({"predict", run_dir(), folder_ / "lines.txt", "--out", folder_ / "out.csv"});
+  EXPECT_THAT(predicted.err, HasSubstr("`lacuna generate` continues a text by it"));
+
+  write_text(config(), kTinyRun);
+  ASSERT_EQ(train({}, "digits").code, 0);
+  const Ended digits = run_lacuna({"generate", run_dir("digits")});
+  EXPECT_EQ(digits.code, 1);
+  EXPECT_THAT(digits.err, HasSubstr("was not trained on text"));
+}
+
+constexpr const char* kClassifier = R"(
+data: {type: labelled_text, train: PATH, tokenizer: words, max_length: 12, validation: 20}
+model: {type: bert, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
+        max_position_embeddings: 12, hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0, pooling: mean}
+optimizer: {type: adamw, lr: 0.01}
+sparsity: {sparsity: 0.5, layout: csr, param_filter: ["bert.encoder.*.dense.weight"]}
+train: {epochs: 4, batch_size: 10, threads: 1}
+)";
+
+TEST_F(TextRuns, ClassifySentencesAndPredictTheirClasses) {
+  std::string lines;
+  for (int i = 0; i < 120; ++i) {
+    const std::string filler = i % 3 == 0 ? " a film" : i % 3 == 1 ? " this long film of mine" : "";
+    lines += i % 2 == 0 ? "1 good" + filler + " fine\n" : "0 bad" + filler + " dull\n";
+  }
+  write_text(folder_ / "train.txt", lines);
+  use(kClassifier, "train.txt");
+  const Ended trained = train();
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_GT(summary(run_dir()).required<double>("validation_accuracy"), 0.95);
+
+  write_text(folder_ / "new.txt", "bad film\ngood film of mine\nwhat a dull one\r\n");
+  const Ended predicted =
+      run_lacuna({"predict", run_dir(), folder_ / "new.txt", "--out", folder_ / "out.csv"});
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  std::string header;
+  const auto rows = read_rows(folder_ / "out.csv", &header);
+  EXPECT_EQ(header, "class,p0,p1");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0][0], 0.0);
+  EXPECT_EQ(rows[1][0], 1.0);
+  EXPECT_EQ(rows[2][0], 0.0);
+
+  write_text(folder_ / "gap.txt", "bad film\n\ngood film\n");
+  const Ended refused =
+      run_lacuna({"predict", run_dir(), folder_ / "gap.txt", "--out", folder_ / "out.csv"});
+  EXPECT_THAT(refused.err, HasSubstr("gap.txt:2: there is no sentence"));
+}
+
+}  // namespace
+}  // namespace lacuna
