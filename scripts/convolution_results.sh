@@ -99,9 +99,9 @@ row() { # VARIANT TEXT
 }
 
 begin='## Convolutional networks'
-earlier=$(sed "/^$begin\$/,\$d" docs/results.md)
+others=$(results_without "$begin")
 {
-  echo "$earlier"
+  echo "$others"
   cat <<TEXT
 
 $begin

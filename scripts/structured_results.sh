@@ -54,9 +54,9 @@ run_all commands
 
 row() { echo "| $2 | $(accuracy "$results/structured-$1-")|"; }
 begin='## Structured patterns'
-earlier=$(sed "/^$begin\$/,\$d" docs/results.md)
+others=$(results_without "$begin")
 {
-  echo "$earlier"
+  echo "$others"
   cat <<TEXT
 
 $begin

@@ -21,3 +21,8 @@ accuracy() { # FOLDER without the seed at its end
   done | awk '{ x = 100 * $1; sum += x; if (NR == 1 || x < low) low = x; if (x > high) high = x }
               END { printf "%.2f (%.2f–%.2f) ", sum / NR, low, high }'
 }
+
+# docs/results.md but for the section of that title.
+results_without() { # TITLE, as "## Networks"
+  awk -v title="$1" '/^## / { skipping = $0 == title } !skipping' docs/results.md
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Trains small transformers on text, dense and sparse, and rewrites the part of docs/results.md about them.
+# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 15 minutes)
+# TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
+# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+set -euo pipefail
+text=$(cd "${1:?usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]}" && pwd)
+seeds=${2:-0 1 2}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/training_runs.sh
+
+gpt=configs/shakespeare_gpt_mini
+bert=configs/sst2_bert
+high_lr='--set optimizer.lr.init=3.0e-3 --set optimizer.lr.minimum=3.0e-4'
+
+# The arguments of `lacuna train` for a variant.
+arguments() {
+  local shakespeare="--set 'data.path=$text/tinyshakespeare.txt'"
+  local sst2="--set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt'"
+  sst2+=" --set 'data.test=$text/sst2.test.txt'"
+  case $1 in
+    gpt-dense) echo "$gpt.yaml $shakespeare" ;;
+    gpt-dense-high) echo "$gpt.yaml $shakespeare $high_lr" ;;
+    gpt-rigl80) echo "${gpt}_rigl80.yaml $shakespeare" ;;
+    gpt-static80) echo "${gpt}_rigl80.yaml $shakespeare --set 'sparsity={algorithm: static, sparsity: 0.8}'" ;;
+    bert-dense) echo "$bert.yaml $sst2" ;;
+    bert-rigl80) echo "${bert}_rigl80.yaml $sst2" ;;
+    bert-2:4) echo "${bert}_rigl80.yaml $sst2 --set 'sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, param_filter: [\"bert.encoder.*.dense.weight\", \"bert.encoder.*.self.*.weight\"]}'" ;;
+  esac
+}
+
+models='gpt-dense gpt-dense-high gpt-rigl80 gpt-static80'
+classifiers='bert-dense bert-rigl80 bert-2:4'
+commands() {
+  local seed variant folder
+  for seed in $seeds; do
+    for variant in $models $classifiers; do
+      folder=$results/text-$variant-$seed
+      [ -e "$folder/summary.json" ] && continue
+      echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' train $(arguments "$variant") --seed $seed --threads 1 --run-dir '$folder' --quiet"
+    done
+  done
+}
+run_all commands
+
+# A number of each seed's summary.
+numbers() { # VARIANT NAME
+  local seed
+  for seed in $seeds; do
+    sed -n "s/^  \"$2\": \([0-9.e+-]*\).*/\1/p" "$results/text-$1-$seed/summary.json"
+  done
+}
+spread='{ sum += $1; if (NR == 1 || $1 < low) low = $1; if ($1 > high) high = $1 }
+        END { printf format, sum / NR, low, high }'
+model_row() { # VARIANT TEXT
+  echo "| $2 | $(numbers "$1" validation_loss | awk -v format='%.3f (%.3f–%.3f)' "$spread") |" \
+    "$(numbers "$1" train_seconds | awk -v format='%.0f' "$spread") |"
+}
+# The test accuracy of the checkpoint that was best on the validation split, by `lacuna eval`.
+classifier_row() { # VARIANT TEXT
+  local seed
+  for seed in $seeds; do
+    "$program" eval "$results/text-$1-$seed/checkpoints/best.h5" |
+      sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p'
+  done | awk -v format="| $2 | %.2f (%.2f–%.2f) |" "$spread"
+  echo " $(numbers "$1" train_seconds | awk -v format='%.0f' "$spread") |"
+}
+
+begin='## Transformers on text'
+others=$(results_without "$begin")
+{
+  echo "$others"
+  cat <<TEXT
+
+$begin
+
+Mean of seeds $(echo $seeds | sed 's/ /, /g'), in brackets the lowest and the highest; seconds of training on one core of
+$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), a run on each core. Written by
+
+    scripts/text_results.sh TEXT_FOLDER "$seeds"
+
+Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats a character, of a GPT
+of 4 layers and 128 features with a context of 64, after 2,000 steps of 12 windows. The blocks' weights are
+sparse, the head, which is the embedding, is not. Sparse models want a larger learning rate; the dense one
+is shown with both.
+
+| model | validation loss | seconds |
+|---|---|---|
+$(model_row gpt-dense "dense, learning rate 1e-3 ([shakespeare_gpt_mini](../configs/shakespeare_gpt_mini.yaml))")
+$(model_row gpt-dense-high "dense, 3e-3")
+$(model_row gpt-rigl80 "RigL 80 %, 3e-3 ([shakespeare_gpt_mini_rigl80](../configs/shakespeare_gpt_mini_rigl80.yaml))")
+$(model_row gpt-static80 "static 80 %, 3e-3")
+
+SST-2, sentences of film reviews, a BERT of 2 layers and 128 features from random weights: test accuracy in
+percent of the checkpoint that is best on the validation split.
+
+| model | test accuracy | seconds |
+|---|---|---|
+$(classifier_row bert-dense "dense ([sst2_bert](../configs/sst2_bert.yaml))" | tr -d '\n')
+$(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../configs/sst2_bert_rigl80.yaml))" | tr -d '\n')
+$(classifier_row bert-2:4 "2:4, chosen at every step" | tr -d '\n')
+TEXT
+} >docs/results.md.new
+mv docs/results.md.new docs/results.md
+echo "written: docs/results.md"
