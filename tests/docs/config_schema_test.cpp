@@ -289,6 +289,16 @@ TEST_P(ShippedConfig, Builds) {
     if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with mnist/";
     config.set_path("data.dir", *folder);
   }
+  const std::string type = config.get("data").get("type").text();
+  if (type == "text" || type == "labelled_text") {
+    const std::optional<std::string> folder = data_folder("text");
+    if (!folder) GTEST_SKIP() << "set LACUNA_DATA_DIR to a folder with text/";
+    for (const char* key : {"path", "train", "validation", "test"}) {
+      const std::string path = config.get("data").get(key).text();
+      if (!path.starts_with("data/text/")) continue;  // a number, or not there
+      config.set_path(std::string("data.") + key, *folder + path.substr(9));
+    }
+  }
   EXPECT_GT(build_experiment(config)->nnz(), 0);
 }
 
