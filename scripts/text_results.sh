@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains small transformers on text, dense and sparse, and rewrites the part of docs/results.md about them.
-# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 15 minutes)
+# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 15 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
