@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
@@ -153,6 +154,12 @@ std::map<int64_t, std::string> batch_sizes(const Experiment& e) {
   return sizes;
 }
 
+// Inputs of zeros, of tokens where the data is.
+Variable blank_input(const Dataset& data, const Shape& shape) {
+  if (data.vocabulary_size() == 0) return Variable(Tensor::zeros(shape));
+  return token_ids(IndexTensor(shape, std::vector<int64_t>(static_cast<size_t>(shape.numel()), 0)));
+}
+
 // Whether every batch has a shape that sparsifiers of activations take is found out on zeros, and
 // not at the end of an epoch.
 void require_sparsifiers_fit(Experiment& e) {
@@ -164,7 +171,7 @@ void require_sparsifiers_fit(Experiment& e) {
     std::vector<int64_t> shape{examples};
     std::ranges::copy(e.data.train->example_shape().sizes(), std::back_inserter(shape));
     try {
-      (*e.model)(Variable(Tensor::zeros(Shape(shape))));
+      (*e.model)(blank_input(*e.data.train, Shape(shape)));
     } catch (const ShapeError& error) {
       section.error(fmt::format("in {} ({} example{}): {}", name, examples,
                                 examples == 1 ? "" : "s", error.what()));

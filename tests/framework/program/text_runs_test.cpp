@@ -66,6 +66,13 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   EXPECT_EQ(run_lacuna(command).out, generated.out);
 }
 
+TEST_F(TextRuns, MaySparsifyActivations) {
+  const Ended ended =
+      train({"--set", "sparsity=null", "--set",
+             "sparsify=[{tensor: \"*.gelu1.output\", sparsifier: {type: nm, n: 2, m: 4}}]"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
 TEST_F(TextRuns, ResumeBitForBit) {
   ASSERT_EQ(train({}, "whole").code, 0);
   ASSERT_EQ(train({"--set", "train.steps=13"}, "part").code, 0);
