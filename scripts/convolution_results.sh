@@ -71,15 +71,8 @@ done
 # the table side by side, whenever and wherever they were made.
 declare -A step_ms
 for variant in $(cut -f 1 "$table" | sed 1d | sort -u); do
-  folder=$results/cifar10-$variant-timing
-  rm -rf "$folder"
-  eval "'$program' train $(arguments "$variant") --set 'data.dir=$data' --set train.epochs=null \
-    --set train.steps=120 --set train.log_every=20 --set train.eval_every=null --run-dir '$folder' --quiet"
-  step_ms[$variant]=$(sed -n 's/^{"step": \([0-9]*\),.*"split": "train".*"seconds": \([0-9.]*\).*/\1 \2/p' \
-    "$folder/metrics.jsonl" | awk '
-      NR > 1 { ms = 1000 * ($2 - seconds) / ($1 - step); if (!best || ms < best) best = ms }
-      { step = $1; seconds = $2 }
-      END { print best }')
+  step_ms[$variant]=$(step_milliseconds "$results/cifar10-$variant-timing" \
+    "$(arguments "$variant") --set 'data.dir=$data'")
 done
 
 # A variant's line: means over all its seeds, of the accuracy the lowest and the highest besides.

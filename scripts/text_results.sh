@@ -50,20 +50,26 @@ numbers() { # VARIANT NAME
     sed -n "s/^  \"$2\": \([0-9.e+-]*\).*/\1/p" "$results/text-$1-$seed/summary.json"
   done
 }
+# Seconds of training of a run that has a core for itself: its steps times the time of one.
+seconds() { # VARIANT
+  local ms
+  ms=$(step_milliseconds "$results/text-$1-timing" "$(arguments "$1") --threads 1")
+  numbers "$1" steps | awk -v ms="$ms" 'END { printf "%.0f", $1 * ms / 1000 }'
+}
 spread='{ sum += $1; if (NR == 1 || $1 < low) low = $1; if ($1 > high) high = $1 }
         END { printf format, sum / NR, low, high }'
 model_row() { # VARIANT TEXT
   echo "| $2 | $(numbers "$1" validation_loss | awk -v format='%.3f (%.3f–%.3f)' "$spread") |" \
-    "$(numbers "$1" train_seconds | awk -v format='%.0f' "$spread") |"
+    "$(seconds "$1") |"
 }
 # The test accuracy of the checkpoint that was best on the validation split, by `lacuna eval`.
 classifier_row() { # VARIANT TEXT
   local seed
+  echo -n "| $2 | "
   for seed in $seeds; do
     "$program" eval "$results/text-$1-$seed/checkpoints/best.h5" |
       sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p'
-  done | awk -v format="| $2 | %.2f (%.2f–%.2f) |" "$spread"
-  echo " $(numbers "$1" train_seconds | awk -v format='%.0f' "$spread") |"
+  done | awk -v format="%.2f (%.2f–%.2f) | $(seconds "$1") |" "$spread"
 }
 
 begin='## Transformers on text'
@@ -74,8 +80,9 @@ others=$(results_without "$begin")
 
 $begin
 
-Mean of seeds $(echo $seeds | sed 's/ /, /g'), in brackets the lowest and the highest; seconds of training on one core of
-$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), a run on each core. Written by
+Mean of seeds $(echo $seeds | sed 's/ /, /g'), in brackets the lowest and the highest. Seconds are those of training on one
+core, evaluations not counted: the steps times the least time of one, of five times twenty, on
+$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
 
     scripts/text_results.sh TEXT_FOLDER "$seeds"
 
@@ -96,9 +103,9 @@ percent of the checkpoint that is best on the validation split.
 
 | model | test accuracy | seconds |
 |---|---|---|
-$(classifier_row bert-dense "dense ([sst2_bert](../configs/sst2_bert.yaml))" | tr -d '\n')
-$(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../configs/sst2_bert_rigl80.yaml))" | tr -d '\n')
-$(classifier_row bert-2:4 "2:4, chosen at every step" | tr -d '\n')
+$(classifier_row bert-dense "dense ([sst2_bert](../configs/sst2_bert.yaml))")
+$(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../configs/sst2_bert_rigl80.yaml))")
+$(classifier_row bert-2:4 "2:4, chosen at every step")
 TEXT
 } >docs/results.md.new
 mv docs/results.md.new docs/results.md

@@ -26,3 +26,14 @@ accuracy() { # FOLDER without the seed at its end
 results_without() { # TITLE, as "## Networks"
   awk -v title="$1" '/^## / { skipping = $0 == title } !skipping' docs/results.md
 }
+
+# Milliseconds of a training step: the least of five times twenty steps, in a run of its own.
+step_milliseconds() { # FOLDER ARGUMENTS of `lacuna train`, quoted for eval
+  rm -rf "$1"
+  eval "'$program' train $2 --set train.epochs=null --set train.steps=120 --set train.log_every=20 \
+    --set train.eval_every=null --run-dir '$1' --quiet"
+  sed -n 's/^{"step": \([0-9]*\),.*"split": "train".*"seconds": \([0-9.]*\).*/\1 \2/p' "$1/metrics.jsonl" |
+    awk 'NR > 1 { ms = 1000 * ($2 - seconds) / ($1 - step); if (!best || ms < best) best = ms }
+         { step = $1; seconds = $2 }
+         END { print best }'
+}
