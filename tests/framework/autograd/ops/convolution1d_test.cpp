@@ -1,5 +1,4 @@
-// Convolutions of sequences: values and gradients against the definition, in every layout, and what
-// other operations make of sequences in an order of images.
+// Convolutions of sequences: values and gradients against the definition, in every layout.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -9,15 +8,8 @@
 
 #include "framework/autograd/ops/image_definitions.h"
 #include "lacuna/framework/autograd/ops/activation.h"
-#include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/batch_norm.h"
-#include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/autograd/ops/convolution.h"
-#include "lacuna/framework/autograd/ops/dropout.h"
-#include "lacuna/framework/autograd/ops/linear.h"
-#include "lacuna/framework/autograd/ops/norm.h"
-#include "lacuna/framework/autograd/ops/pooling.h"
-#include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
@@ -309,103 +301,6 @@ TEST(Conv1dOp, ShapesThatDoNotFitAreNamed) {
         conv1d(Tensor::zeros({2, 3, 8}), images);
       },
       ThrowsMessage<ShapeError>(HasSubstr("a weight of shape [4, 3, 1, 5] needs")));
-}
-
-struct Operation {
-  std::string name;
-  std::function<Variable(const Variable&)> op;
-};
-
-const Shape kSequences{17, 16, 6};  // two slabs, of which one has one example; one block
-
-ParameterPtr dense_weight(const std::string& name, const Shape& shape) {
-  auto p = std::make_shared<Parameter>(shape, Initializer::constant(0.0));
-  p->set_name(name);
-  p->assign(test::normal_tensor(name, shape, 0.3));
-  return p;
-}
-
-const std::vector<Operation>& operations() {
-  static const std::vector<Operation> all = {
-      {"relu", [](const Variable& x) { return relu(x); }},
-      {"gelu", [](const Variable& x) { return gelu(x); }},
-      {"dropout", [](const Variable& x) { return dropout(x, 0.4, CounterRng(5, "dropout")); }},
-      {"flatten", [](const Variable& x) { return flatten(x); }},
-      {"x + x", [](const Variable& x) { return add(x, x); }},
-      {"x + row-major constant",
-       [](const Variable& x) { return add(x, test::normal_tensor("constant", kSequences)); }},
-      {"x times something by channel",
-       [](const Variable& x) {
-         return multiply(x, test::normal_tensor("factors", {16, 1}));
-       }},
-      {"concatenated with itself",
-       [](const Variable& x) {
-         const std::vector<Variable> both{x, scale(x, 2.0f)};
-         return concatenate(both, 1);
-       }},
-      {"batch_norm, + x, relu",
-       [](const Variable& x) {
-         const Variable y = batch_norm(x, test::normal_tensor("w", {16}), {}, channel_moments(x),
-                                       MomentsOf::Batch, {.eps = 0.1});
-         return relu(add(y, x));
-       }},
-      {"group_norm",
-       [](const Variable& x) {
-         return group_norm(x, test::normal_tensor("w", {16}), test::normal_tensor("b", {16}),
-                           {.groups = 4});
-       }},
-      {"layer_norm",
-       [](const Variable& x) {
-         return layer_norm(x, test::normal_tensor("w", {6}), test::normal_tensor("b", {6}),
-                           {.eps = 1.0});
-       }},
-      {"linear of rows",
-       [](const Variable& x) {
-         return linear(x, dense_weight("rows", {5, 6}), {});
-       }},
-      {"max_pool2d",
-       [](const Variable& x) {
-         return max_pool2d(x, {.kernel = {1, 3}, .stride = {1, 2}});
-       }},
-      {"avg_pool2d",
-       [](const Variable& x) {
-         return avg_pool2d(x, {.kernel = {1, 2}, .padding = {0, 1}});
-       }},
-      {"global_average_pool", [](const Variable& x) { return global_average_pool(x); }},
-      {"conv1d",
-       [](const Variable& x) {
-         return conv1d(x, dense_weight("next", {4, 16, 3}), {}, {.padding = 1});
-       }},
-      {"sparse conv1d",
-       [](const Variable& x) {
-         const ParameterPtr next = dense_weight("next", {4, 16, 3});
-         next->set_pattern(
-             Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
-         return conv1d(x, next, {}, {.padding = 1});
-       }},
-  };
-  return all;
-}
-
-TEST(SequenceOrders, AnyOperationTakesSequencesAsTheyLie) {
-  for (const Operation& operation : operations()) {
-    std::vector<float> y, dx;
-    for (const Order order : test::image_orders()) {
-      SCOPED_TRACE(operation.name + " of " + to_string(order));
-      const Variable x = Variable::leaf(test::normal_tensor("x", kSequences).to(order));
-      const Variable output = operation.op(x);
-      backward(output, test::normal_tensor("dy", output.shape()));
-      ASSERT_EQ(x.gradient().shape(), kSequences);
-      if (order == Order::RowMajor) {
-        y = output.value().to_vector();
-        dx = x.gradient().to_vector();
-        continue;
-      }
-      // Sums of up to 102 floats in another order.
-      EXPECT_LE(test::largest_error(output.value().to_vector(), y), 2e-6);
-      EXPECT_LE(test::largest_error(x.gradient().to_vector(), dx), 2e-6);
-    }
-  }
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/autograd/ops/image_definitions.h"
+#include "framework/autograd/ops/image_orders.h"
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/concatenate.h"
@@ -22,22 +22,13 @@
 namespace lacuna {
 namespace {
 
-ParameterPtr parameter(const std::string& name, const Shape& shape) {
-  auto p = std::make_shared<Parameter>(shape, Initializer::constant(0.0));
-  p->set_name(name);
-  p->assign(test::normal_tensor(name, shape, 0.3));
-  return p;
-}
-
-struct Case {
-  std::string name;
-  std::function<Variable(const Variable&)> op;
-};
+using test::ImageOperation;
+using test::normal_parameter;
 
 const Shape kImages{17, 16, 3, 2};  // two slabs, of which one has one example; one block
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<ImageOperation>& operations() {
+  static const std::vector<ImageOperation> all = {
       {"relu", [](const Variable& x) { return relu(x); }},
       {"leaky_relu", [](const Variable& x) { return leaky_relu(x, 0.1f); }},
       {"squared_relu", [](const Variable& x) { return squared_relu(x); }},
@@ -84,19 +75,20 @@ const std::vector<Case>& cases() {
        }},
       {"linear of flattened",
        [](const Variable& x) {
-         return linear(flatten(x), parameter("fc", {5, 96}), {});
+         return linear(flatten(x), normal_parameter("fc", {5, 96}), {});
        }},
       {"linear of rows",
        [](const Variable& x) {
-         return linear(x, parameter("rows", {5, 2}), {});
+         return linear(x, normal_parameter("rows", {5, 2}), {});
        }},
       {"sigmoid, conv2d",
        [](const Variable& x) {
-         return conv2d(sigmoid(x), parameter("next", {4, 16, 3, 3}), {}, {.padding = {1, 1}});
+         return conv2d(sigmoid(x), normal_parameter("next", {4, 16, 3, 3}), {},
+                       {.padding = {1, 1}});
        }},
       {"sigmoid, sparse conv2d",
        [](const Variable& x) {
-         const ParameterPtr next = parameter("next", {4, 16, 3, 3});
+         const ParameterPtr next = normal_parameter("next", {4, 16, 3, 3});
          next->set_pattern(
              Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
          return conv2d(sigmoid(x), next, {}, {.padding = {1, 1}});
@@ -106,23 +98,8 @@ const std::vector<Case>& cases() {
 }
 
 TEST(ImageOrders, AnyOperationTakesImagesAsTheyLie) {
-  for (const Case& c : cases()) {
-    std::vector<float> y, dx;
-    for (const Order order : test::image_orders()) {
-      SCOPED_TRACE(c.name + " of " + to_string(order));
-      const Variable x = Variable::leaf(test::normal_tensor("x", kImages).to(order));
-      const Variable output = c.op(x);
-      backward(output, test::normal_tensor("dy", output.shape()));
-      ASSERT_EQ(x.gradient().shape(), kImages);
-      if (order == Order::RowMajor) {
-        y = output.value().to_vector();
-        dx = x.gradient().to_vector();
-        continue;
-      }
-      // Sums of up to 1632 floats in another order; most operations give the same bits.
-      EXPECT_LE(test::largest_error(output.value().to_vector(), y), 2e-6);
-      EXPECT_LE(test::largest_error(x.gradient().to_vector(), dx), 2e-6);
-    }
+  for (const ImageOperation& operation : operations()) {
+    test::expect_same_in_every_order(operation, kImages);  // sums of up to 1632 floats
   }
 }
 
@@ -138,11 +115,11 @@ TEST(ImageOrders, DropoutDrawsTheSameForEveryOrderOfImages) {
 // Behind convolutions that give image slabs or channel blocks, not converted by a test.
 TEST(ImageOrders, BehindConvolutionsOfEachLayoutAllIsTheSame) {
   const Tensor images = test::normal_tensor("images", {17, 3, 3, 2});
-  for (const Case& c : cases()) {
+  for (const ImageOperation& c : operations()) {
     std::vector<std::vector<float>> expected;
     for (const Layout* layout : {&masked_layout(), &csr_layout()}) {
       SCOPED_TRACE(c.name + " in " + std::string(layout->name()));
-      const ParameterPtr weight = parameter("weight", {16, 3, 3, 3});
+      const ParameterPtr weight = normal_parameter("weight", {16, 3, 3, 3});
       weight->set_pattern(Pattern::make(*layout, weight->shape(), BitMask::ones(weight->numel())));
       const Variable x = Variable::leaf(images);
       const Variable y = conv2d(x, weight, {}, {.padding = {1, 1}});
