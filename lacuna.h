@@ -55,6 +55,7 @@
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/layouts/positions.h"
+#include "lacuna/framework/onnx/export_onnx.h"
 #include "lacuna/framework/param/gradient_sink.h"
 #include "lacuna/framework/param/gradient_tap.h"
 #include "lacuna/framework/param/initializer.h"

@@ -9,6 +9,8 @@ find_package(HDF5 REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(Protobuf REQUIRED)  # before ONNX, whose targets name its library
+find_package(ONNX REQUIRED)
 find_package(hwy REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -56,3 +58,6 @@ target_link_libraries(lacuna_cli11 INTERFACE $<BUILD_INTERFACE:CLI11::CLI11>)
 
 add_library(lacuna_json INTERFACE)
 target_link_libraries(lacuna_json INTERFACE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+
+add_library(lacuna_onnx INTERFACE)
+target_link_libraries(lacuna_onnx INTERFACE onnx)

@@ -12,14 +12,14 @@ target_compile_features(lacuna PUBLIC cxx_std_20)
 # A static library hands on what it must be linked with, and no include paths or definitions:
 # public headers name no third-party library.
 target_link_libraries(lacuna PRIVATE lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5
-  lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+  lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx ZLIB::ZLIB PNG::PNG JPEG::JPEG)
 
 add_executable(lacuna_program ${PROJECT_SOURCE_DIR}/framework/program/main.cpp)
 set_target_properties(lacuna_program PROPERTIES OUTPUT_NAME lacuna)
 target_link_libraries(lacuna_program PRIVATE lacuna lacuna_warnings)
 
 install(TARGETS lacuna lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lacuna_yaml
-  lacuna_spdlog lacuna_fmt lacuna_cli11 EXPORT lacuna_targets
+  lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx EXPORT lacuna_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lacuna_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/lacuna.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna)

@@ -27,6 +27,7 @@ class BatchNorm final : public Module {
   explicit BatchNorm(const Options& options);
 
   std::string_view type() const override { return "batch_norm"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
   /// Whether it normalizes by the moments of the batch while training, for which a channel needs
   /// more than one value.

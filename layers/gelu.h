@@ -20,6 +20,7 @@ class GELU final : public Module {
   explicit GELU(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "gelu"; }
+  const Options& options() const { return options_; }
 
  protected:
   Variable forward(const Variable& input) override;

@@ -22,6 +22,7 @@ class GroupNorm final : public Module {
   explicit GroupNorm(const Options& options);
 
   std::string_view type() const override { return "group_norm"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

@@ -20,6 +20,7 @@ class LayerNorm final : public Module {
   explicit LayerNorm(const Options& options);
 
   std::string_view type() const override { return "layer_norm"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

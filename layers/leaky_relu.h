@@ -17,6 +17,7 @@ class LeakyReLU final : public Module {
   explicit LeakyReLU(const Options& options);
 
   std::string_view type() const override { return "leaky_relu"; }
+  const Options& options() const { return options_; }
 
  protected:
   Variable forward(const Variable& input) override;

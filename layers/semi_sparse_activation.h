@@ -25,6 +25,7 @@ class SemiSparseActivation final : public Module {
   explicit SemiSparseActivation(const Options& options);
 
   std::string_view type() const override { return "semi_sparse_activation"; }
+  const Options& options() const { return options_; }
   /// *Errors:* ShapeError, which names the layer, when m does not divide the features.
   Shape output_shape(const Shape& input) const override;
 

@@ -33,6 +33,7 @@ class Conv1d final : public Module {
   explicit Conv1d(const Options& options);
 
   std::string_view type() const override { return "conv1d"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
   const ParameterPtr& weight() const { return weight_; }

@@ -23,6 +23,7 @@ class MaxPool2d final : public Module {
   explicit MaxPool2d(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "max_pool"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:
@@ -45,6 +46,7 @@ class AvgPool2d final : public Module {
   explicit AvgPool2d(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "avg_pool"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:
@@ -82,6 +84,7 @@ class SubsamplePad final : public Module {
   explicit SubsamplePad(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "subsample_pad"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

@@ -33,6 +33,7 @@ class Attention final : public Module {
   explicit Attention(const Options& options);
 
   std::string_view type() const override { return "attention"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

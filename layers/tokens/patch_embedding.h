@@ -27,6 +27,7 @@ class PatchEmbedding final : public Module {
   explicit PatchEmbedding(const Options& options);
 
   std::string_view type() const override { return "patch_embedding"; }
+  const Options& options() const { return options_; }
   /// *Errors:* ShapeError, also where patches do not cover the image.
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override { return output_shape(example)[0]; }

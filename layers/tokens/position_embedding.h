@@ -36,10 +36,13 @@ class PositionEmbedding final : public Module {
   explicit PositionEmbedding(const Options& options);
 
   std::string_view type() const override { return "position_embedding"; }
+  const Options& options() const { return options_; }
   /// *Errors:* ShapeError where the sequence is longer than there are positions.
   Shape output_shape(const Shape& input) const override;
   /// Null where the vectors are fixed.
   const ParameterPtr& weight() const { return weight_; }
+  /// [positions, features] where they are fixed.
+  const Tensor& vectors() const { return fixed_; }
 
  protected:
   Variable forward(const Variable& input) override;

@@ -21,6 +21,7 @@ class RmsNorm final : public Module {
   explicit RmsNorm(const Options& options);
 
   std::string_view type() const override { return "rms_norm"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

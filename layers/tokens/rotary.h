@@ -22,6 +22,7 @@ class Rotary final : public Module {
   explicit Rotary(const Options& options);
 
   std::string_view type() const override { return "rotary"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

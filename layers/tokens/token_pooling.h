@@ -19,6 +19,7 @@ class SelectToken final : public Module {
   explicit SelectToken(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "select_token"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:
@@ -40,6 +41,7 @@ class MeanPool final : public Module {
   explicit MeanPool(const Options& options) : options_(options) {}
 
   std::string_view type() const override { return "mean_pool"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
 
  protected:

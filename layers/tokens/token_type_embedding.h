@@ -25,6 +25,7 @@ class TokenTypeEmbedding final : public Module {
   explicit TokenTypeEmbedding(const Options& options);
 
   std::string_view type() const override { return "token_type_embedding"; }
+  const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
   const ParameterPtr& weight() const { return weight_; }
 

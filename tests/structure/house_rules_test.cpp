@@ -19,6 +19,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"CLI/", {"framework/program/program.cpp"}},
       {"nlohmann/",
        {"framework/io/storage/safetensors_header.cpp", "framework/text/tokenizer_json.cpp"}},
+      {"onnx/", {"framework/onnx/model_file.cpp"}},
       {"hdf5.h", {"framework/io/storage/hdf5_internal.hpp"}},
       {"zlib.h",
        {"framework/data/formats/byte_reader.cpp", "framework/io/storage/checkpoint_seal.cpp"}},

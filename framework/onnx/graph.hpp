@@ -1,0 +1,107 @@
+// OnnxGraph: a graph of ONNX operators (opset 13) while it is written down, without protobuf.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+
+/// A constant of the graph, of floats or of int64.
+struct OnnxConstant {
+  std::string name;
+  std::vector<int64_t> dims;
+  std::variant<Tensor, std::vector<int64_t>> values;  ///< row-major
+};
+
+struct OnnxAttribute {
+  std::string name;
+  std::variant<int64_t, float, std::vector<int64_t>> value;
+};
+
+struct OnnxNode {
+  std::string type;  ///< the operator, as in "Gemm"
+  std::string name;
+  std::vector<std::string> inputs, outputs;
+  std::vector<OnnxAttribute> attributes;
+};
+
+/// What goes into a graph or comes out of it.
+struct OnnxValue {
+  std::string name;
+  bool is_integer = false;                               ///< int64, else float
+  std::vector<std::variant<int64_t, std::string>> dims;  ///< a size, or the name of one that varies
+};
+
+/// Element types by their numbers in onnx.proto.
+enum class OnnxType : int64_t { Float = 1, Int64 = 7, Bool = 9 };
+
+/// Nodes in the order in which they run, and what they refer to. Names are unique: those of nodes
+/// and their outputs begin with the path of the layer that is being written.
+class OnnxGraph {
+ public:
+  using Names = std::vector<std::string>;
+  using Attributes = std::vector<OnnxAttribute>;
+
+  /// What later nodes are called after.
+  void begin_layer(std::string path) { layer_ = std::move(path); }
+
+  /// Adds a node with one output. *Returns* the output's name.
+  std::string add(const std::string& type, Names inputs, Attributes attributes = {});
+  /// Adds a node with so many outputs.
+  Names add_with_outputs(const std::string& type, Names inputs, int outputs,
+                         Attributes attributes = {});
+
+  /// A parameter's values with zeros where it is masked, once for each parameter, under its name.
+  std::string parameter(const Parameter& parameter);
+  /// An array of floats in a shape of its own.
+  std::string floats(const std::string& what, const Tensor& values);
+  std::string scalar(float value);
+  std::string integers(std::vector<int64_t> values);
+  /// An int64 without dimensions.
+  std::string integer(int64_t value);
+
+  // What several layers are written with.
+  std::string reshape(const std::string& x, std::vector<int64_t> dims);
+  std::string transpose(const std::string& x, std::vector<int64_t> permutation);
+  std::string unsqueeze(const std::string& x, std::vector<int64_t> axes);
+  Names split(const std::string& x, std::vector<int64_t> sizes, int64_t axis);
+  std::string cast(const std::string& x, OnnxType type);
+  /// The size of a dimension, as an int64 with one element.
+  std::string size(const std::string& x, int64_t axis);
+  /// 0, 1, 2, … for the second dimension of x, as int64.
+  std::string positions(const std::string& x);
+
+  void add_input(OnnxValue input) { inputs_.push_back(std::move(input)); }
+  void add_output(OnnxValue output) { outputs_.push_back(std::move(output)); }
+  /// Gives a value a name of its own, as the graph's output.
+  void name_output(const std::string& value, const std::string& name);
+  bool has_input(std::string_view name) const;
+
+  const std::vector<OnnxNode>& nodes() const { return nodes_; }
+  const std::vector<OnnxConstant>& constants() const { return constants_; }
+  const std::vector<OnnxValue>& inputs() const { return inputs_; }
+  const std::vector<OnnxValue>& outputs() const { return outputs_; }
+
+ private:
+  std::string unique(const std::string& what);
+  std::string constant(const std::string& what, std::vector<int64_t> dims,
+                       std::variant<Tensor, std::vector<int64_t>> values);
+
+  std::string layer_;
+  std::map<std::string, int64_t> uses_;  // of names
+  std::map<const Parameter*, std::string> parameters_;
+  std::vector<OnnxNode> nodes_;
+  std::vector<OnnxConstant> constants_;
+  std::vector<OnnxValue> inputs_, outputs_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,17 @@
+// A graph as an ONNX file, checked by the standard's own library.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "lacuna/framework/onnx/graph.hpp"
+
+namespace lacuna {
+
+/// Writes the graph whole or not at all, with opset 13 and these texts as metadata. The model is
+/// checked first, shapes inferred strictly. *Errors:* Error where it has more than 2 GiB, the most
+/// that one file can hold, the checker refuses it, or it cannot be written.
+void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
+                     const std::string& path);
+
+}  // namespace lacuna
