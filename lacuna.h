@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/named_tensors.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
@@ -153,6 +154,7 @@
 #include "lacuna/sparsity/weights/master_weight.h"
 #include "lacuna/sparsity/weights/plan.h"
 #include "lacuna/sparsity/weights/sparse_weight.h"
+#include "lacuna/sparsity/weights/target_checks.h"
 
 #include "lacuna/framework/data/augment.h"
 #include "lacuna/framework/data/cifar.h"

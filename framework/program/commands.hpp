@@ -8,7 +8,14 @@
 
 namespace lacuna {
 
-enum ExitCode { kDone = 0, kRunError = 1, kUsageError = 2, kInterrupted = 130, kTerminated = 143 };
+enum ExitCode {
+  kDone = 0,
+  kRunError = 1,
+  kUsageError = 2,
+  kHungUp = 129,  // these are 128 and the signal's number
+  kInterrupted = 130,
+  kTerminated = 143,
+};
 
 struct TrainCommand {
   std::string config_path;             ///< may be empty with --resume and --run-dir

@@ -1,5 +1,8 @@
 #include "lacuna/framework/program/program.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -15,6 +18,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/builtins.h"
 
@@ -128,6 +132,18 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
+// Where the program was started with standard streams closed, their descriptors would be those of
+// the next files it opens, and messages would be written into them. What is put there instead can
+// be neither read nor written, as a stream that is closed.
+void take_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest descriptor that is free is this one.
+    const int flags = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) < 0) return;
+  }
+}
+
 // Says what went wrong, in the run's log too where there is one.
 int fail(const std::string& message, int code) {
   log_error(message);
@@ -151,8 +167,11 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     register_builtins();
     require_command(app, argc, argv);
     app.parse(argc, argv);
+    active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
     const int code = action();
-    if (std::fflush(stdout) != 0) return fail("cannot write to the standard output", kRunError);
+    // What a run has to say is in its folder; for the others, saying it is all they do.
+    const bool is_said = std::fflush(stdout) == 0 || app.got_subcommand("train");
+    if (!is_said) return fail("cannot write to the standard output", kRunError);
     return code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsageError;
@@ -170,6 +189,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  take_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
   log_to_console(LogLevel::Warning);
   CLI::App app{"lacuna: trains sparse neural networks"};

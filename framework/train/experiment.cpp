@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
@@ -86,6 +87,26 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
         fmt::format("the teacher gives shape {} per example, and the data asks for {}",
                     teacher->output_shape(example).to_string(), e.loss.output_shape().to_string()));
   });
+}
+
+// A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
+// its end trains nothing.
+void judge_warmup(const Experiment& e) {
+  const Config key = e.config.get("optimizer").get("warmup");
+  if (key.is_null()) return;
+  const auto warmup = key.as<int64_t>();
+  const int64_t steps = e.total_steps();
+  if (warmup / 1000 > steps) {
+    key.error(
+        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
+                    "would train next to nothing",
+                    warmup, steps));
+  }
+  if (warmup <= steps) return;
+  log_warning(
+      fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
+                  "ends after {}: it never reaches its full height",
+                  warmup, steps));
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.
@@ -315,6 +336,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (start == Start::Fresh) load_initial_values(model, *e->model);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
+  if (start == Start::Fresh) judge_warmup(*e);
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);

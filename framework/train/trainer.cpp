@@ -71,6 +71,7 @@ RunEnd Trainer::run() {
   begin();
   while (!finished() && StopSignal::received() == 0) {
     train_step();
+    has_trained_ = true;
     if (is_due(experiment_.train.checkpoint.every)) save();
     fault_point("step.between");
   }
@@ -196,8 +197,13 @@ Checkpoint Trainer::checkpoint() const {
 
 RunEnd Trainer::finish() {
   // Only a run that was made shorter has not been evaluated at its end.
-  if (state_.last_evaluated_step != state_.step) evaluate_splits();
+  const bool is_evaluated = state_.last_evaluated_step == state_.step;
+  if (!is_evaluated) evaluate_splits();
   save();
+  // The summary of a run that had ended before tells of the process that trained it, and stays.
+  const bool is_told =
+      is_evaluated && !has_trained_ && std::filesystem::exists(folder_.summary_path());
+  if (is_told) return state_.stopping.has_stopped() ? RunEnd::StoppedEarly : RunEnd::Finished;
   fault_point("run.before_summary");
   reporter_->write_summary();
   return state_.stopping.has_stopped() ? RunEnd::StoppedEarly : RunEnd::Finished;
@@ -209,6 +215,7 @@ RunEnd Trainer::interrupt() {
   save();
   log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
                           state_.step, total_steps(), folder_.path()));
+  if (StopSignal::received() == SIGHUP) return RunEnd::HungUp;
   return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
@@ -228,6 +235,12 @@ void Trainer::require_finite_values() const {
 }
 
 void Trainer::fail_diverged(const std::string& what, int64_t step) const {
+  if (last_saved_step_ < 0) {
+    throw Error(
+        fmt::format("{} is NaN or infinite at step {}, before the first one: nothing can be "
+                    "trained from such values",
+                    what, step));
+  }
   throw Error(fmt::format(
       "{} is NaN or infinite at step {}: training has stopped, and the last checkpoint is of step "
       "{}. Resuming would repeat this; in a new run a smaller learning rate, a warmup or clip_norm "

@@ -20,7 +20,7 @@ namespace lacuna {
 class RunReporter;
 
 /// How a run ended.
-enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated };
+enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated, HungUp };
 
 /// Runs an experiment in a run folder, from its beginning or from a checkpoint.
 class Trainer {
@@ -74,6 +74,7 @@ class Trainer {
   std::unique_ptr<RunReporter> reporter_;
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;  // by this process, or the one it resumed from
+  bool has_trained_ = false;      // in this process
 };
 
 }  // namespace lacuna

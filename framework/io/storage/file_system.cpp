@@ -113,7 +113,21 @@ int remove_temporary_files(const std::string& folder) {
   return count;
 }
 
+void require_plain_file(const std::string& path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return;
+    fail(path, errno);
+  }
+  if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) return;  // opening a folder says so
+  const char* what = S_ISLNK(facts.st_mode) ? "a link" : "a pipe or device";
+  throw StateError("cannot write '" + path + "': it is " + what +
+                   ", and this file of a run is cut and written to, so it must be a file of its "
+                   "own; move it away, or put the file itself in its place");
+}
+
 void truncate_file(const std::string& path, int64_t bytes) {
+  require_plain_file(path);
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) fail(path, errno);
   if (facts.st_size < bytes) {
@@ -124,7 +138,9 @@ void truncate_file(const std::string& path, int64_t bytes) {
 }
 
 JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+  require_plain_file(path_);
+  descriptor_ =
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kMode);
   if (descriptor_ < 0) fail(path_, errno);
   size_ = ::lseek(descriptor_, 0, SEEK_END);
 }
