@@ -28,7 +28,7 @@ class RunReporter {
   int64_t metrics_bytes() const { return metrics_->size(); }
 
   /// The time that is left is reckoned from here.
-  void begin() { progress_.begin(state_.step); }
+  void begin() { progress_.begin(state_.step, experiment_.total_steps()); }
   /// After each step, so that rates are known.
   void count_step(const TrainingSums& step, double seconds);
   /// The "train" event, of the state's window.
@@ -40,13 +40,18 @@ class RunReporter {
   void show_progress(const TrainingSums& step);
   /// Makes room for other text on the console.
   void clear() { progress_.clear(); }
-  /// summary.json, and the log's last lines. *Errors:* StateError.
+  /// summary.json, and where the memory went, for the log. *Errors:* StateError.
   void write_summary();
+  /// What was written there. *Requires* that it was.
+  const Config& summary() const { return summary_; }
 
  private:
   double epochs_done() const;
   Config event(const char* split, double loss, double accuracy) const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
+
+  void add_sparsity(Config& summary) const;
+  void add_best(Config& summary) const;
 
   const Experiment& experiment_;
   const RunState& state_;
@@ -54,6 +59,7 @@ class RunReporter {
   std::string summary_path_;
   std::unique_ptr<JsonLines> metrics_;
   Progress progress_;
+  Config summary_;
   // Of the window, as far as this process has seen it.
   double window_seconds_ = 0.0;
   int64_t window_examples_ = 0;
