@@ -14,6 +14,9 @@
 
 namespace lacuna {
 
+/// Whether summary.json is written, or one that is there already stays.
+enum class SummaryFile { Written, Kept };
+
 /// Writes into a run's folder, the log and the console what the experiment and the run's state,
 /// both of which must outlive it, are at the moment. docs/run-folder.md describes the files.
 class RunReporter {
@@ -28,7 +31,7 @@ class RunReporter {
   int64_t metrics_bytes() const { return metrics_->size(); }
 
   /// The time that is left is reckoned from here.
-  void begin() { progress_.begin(state_.step); }
+  void begin() { progress_.begin(state_.step, experiment_.total_steps()); }
   /// After each step, so that rates are known.
   void count_step(const TrainingSums& step, double seconds);
   /// The "train" event, of the state's window.
@@ -40,13 +43,18 @@ class RunReporter {
   void show_progress(const TrainingSums& step);
   /// Makes room for other text on the console.
   void clear() { progress_.clear(); }
-  /// summary.json, and the log's last lines. *Errors:* StateError.
-  void write_summary();
+  /// summary.json, and where the memory went, for the log. *Errors:* StateError.
+  void write_summary(SummaryFile file);
+  /// What was written there. *Requires* that it was.
+  const Config& summary() const { return summary_; }
 
  private:
   double epochs_done() const;
   Config event(const char* split, double loss, double accuracy) const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
+
+  void add_sparsity(Config& summary) const;
+  void add_best(Config& summary) const;
 
   const Experiment& experiment_;
   const RunState& state_;
@@ -54,6 +62,7 @@ class RunReporter {
   std::string summary_path_;
   std::unique_ptr<JsonLines> metrics_;
   Progress progress_;
+  Config summary_;
   // Of the window, as far as this process has seen it.
   double window_seconds_ = 0.0;
   int64_t window_examples_ = 0;

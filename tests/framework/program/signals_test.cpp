@@ -81,7 +81,7 @@ TEST_F(Signals, ClosedOutputsEndNoRun) {
     EXPECT_EQ(train({}, name, {.in_child = ways[i]}).code, 0) << i;
     EXPECT_EQ(summary(run_dir(name)).required<int>("steps"), 18);
     const std::string log = read_text(run_dir(name) + "/log.txt");
-    EXPECT_THAT(log, HasSubstr("run folder "));
+    EXPECT_THAT(log, HasSubstr("run       "));
     EXPECT_THAT(log, HasSubstr("test loss"));
     for (const Config& event : events(run_dir(name))) EXPECT_TRUE(event.has("step"));
   }
