@@ -17,8 +17,10 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   std::string name;
   if (config.is_null()) {
     name = parent.get<std::string>("loss", usual);
-  } else {  // a map may say how alone (label_smoothing), and leave what to the data
-    name = config.is_map() ? config.get<std::string>("type", usual) : config.as<std::string>();
+  } else if (config.is_map() && (config.has("label_smoothing") || config.has("class_weights"))) {
+    name = config.get<std::string>("type", usual);  // it says how, and the data may say what
+  } else {
+    name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
   }
   LossFunction loss;
   if (name == "binary_cross_entropy") {

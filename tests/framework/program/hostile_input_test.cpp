@@ -163,6 +163,23 @@ TEST_F(HostileInput, OfAWrongInstructionSet) {
               testing::StartsWith("error: LACUNA_INSTRUCTION_SET: unknown instruction set"));
 }
 
+// Each would be carried out, and not do what was meant.
+TEST_F(HostileInput, OfOptionsThatDoNothing) {
+  const auto with = [&](const std::string& setting) {
+    return std::vector<std::string>{"train", config(), "--run-dir", run_dir(), "--set", setting};
+  };
+  refuses(with("sparsity={algorithm: static, fan_in: 13}"), 2,
+          "a fan_in of 13 is more than the 12 inputs that each row of parameter 'fc2.weight'");
+  refuses(with("sparsity={algorithm: gmp, schedule: {type: linear, init: 0, slope: 0.5}, "
+               "update: {freq: 2}}"),
+          2, "the sparsity is 2.0 at step 4, expected a fraction from 0 to 1");
+  refuses(with("optimizer={type: adam, warmup: 1000000}"), 2,
+          "the learning rate rises over 1000000 steps, and the run ends after 18");
+  const Ended smooth = train({"--set", "loss={label_smoothing: 0.1}"});
+  EXPECT_EQ(smooth.code, 0) << smooth.err;
+  EXPECT_EQ(load_yaml(run_dir() + "/config.yaml").at("loss").at("type").text(), "cross_entropy");
+}
+
 TEST_F(HostileInput, OfInputsThatAreTheOutput) {
   train_table();
   const std::string in = folder_ / "in.csv";
