@@ -4,52 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/one_shot/admm.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
+#include "lacuna/sparsity/one_shot/sparse_gpt.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr OneShotMethod kMethods[] = {OneShotMethod::Magnitude, OneShotMethod::Wanda,
                                       OneShotMethod::SparseGpt, OneShotMethod::Admm};
-
-void require_shapes(const std::string& layer, const Tensor& weight, const InputGram& gram,
-                    const Shape& mask) {
-  const Shape& shape = weight.shape();
-  if (shape.rank() < 2 || mask != shape) {
-    throw ShapeError(fmt::format("{}a weight {} and masks for {}", of_layer(layer),
-                                 shape.to_string(), mask.to_string()));
-  }
-  if (matrix_columns(shape) != gram.features()) {
-    throw ShapeError(fmt::format("{}a weight {} has {} inputs, its calibration {} features",
-                                 of_layer(layer), shape.to_string(), matrix_columns(shape),
-                                 gram.features()));
-  }
-}
-
-// A sum of squares is finite where all of the column is.
-void require_numbers(const std::string& layer, const Tensor& weight, const InputGram& gram,
-                     std::span<const double> squares) {
-  if (gram.rows() == 0 && gram.features() > 0) {
-    throw DataError(of_layer(layer) + "its calibration has no rows");
-  }
-  for (size_t i = 0; i < squares.size(); ++i) {
-    if (!std::isfinite(squares[i]) || squares[i] < 0.0) {
-      throw DataError(fmt::format(
-          "{}its calibration inputs hold values that are not finite, in feature {} first",
-          of_layer(layer), i));
-    }
-  }
-  const std::span<const float> values = weight.storage();
-  const auto bad = std::ranges::find_if(values, [](float w) { return !std::isfinite(w); });
-  if (bad != values.end()) {
-    throw DataError(fmt::format("{}its weight holds values that are not finite, at {} first",
-                                of_layer(layer), bad - values.begin()));
-  }
-}
 
 void require_options(const OneShotProblem& problem) {
   const OneShotOptions& options = problem.options;
@@ -120,11 +88,11 @@ PrunedWeight prune(const OneShotProblem& problem) {
     case OneShotMethod::Wanda:
       return with_mask(by_wanda(problem));
     case OneShotMethod::SparseGpt:
+      return prune_by_sparse_gpt(problem);
     case OneShotMethod::Admm:
-      break;
+      return prune_by_admm(problem);
   }
-  throw ConfigError(
-      fmt::format("{}{} is not built", of_layer(problem.layer), to_string(problem.options.method)));
+  throw ConfigError(of_layer(problem.layer) + "no method of one-shot pruning");
 }
 
 }  // namespace
@@ -156,17 +124,16 @@ const char* to_string(OneShotGranularity granularity) {
 
 OneShotOptions OneShotOptions::defaults(OneShotMethod method) {
   OneShotOptions options{.method = method};
-  const bool is_admm = method == OneShotMethod::Admm;
-  if (is_admm) options.damping = 0.1;
-  if (is_admm || method == OneShotMethod::Wanda) options.granularity = OneShotGranularity::Row;
+  if (method == OneShotMethod::Admm) options.damping = 0.1;
+  if (method == OneShotMethod::Wanda) options.granularity = OneShotGranularity::Row;
   return options;
 }
 
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options) {
-  require_shapes(layer, weight, gram, selector.shape());
-  if (present != nullptr) require_shapes(layer, weight, gram, present->shape());
+  require_layer(layer, weight, gram, selector.shape());
+  if (present != nullptr) require_layer(layer, weight, gram, present->shape());
   const MaskSet candidates = present != nullptr ? *present : MaskSet::all(weight.shape());
   const OneShotProblem problem{
       .layer = layer,
@@ -179,12 +146,17 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
       .keep = keep,
       .present = candidates,
       .options = options};
-  require_numbers(layer, weight, gram, problem.squares);
   require_options(problem);
   require_parts(problem);
   PrunedWeight pruned = prune(problem);
-  pruned.relative_error = relative_output_error(weight, pruned.weight, gram);
-  return pruned;
+  if (!options.least_squares) {
+    pruned.relative_error = relative_output_error(problem.weight, pruned.weight, gram);
+    return pruned;
+  }
+  PrunedWeight fitted =
+      fit_least_squares(layer, problem.weight, gram, pruned.mask, options.least_squares_damping);
+  std::ranges::move(pruned.messages, std::inserter(fitted.messages, fitted.messages.begin()));
+  return fitted;
 }
 
 }  // namespace lacuna

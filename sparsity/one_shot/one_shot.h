@@ -33,7 +33,8 @@ const char* to_string(OneShotGranularity granularity);  ///< "layer", "row"
 /// How one layer is pruned. `defaults` gives those of each method's authors.
 struct OneShotOptions {
   OneShotMethod method = OneShotMethod::Wanda;
-  /// Of unstructured pruning alone. The authors' for wanda and admm is Row, for the others Layer.
+  /// Of unstructured pruning alone. Row for wanda, as its authors have it, and Layer for the others
+  /// (admm loses less so than by rows, as golden/one_shot_test.cpp's layers show).
   OneShotGranularity granularity = OneShotGranularity::Layer;
   /// Added to the Gram matrix's diagonal, as a part of the diagonal's mean. 0.01 for sparsegpt
   /// (ModelOpt: 0.1), and 0.1 for admm, whose Gram matrix has a diagonal of ones. Where a
@@ -81,9 +82,9 @@ struct PrunedWeight {
 /// options that cannot be; DataError for values that are not finite, for a Gram matrix without
 /// rows, and where a factorization fails whatever the damping.
 /// *Cost:* magnitude and wanda: one selection. sparsegpt: in³ and out · in² operations. admm: in³
-/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps, or some tens of
-/// passes of out · in² where that is less. Memory: two matrices of in² doubles beside the Gram, and
-/// a few copies of the weight. Results do not depend on the number of threads.
+/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps. Memory: two
+/// matrices of in² doubles beside the Gram, and a few copies of the weight. Results do not depend
+/// on the number of threads.
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options);

@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,11 +9,44 @@
 #include <utility>
 
 #include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 
 namespace lacuna {
 
 std::string of_layer(const std::string& layer) { return "layer '" + layer + "': "; }
+
+void require_layer(const std::string& layer, const Tensor& weight, const InputGram& gram,
+                   const Shape& mask) {
+  const Shape& shape = weight.shape();
+  if (shape.rank() < 2 || mask != shape) {
+    throw ShapeError(fmt::format("{}a weight {} and masks for {}", of_layer(layer),
+                                 shape.to_string(), mask.to_string()));
+  }
+  if (matrix_columns(shape) != gram.features()) {
+    throw ShapeError(fmt::format("{}a weight {} has {} inputs, its calibration {} features",
+                                 of_layer(layer), shape.to_string(), matrix_columns(shape),
+                                 gram.features()));
+  }
+  // A sum of squares is finite where all of the column is.
+  const std::vector<double> squares = gram.squares();
+  if (gram.rows() == 0 && gram.features() > 0) {
+    throw DataError(of_layer(layer) + "its calibration has no rows");
+  }
+  for (size_t i = 0; i < squares.size(); ++i) {
+    if (!std::isfinite(squares[i]) || squares[i] < 0.0) {
+      throw DataError(fmt::format(
+          "{}its calibration inputs hold values that are not finite, in feature {} first",
+          of_layer(layer), i));
+    }
+  }
+  const std::span<const float> values = weight.storage();
+  const auto bad = std::ranges::find_if(values, [](float w) { return !std::isfinite(w); });
+  if (bad != values.end()) {
+    throw DataError(fmt::format("{}its weight holds values that are not finite, at {} first",
+                                of_layer(layer), bad - values.begin()));
+  }
+}
 
 std::vector<int64_t> equal_shares(std::span<const int64_t> present, int64_t keep) {
   std::vector<int64_t> shares(present.size(), 0);

@@ -33,6 +33,10 @@ struct OneShotProblem {
 
 /// "layer 'fc1': ".
 std::string of_layer(const std::string& layer);
+/// *Errors:* ShapeError where the weight is no matrix, the mask's shape is another or the Gram
+/// matrix has other features; DataError for values that are not finite and for no rows.
+void require_layer(const std::string& layer, const Tensor& weight, const InputGram& gram,
+                   const Shape& mask);
 
 /// Shares of `keep`, as equal as `present` allows, the first ones get what is left over. *Requires*
 /// keep ≤ the sum of `present`.

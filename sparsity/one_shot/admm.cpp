@@ -1,0 +1,198 @@
+#include "lacuna/sparsity/one_shot/admm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/cholesky.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/sparsity/one_shot/damped_factor.hpp"
+
+namespace lacuna {
+namespace {
+
+class AdmmRounds {
+ public:
+  explicit AdmmRounds(const OneShotProblem& problem);
+  PrunedWeight run();
+
+ private:
+  void scale();
+  void factor();
+  MaskSet choose(double progress) const;
+  MaskSet choose_on_the_way(int64_t count) const;
+  void round(const MaskSet& mask);
+  void multiply(const Array<float>& left, const Array<float>& square, Array<float>& product) const;
+
+  const OneShotProblem& problem_;
+  int64_t rows_, columns_;
+  std::vector<double> norms_;  // of the inputs
+  Array<float> weights_;       // W, in their scale
+  Array<float> target_;        // A W₀
+  Array<float> inverse_;       // (A + ρI)⁻¹
+  Array<float> sum_;           // X
+  std::vector<std::string> messages_;
+};
+
+AdmmRounds::AdmmRounds(const OneShotProblem& problem)
+    : problem_(problem),
+      rows_(problem.rows),
+      columns_(problem.columns),
+      weights_(static_cast<size_t>(problem.weight.numel())),
+      target_(weights_.size()),
+      inverse_(static_cast<size_t>(columns_ * columns_)),
+      sum_(weights_.size()) {
+  for (const double square : problem.squares) norms_.push_back(std::sqrt(square) + 1e-8);
+}
+
+void AdmmRounds::multiply(const Array<float>& left, const Array<float>& square,
+                          Array<float>& product) const {
+  gemm({.m = rows_,
+        .n = columns_,
+        .k = columns_,
+        .a = left.data(),
+        .b = square.data(),
+        .c = product.data()});
+}
+
+void AdmmRounds::scale() {
+  const float* weight = problem_.weight.data();
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    weights_[i] = static_cast<float>(weight[i] * norms_[i % norms_.size()]);
+  }
+  sum_ = weights_;
+}
+
+void AdmmRounds::factor() {
+  const std::span<const double> gram = problem_.gram.matrix();
+  double mean = 0.0;  // of A's diagonal: 1 but for dead inputs
+  for (size_t i = 0; i < norms_.size(); ++i) {
+    mean += problem_.squares[i] / (norms_[i] * norms_[i]) / static_cast<double>(columns_);
+  }
+  if (mean == 0.0) mean = 1.0;
+  std::vector<double> lower(gram.size());
+  const auto attempt = [&](double damping) {
+    parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const double norm = norms_[static_cast<size_t>(i)];
+        for (int64_t j = 0; j < columns_; ++j) {
+          const auto at = static_cast<size_t>(i * columns_ + j);
+          const double value =
+              gram[at] / (norm * norms_[static_cast<size_t>(j)]) + (i == j ? damping * mean : 0.0);
+          inverse_[at] = static_cast<float>(value);  // A, until its product is taken
+          lower[at] = j < i ? value : i == j ? value + problem_.options.rho : 0.0;
+        }
+      }
+    });
+    multiply(weights_, inverse_, target_);
+    return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
+  };
+  factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
+  invert_lower(columns_, lower.data());
+  std::vector<double> product(gram.size());
+  multiply_by_transposed(columns_, lower.data(), product.data());
+  parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      for (int64_t j = 0; j <= i; ++j) {
+        const auto value = static_cast<float>(product[static_cast<size_t>(i * columns_ + j)]);
+        inverse_[static_cast<size_t>(i * columns_ + j)] = value;
+        inverse_[static_cast<size_t>(j * columns_ + i)] = value;
+      }
+    }
+  });
+}
+
+// What of `from` is left when a part of the way to `to` is gone.
+int64_t on_the_way(int64_t from, int64_t to, double progress) {
+  return from - static_cast<int64_t>(static_cast<double>(from - to) * progress);
+}
+
+MaskSet AdmmRounds::choose(double progress) const {
+  const int64_t present = problem_.present.count();
+  const std::span<const float> scores(sum_);
+  if (progress >= 1.0) {
+    return keep_largest(problem_, scores, problem_.keep, shares_of_rows(problem_, problem_.keep));
+  }
+  if (problem_.by_rows()) {
+    std::vector<int64_t> keep = shares_of_rows(problem_, problem_.keep);
+    const std::vector<int64_t> all = row_counts(problem_.present);
+    for (size_t r = 0; r < keep.size(); ++r) keep[r] = on_the_way(all[r], keep[r], progress);
+    return keep_of_rows(problem_.present, scores, keep);
+  }
+  const int64_t unit = problem_.selector.pattern().unit_size() * problem_.selector.groups().count();
+  const int64_t count = on_the_way(present / unit, problem_.keep / unit, progress) * unit;
+  if (problem_.selector.pattern().is_nm()) return choose_on_the_way(count);
+  return keep_largest(problem_, scores, count, {});
+}
+
+// Cells keep what the pattern lets them, and what else may stay competes in the whole layer.
+MaskSet AdmmRounds::choose_on_the_way(int64_t count) const {
+  const MaskSet& present = problem_.present;
+  MaskSet fullest = keep_largest(problem_, sum_, present.count(), {});
+  if (count <= fullest.count()) return keep_largest(problem_, sum_, count, {});
+  const BitMask& safe = fullest.bits();
+  std::vector<float> scores(static_cast<size_t>(present.count()));
+  size_t place = 0;
+  present.positions().for_each([&](int64_t i) {
+    scores[place++] = safe.test(i) ? std::numeric_limits<float>::infinity()
+                                   : std::abs(sum_[static_cast<size_t>(i)]);
+  });
+  return MaskSelector({}, {}, present.shape()).keep(present, scores, count);
+}
+
+// X from a mask and the X before it.
+void AdmmRounds::round(const MaskSet& mask) {
+  const auto rho = static_cast<float>(problem_.options.rho);
+  const BitMask& kept = mask.bits();
+  constexpr int64_t kGrain = int64_t{1} << 14;
+  const auto count = static_cast<int64_t>(sum_.size());
+  // A W₀ ± ρX in the place of W, and off the mask X itself, which is U then.
+  Array<float> right(sum_.size());
+  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const bool stays = kept.test(i);
+      right[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
+      if (stays) sum_[at] = 0.0f;
+    }
+  });
+  multiply(right, inverse_, weights_);
+  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      sum_[static_cast<size_t>(i)] += weights_[static_cast<size_t>(i)];
+    }
+  });
+}
+
+PrunedWeight AdmmRounds::run() {
+  scale();
+  factor();
+  const OneShotOptions& options = problem_.options;
+  const bool goes_on_choosing = options.least_squares;
+  MaskSet mask;
+  for (int t = 1; t <= options.rounds; ++t) {
+    // The last round's mask is the one that is asked for, however few there are.
+    const bool is_there = t >= options.gradual_rounds || t == options.rounds;
+    const double left = is_there ? 0.0 : 1.0 - static_cast<double>(t) / options.gradual_rounds;
+    if (t <= std::max(options.gradual_rounds, 1) || goes_on_choosing) {
+      mask = choose(1.0 - left * left * left);
+    }
+    round(mask);
+  }
+  if (goes_on_choosing) mask = choose(1.0);
+  for (size_t i = 0; i < sum_.size(); ++i) {
+    sum_[i] = static_cast<float>(sum_[i] / norms_[i % norms_.size()]);
+  }
+  PrunedWeight pruned{.weight = masked(mask, sum_), .mask = std::move(mask)};
+  pruned.messages = std::move(messages_);
+  return pruned;
+}
+
+}  // namespace
+
+PrunedWeight prune_by_admm(const OneShotProblem& problem) { return AdmmRounds(problem).run(); }
+
+}  // namespace lacuna
