@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/sparsity/masks/scores.h"
 
 namespace lacuna {
 
@@ -117,10 +118,13 @@ MaskSet keep_largest(const OneShotProblem& problem, std::span<const float> score
                      std::span<const int64_t> of_rows) {
   if (problem.by_rows()) return keep_of_rows(problem.present, scores, of_rows);
   const MaskSet& present = problem.present;
-  if (present.count() == present.size()) return problem.selector.keep(present, scores, keep);
+  if (present.count() == present.size()) {
+    return problem.selector.keep(present, magnitudes(scores), keep);
+  }
   std::vector<float> own(static_cast<size_t>(present.count()));
   size_t place = 0;
-  present.positions().for_each([&](int64_t i) { own[place++] = scores[static_cast<size_t>(i)]; });
+  present.positions().for_each(
+      [&](int64_t i) { own[place++] = std::abs(scores[static_cast<size_t>(i)]); });
   return problem.selector.keep(present, own, keep);
 }
 
