@@ -25,12 +25,13 @@ class AdmmRounds {
   MaskSet choose(double progress) const;
   MaskSet choose_on_the_way(int64_t count) const;
   void round(const MaskSet& mask);
-  void multiply(const Array<float>& left, const Array<float>& square, Array<float>& product) const;
+  void add_rows(const Array<float>& rows, const Array<float>& square, float beta,
+                Array<float>& into) const;
 
   const OneShotProblem& problem_;
   int64_t rows_, columns_;
   std::vector<double> norms_;  // of the inputs
-  Array<float> weights_;       // W, in their scale
+  Array<float> weights_;       // W₀ in their scale, then A W₀ ± ρX
   Array<float> target_;        // A W₀
   Array<float> inverse_;       // (A + ρI)⁻¹
   Array<float> sum_;           // X
@@ -48,14 +49,15 @@ AdmmRounds::AdmmRounds(const OneShotProblem& problem)
   for (const double square : problem.squares) norms_.push_back(std::sqrt(square) + 1e-8);
 }
 
-void AdmmRounds::multiply(const Array<float>& left, const Array<float>& square,
-                          Array<float>& product) const {
+void AdmmRounds::add_rows(const Array<float>& rows, const Array<float>& square, float beta,
+                          Array<float>& into) const {
   gemm({.m = rows_,
         .n = columns_,
         .k = columns_,
-        .a = left.data(),
+        .a = rows.data(),
         .b = square.data(),
-        .c = product.data()});
+        .c = into.data(),
+        .beta = beta});
 }
 
 void AdmmRounds::scale() {
@@ -87,17 +89,16 @@ void AdmmRounds::factor() {
         }
       }
     });
-    multiply(weights_, inverse_, target_);
+    add_rows(weights_, inverse_, 0.0f, target_);
     return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
   };
   factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
   invert_lower(columns_, lower.data());
-  std::vector<double> product(gram.size());
-  multiply_by_transposed(columns_, lower.data(), product.data());
+  square_lower(columns_, lower.data());
   parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       for (int64_t j = 0; j <= i; ++j) {
-        const auto value = static_cast<float>(product[static_cast<size_t>(i * columns_ + j)]);
+        const auto value = static_cast<float>(lower[static_cast<size_t>(i * columns_ + j)]);
         inverse_[static_cast<size_t>(i * columns_ + j)] = value;
         inverse_[static_cast<size_t>(j * columns_ + i)] = value;
       }
@@ -148,23 +149,16 @@ void AdmmRounds::round(const MaskSet& mask) {
   const auto rho = static_cast<float>(problem_.options.rho);
   const BitMask& kept = mask.bits();
   constexpr int64_t kGrain = int64_t{1} << 14;
-  const auto count = static_cast<int64_t>(sum_.size());
-  // A W₀ ± ρX in the place of W, and off the mask X itself, which is U then.
-  Array<float> right(sum_.size());
-  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
+  // Off the mask X is what the penalty has summed up, to which W is added.
+  parallel_for(static_cast<int64_t>(sum_.size()), kGrain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto at = static_cast<size_t>(i);
       const bool stays = kept.test(i);
-      right[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
+      weights_[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
       if (stays) sum_[at] = 0.0f;
     }
   });
-  multiply(right, inverse_, weights_);
-  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      sum_[static_cast<size_t>(i)] += weights_[static_cast<size_t>(i)];
-    }
-  });
+  add_rows(weights_, inverse_, 1.0f, sum_);
 }
 
 PrunedWeight AdmmRounds::run() {

@@ -148,8 +148,11 @@ void LeastSquares::fit_rows(std::span<const int64_t> rows, const double* right, 
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     damping_of_row_[static_cast<size_t>(rows[r])] = damping;
+    // What damping was raised by pulls to the weights that are there, not to zero.
+    const double pull = (damping - damping_) * mean_;
     for (size_t i = 0; i < columns.size(); ++i) {
-      x[i] = right[static_cast<int64_t>(r) * columns_ + columns[i]];
+      x[i] = right[static_cast<int64_t>(r) * columns_ + columns[i]] +
+             pull * weight_.data()[rows[r] * columns_ + columns[i]];
     }
     solve_factored(static_cast<int64_t>(x.size()), lower.data(), x.data());
     for (size_t i = 0; i < columns.size(); ++i) {

@@ -91,8 +91,9 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
 
 /// The weights on `mask` whose outputs are nearest to those of `weight`: of each row
 /// (H_SS + damping · mean of H's diagonal · I) w_S = (H w)_S with S its positions in the mask and H
-/// the Gram matrix. Rows of one support share a factorization. Weights of dead inputs stay.
-/// Shapes, errors as prune_one_shot.
+/// the Gram matrix. Rows of one support share a factorization. Weights of dead inputs stay, and
+/// where damping must be raised, what is added pulls to `weight` and not to zero. Shapes, errors as
+/// prune_one_shot.
 PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
                                const InputGram& gram, const MaskSet& mask, double damping = 0.0);
 
