@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "lacuna/framework/core/array.h"
@@ -25,15 +28,15 @@ class AdmmRounds {
   MaskSet choose(double progress) const;
   MaskSet choose_on_the_way(int64_t count) const;
   void round(const MaskSet& mask);
-  void add_rows(const Array<float>& rows, const Array<float>& square, float beta,
-                Array<float>& into) const;
+  void become_floats();
+  void add_rows(const Array<float>& rows, float beta, Array<float>& into) const;
 
   const OneShotProblem& problem_;
   int64_t rows_, columns_;
   std::vector<double> norms_;  // of the inputs
   Array<float> weights_;       // W₀ in their scale, then A W₀ ± ρX
   Array<float> target_;        // A W₀
-  Array<float> inverse_;       // (A + ρI)⁻¹
+  Array<std::byte> square_;    // (A + ρI)⁻¹ as floats, with room for doubles
   Array<float> sum_;           // X
   std::vector<std::string> messages_;
 };
@@ -44,18 +47,18 @@ AdmmRounds::AdmmRounds(const OneShotProblem& problem)
       columns_(problem.columns),
       weights_(static_cast<size_t>(problem.weight.numel())),
       target_(weights_.size()),
-      inverse_(static_cast<size_t>(columns_ * columns_)),
+      square_(static_cast<size_t>(columns_ * columns_) * sizeof(double)),
       sum_(weights_.size()) {
   for (const double square : problem.squares) norms_.push_back(std::sqrt(square) + 1e-8);
 }
 
-void AdmmRounds::add_rows(const Array<float>& rows, const Array<float>& square, float beta,
-                          Array<float>& into) const {
+// rows · the square matrix + beta · into.
+void AdmmRounds::add_rows(const Array<float>& rows, float beta, Array<float>& into) const {
   gemm({.m = rows_,
         .n = columns_,
         .k = columns_,
         .a = rows.data(),
-        .b = square.data(),
+        .b = reinterpret_cast<const float*>(square_.data()),
         .c = into.data(),
         .beta = beta});
 }
@@ -68,6 +71,7 @@ void AdmmRounds::scale() {
   sum_ = weights_;
 }
 
+// A, as floats, gives A W₀; then A + ρI, as doubles in the same place, becomes its inverse.
 void AdmmRounds::factor() {
   const std::span<const double> gram = problem_.gram.matrix();
   double mean = 0.0;  // of A's diagonal: 1 but for dead inputs
@@ -75,32 +79,47 @@ void AdmmRounds::factor() {
     mean += problem_.squares[i] / (norms_[i] * norms_[i]) / static_cast<double>(columns_);
   }
   if (mean == 0.0) mean = 1.0;
-  std::vector<double> lower(gram.size());
-  const auto attempt = [&](double damping) {
+  const auto write = [&](auto* into, double on_diagonal, bool is_lower) {
     parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const double norm = norms_[static_cast<size_t>(i)];
         for (int64_t j = 0; j < columns_; ++j) {
-          const auto at = static_cast<size_t>(i * columns_ + j);
-          const double value =
-              gram[at] / (norm * norms_[static_cast<size_t>(j)]) + (i == j ? damping * mean : 0.0);
-          inverse_[at] = static_cast<float>(value);  // A, until its product is taken
-          lower[at] = j < i ? value : i == j ? value + problem_.options.rho : 0.0;
+          double value =
+              gram[static_cast<size_t>(i * columns_ + j)] / (norm * norms_[static_cast<size_t>(j)]);
+          if (j == i) value += on_diagonal;
+          if (j > i && is_lower) value = 0.0;
+          into[i * columns_ + j] = static_cast<std::remove_pointer_t<decltype(into)> >(value);
         }
       }
     });
-    add_rows(weights_, inverse_, 0.0f, target_);
-    return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
+  };
+  auto* doubles = reinterpret_cast<double*>(square_.data());
+  const auto attempt = [&](double damping) {
+    write(reinterpret_cast<float*>(square_.data()), damping * mean, false);
+    add_rows(weights_, 0.0f, target_);
+    write(doubles, damping * mean + problem_.options.rho, true);
+    return cholesky(columns_, doubles, kSmallestPivot) == columns_;
   };
   factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
-  invert_lower(columns_, lower.data());
-  square_lower(columns_, lower.data());
-  parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      for (int64_t j = 0; j <= i; ++j) {
-        const auto value = static_cast<float>(lower[static_cast<size_t>(i * columns_ + j)]);
-        inverse_[static_cast<size_t>(i * columns_ + j)] = value;
-        inverse_[static_cast<size_t>(j * columns_ + i)] = value;
+  invert_lower(columns_, doubles);
+  square_lower(columns_, doubles);
+  become_floats();
+}
+
+// The lower triangle of doubles as a symmetric matrix of floats, from the same place on: a float
+// never lies behind the double that it comes from.
+void AdmmRounds::become_floats() {
+  for (int64_t i = 0; i < columns_ * columns_; ++i) {
+    double value;
+    std::memcpy(&value, square_.data() + i * int64_t{sizeof(double)}, sizeof(double));
+    const auto rounded = static_cast<float>(value);
+    std::memcpy(square_.data() + i * int64_t{sizeof(float)}, &rounded, sizeof(float));
+  }
+  auto* floats = reinterpret_cast<float*>(square_.data());
+  parallel_for(columns_, 64, [&](int64_t first, int64_t last) {
+    for (int64_t j = 0; j < last; ++j) {
+      for (int64_t i = std::max(first, j + 1); i < last; ++i) {
+        floats[j * columns_ + i] = floats[i * columns_ + j];
       }
     }
   });
@@ -158,7 +177,7 @@ void AdmmRounds::round(const MaskSet& mask) {
       if (stays) sum_[at] = 0.0f;
     }
   });
-  add_rows(weights_, inverse_, 1.0f, sum_);
+  add_rows(weights_, 1.0f, sum_);
 }
 
 PrunedWeight AdmmRounds::run() {
