@@ -129,6 +129,8 @@
 #include "lacuna/sparsity/masks/mask_init.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
 #include "lacuna/sparsity/masks/scores.h"
+#include "lacuna/sparsity/one_shot/input_gram.h"
+#include "lacuna/sparsity/one_shot/one_shot.h"
 #include "lacuna/sparsity/options/counting.h"
 #include "lacuna/sparsity/options/distribution.h"
 #include "lacuna/sparsity/options/filter.h"
