@@ -48,6 +48,7 @@ void start_logging(const TrainCommand& command, const RunFolder& folder) {
 void describe(const Experiment& e, const Trainer& trainer) {
   log_info(fmt::format("{} thread{}, {} kernels, dense products by {}", num_threads(),
                        num_threads() == 1 ? "" : "s", active_instruction_set(), dense_provider()));
+  for (const std::string& note : e.notes) log_info("init_from: " + note);
   for (const ParameterPtr& parameter : e.model->parameters()) {
     std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
     if (!parameter->sparsified_by.empty()) {

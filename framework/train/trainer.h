@@ -35,6 +35,10 @@ class Trainer {
   /// before it.
   void resume(const CheckpointFile& file);
 
+  /// Writes the checkpoint of step 0, so that the run can be evaluated and resumed before it has
+  /// trained. *Errors:* as `run`.
+  void save_beginning();
+
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
   /// the end, summary.json. After SIGINT or SIGTERM it writes a checkpoint and returns.
   /// *Errors:* Error naming the step when a loss or a parameter is NaN or infinite; StateError when
