@@ -69,7 +69,16 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   require_unused(path, options);
   const LoadedRun run = load_run(run_or_checkpoint);
   format.write(run, path, options);
-  return {.checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
+  ExportedRun exported{
+      .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
+  for (Module* module : run.model->modules()) {
+    if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
+    exported.notes.push_back(
+        fmt::format("the activations of '{}' are sparsified in this run (`sparsify`), which the "
+                    "file cannot say",
+                    module->path()));
+  }
+  return exported;
 }
 
 }  // namespace lacuna

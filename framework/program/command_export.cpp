@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/interop/import_run.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
@@ -19,6 +20,7 @@ int run_export(const ExportCommand& command) {
               exported.is_averaged ? "the average of the weights, as eval takes it," : "the model",
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),
               command.out.c_str(), command.format.c_str());
+  for (const std::string& note : exported.notes) log_warning(note);
   return kDone;
 }
 

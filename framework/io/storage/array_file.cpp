@@ -68,6 +68,22 @@ ByteArray ArrayFile::read_mask(size_t index) const {
   return mask;
 }
 
+std::vector<int64_t> ArrayFile::read_integers(size_t index) const {
+  const ArrayEntry& entry = arrays_[index];
+  if (!is_integer(entry.type)) {
+    throw DataError(fmt::format("the array '{}' in '{}' is {}; expected integers", entry.name,
+                                path_, entry.type_name));
+  }
+  std::vector<int64_t> values(static_cast<size_t>(entry.shape.numel()));
+  std::vector<std::byte> bytes(values.size() * element_bytes(entry.type));
+  read_bytes(index, bytes);
+  if (const auto place = decode_integers(entry.type, bytes, values)) {
+    throw DataError(fmt::format("the array '{}' in '{}' has an integer beyond 63 bits (element {})",
+                                entry.name, path_, *place));
+  }
+  return values;
+}
+
 ArrayFormat array_format(const std::string& path) {
   if (path.ends_with(".safetensors")) return ArrayFormat::Safetensors;
   if (path.ends_with(".npz")) return ArrayFormat::Npz;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,8 @@ class ArrayFile {
   Tensor read(size_t index) const;
   /// An array of zeros and ones, of whatever type. *Errors:* DataError, at another value too.
   ByteArray read_mask(size_t index) const;
+  /// The elements of an array of integers. *Errors:* DataError when they are others, or do not fit.
+  std::vector<int64_t> read_integers(size_t index) const;
 
  protected:
   explicit ArrayFile(std::string path) : path_(std::move(path)) {}

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace lacuna {
@@ -84,6 +85,25 @@ size_t element_bytes(ElementType type) { return facts(type).bytes; }
 bool is_float(ElementType type) {
   return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::F16 ||
          type == ElementType::BF16;
+}
+
+bool is_integer(ElementType type) { return type >= ElementType::I8 && type <= ElementType::U64; }
+
+std::optional<size_t> decode_integers(ElementType type, std::span<const std::byte> bytes,
+                                      std::span<int64_t> into) {
+  const size_t width = element_bytes(type);
+  const bool has_sign = type == ElementType::I8 || type == ElementType::I16 ||
+                        type == ElementType::I32 || type == ElementType::I64;
+  const auto unused = static_cast<int>(64 - 8 * width);
+  for (size_t i = 0; i < into.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * width, width);
+    if (!has_sign && bits > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return i;
+    // Moved up and down again, so that the sign fills what is in front.
+    into[i] =
+        has_sign ? static_cast<int64_t>(bits << unused) >> unused : static_cast<int64_t>(bits);
+  }
+  return std::nullopt;
 }
 
 void decode_floats(ElementType type, std::span<const std::byte> bytes, std::span<float> into) {

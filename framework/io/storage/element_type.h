@@ -20,11 +20,17 @@ ElementType element_type(std::string_view safetensors_name);
 size_t element_bytes(ElementType type);
 /// Whether `decode_floats` takes it: F32, and F64, F16 and BF16, which are converted.
 bool is_float(ElementType type);
+bool is_integer(ElementType type);
 
 /// Converts elements, little-endian, to float32: F16 and BF16 exactly, F64 to the nearest, which is
 /// infinite beyond float32's range. *Requires* a type of `is_float`, and as many bytes as `into`
 /// takes.
 void decode_floats(ElementType type, std::span<const std::byte> bytes, std::span<float> into);
+
+/// Reads integers of any size. Returns the index of the first that does not fit in 64 bits with a
+/// sign, or nothing. *Requires* a type of `is_integer`, and as many bytes as `into` takes.
+std::optional<size_t> decode_integers(ElementType type, std::span<const std::byte> bytes,
+                                      std::span<int64_t> into);
 
 /// Reads elements as a mask: each is 0 or 1, whatever its type. Returns the index of the first that
 /// is neither, or nothing. *Requires* as many bytes as `into` takes, and a type other than Other.

@@ -48,8 +48,10 @@ bool is_foreign_file(const std::string& path);
 ///
 /// An array NAME_mask beside one called NAME is its mask, of zeros and ones in any type, as cstorch
 /// saves them. So is the mask beside a NAME_orig, which torch.nn.utils.prune makes and which is
-/// called NAME here. A '/' in a name is a dot. *Errors:* CheckpointError; for pickles, which are
-/// never read, with the lines of Python that convert the file.
+/// called NAME here. NAME.data, NAME.indices, NAME.indptr and NAME.shape together are NAME with a
+/// mask, as scipy's csr_matrix has it; NAME.tensor_shape is its shape where that is no matrix. A
+/// '/' in a name is a dot. *Errors:* CheckpointError; for pickles, which are never read, with the
+/// lines of Python that convert the file.
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path);
 
 /// A checkpoint's parameters and buffers. *Errors:* CheckpointError.

@@ -143,6 +143,13 @@ TEST_F(ExportRun, CsrHoldsWhatScipyTakes) {
   expect_throws<ConfigError>(
       [&] { export_run(run(), folder_ / "x.npz", {.format = "csr-npz", .masks = true}); },
       "takes no masks");
+  const auto again = build_from(kLayers, kExample);
+  load_weights(path, *again);
+  for (const ParameterPtr& parameter : model_->parameters()) {
+    EXPECT_EQ(again->parameter(parameter->name())->mask(), parameter->mask());
+    EXPECT_EQ(again->parameter(parameter->name())->to_dense().to_vector(),
+              parameter->to_dense().to_vector());
+  }
 }
 
 TEST_F(ExportRun, AveragesAreExportedAsEvalTakesThem) {

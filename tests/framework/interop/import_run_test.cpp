@@ -107,7 +107,8 @@ class ImportSmall : public testing::Test {
 TEST_F(ImportSmall, PatternsAreFoundAndTrainedOn) {
   const ImportedRun imported =
       import_run(write(), config(), folder_ / "run", {.find_pattern = true});
-  EXPECT_THAT(imported.notes, Contains(HasSubstr("fc1.weight: 2:4, 256 of 512 are nonzeros")));
+  EXPECT_THAT(imported.notes,
+              Contains(HasSubstr("fc1.weight: 2:4 transposable, 256 of 512 are nonzeros")));
   EXPECT_THAT(imported.notes, Contains(HasSubstr("fc2.weight: no zeros, stays dense")));
   EXPECT_EQ(imported.nnz, 256 + 32 + 128 + 4);
   const auto experiment = train_on(folder_ / "run");

@@ -88,6 +88,33 @@ TEST_F(ImportedWeights, TorchsPrunedNamesAreKnown) {
   expect_masked();
 }
 
+// [[0, 2, …], [], [], [7 at column 3]] and what is no such matrix.
+TEST_F(ImportedWeights, ScipysMatricesHaveTheirPositionsForAMask) {
+  const auto csr = [&](std::vector<int32_t> indices, std::vector<int64_t> indptr,
+                       std::vector<int64_t> shape = {4, 8}) {
+    return npz({{"fc.weight.data", Tensor::from({2}, std::vector<float>{2, 7})},
+                {"fc.weight.indices", std::move(indices)},
+                {"fc.weight.indptr", std::move(indptr)},
+                {"fc.weight.shape", std::move(shape)},
+                {"fc.bias", bias()}});
+  };
+  load_weights(csr({1, 3}, {0, 1, 1, 1, 2}), model_);
+  const ParameterPtr weight = model_.parameter("fc.weight");
+  EXPECT_EQ(weight->pattern()->nnz(), 2);
+  EXPECT_EQ(weight->to_dense().data()[1], 2.0f);
+  EXPECT_EQ(weight->to_dense().data()[27], 7.0f);
+  const auto refused = [&](const std::string& path, const std::string& words) {
+    expect_throws<CheckpointError>([&] { load_weights(path, model_); }, words);
+  };
+  refused(csr({1, 8}, {0, 1, 1, 1, 2}), "are no csr matrix");
+  refused(csr({3, 1}, {0, 2, 2, 2, 2}), "sum_duplicates()");
+  refused(csr({1, -1}, {0, 1, 1, 1, 2}), "an index is no column");
+  refused(csr({1, 3, 5}, {0, 1, 1, 1, 3}), "2 values for 3 indices");
+  refused(csr({1, 3}, {0, 1, 1, 2}), "are no csr matrix");
+  refused(csr({1, 3}, {0, 1, 1, 1, 2}, {4, -8}), "'fc.weight.shape'");
+  refused(csr({1, 3}, {0, 1, 1, 1, 2}, {1 << 30, 1 << 30}), "'fc.weight' is [4, 8] in the model");
+}
+
 TEST_F(ImportedWeights, AMaskCanBeSkipped) {
   load_weights(
       npz({{"fc.weight", counted()}, {"fc.weight_mask", every_third()}, {"fc.bias", bias()}}),
