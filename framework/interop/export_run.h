@@ -22,8 +22,9 @@ struct ExportOptions {
 struct ExportedRun {
   std::string checkpoint;  ///< the file that was read
   int64_t step = 0;        ///< of it
-  bool is_averaged =
-      false;  ///< whether the weights are averages (`train.ema`), as `eval` takes them
+  /// Whether the weights are averages (`train.ema`), as `eval` takes them.
+  bool is_averaged = false;
+  std::vector<std::string> notes = {};  ///< what the model does that the file does not say
 };
 
 /// Names of the formats, each with a line that says what it is.
