@@ -60,6 +60,23 @@ struct GenerateCommand {
   std::optional<int64_t> threads;
 };
 
+struct ExportCommand {
+  std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
+  std::string format;
+  std::string out;
+  bool masks = false;
+  bool overwrite = false;
+};
+
+struct ImportCommand {
+  std::string file;
+  std::string config_path;
+  std::string out;
+  std::vector<std::string> overrides;
+  bool find_pattern = false;
+};
+
 struct InspectCommand {
   std::string checkpoint;
   bool json = false;
@@ -71,6 +88,8 @@ int run_plan(const PlanCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);
+int run_export(const ExportCommand& command);
+int run_import(const ImportCommand& command);
 int run_inspect(const InspectCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);

@@ -17,6 +17,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
@@ -128,6 +129,41 @@ void add_inspect(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_inspect(c); }; });
 }
 
+void add_export(CLI::App& app, Action& action) {
+  static ExportCommand c;
+  CLI::App* command = app.add_subcommand("export", "Write a run's weights for other tools");
+  std::vector<std::string> formats;
+  for (const auto& [name, about] : export_formats()) formats.push_back(name);
+  command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
+  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
+  command->add_option("--out", c.out, "File to write; of hf a folder")
+      ->type_name("PATH")
+      ->required();
+  add_last(*command, c.last);
+  command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
+  command->add_flag("--overwrite", c.overwrite, "Replace what is there");
+  command->callback([&action] { action = [] { return run_export(c); }; });
+}
+
+void add_import(CLI::App& app, Action& action) {
+  static ImportCommand c;
+  CLI::App* command = app.add_subcommand("import", "Make a run of another tool's weights");
+  command
+      ->add_option("file", c.file,
+                   "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
+      ->required();
+  command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--out", c.out, "Folder for the run")->type_name("RUN")->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--find-pattern", c.find_pattern,
+                    "Zeros are masks; say which patterns they have");
+  command->callback([&action] { action = [] { return run_import(c); }; });
+}
+
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
@@ -212,6 +248,8 @@ int run_program(int argc, char** argv) {
   add_predict(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_export(app, action);
+  add_import(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();
