@@ -137,7 +137,8 @@ LoadedWeights WeightComparison::load() const {
     if (is_skipped(parameter->name())) continue;
     const SavedParameter saved(state, parameter->name());
     PatternPtr pattern = pattern_of(*parameter, state, loaded);
-    patterns.emplace_back(parameter, pattern ? pattern : saved.pattern());
+    if (pattern == nullptr) pattern = saved.pattern(is_foreign_ ? &dense_layout() : nullptr);
+    patterns.emplace_back(parameter, pattern);
   }
   for (const auto& [parameter, pattern] : patterns) {
     SavedParameter(state, parameter->name()).restore(*parameter, pattern);

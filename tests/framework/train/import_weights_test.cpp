@@ -115,6 +115,13 @@ TEST_F(ImportedWeights, ScipysMatricesHaveTheirPositionsForAMask) {
   refused(csr({1, 3}, {0, 1, 1, 1, 2}, {1 << 30, 1 << 30}), "'fc.weight' is [4, 8] in the model");
 }
 
+TEST_F(ImportedWeights, AFullMaskIsNone) {
+  const ByteArray full{.shape = {4, 8}, .values = std::vector<uint8_t>(32, 1)};
+  load_weights(npz({{"fc.weight", counted()}, {"fc.weight_mask", full}, {"fc.bias", bias()}}),
+               model_);
+  EXPECT_TRUE(model_.parameter("fc.weight")->pattern()->is_dense());
+}
+
 TEST_F(ImportedWeights, AMaskCanBeSkipped) {
   load_weights(
       npz({{"fc.weight", counted()}, {"fc.weight_mask", every_third()}, {"fc.bias", bias()}}),
