@@ -135,6 +135,73 @@ void normalize(const Config& data, DataSplits& splits, const HoldOut& parts) {
   }
 }
 
+// Mean and standard deviation of each output over the training examples that stay.
+void measure_targets(const Examples& train, std::span<const int64_t> indices, DataSplits& splits) {
+  const auto outputs = static_cast<size_t>(train.num_outputs);
+  const auto n = static_cast<double>(indices.size());
+  std::vector<double> mean(outputs, 0.0), squares(outputs, 0.0);
+  const auto for_each = [&](const auto& use) {
+    for (const int64_t index : indices) {
+      const float* row = train.targets.data() + static_cast<size_t>(index) * outputs;
+      for (size_t j = 0; j < outputs; ++j) use(j, static_cast<double>(row[j]));
+    }
+  };
+  for_each([&](size_t j, double value) { mean[j] += value / n; });
+  for_each([&](size_t j, double value) { squares[j] += (value - mean[j]) * (value - mean[j]); });
+  splits.target_mean = mean;
+  for (const double sum : squares) {
+    const double std = std::sqrt(sum / n);
+    splits.target_std.push_back(std > 0.0 ? std : 1.0);  // of a constant: it becomes 0
+  }
+}
+
+// The scaling that `normalize_targets` says or asks for.
+void choose_target_scaling(const Config& node, const Examples& train,
+                           std::span<const int64_t> indices, DataSplits& splits) {
+  if (!node.is_map()) {
+    if (node.as<bool>()) measure_targets(train, indices, splits);
+    return;
+  }
+  splits.target_mean = number_or_list(node, "mean");
+  splits.target_std = number_or_list(node, "std");
+  const auto outputs = static_cast<size_t>(train.num_outputs);
+  if (splits.target_mean.size() != outputs || splits.target_std.size() != outputs ||
+      !std::ranges::all_of(splits.target_mean, [](double m) { return std::isfinite(m); }) ||
+      !std::ranges::all_of(splits.target_std, [](double s) { return s > 0.0 && s <= 1e30; })) {
+    node.fail(fmt::format(
+        "true, false, or a finite mean and a std above 0 for each of the {} outputs", outputs));
+  }
+}
+
+std::shared_ptr<const Dataset> with_scaled_targets(const std::shared_ptr<const Dataset>& dataset,
+                                                   const DataSplits& splits) {
+  const auto arrays = std::dynamic_pointer_cast<const ArrayDataset>(dataset);
+  if (arrays == nullptr) return dataset;
+  Examples examples = arrays->examples();
+  const size_t outputs = splits.target_std.size();
+  for (size_t i = 0; i < examples.targets.size(); ++i) {
+    const size_t j = i % outputs;
+    examples.targets[i] = static_cast<float>(
+        (static_cast<double>(examples.targets[i]) - splits.target_mean[j]) / splits.target_std[j]);
+  }
+  return std::make_shared<const ArrayDataset>(std::move(examples));
+}
+
+// By `data.normalize_targets`.
+void normalize_targets(const Config& data, DataSplits& splits, const HoldOut& parts) {
+  if (!data.has("normalize_targets")) return;
+  const Config node = data.get("normalize_targets");
+  const auto train = std::dynamic_pointer_cast<const ArrayDataset>(splits.train);
+  if (train == nullptr || train->num_outputs() == 0) {
+    node.error("this is for regression, whose targets are numbers; leave this key out");
+  }
+  choose_target_scaling(node, train->examples(), parts.staying(), splits);
+  if (splits.target_std.empty()) return;
+  for (auto* split : {&splits.train, &splits.validation, &splits.test}) {
+    *split = with_scaled_targets(*split, splits);
+  }
+}
+
 // What a stored 0 becomes: one value, or one per channel.
 std::vector<float> normalized_zero(const Config& augment, const Normalization& normalization,
                                    const Shape& example) {
@@ -231,6 +298,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   }
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
+  normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);
   if (!parts.validation.empty()) {

@@ -69,6 +69,10 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   the pixels of each channel) | `{mean: m, std: s}` (numbers, or lists with one per channel of
 ///   examples [channels, rows, columns], or for inputs that are no images one per feature; for
 ///   images in units of pixels divided by 255).
+/// - `normalize_targets`: true | false | `{mean: m, std: s}`, whether regression's targets are
+/// scaled
+///   to mean 0 and std 1 over the training examples that are not held out, each output by itself.
+///   Results and predictions are told in the original unit. Default false.
 /// - `augment`: a map of `crop`, `flip` and `cutout`, see AugmentOptions. For images, and when
 ///   training alone. Default: none.
 ///

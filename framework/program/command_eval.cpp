@@ -43,6 +43,10 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
 void keep_normalization(Config& config, const InputFormat& format) {
   Config data = config.at("data");
   if (!data.has("normalize")) return;  // data that sets its own
+  if (!format.target_std.empty()) {
+    data.set("normalize_targets", Config::map({{"mean", Config::from_value(format.target_mean)},
+                                               {"std", Config::from_value(format.target_std)}}));
+  }
   data.set("normalize", Config::map({{"mean", Config::from_value(format.normalization.mean)},
                                      {"std", Config::from_value(format.normalization.std)}}));
 }
@@ -73,6 +77,7 @@ Config to_config(const char* split, const Evaluation& result) {
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
+  for (const auto& [name, value] : regression_results(result)) entry.set(name, value);
   entry.set("examples", result.examples);
   return entry;
 }
@@ -107,6 +112,9 @@ void print(const Config& entry, int64_t step) {
   }
   if (entry.has("perplexity"))
     std::printf("  perplexity %.4g", entry.required<double>("perplexity"));
+  for (const auto& [key, name] : {std::pair{"r2", "R²"}, {"mae", "MAE"}, {"rmse", "RMSE"}}) {
+    if (entry.has(key)) std::printf("  %s %.4g", name, entry.required<double>(key));
+  }
   std::printf("  (%lld examples, step %lld)\n",
               static_cast<long long>(entry.required<int64_t>("examples")),
               static_cast<long long>(step));
@@ -131,7 +139,8 @@ int run_eval(const EvalCommand& command) {
                     ", and the model was trained on " + format.example_shape.to_string());
   }
   require_same_classes(data.train->class_names(), format.class_names);
-  const LossFunction loss = LossFunction::from_config(config, *data.train);
+  LossFunction loss = LossFunction::from_config(config, *data.train);
+  loss.set_target_scale(data.target_std);
   config.require_all_read();
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });

@@ -48,7 +48,7 @@ void replace_paths(Config& config,
   }
 }
 
-fs::path absolute(const fs::path& path) {
+fs::path made_absolute(const fs::path& path) {
   std::error_code unknown;  // a current folder that was removed
   const fs::path found = fs::absolute(path, unknown);
   return unknown ? path : found;
@@ -64,7 +64,7 @@ std::vector<std::string> find_beside(Config& config, const std::string& config_p
     if (is_there(given) || !is_there(folder / given)) return std::nullopt;
     lines.push_back("'" + given.string() + "' is not in the current folder; taken from that of " +
                     config_path);
-    return absolute(folder / given);
+    return made_absolute(folder / given);
   });
   return lines;
 }
@@ -72,7 +72,7 @@ std::vector<std::string> find_beside(Config& config, const std::string& config_p
 void make_paths_absolute(Config& config) {
   replace_paths(config, [](const fs::path& given) -> std::optional<fs::path> {
     if (!is_there(given)) return std::nullopt;
-    return absolute(given);
+    return made_absolute(given);
   });
 }
 

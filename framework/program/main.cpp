@@ -1,6 +1,8 @@
 // The lacuna program.
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "lacuna/framework/program/program.h"
@@ -21,9 +23,26 @@ void limit_spinning(char** argv) {
   // Still here, so it could not be started over (no /proc): it runs all the same.
 }
 
+// Raises a small limit of the stack as far as may be, for this thread and for those that OpenMP
+// makes after the program was started over. Layers nest by recursion, and the libraries below take
+// some tens of kilobytes at once.
+bool make_room_on_stack() {
+  constexpr rlim_t kWanted = rlim_t{8} << 20, kLeast = rlim_t{256} << 10;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kWanted) return true;
+  limit.rlim_cur = limit.rlim_max < kWanted ? limit.rlim_max : kWanted;
+  setrlimit(RLIMIT_STACK, &limit);
+  return limit.rlim_cur >= kLeast;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!make_room_on_stack()) {
+    std::fputs("error: the limit of the stack (ulimit -s) is below 256 kB, which is too small\n",
+               stderr);
+    return 1;
+  }
   limit_spinning(argv);
   return lacuna::run_program(argc, argv);
 }

@@ -47,7 +47,7 @@ CsvOptions table_options(const Config& data, const InputFormat& format) {
     options.header = CsvHeader::Absent;
   } else if (!format.columns.empty()) {  // which earlier versions did not save
     options.header = CsvHeader::Present;
-    options.wanted = {.inputs = format.columns, .label = format.label_column};
+    options.wanted = CsvColumns{.inputs = format.columns, .label = format.label_column};
     const bool is_regression = data.get("task").text() == "regression";
     options.task = is_regression ? Task::Regression : Task::Classification;
     options.class_names = format.class_names;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
@@ -227,6 +228,13 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     return fail(error.what(), kRunError);
   } catch (const std::bad_alloc&) {
     return fail("out of memory; a smaller train.batch_size or model needs less", kRunError);
+  } catch (const std::system_error& error) {
+    const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
+    return fail(is_short
+                    ? "the system gives no further thread: there is too little memory, or there "
+                      "are too many threads (train.threads, train.prefetch)"
+                    : std::string("internal error: ") + error.what(),
+                kRunError);
   } catch (const std::exception& error) {
     return fail(std::string("internal error: ") + error.what(), kRunError);
   }

@@ -71,6 +71,12 @@ std::string result_of(const Config& summary, const std::string& split) {
   if (summary.has(split + "_perplexity")) {
     parts.push_back(fmt::format("perplexity {:.4g}", number(summary, split + "_perplexity")));
   }
+  if (summary.has(split + "_r2")) {
+    parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
+  }
+  if (summary.has(split + "_rmse")) {
+    parts.push_back(fmt::format("RMSE {:.4g}", number(summary, split + "_rmse")));
+  }
   parts.push_back(fmt::format("loss {:.4g}", number(summary, split + "_loss")));
   return join(parts, ", ");
 }

@@ -1,6 +1,9 @@
 #include "lacuna/framework/train/evaluation.h"
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
@@ -26,6 +29,50 @@ class EvaluationMode {
   NoGrad no_grad_;
 };
 
+// What regression's answers are judged by. Targets are counted from the first one, so that their
+// squares lose no digits far from zero.
+class RegressionSums {
+ public:
+  void add(const Tensor& output, const Tensor& targets, const std::vector<double>& scale) {
+    const std::vector<float> answers = output.to_vector(), wanted = targets.to_vector();
+    const auto outputs = static_cast<size_t>(targets.shape().features());
+    columns_.resize(outputs);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      Column& c = columns_[i % outputs];
+      const double unit = scale.empty() ? 1.0 : scale[i % outputs];
+      const double target = static_cast<double>(wanted[i]) * unit;
+      const double off = static_cast<double>(answers[i]) * unit - target;
+      if (c.count++ == 0) c.first = target;
+      c.sum += target - c.first;
+      c.squares += (target - c.first) * (target - c.first);
+      c.errors += std::abs(off);
+      c.squared_errors += off * off;
+    }
+  }
+
+  void write_to(Evaluation& result) const {
+    double r2 = 0.0, errors = 0.0, squared_errors = 0.0, count = 0.0;
+    for (const Column& c : columns_) {
+      const double distances = c.squares - c.sum * c.sum / static_cast<double>(c.count);
+      r2 += distances > 0.0 ? 1.0 - c.squared_errors / distances
+                            : std::numeric_limits<double>::quiet_NaN();
+      errors += c.errors;
+      squared_errors += c.squared_errors;
+      count += static_cast<double>(c.count);
+    }
+    result.r2 = r2 / static_cast<double>(columns_.size());
+    result.mae = errors / count;
+    result.rmse = std::sqrt(squared_errors / count);
+  }
+
+ private:
+  struct Column {
+    int64_t count = 0;
+    double first = 0.0, sum = 0.0, squares = 0.0, errors = 0.0, squared_errors = 0.0;
+  };
+  std::vector<Column> columns_;
+};
+
 }  // namespace
 
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
@@ -35,6 +82,7 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   Evaluation result;
   double loss_sum = 0.0, weight_sum = 0.0;
   int64_t correct = 0, in_largest = 0, answers = 0;
+  RegressionSums regression;
   for_each_batch(data, batch_size, [&](const Batch& batch) {
     const Variable output = run_model(model, batch);
     const auto mean = static_cast<double>(loss(output, batch).value().item());
@@ -45,6 +93,9 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
     if (loss.has_top5()) in_largest += count_in_largest(output.value(), batch.labels, 5);
     result.examples += batch.size;
     answers += loss.answers_of(batch);
+    if (loss.is_regression()) {
+      regression.add(output.value(), batch.targets, loss.target_scale());
+    }
     if (watcher) watcher(output.value(), batch);
   });
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -56,9 +107,21 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   } else {
     result.accuracy = kNone;
   }
+  if (loss.is_regression()) regression.write_to(result);
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
   result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
   return result;
+}
+
+std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result) {
+  std::vector<std::pair<std::string, double>> results;
+  const auto add = [&](const char* name, double value) {
+    if (!std::isnan(value)) results.emplace_back(name, value);
+  };
+  add("r2", result.r2);
+  add("mae", result.mae);
+  add("rmse", result.rmse);
+  return results;
 }
 
 }  // namespace lacuna

@@ -3,6 +3,9 @@
 
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/nn/module.h"
@@ -20,7 +23,16 @@ struct Evaluation {
   double top5_accuracy = std::numeric_limits<double>::quiet_NaN();
   /// e^loss, where each token has a label; else NaN.
   double perplexity = std::numeric_limits<double>::quiet_NaN();
+  /// Of regression, in the targets' own unit where they were scaled: 1 − (squared errors) /
+  /// (squared distances from the mean), its mean over the outputs; the mean of |error|; the root of
+  /// the mean squared error. NaN otherwise, and r2 where all targets of an output are the same.
+  double r2 = std::numeric_limits<double>::quiet_NaN();
+  double mae = std::numeric_limits<double>::quiet_NaN();
+  double rmse = std::numeric_limits<double>::quiet_NaN();
 };
+
+/// "r2", "mae" and "rmse" with their values, those that there are.
+std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result);
 
 /// Is shown each batch, and what the model made of it.
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;

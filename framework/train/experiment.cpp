@@ -352,6 +352,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   e->data = load_data(config.at("data"), e->train.seed);
   e->loader = make_loader(*e);
   e->loss = LossFunction::from_config(config, *e->data.train);
+  e->loss.set_target_scale(e->data.target_std);
+  if (!e->data.target_std.empty() && !e->loss.is_regression()) {
+    config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
+  }
   const ModelLayers layers = model_layers(
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/loss.h"
@@ -53,6 +54,12 @@ class LossFunction {
   bool is_classification() const { return kind_ == Kind::CrossEntropy; }
   /// Whether answers are right or wrong, so that there is an accuracy.
   bool has_accuracy() const { return kind_ != Kind::MeanSquaredError; }
+  /// Whether the outputs are values, as near to the targets as can be.
+  bool is_regression() const { return kind_ == Kind::MeanSquaredError; }
+  /// What targets were divided by (data.normalize_targets), one for each output, or none: errors
+  /// are told in the targets' own unit.
+  const std::vector<double>& target_scale() const { return target_scale_; }
+  void set_target_scale(std::vector<double> scale) { target_scale_ = std::move(scale); }
   /// Whether it is worth saying how often the label is among the five largest outputs: with more
   /// than five classes, an example having one of them.
   bool has_top5() const { return is_classification() && outputs_ > 5 && !labels_tokens(); }
@@ -90,6 +97,7 @@ class LossFunction {
   int64_t outputs_ = 0;
   int64_t num_classes_ = 0;
   Shape output_shape_;
+  std::vector<double> target_scale_;
 };
 
 /// Labels whose row's largest logit (the first among equals) is theirs. A row with NaN never

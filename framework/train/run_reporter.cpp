@@ -54,6 +54,9 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   if (!std::isnan(result->top5_accuracy)) {
     summary.set(split + "_top5_accuracy", result->top5_accuracy);
   }
+  for (const auto& [name, value] : regression_results(*result)) {
+    summary.set(split + "_" + name, value);
+  }
   summary.set(split + "_loss", result->loss);
   if (loss.labels_tokens()) summary.set(split + "_perplexity", std::exp(result->loss));
 }
@@ -174,6 +177,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
+  for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   metrics_->write(evaluation);
@@ -181,6 +185,8 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
   }
+  if (!std::isnan(result.r2)) line += fmt::format("  R² {:.4f}", result.r2);
+  if (!std::isnan(result.rmse)) line += fmt::format("  RMSE {:.4g}", result.rmse);
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
   progress_.report_evaluation(state_.step, line);

@@ -32,6 +32,8 @@ void add_evaluation(StateDict& state, const std::string& split,
   if (!std::isnan(result->top5_accuracy)) {
     state.set(split + "_top5_accuracy", result->top5_accuracy);
   }
+  for (const auto& [name, value] : regression_results(*result))
+    state.set(split + "_" + name, value);
   state.set(split + "_examples", result->examples);
 }
 
@@ -46,6 +48,13 @@ std::optional<Evaluation> read_evaluation(const StateDict& state, const std::str
   if (state.contains(split + "_top5_accuracy")) {
     result.top5_accuracy = state.number(split + "_top5_accuracy", 0.0, 1.0);
   }
+  const auto read = [&](const char* name, double& value) {
+    const std::string key = split + "_" + name;
+    if (state.contains(key)) value = state.number(key);
+  };
+  read("r2", result.r2);
+  read("mae", result.mae);
+  read("rmse", result.rmse);
   return result;
 }
 

@@ -1,6 +1,7 @@
 // oneDNN's convolution primitives, made once for each size and kept: they are made and run in one
 // thread, each thread with a scratchpad of its own, so that several may run the same one.
 #include "lacuna/framework/kernels/dense/convolution_block.hpp"
+#include "lacuna/framework/kernels/dense/kernel_memory.hpp"
 
 #if LACUNA_HAVE_DNNL
 
@@ -69,6 +70,7 @@ Primitive finish(const Description& d, const dnnl::primitive& run, memory::desc 
 }
 
 Primitive make(Kind kind, const ConvolutionShape& s, dnnl::algorithm algorithm, bool has_bias) {
+  require_memory_for_kernels();
   const memory::desc x = images(s, false, memory::format_tag::any);
   const memory::desc y = images(s, true, memory::format_tag::any);
   const memory::desc weight = weight_of(s, true);

@@ -13,6 +13,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/kernel_memory.hpp"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 #if LACUNA_HAVE_DNNL
@@ -92,7 +93,15 @@ void multiply(const Block& t, const GemmProblem& p) {
   }
 }
 
+// Before the first product.
+void prepare_provider() {
+  static const bool is_ready = (require_memory_for_kernels(), true);
+  (void)is_ready;
+}
+
 #else
+
+void prepare_provider() {}
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Strided = Eigen::Map<const Matrix, 0, Eigen::OuterStride<> >;
@@ -128,6 +137,7 @@ void add_bias(const Block& t, const float* bias) {
 void gemm(const GemmProblem& p) {
   if (p.m == 0 || p.n == 0) return;
   const bool reference = use_reference_kernels();
+  if (!reference) prepare_provider();
   const int64_t lda = p.transpose_a == Transpose::Yes ? p.m : p.k;
   const int64_t ldb = p.transpose_b == Transpose::Yes ? p.k : p.n;
   const Blocks size = cut(p);

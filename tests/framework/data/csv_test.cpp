@@ -1,4 +1,5 @@
 #include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/formats/csv_records.h"
 
 #include <gmock/gmock.h>
 
@@ -140,6 +141,32 @@ TEST(Csv, RefusesBrokenQuotes) {
   EXPECT_EQ(error_of("a,y\n\"1,0\n2,1\n"), "t.csv:2:1: a quote is opened here and never closed");
   EXPECT_EQ(error_of("a,y\n\"1\"2,0\n"),
             "t.csv:2:1: expected a delimiter or the end of the line after the closing quote");
+}
+
+TEST(Csv, NumbersClassesByTheirNames) {
+  const CsvTable table = read("a,y\n1,dog\n2,cat\n3,\"a \"\"b\"\"\"\n4,cat\n");
+  EXPECT_THAT(table.examples.class_names, ElementsAre("a \"b\"", "cat", "dog"));
+  EXPECT_THAT(table.examples.labels, ElementsAre(2, 1, 0, 1));
+  EXPECT_EQ(table.examples.num_classes, 3);
+  EXPECT_THAT(error_of("a,y\n1,0\n2,cat\n"), HasSubstr("expected a label, which is an integer"));
+  EXPECT_THAT(error_of("a,y\n1,cat\n2,\n"),
+              HasSubstr("t.csv:3:3: field 'y': expected the name of"));
+  EXPECT_THAT(error_of("a,y\n1,cat\xFF\n"), HasSubstr("which is text in UTF-8, found 'cat\\xff'"));
+}
+
+TEST(Csv, ShowsFieldsThatAreNoText) {
+  EXPECT_EQ(error_of(std::string("a,y\n1\0002,0\n", 10)),
+            "t.csv:2:1: field 'a': expected a number, found '1\\x002'");
+}
+
+TEST(Csv, RefusesColumnsOfOneName) {
+  EXPECT_EQ(error_of("a,b,a,y\n1,2,3,0\n"), "t.csv: columns 1 and 3 have the same name, 'a'");
+  EXPECT_THAT(error_of("a\xFF,y\n1,0\n"), HasSubstr("the name of column 1, 'a\\xff', is not text"));
+}
+
+TEST(Csv, RefusesLinesOfTooManyFields) {
+  EXPECT_EQ(error_of(std::string(kMostCsvFields, ',') + "\n"),
+            "t.csv:1:1: the line has more than 524288 fields");
 }
 
 TEST(LoadCsv, ReadsBothSplitsWithTheClassesOfTheTrainingLabels) {

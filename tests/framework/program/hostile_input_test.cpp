@@ -190,5 +190,31 @@ TEST_F(HostileInput, OfTablesThatAreTooLarge) {
           "huge.csv: the file has 4.4 TB, and there is memory for ");
 }
 
+// Every amount of memory between too little to start and enough ends in a message, or well.
+TEST_F(HostileInput, OfAMachineWithLittleMemory) {
+  write_text(config(),
+             "data: {type: glyphs, train_size: 300, test_size: 60}\n"
+             "model: [flatten, {type: linear, out_features: 256}, relu, {type: linear, "
+             "out_features: 10}]\n"
+             "optimizer: {type: adam}\ntrain: {steps: 6, batch_size: 64, threads: 1}\n");
+  for (int megabytes = 80; megabytes <= 160; megabytes += 4) {
+    const std::string name = "run" + std::to_string(megabytes);
+    const Ended ended = train({}, name, {.max_address_bytes = int64_t{megabytes} * 1'000'000});
+    EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
+    if (ended.code == 0 || ended.code == 127) continue;
+    EXPECT_FALSE(ended.err.empty()) << megabytes;
+  }
+}
+
+TEST_F(HostileInput, OfASmallStack) {
+  for (const rlim_t kilobytes : {64, 128, 512}) {
+    const Ended ended = train({}, "run" + std::to_string(kilobytes), {.in_child = [&] {
+                                const rlimit both{kilobytes << 10, kilobytes << 10};
+                                ::setrlimit(RLIMIT_STACK, &both);
+                              }});
+    EXPECT_EQ(ended.code, kilobytes < 256 ? 1 : 0) << ended.err;
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

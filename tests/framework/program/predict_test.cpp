@@ -260,9 +260,9 @@ TEST_F(Use, PredictRefusesInputsThatDoNotFitAndWritesNothing) {
     EXPECT_THAT(ended.err, HasSubstr(message));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.csv"));
   };
-  refused(Table(1).with_labels,
-          "in.csv' has inputs of shape [3], and the model was trained on [2]; predict takes the "
-          "inputs alone, without a label or target");
+  refused("x,z\n1,2\n",
+          "in.csv: columns that the model was trained on are missing: y; there are "
+          "others that it does not know: z");
   refused("x,y\n1,a\n", "in.csv:2:3");
   refused("x,y\n", "no examples");
   EXPECT_THAT(predict("missing.csv").err, HasSubstr("missing.csv"));

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "framework/program/runs.h"
 
@@ -17,28 +19,32 @@ using testing::HasSubstr;
 
 class Signals : public RunFixture {
  protected:
-  // A run that takes long, once it is in its loop.
-  Ended signalled(int signal, const std::string& name, std::function<void()> in_child = {}) {
+  // A run that takes long, to which these are sent once it is in its loop.
+  Ended signalled(const std::vector<int>& signals, const std::string& name,
+                  std::function<void()> in_child = {}) {
     const std::string metrics = run_dir(name) + "/metrics.jsonl";
+    const auto pause = [](int milliseconds) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    };
     return train({"--set", "train.epochs=100000", "--set", "train.eval_every=1 step"}, name,
                  {.in_child = std::move(in_child), .meanwhile = [&](pid_t child) {
                     std::error_code missing;
-                    while (std::filesystem::file_size(metrics, missing) < 2000 || missing) {
-                      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                    while (std::filesystem::file_size(metrics, missing) < 2000 || missing) pause(5);
+                    for (const int signal : signals) {
+                      ::kill(child, signal);
+                      pause(50);
                     }
-                    ::kill(child, signal);
-                    if (signal != SIGHUP) return;
-                    ::kill(child, SIGHUP);  // a terminal that goes sends more than one
-                    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-                    ::kill(child, SIGTERM);  // ends it at once where it still goes on
                   }});
   }
 };
 
 TEST_F(Signals, SaveAndEndWithTheirCode) {
-  for (const auto& [signal, code] : {std::pair{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}}) {
+  // A terminal that goes away sends more than one.
+  const std::vector<std::pair<std::vector<int>, int>> cases = {
+      {{SIGHUP, SIGHUP, SIGHUP}, 129}, {{SIGINT}, 130}, {{SIGTERM}, 143}};
+  for (const auto& [signals, code] : cases) {
     const std::string name = "run" + std::to_string(code);
-    const Ended ended = signalled(signal, name);
+    const Ended ended = signalled(signals, name);
     EXPECT_EQ(ended.code, code) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr("continue with --resume --run-dir " + run_dir(name)));
     EXPECT_THAT(read_text(run_dir(name) + "/log.txt"), HasSubstr("stopped at step "));
@@ -50,8 +56,8 @@ TEST_F(Signals, SaveAndEndWithTheirCode) {
 }
 
 TEST_F(Signals, HangUpEndsNothingWhereItWasIgnored) {
-  const Ended ended = signalled(SIGHUP, "run", [] { std::signal(SIGHUP, SIG_IGN); });
-  EXPECT_EQ(ended.code, 143) << ended.err;  // by the SIGTERM that came later
+  const Ended ended = signalled({SIGHUP, SIGTERM}, "run", [] { std::signal(SIGHUP, SIG_IGN); });
+  EXPECT_EQ(ended.code, 143) << ended.err;
 }
 
 // As in `lacuna train … | head -1`, and where a terminal is gone.

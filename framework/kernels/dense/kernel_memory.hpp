@@ -1,0 +1,22 @@
+// Memory for the code that oneDNN makes while the program runs.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+
+namespace lacuna {
+
+/// *Errors:* std::bad_alloc when less than 16 MiB of address space are left: oneDNN 2.7 does not
+/// look whether it got memory for the code of a kernel, and crashes where it did not. Its first
+/// product takes some 6 MB. *Cost:* two system calls; nothing is touched.
+inline void require_memory_for_kernels() {
+  constexpr size_t kRoom = size_t{16} << 20;
+  void* const room =
+      ::mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(room, kRoom);
+}
+
+}  // namespace lacuna
