@@ -82,9 +82,9 @@ struct PrunedWeight {
 /// options that cannot be; DataError for values that are not finite, for a Gram matrix without
 /// rows, and where a factorization fails whatever the damping.
 /// *Cost:* magnitude and wanda: one selection. sparsegpt: in³ and out · in² operations. admm: in³
-/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps. Memory: a
-/// matrix of in² doubles beside the Gram, and a few copies of the weight. Results do not depend
-/// on the number of threads.
+/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps, or in³ + out · k³ /
+/// 3 with k what a row prunes, where that is less. Memory: a matrix of in² doubles beside the Gram,
+/// and a few copies of the weight. Results do not depend on the number of threads.
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options);

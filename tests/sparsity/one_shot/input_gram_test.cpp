@@ -35,7 +35,7 @@ TEST(InputGram, IsTheSumOfTheRowsProducts) {
 }
 
 TEST(InputGram, DependsNeitherOnHowRowsComeNorOnThreads) {
-  const int64_t features = 600, rows = 2500;
+  const int64_t features = 530, rows = 1200;
   const std::vector<float> x = dependent_inputs(rows, features);
   const auto matrix_in_steps_of = [&](int64_t step) {
     InputGram gram(features);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/sparsity/one_shot/complement_fit.hpp"
 #include "sparsity/one_shot/layers.h"
 #include "throws.h"
 
@@ -63,6 +64,40 @@ TEST(LeastSquares, LosesLessThanKeepingTheWeightsAndNothingWhereAllStay) {
   EXPECT_EQ(none.weight.to_vector(), std::vector<float>(240, 0.0f));
 }
 
+// Where most is kept, what is pruned is what is factored: to the same weights.
+TEST(LeastSquares, AreTheSameByWhatIsPruned) {
+  const int64_t out = 40, in = 60;
+  const Tensor weight = random_tensor({out, in}, "w");
+  std::vector<float> inputs = dependent_inputs(300, in);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i % in == 3 || i % in == 17) inputs[i] = 0.0f;  // dead: kept in some rows
+  }
+  const InputGram gram = gram_of(in, inputs);
+  OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Magnitude);
+  const MaskSet mask = prune(weight, gram, out * in * 4 / 5, options).mask;
+  // Damping that is next to nothing is by what is kept.
+  const PrunedWeight by_kept = fit_least_squares("fc1", weight, gram, mask, 1e-14);
+  const PrunedWeight by_pruned = fit_least_squares("fc1", weight, gram, mask);
+  const auto complement = ComplementFit::of(in, gram.matrix());
+  ASSERT_TRUE(complement.has_value());
+  std::vector<float> alone(static_cast<size_t>(out * in), 0.0f);
+  for (int64_t r = 0; r < out; ++r) {
+    ASSERT_TRUE(complement->fit(mask.positions().row(r), std::vector<int64_t>{r}, weight.data(),
+                                alone.data()));
+  }
+  EXPECT_EQ(alone, by_pruned.weight.to_vector());
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    ASSERT_NEAR(by_kept.weight.data()[i], by_pruned.weight.data()[i], 1e-5) << i;
+    if (!mask.test(i)) {
+      ASSERT_EQ(by_pruned.weight.data()[i], 0.0f);
+    }
+  }
+  // A singular matrix has no inverse: the rows are fitted by what they keep, with a message.
+  const InputGram singular = dependent_gram(20, in);
+  EXPECT_FALSE(ComplementFit::of(in, singular.matrix()).has_value());
+  EXPECT_EQ(fit_least_squares("fc1", weight, singular, mask).messages.size(), 1u);
+}
+
 // Rows of one support are solved together: as each alone.
 TEST(LeastSquares, RowsOfOneSupportGetWhatTheyGetAlone) {
   const Tensor weight = random_tensor({4, 10}, "w");
@@ -115,11 +150,13 @@ TEST(LeastSquares, WeightsOfDeadInputsStay) {
 TEST(LeastSquares, DoNotDependOnTheNumberOfThreads) {
   const Tensor weight = random_tensor({300, 130}, "w");  // more than one chunk of rows
   const InputGram gram = dependent_gram(500, 130);
-  const MaskSet mask = prune(weight, gram, 300 * 60, OneShotMethod::Magnitude).mask;
-  const auto results = on_several_threads(
-      [&] { return fit_least_squares("fc1", weight, gram, mask).weight.to_vector(); });
-  EXPECT_EQ(results[0], results[1]);
-  EXPECT_EQ(results[0], results[2]);
+  for (const int64_t kept : {60, 110}) {
+    const MaskSet mask = prune(weight, gram, 300 * kept, OneShotMethod::Magnitude).mask;
+    const auto results = on_several_threads(
+        [&] { return fit_least_squares("fc1", weight, gram, mask).weight.to_vector(); });
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
 }
 
 TEST(LeastSquares, SaysWhoseSizesDiffer) {
