@@ -54,6 +54,17 @@ struct InspectCommand {
   bool json = false;
 };
 
+struct ReportCommand {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+};
+
+struct CompareCommand {
+  std::vector<std::string> runs;
+  bool json = false;
+  bool csv = false;
+};
+
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
@@ -61,6 +72,8 @@ int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);
 int run_inspect(const InspectCommand& command);
+int run_report(const ReportCommand& command);
+int run_compare(const CompareCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);
 int run_info(bool json);

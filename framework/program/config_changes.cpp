@@ -12,9 +12,10 @@ namespace {
 
 const std::vector<std::string>& changeable() {
   static const std::vector<std::string> paths = {
-      "data.dir",        "train.epochs",     "train.steps",           "train.threads",
-      "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
-      "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout"};
+      "data.dir",         "train.epochs",     "train.steps",           "train.threads",
+      "train.log_every",  "train.eval_every", "train.eval_batch_size", "train.checkpoint",
+      "train.prefetch",   "run_dir",          "sparsity.layout",       "sparsify.layout",
+      "train.tensorboard"};
   return paths;
 }
 

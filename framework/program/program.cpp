@@ -114,6 +114,24 @@ void add_inspect(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_inspect(c); }; });
 }
 
+void add_report_and_compare(CLI::App& app, Action& action) {
+  static ReportCommand r;
+  CLI::App* report =
+      app.add_subcommand("report", "Show runs as a page: curves, layers, masks, results");
+  report->add_option("run", r.runs, "Run folders")->type_name("RUN")->required();
+  report->add_option("--out", r.out, "HTML file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  report->callback([&action] { action = [] { return run_report(r); }; });
+  static CompareCommand c;
+  CLI::App* compare =
+      app.add_subcommand("compare", "Show the results of runs as a table, the best first");
+  compare->add_option("run", c.runs, "Run folders")->type_name("RUN")->required();
+  compare->add_flag("--json", c.json, "Print JSON");
+  compare->add_flag("--csv", c.csv, "Print CSV");
+  compare->callback([&action] { action = [] { return run_compare(c); }; });
+}
+
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
@@ -182,6 +200,7 @@ int run_program(int argc, char** argv) {
   add_predict(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_report_and_compare(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();
