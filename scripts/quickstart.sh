@@ -20,11 +20,8 @@ while [ -e "$run" ]; do
 done
 "$build/lacuna" train configs/quickstart.yaml --run-dir "$run" "$@"
 
-echo
-cat "$run/summary.json"
 cat <<END
 
-The results are in $run: summary.json (above), metrics.jsonl, config.yaml, log.txt, checkpoints/.
 Try next:
   $build/lacuna inspect $run
   $build/lacuna train configs/quickstart.yaml --run-dir runs/mine --set sparsity.sparsity=0.98

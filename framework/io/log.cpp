@@ -26,6 +26,8 @@ Loggers& loggers() {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
+    case LogLevel::Detail:
+      return spdlog::level::debug;
     case LogLevel::Info:
       return spdlog::level::info;
     case LogLevel::Warning:
@@ -75,6 +77,7 @@ void log_to_file(const std::string& path) {
   } catch (const spdlog::spdlog_ex& error) {
     throw StateError("cannot write the log '" + path + "': " + error.what());
   }
+  file->set_level(spdlog::level::debug);
   file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
   file->flush_on(spdlog::level::trace);
   file->set_error_handler([path, is_told = false](const std::string& reason) mutable {
@@ -97,6 +100,7 @@ void stop_logging() {
   loggers().file.reset();
 }
 
+void log_detail(std::string_view text) { log(LogLevel::Detail, text); }
 void log_info(std::string_view text) { log(LogLevel::Info, text); }
 void log_info_to_file(std::string_view text) { log(LogLevel::Info, text, Sink::FileOnly); }
 void log_warning(std::string_view text) { log(LogLevel::Warning, text); }

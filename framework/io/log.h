@@ -6,7 +6,8 @@
 
 namespace lacuna {
 
-enum class LogLevel { Info, Warning, Error, Off };
+/// Details are what a run's log file holds, and the console shows when asked for more.
+enum class LogLevel { Detail, Info, Warning, Error, Off };
 
 /// Writes messages from `least` on to the standard error output, without time stamps; warnings and
 /// errors say that they are.
@@ -20,6 +21,7 @@ void log_to_file(const std::string& path);
 /// Ends both.
 void stop_logging();
 
+void log_detail(std::string_view text);
 void log_info(std::string_view text);
 /// For the file alone: what the console shows in another form.
 void log_info_to_file(std::string_view text);

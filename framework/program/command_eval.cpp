@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
@@ -108,7 +109,7 @@ void print(const Config& entry, int64_t step) {
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
-  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   Config config = saved_config(checkpoint, path);

@@ -7,6 +7,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/inference/generation.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -64,7 +65,7 @@ class GrowingText {
 }  // namespace
 
 int run_generate(const GenerateCommand& command) {
-  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const Config config = saved_config(checkpoint, path);

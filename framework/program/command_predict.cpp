@@ -25,6 +25,7 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -241,7 +242,7 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind) {
 }  // namespace
 
 int run_predict(const PredictCommand& command) {
-  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const Config config = saved_config(checkpoint, path);

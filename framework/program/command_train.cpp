@@ -1,6 +1,7 @@
 // `lacuna train`: a new run, or the next part of one.
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,16 +9,14 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
 #include "lacuna/framework/train/trainer.h"
 
@@ -41,35 +40,36 @@ std::string choose_run_dir(const TrainCommand& command, const Config& config) {
 }
 
 void start_logging(const TrainCommand& command, const RunFolder& folder) {
-  log_to_console(command.quiet ? LogLevel::Warning : LogLevel::Info);
+  log_to_console(command.quiet     ? LogLevel::Warning
+                 : command.verbose ? LogLevel::Detail
+                                   : LogLevel::Info);
   log_to_file(folder.log_path());
 }
 
-void describe(const Experiment& e, const Trainer& trainer) {
-  log_info(fmt::format("{} thread{}, {} kernels, dense products by {}", num_threads(),
-                       num_threads() == 1 ? "" : "s", active_instruction_set(), dense_provider()));
+void describe(const Experiment& e) {
+  for (const std::string& line : run_header(e)) log_info(line);
+  for (const std::string& line : parameter_lines(e)) log_detail(line);
   for (const ParameterPtr& parameter : e.model->parameters()) {
-    std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
-    if (!parameter->sparsified_by.empty()) {
-      line += fmt::format(", {}, {} nonzeros, stored as {}", parameter->sparsified_by,
-                          parameter->pattern()->nnz(), parameter->pattern()->layout().name());
-      for (const auto& [key, limit] : e.sparsity->compression().compress_below) {
-        if (key.parameter != parameter->name()) continue;
-        line += " (" + key.layout +
-                (key.lifetime == PatternLifetime::OneStep ? ", for one step" : "") +
-                ": masked above a density of " + Config(limit).text() + ")";
-      }
-    }
-    log_info(line);
     if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
       log_warning("the parameter '" + parameter->name() + "' has no nonzero");
     }
   }
-  log_info(fmt::format("{} of {} parameters are nonzeros; {} training examples, {} steps", e.nnz(),
-                       e.numel(), e.data.train->size(), trainer.total_steps()));
   if (const auto counts = count_neurons(*e.model)) {
-    log_info(fmt::format("{} of {} neurons lie on a path from input to output", counts->on_path,
-                         counts->neurons));
+    log_detail(fmt::format("{} of {} neurons lie on a path from input to output", counts->on_path,
+                           counts->neurons));
+  }
+}
+
+// On the standard output: what came of the run, a line of it where little is wanted.
+void print_result(const Config& summary, const RunFolder& folder, bool quiet) {
+  std::error_code missing;
+  const bool has_best = std::filesystem::exists(folder.best_path(), missing);
+  if (quiet) {
+    std::printf("%s\n", result_line(summary, folder.path()).c_str());
+    return;
+  }
+  for (const std::string& line : result_table(summary, folder.path(), has_best)) {
+    std::printf("%s\n", line.c_str());
   }
 }
 
@@ -86,9 +86,9 @@ std::unique_ptr<Verification> make_verification(
   return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
 }
 
-int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& folder,
-               Verification* verification) {
-  describe(experiment, trainer);
+int run_to_end(Trainer& trainer, const TrainCommand& command, const Experiment& experiment,
+               const RunFolder& folder, Verification* verification) {
+  describe(experiment);
   if (verification != nullptr) {
     trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
   }
@@ -96,7 +96,7 @@ int run_to_end(Trainer& trainer, const Experiment& experiment, const RunFolder& 
   if (verification != nullptr) verification->finish();
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
-  log_info("results are in " + folder.path() + " (summary.json, metrics.jsonl, checkpoints/)");
+  print_result(trainer.summary(), folder, command.quiet);
   return kDone;
 }
 
@@ -116,9 +116,9 @@ int train_new(const TrainCommand& command) {
   const auto verification = make_verification(command, *experiment);
   const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
   start_logging(command, folder);
-  log_info("run folder " + folder.path());
+  log_info("run       " + folder.path());
   Trainer trainer(*experiment, folder, progress_style(command));
-  return run_to_end(trainer, *experiment, folder, verification.get());
+  return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
 
 // The checkpoint to go on from; nothing when the run was killed before it had written one.
@@ -164,7 +164,7 @@ int train_resumed(const TrainCommand& command) {
   if (checkpoint) trainer.resume(*checkpoint);
   const auto verification = make_verification(command, *experiment, checkpoint);
   write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
-  return run_to_end(trainer, *experiment, folder, verification.get());
+  return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ struct TrainCommand {
   bool resume = false;
   std::optional<std::string> threads;  ///< short for --set train.threads=…
   std::optional<std::string> seed;     ///< short for --set train.seed=…
-  bool quiet = false;
+  bool quiet = false;                  ///< the result alone, warnings and errors
+  bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
 };
 
@@ -29,18 +30,21 @@ struct PlanCommand {
 
 struct EvalCommand {
   std::string checkpoint;
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
   std::vector<std::string> overrides;
   bool json = false;
 };
 
 struct PredictCommand {
   std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
   std::vector<std::string> inputs;
   std::string out;
 };
 
 struct GenerateCommand {
   std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
   std::string prompt = "\n";
   int64_t tokens = 200;
   double temperature = 1.0;

@@ -23,6 +23,10 @@ namespace {
 
 using Action = std::function<int()>;
 
+void add_last(CLI::App& command, bool& last) {
+  command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
+}
+
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
   CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
@@ -44,7 +48,10 @@ void add_train(CLI::App& app, Action& action) {
         const bool is_count = given.is_number() && given.as<double>() >= 1.0;
         return is_count ? std::string() : "expected a number of steps of at least 1, found " + text;
       });
-  command->add_flag("--quiet", c.quiet, "Print warnings and errors only");
+  CLI::Option* quiet =
+      command->add_flag("--quiet", c.quiet, "Print the result, warnings and errors only");
+  command->add_flag("-v,--verbose", c.verbose, "Print all that the log file holds")
+      ->excludes(quiet);
   command->callback([&action] { action = [] { return run_train(c); }; });
 }
 
@@ -66,6 +73,7 @@ void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
   CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_last(*command, c.last);
   command->add_option("--set", c.overrides, "Change a value of the checkpoint's configuration")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
@@ -77,6 +85,7 @@ void add_predict(CLI::App& app, Action& action) {
   static PredictCommand c;
   CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_last(*command, c.last);
   command
       ->add_option(
           "input", c.inputs,
@@ -90,6 +99,7 @@ void add_generate(CLI::App& app, Action& action) {
   static GenerateCommand c;
   CLI::App* command = app.add_subcommand("generate", "Continue a text by a language model");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_last(*command, c.last);
   command->add_option("--prompt", c.prompt, "Text to go on from (default: a line's end)");
   command->add_option("--tokens", c.tokens, "How many follow it")
       ->type_name("N")

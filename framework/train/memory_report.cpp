@@ -25,6 +25,17 @@ double bytes_per_nonzero(int64_t bytes, int64_t nnz) {
   return nnz == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(nnz);
 }
 
+int64_t dense_bytes(const Module& model) {
+  int64_t sum = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const ParameterBytes bytes = parameter->byte_counts();
+    const int64_t arrays =
+        1 + (bytes.gradient > 0 ? 1 : 0) + (bytes.values > 0 ? bytes.states / bytes.values : 0);
+    sum += arrays * parameter->numel() * static_cast<int64_t>(sizeof(float));
+  }
+  return sum;
+}
+
 Config memory_report(const Module& model) {
   Config list = Config::list();
   for (const ParameterPtr& parameter : model.parameters()) {

@@ -56,8 +56,9 @@ std::string terminal_line(const ProgressReport& r, double seconds_left, size_t c
   return join(parts, "  ");
 }
 
-void Progress::begin(int64_t step) {
+void Progress::begin(int64_t step, int64_t total_steps) {
   first_step_ = step;
+  total_steps_ = total_steps;
   start_ = Clock::now();
 }
 
@@ -80,9 +81,25 @@ void Progress::report(const ProgressReport& report) {
   if (style_ == ProgressStyle::Terminal) {
     draw(report);
     log_info_to_file(to_string(report));
-  } else {
+  } else if (is_shown(report.step, last_report_)) {
     log_info(to_string(report));
+  } else {
+    log_detail(to_string(report));
   }
+}
+
+void Progress::report_evaluation(int64_t step, const std::string& text) {
+  clear();
+  is_shown(step, last_evaluation_) ? log_info(text) : log_detail(text);
+}
+
+bool Progress::is_shown(int64_t step, int64_t& last_part) const {
+  constexpr int64_t kParts = 20;
+  const int64_t left = total_steps_ - first_step_, done = step - first_step_;
+  const int64_t part = left <= kParts ? done : (done - 1) / ((left + kParts - 1) / kParts);
+  if (part == last_part && step != total_steps_) return false;
+  last_part = part;
+  return true;
 }
 
 void Progress::clear() {

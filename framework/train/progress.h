@@ -36,8 +36,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The time that is left is reckoned from here.
-  void begin(int64_t step);
+  /// The time that is left, and which reports the console shows, are reckoned from here.
+  void begin(int64_t step, int64_t total_steps);
   /// Rewrites the terminal's line, at most ten times a second, with the report that `make_report`
   /// returns; in the other style nothing.
   template <class MakeReport>
@@ -46,19 +46,26 @@ class Progress {
     if (Clock::now() - last_drawn_ < std::chrono::milliseconds(100)) return;
     draw(make_report());
   }
-  /// A report to keep: a line in the log.
+  /// A report to keep: a line in the log. On the console stands one in each twentieth of the steps,
+  /// the others where details are asked for.
   void report(const ProgressReport& report);
+  /// The same of an evaluation, in words.
+  void report_evaluation(int64_t step, const std::string& text);
   /// Clears the terminal's line, so that other text can be written.
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
   void draw(const ProgressReport& report);
+  /// Whether a step is the first that asks in its part of the run, or the last of all.
+  bool is_shown(int64_t step, int64_t& last_part) const;
 
   ProgressStyle style_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_drawn_{};
   int64_t first_step_ = 0;
+  int64_t total_steps_ = 0;
+  int64_t last_report_ = -1, last_evaluation_ = -1;  // parts of the run that have had one
   bool line_is_drawn_ = false;
 };
 

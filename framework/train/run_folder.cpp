@@ -167,10 +167,18 @@ void RunFolder::prune_checkpoints(int64_t keep_last) const {
   fault_point("checkpoint.after_prune");
 }
 
-CheckpointFile find_checkpoint(const std::string& path) {
+CheckpointFile find_checkpoint(const std::string& path, KeptCheckpoint kept) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return CheckpointFile(path);
-  const std::optional<CheckpointFile> newest = RunFolder(path).newest_good_checkpoint();
+  const RunFolder folder(path);
+  if (kept == KeptCheckpoint::Best && fs::exists(folder.best_path(), error)) {
+    try {
+      return CheckpointFile(folder.best_path());
+    } catch (const CheckpointError& damaged) {
+      log_warning(std::string(damaged.what()) + "; taking the last checkpoint");
+    }
+  }
+  const std::optional<CheckpointFile> newest = folder.newest_good_checkpoint();
   if (!newest) {
     throw CheckpointError("the folder '" + path +
                           "' holds no checkpoints; give a checkpoint file, or the folder of a run");

@@ -11,6 +11,9 @@
 
 namespace lacuna {
 
+/// Which of a run's checkpoints is meant.
+enum class KeptCheckpoint { Best, Last };
+
 /// A run's folder: config.yaml, metrics.jsonl, log.txt, checkpoints/, summary.json.
 ///
 /// config.yaml is the first file in it: a folder without one holds no run. One process at a time
@@ -52,7 +55,7 @@ class RunFolder {
 
  private:
   class Lock;
-  friend CheckpointFile find_checkpoint(const std::string& file_or_run_folder);
+  friend CheckpointFile find_checkpoint(const std::string& file_or_run_folder, KeptCheckpoint kept);
 
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
@@ -62,8 +65,10 @@ class RunFolder {
   std::shared_ptr<Lock> lock_;  // null: only for looking
 };
 
-/// A checkpoint named by a user: the file itself, or the newest good one of a run folder.
+/// A checkpoint named by a user: the file itself, or one of a run folder: best.h5 where that is
+/// asked for, there and good (a damaged one is logged as a warning), else the newest good one.
 /// *Errors:* CheckpointError.
-CheckpointFile find_checkpoint(const std::string& file_or_run_folder);
+CheckpointFile find_checkpoint(const std::string& file_or_run_folder,
+                               KeptCheckpoint kept = KeptCheckpoint::Last);
 
 }  // namespace lacuna

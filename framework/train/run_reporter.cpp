@@ -47,6 +47,17 @@ int64_t whole_lines(const std::string& path) {
   return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
+void add_evaluation(const std::string& split, const std::optional<Evaluation>& result,
+                    const LossFunction& loss, Config& summary) {
+  if (!result) return;
+  if (loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
+  if (!std::isnan(result->top5_accuracy)) {
+    summary.set(split + "_top5_accuracy", result->top5_accuracy);
+  }
+  summary.set(split + "_loss", result->loss);
+  if (loss.labels_tokens()) summary.set(split + "_perplexity", std::exp(result->loss));
+}
+
 // Of one example, with all weights and with those that there were.
 void add_flops(const Experiment& e, const RunState& state, Config& summary) {
   const std::vector<ModuleRow> rows = module_rows(*e.model, e.data.train->example_shape());
@@ -189,8 +200,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   }
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
-  progress_.clear();
-  log_info(line);
+  progress_.report_evaluation(state_.step, line);
 }
 
 void RunReporter::show_progress(const TrainingSums& step) {
@@ -202,18 +212,9 @@ void RunReporter::show_progress(const TrainingSums& step) {
 void RunReporter::write_summary() {
   if (!masks_.is_due(state_.step)) record_masks();  // a run that was stopped early
   Config summary = Config::map();
-  const auto add = [&](const std::string& split, const std::optional<Evaluation>& result) {
-    if (!result) return;
-    if (experiment_.loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
-    if (!std::isnan(result->top5_accuracy)) {
-      summary.set(split + "_top5_accuracy", result->top5_accuracy);
-    }
-    summary.set(split + "_loss", result->loss);
-    if (experiment_.loss.labels_tokens())
-      summary.set(split + "_perplexity", std::exp(result->loss));
-  };
-  add("test", state_.test);
-  add("validation", state_.validation);
+  add_evaluation("test", state_.test, experiment_.loss, summary);
+  add_evaluation("validation", state_.validation, experiment_.loss, summary);
+  add_best(summary);
   const bool within_epoch = state_.epoch.examples > 0;
   summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
   summary.set("epochs", epochs_done());
@@ -223,6 +224,7 @@ void RunReporter::write_summary() {
   summary.set("peak_rss_bytes", peak_rss_bytes());
   summary.set("numel", experiment_.numel());
   summary.set("nnz", experiment_.nnz());
+  add_sparsity(summary);
   add_flops(experiment_, state_, summary);
   if (const int64_t frozen = frozen_numel(*experiment_.model); frozen > 0) {
     summary.set("frozen", frozen);
@@ -230,6 +232,7 @@ void RunReporter::write_summary() {
   int64_t bytes = 0;
   for (const ParameterPtr& parameter : experiment_.model->parameters()) bytes += parameter->bytes();
   summary.set("parameter_bytes", bytes);
+  summary.set("dense_parameter_bytes", dense_bytes(*experiment_.model));
   summary.set("bytes_per_nonzero", bytes_per_nonzero(bytes, experiment_.nnz()));
   summary.set("parameters", memory_report(*experiment_.model));
   if (const auto counts = count_neurons(*experiment_.model)) {
@@ -241,9 +244,31 @@ void RunReporter::write_summary() {
   summary.set("instruction_set", active_instruction_set());
   summary.set("version", kVersion);
   summary.set("stopped_early", state_.stopping.has_stopped());
+  summary_ = summary;
   write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();
-  for (const std::string& line : memory_lines(*experiment_.model)) log_info(line);
+  for (const std::string& line : memory_lines(*experiment_.model)) log_detail(line);
+}
+
+// The parameters that an algorithm has in charge.
+void RunReporter::add_sparsity(Config& summary) const {
+  if (experiment_.sparsity == nullptr) return;
+  int64_t numel = 0, nnz = 0;
+  for (const ParameterPtr& parameter : experiment_.sparsity->parameters()) {
+    numel += parameter->numel();
+    nnz += parameter->pattern()->nnz();
+  }
+  summary.set("sparse_numel", numel);
+  summary.set("sparse_nnz", nnz);
+}
+
+void RunReporter::add_best(Config& summary) const {
+  if (!state_.best) return;
+  summary.set("best_step", state_.best->step);
+  summary.set("best_epoch", static_cast<double>(state_.best->step) /
+                                static_cast<double>(experiment_.steps_per_epoch()));
+  add_evaluation("best_test", state_.best->test, experiment_.loss, summary);
+  add_evaluation("best_validation", state_.best->validation, experiment_.loss, summary);
 }
 
 }  // namespace lacuna

@@ -31,7 +31,7 @@ class RunReporter {
   int64_t metrics_bytes() const { return metrics_->size(); }
 
   /// The time that is left is reckoned from here.
-  void begin() { progress_.begin(state_.step); }
+  void begin() { progress_.begin(state_.step, experiment_.total_steps()); }
   /// After each step, so that rates are known.
   void count_step(const TrainingSums& step, double seconds);
   /// The "train" event, of the state's window.
@@ -44,8 +44,10 @@ class RunReporter {
   void show_progress(const TrainingSums& step);
   /// Makes room for other text on the console.
   void clear() { progress_.clear(); }
-  /// summary.json, the last masks, and the log's last lines. *Errors:* StateError.
+  /// summary.json, the last masks, and where the memory went, for the log. *Errors:* StateError.
   void write_summary();
+  /// What was written there. *Requires* that it was.
+  const Config& summary() const { return summary_; }
 
  private:
   // Into metrics.jsonl, and TensorBoard's file where there is one.
@@ -54,6 +56,9 @@ class RunReporter {
   double epochs_done() const;
   Config event(const char* split, double loss, double accuracy) const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
+
+  void add_sparsity(Config& summary) const;
+  void add_best(Config& summary) const;
 
   const Experiment& experiment_;
   const RunState& state_;
@@ -64,6 +69,7 @@ class RunReporter {
   MaskRecorder masks_;
   std::unique_ptr<TensorBoard> tensorboard_;  // null unless asked for
   Progress progress_;
+  Config summary_;
   // Of the window, as far as this process has seen it.
   double window_seconds_ = 0.0;
   int64_t window_examples_ = 0;

@@ -75,6 +75,11 @@ StateDict RunState::state_dict() const {
   if (training_flops) state.set("training_flops", *training_flops);
   add_evaluation(state, "test", test);
   add_evaluation(state, "validation", validation);
+  if (best) {
+    state.set("best_step", best->step);
+    add_evaluation(state, "best_test", best->test);
+    add_evaluation(state, "best_validation", best->validation);
+  }
   return state;
 }
 
@@ -91,6 +96,12 @@ void RunState::load_state_dict(const StateDict& state, int64_t answers) {
   if (state.contains("training_flops")) training_flops = state.number("training_flops", 0.0);
   test = read_evaluation(state, "test");
   validation = read_evaluation(state, "validation");
+  best.reset();
+  if (state.contains("best_step")) {
+    best = {.step = state.count("best_step", step),
+            .test = read_evaluation(state, "best_test"),
+            .validation = read_evaluation(state, "best_validation")};
+  }
 }
 
 }  // namespace lacuna

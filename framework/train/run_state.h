@@ -11,6 +11,13 @@
 
 namespace lacuna {
 
+/// The evaluation of a run that was the best so far: by the validation split, or, of a run without
+/// one, by the test split.
+struct BestEvaluation {
+  int64_t step = 0;
+  std::optional<Evaluation> test = {}, validation = {};
+};
+
 /// The counts and sums of a trainer since the beginning of a run.
 struct RunState {
   int64_t step = 0;              ///< optimizer steps taken
@@ -21,6 +28,8 @@ struct RunState {
   EarlyStopping stopping = EarlyStopping();
   int64_t last_evaluated_step = -1;
   std::optional<Evaluation> test = {}, validation = {};  ///< as of last_evaluated_step
+  /// None before the first evaluation, and of a run that a version without it began.
+  std::optional<BestEvaluation> best = {};
   /// Floating-point operations of all steps (nn/module_rows.h); unknown of a run that a version
   /// which did not count them began.
   std::optional<double> training_flops = 0.0;

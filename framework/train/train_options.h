@@ -41,8 +41,10 @@ struct WeightAverageOptions {
 
 struct CheckpointOptions {
   Period every = Period::epochs(1);
-  int64_t keep_last = 3;   ///< newest checkpoints kept, at least 1
-  bool keep_best = false;  ///< also keep the best by validation accuracy (or loss) as best.h5
+  int64_t keep_last = 3;  ///< newest checkpoints kept, at least 1
+  /// Also keep the best by validation accuracy (or loss) as best.h5. In a configuration the default
+  /// is true with early stopping.
+  bool keep_best = false;
 };
 
 struct TrainOptions {

@@ -147,9 +147,15 @@ void Trainer::evaluate_splits() {
     state_.validation = evaluate_split("validation", *data.validation);
     is_best = judge(*state_.validation);
   }
-  if (data.test != nullptr) state_.test = evaluate_split("test", *data.test);
+  if (data.test != nullptr) {
+    state_.test = evaluate_split("test", *data.test);
+    if (data.validation == nullptr) is_best = judge(*state_.test);
+  }
   state_.last_evaluated_step = state_.step;
-  if (is_best && experiment_.train.checkpoint.keep_best) {
+  if (is_best) {
+    state_.best = {.step = state_.step, .test = state_.test, .validation = state_.validation};
+  }
+  if (is_best && data.validation != nullptr && experiment_.train.checkpoint.keep_best) {
     write_checkpoint(folder_.best_path(), checkpoint());
   }
 }
@@ -166,10 +172,10 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 }
 
 // Whether this is the best evaluation so far. Notes when it is time to stop.
-bool Trainer::judge(const Evaluation& validation) {
+bool Trainer::judge(const Evaluation& result) {
   const LossFunction& loss = experiment_.loss;
   const bool by_accuracy = loss.has_accuracy() && !loss.labels_tokens();
-  const bool is_best = state_.stopping.judge(by_accuracy ? validation.accuracy : -validation.loss);
+  const bool is_best = state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));
@@ -200,7 +206,21 @@ RunEnd Trainer::finish() {
   save();
   fault_point("run.before_summary");
   reporter_->write_summary();
-  return state_.stopping.has_stopped() ? RunEnd::StoppedEarly : RunEnd::Finished;
+  if (!state_.stopping.has_stopped()) return RunEnd::Finished;
+  restore_best();
+  return RunEnd::StoppedEarly;
+}
+
+const Config& Trainer::summary() const { return reporter_->summary(); }
+
+// The model alone: nothing is trained any more.
+void Trainer::restore_best() {
+  std::error_code missing;
+  const bool is_kept = std::filesystem::exists(folder_.best_path(), missing);
+  if (!is_kept || !state_.best || state_.best->step == state_.step) return;
+  const Checkpoint best = CheckpointFile(folder_.best_path()).read();
+  experiment_.model->load_state_dict(best.state.below("model"));
+  log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
 }
 
 // After a signal.

@@ -36,9 +36,10 @@ class Trainer {
   void resume(const CheckpointFile& file);
 
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
-  /// the end, summary.json. After SIGINT or SIGTERM it writes a checkpoint and returns.
-  /// *Errors:* Error naming the step when a loss or a parameter is NaN or infinite; StateError when
-  /// a file cannot be written. The last checkpoint stays good.
+  /// the end, summary.json. A run that early stopping has ended leaves the model as it was best,
+  /// and its last checkpoint as training was. After SIGINT or SIGTERM it writes a checkpoint and
+  /// returns. *Errors:* Error naming the step when a loss or a parameter is NaN or infinite;
+  /// StateError when a file cannot be written. The last checkpoint stays good.
   RunEnd run();
 
   /// Called after each optimizer step, outside the time that is measured, with the step's mean
@@ -46,6 +47,8 @@ class Trainer {
   void watch_steps(std::function<void(double loss)> watcher) { step_watcher_ = std::move(watcher); }
 
   int64_t step() const { return state_.step; }
+  /// What summary.json holds. *Requires* a run that has ended by itself.
+  const Config& summary() const;
   int64_t total_steps() const { return experiment_.total_steps(); }
 
  private:
@@ -58,8 +61,9 @@ class Trainer {
   void after_step(const TrainingSums& sums);
   void evaluate_splits();
   Evaluation evaluate_split(const char* split, const Dataset& data);
-  bool judge(const Evaluation& validation);
+  bool judge(const Evaluation& result);
   void save();
+  void restore_best();
   Checkpoint checkpoint() const;
   RunEnd finish();
   RunEnd interrupt();

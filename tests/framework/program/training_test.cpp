@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,8 @@ class Training : public RunFixture {
 TEST_F(Training, LeavesAFolderThatTellsEverything) {
   const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}"});
   EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.out, "");
-  EXPECT_THAT(ended.err, HasSubstr("run folder " + run_dir()));
-  EXPECT_THAT(ended.err, HasSubstr("fc1.weight [12, 784], static, 1881 nonzeros"));
+  EXPECT_THAT(read_text(run_dir() + "/log.txt"),
+              HasSubstr("fc1.weight [12, 784], static, 1881 nonzeros"));
   EXPECT_EQ(listing(run_dir()), "checkpoints config.yaml log.txt metrics.jsonl summary.json");
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000016.h5 step-0000000018.h5");
   EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 3/18  epoch 0.50  loss "));
@@ -70,11 +70,60 @@ TEST_F(Training, WritesAnEventForEverySplit) {
   EXPECT_NEAR(sparsity.required<double>("actual"), 0.8, 1e-3);
 }
 
-TEST_F(Training, SaysNothingWhenQuietButWritesTheLog) {
+TEST_F(Training, SaysTheResultAloneWhenQuietAndWritesTheLog) {
   const Ended ended = train({"--quiet"});
   EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.out + ended.err, "");
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, testing::MatchesRegex("validation accuracy [0-9.]+ %, loss [0-9.]+; test "
+                                               "accuracy [0-9.]+ %, loss [0-9.]+.*, " +
+                                               run_dir() + "\n"));
+  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 1);
   EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 18/18"));
+}
+
+TEST_F(Training, SaysInTheEndWhatCameOfIt) {
+  const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}", "--set",
+                             "train.checkpoint.keep_best=true"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_LE(std::ranges::count(ended.out, '\n'), 15);
+  const Config end = summary(run_dir());
+  const int hundredths = static_cast<int>(std::lround(1e4 * end.required<double>("test_accuracy")));
+  const std::string accuracy = "accuracy " + std::to_string(hundredths / 100) + "\\.";
+  EXPECT_THAT(ended.out, testing::ContainsRegex("last +validation [^\n]*; test " + accuracy +
+                                                "[^\n]*\\(epoch 3, step 18\\)\n"));
+  EXPECT_THAT(ended.out, testing::ContainsRegex("best +validation [^\n]*step " +
+                                                end.at("best_step").text() + "\\)\n"));
+  EXPECT_THAT(ended.out, HasSubstr("1,881 of 9,408 weights (sparsity 80.0 %, density 20.0 %)"));
+  EXPECT_THAT(ended.out, HasSubstr("best.h5 is the best"));
+  EXPECT_THAT(ended.out, HasSubstr("lacuna eval " + run_dir()));
+  EXPECT_EQ(end.required<int>("sparse_numel"), 9408);
+  EXPECT_EQ(end.required<int>("sparse_nnz"), 1881);
+  // A value, a gradient and Adam's two states, of four bytes each.
+  EXPECT_EQ(end.required<int>("dense_parameter_bytes"), 16 * end.required<int>("numel"));
+}
+
+TEST_F(Training, BeginsWithAFewPlainWords) {
+  const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}"});
+  const std::string header = ended.err.substr(0, ended.err.find("step 3/18"));
+  EXPECT_LE(std::ranges::count(header, '\n'), 6) << header;
+  EXPECT_THAT(header, HasSubstr("run       " + run_dir()));
+  EXPECT_THAT(header, HasSubstr("static: at first 1,881 of 9,408 weights (sparsity 80.0 %"));
+  EXPECT_THAT(header, HasSubstr("in 1 tensor\n"));
+}
+
+// A line of the console for each twentieth of a run, of the log file for each report.
+TEST_F(Training, SaysNoMoreOfALongRunThanOfAShortOne) {
+  const Ended ended = train(
+      {"--set", "train.steps=200", "--set", "train.log_every=1", "--set", "train.eval_every=2"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_LE(std::ranges::count(ended.err, '\n'), 6 + 21 + 2 * 21) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("step 200/200"));
+  EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("debug: step 199/200"));
+  const Ended verbose = train({"--set", "train.steps=200", "--set", "train.log_every=1", "--set",
+                               "train.eval_every=2", "-v"},
+                              "verbose");
+  EXPECT_THAT(verbose.err, HasSubstr("step 199/200"));
+  EXPECT_THAT(verbose.err, HasSubstr("fc1.weight [12, 784]"));
 }
 
 // The resolved configuration is enough to run again, and a seed changes the run.
@@ -156,6 +205,31 @@ TEST_F(Training, KeepsTheBestEvenWhereItIsNoGainForEarlyStopping) {
   const StateDict kept = read_checkpoint(run_dir() + "/checkpoints/best.h5").state;
   EXPECT_EQ(kept.get<double>("trainer/best_score"), best);
   EXPECT_GT(best, kept.get<double>("trainer/score_to_beat"));
+}
+
+// What early stopping ends is judged, evaluated and used as it was when it was best.
+TEST_F(Training, GoesBackToTheBestWhereItStopsEarly) {
+  const Ended ended = train({"--set", "optimizer={type: sgd, lr: 0.5}", "--set", "train.epochs=40",
+                             "--set", "train.early_stopping={patience: 2}"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config end = summary(run_dir());
+  ASSERT_TRUE(end.required<bool>("stopped_early"));
+  const auto best_step = end.required<int>("best_step"), steps = end.required<int>("steps");
+  ASSERT_LT(best_step, steps);
+  EXPECT_THAT(ended.err,
+              HasSubstr("what it was at step " + std::to_string(best_step) + ", the best"));
+  EXPECT_EQ(read_checkpoint(run_dir() + "/checkpoints/best.h5").step, best_step);
+  const auto step_of = [&](const std::vector<std::string>& options, const char* words) {
+    std::vector<std::string> arguments = {"eval", run_dir(), "--json"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Ended evaluated = run_lacuna(arguments);
+    EXPECT_THAT(evaluated.err, HasSubstr(words));
+    return parse_yaml(evaluated.out, "out").required<int>("step");
+  };
+  EXPECT_EQ(step_of({}, "best.h5 (the best; --last takes the last)"), best_step);
+  EXPECT_EQ(step_of({"--last"}, "(the last)"), steps);
+  write_text(run_dir() + "/checkpoints/best.h5", "damaged");
+  EXPECT_EQ(step_of({}, "taking the last checkpoint"), steps);
 }
 
 // A learning rate of 0 never gets better.

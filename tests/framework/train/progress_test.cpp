@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <limits>
@@ -65,12 +66,30 @@ TEST(Progress, WritesLinesToTheLog) {
   log_to_console(LogLevel::Info);
   {
     Progress progress(ProgressStyle::Lines);
-    progress.begin(0);
+    progress.begin(0, 4690);
     progress.tick([]() -> ProgressReport { throw std::logic_error("nothing is to be drawn"); });
     progress.report(kReport);
   }
   stop_logging();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), to_string(kReport) + "\n");
+}
+
+TEST(Progress, ShowsOneReportOfEachPartOfALongRun) {
+  testing::internal::CaptureStderr();
+  log_to_console(LogLevel::Info);
+  Progress progress(ProgressStyle::Lines);
+  progress.begin(100, 1100);
+  for (int64_t step = 101; step <= 1100; ++step) {
+    progress.report({.step = step, .total_steps = 1100});
+    if (step % 10 == 0) progress.report_evaluation(step, "evaluated at " + std::to_string(step));
+  }
+  stop_logging();
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(shown, '\n'), 2 * 21);
+  for (const char* line :
+       {"step 101/", "step 151/", "step 1100/", "at 110\n", "at 160\n", "at 1100\n"}) {
+    EXPECT_THAT(shown, HasSubstr(line));
+  }
 }
 
 TEST(Progress, RewritesOneLineOnATerminalAndKeepsReportsInTheLogFile) {
@@ -80,7 +99,7 @@ TEST(Progress, RewritesOneLineOnATerminalAndKeepsReportsInTheLogFile) {
   log_to_file(folder / "log.txt");
   {
     Progress progress(ProgressStyle::Terminal);
-    progress.begin(468);
+    progress.begin(468, 4690);
     progress.tick([] { return kReport; });
     progress.tick([] { return kReport; });  // too soon
     progress.report(kReport);

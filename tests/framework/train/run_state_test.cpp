@@ -21,6 +21,7 @@ RunState some_state() {
   state.last_evaluated_step = 2;
   state.training_flops = 1.5e12;
   state.test = {.loss = 1.5, .accuracy = 0.25, .examples = 8};
+  state.best = {.step = 1, .test = state.test, .validation = std::nullopt};
   return state;
 }
 
@@ -43,6 +44,9 @@ TEST(RunState, ComesBackFromItsState) {
   loaded.load_state_dict(saved);
   EXPECT_THAT(differences(loaded.state_dict(), saved), testing::IsEmpty());
   EXPECT_EQ(loaded.test->accuracy, 0.25);
+  EXPECT_EQ(loaded.best->step, 1);
+  EXPECT_EQ(loaded.best->test->loss, 1.5);
+  EXPECT_FALSE(loaded.best->validation.has_value());
   EXPECT_EQ(loaded.train_seconds, 0.0);  // an attribute of the checkpoint
   EXPECT_EQ(loaded.training_flops, 1.5e12);
 }

@@ -1,0 +1,23 @@
+#include "lacuna/framework/program/checkpoint_choice.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+
+CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last) {
+  CheckpointFile file =
+      find_checkpoint(file_or_run_folder, last ? KeptCheckpoint::Last : KeptCheckpoint::Best);
+  const std::string best = file_or_run_folder + "/checkpoints/best.h5";
+  std::error_code error;
+  if (!std::filesystem::exists(best, error)) return file;
+  const bool is_best = std::filesystem::equivalent(file.path(), best, error);
+  std::fprintf(stderr, "taking %s (%s)\n", file.path().c_str(),
+               is_best ? "the best; --last takes the last" : "the last");
+  return file;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,15 @@
+// The checkpoint that a command's argument means.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/io/checkpoint.h"
+
+namespace lacuna {
+
+/// A file itself; of a run folder the best that is kept, or the last where there is none or `last`
+/// asks for it. Where the best is kept it says on the standard error output which of the two is
+/// taken. *Errors:* CheckpointError.
+CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last);
+
+}  // namespace lacuna

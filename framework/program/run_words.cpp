@@ -1,0 +1,240 @@
+#include "lacuna/framework/program/run_words.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/train/progress.h"
+
+namespace lacuna {
+namespace {
+
+// "1,570".
+std::string grouped(int64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+// Three digits, in the unit that suits.
+std::string in_units(double value, double step, const std::vector<const char*>& units) {
+  size_t unit = 0;
+  while (value >= step * 0.9995 && unit + 1 < units.size()) {
+    value /= step;
+    ++unit;
+  }
+  return fmt::format("{:.3g} {}", value, units[unit]);
+}
+
+std::string bytes_in_words(double bytes) {
+  return in_units(bytes, 1000.0, {"bytes", "kB", "MB", "GB", "TB"});
+}
+
+std::string flops_in_words(double flops) {
+  return in_units(flops, 1000.0, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"});
+}
+
+// As many digits as tell it from all and from nothing: "10.0 %", "0.00021 %".
+std::string percent(int64_t part, int64_t whole) {
+  const double value =
+      whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (value > 0.0 && value < 0.1) return fmt::format("{:.2g} %", value);
+  return value > 99.9 && part < whole ? fmt::format("{:.5g} %", value)
+                                      : fmt::format("{:.1f} %", value);
+}
+
+std::string plural(int64_t count, const std::string& what) {
+  return grouped(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+double number(const Config& summary, const std::string& key) {
+  return summary.required<double>(key);
+}
+
+// "accuracy 98.58 %, loss 0.0603" of a split; empty where the run has none.
+std::string result_of(const Config& summary, const std::string& split) {
+  if (!summary.has(split + "_loss")) return "";
+  std::vector<std::string> parts;
+  if (summary.has(split + "_accuracy")) {
+    parts.push_back(fmt::format("accuracy {:.2f} %", 100.0 * number(summary, split + "_accuracy")));
+  }
+  if (summary.has(split + "_perplexity")) {
+    parts.push_back(fmt::format("perplexity {:.4g}", number(summary, split + "_perplexity")));
+  }
+  parts.push_back(fmt::format("loss {:.4g}", number(summary, split + "_loss")));
+  return join(parts, ", ");
+}
+
+// Both splits: "validation accuracy …; test accuracy …".
+std::string results(const Config& summary, const std::string& prefix) {
+  std::vector<std::string> parts;
+  for (const char* split : {"validation", "test"}) {
+    const std::string result = result_of(summary, prefix + split);
+    if (!result.empty()) parts.push_back(split + (" " + result));
+  }
+  return parts.empty() ? fmt::format("training loss {:.4g}", number(summary, "train_loss"))
+                       : join(parts, "; ");
+}
+
+struct Counts {
+  int64_t parameters = 0, numel = 0, nnz = 0;
+};
+
+Counts counts_in_charge(const Experiment& e) {
+  Counts counts;
+  for (const ParameterPtr& parameter : e.sparsity->parameters()) {
+    ++counts.parameters;
+    counts.numel += parameter->numel();
+    counts.nnz += parameter->pattern()->nnz();
+  }
+  return counts;
+}
+
+std::string sparsity_in_words(int64_t nnz, int64_t numel) {
+  return fmt::format("{} of {} weights (sparsity {}, density {})", grouped(nnz), grouped(numel),
+                     percent(numel - nnz, numel), percent(nnz, numel));
+}
+
+// "csr (12 weights), dense (3 weights)".
+std::string layouts_in_words(const Experiment& e) {
+  std::map<std::string, int64_t> weights;
+  for (const ParameterPtr& parameter : e.sparsity->parameters()) {
+    ++weights[std::string(parameter->pattern()->layout().name())];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [layout, count] : weights) {
+    parts.push_back(fmt::format("{} ({})", layout, plural(count, "weight")));
+  }
+  return join(parts, ", ");
+}
+
+std::string shell_word(const std::string& text) {
+  const bool is_plain =
+      !text.empty() &&
+      text.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%") ==
+          std::string::npos;
+  if (is_plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::vector<std::string> run_header(const Experiment& e) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("data      {} of shape {}, batches of {}; {}",
+                              plural(e.data.train->size(), "training example"),
+                              e.data.train->example_shape().to_string(), e.train.batch_size,
+                              plural(e.total_steps(), "step")));
+  const auto tensors = static_cast<int64_t>(e.model->parameters().size());
+  lines.push_back(
+      fmt::format("model     {} in {}", plural(e.numel(), "parameter"), plural(tensors, "tensor")));
+  if (e.sparsity == nullptr) {
+    lines.emplace_back("sparsity  none: dense training");
+  } else {
+    const Counts counts = counts_in_charge(e);
+    lines.push_back(fmt::format("sparsity  {}: at first {} in {}", e.sparsity->type(),
+                                sparsity_in_words(counts.nnz, counts.numel),
+                                plural(counts.parameters, "tensor")));
+    lines.push_back("stored    " + layouts_in_words(e));
+  }
+  lines.push_back(fmt::format("runs on   {}, {} kernels, dense products by {}",
+                              plural(num_threads(), "thread"), active_instruction_set(),
+                              dense_provider()));
+  return lines;
+}
+
+std::vector<std::string> parameter_lines(const Experiment& e) {
+  std::vector<std::string> lines;
+  for (const ParameterPtr& parameter : e.model->parameters()) {
+    std::string line = "  " + parameter->name() + " " + parameter->shape().to_string();
+    if (!parameter->sparsified_by.empty()) {
+      line += fmt::format(", {}, {} nonzeros, stored as {}", parameter->sparsified_by,
+                          parameter->pattern()->nnz(), parameter->pattern()->layout().name());
+      for (const auto& [key, limit] : e.sparsity->compression().compress_below) {
+        if (key.parameter != parameter->name()) continue;
+        line +=
+            fmt::format(" ({}{}: masked above a density of {:.3g})", key.layout,
+                        key.lifetime == PatternLifetime::OneStep ? ", for one step" : "", limit);
+      }
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> result_table(const Config& summary, const std::string& run_folder,
+                                      bool has_best_checkpoint) {
+  std::vector<std::string> lines;
+  const auto add = [&](const char* name, const std::string& text) {
+    lines.push_back(fmt::format("{:<9} {}", name, text));
+  };
+  const auto at = [](double epoch, int64_t step) {
+    return fmt::format(" (epoch {:.3g}, step {})", epoch, grouped(step));
+  };
+  if (summary.has("best_step")) {
+    add("best", results(summary, "best_") +
+                    at(number(summary, "best_epoch"), summary.required<int64_t>("best_step")));
+  }
+  add("last", results(summary, "") +
+                  at(number(summary, "epochs"), summary.required<int64_t>("steps")) +
+                  (summary.get("stopped_early", false) ? ", stopped early" : ""));
+  add("time", fmt::format("{} of training, {} examples/s; memory at most {}",
+                          format_duration(number(summary, "train_seconds")),
+                          grouped(std::llround(number(summary, "examples_per_second"))),
+                          bytes_in_words(number(summary, "peak_rss_bytes"))));
+  const auto numel = summary.required<int64_t>("numel"), nnz = summary.required<int64_t>("nnz");
+  if (summary.has("sparse_numel")) {
+    add("sparsity", sparsity_in_words(summary.required<int64_t>("sparse_nnz"),
+                                      summary.required<int64_t>("sparse_numel")));
+  }
+  add("model", nnz == numel
+                   ? plural(numel, "parameter") + ", all dense"
+                   : fmt::format("{} of {} in all", grouped(nnz), plural(numel, "parameter")));
+  const double bytes = number(summary, "parameter_bytes"),
+               dense = number(summary, "dense_parameter_bytes");
+  add("bytes", fmt::format("{} of values, gradients and optimizer states{}", bytes_in_words(bytes),
+                           nnz == numel ? ""
+                                        : fmt::format("; dense {}, {:.3g} times as many",
+                                                      bytes_in_words(dense), dense / bytes)));
+  if (summary.has("training_flops") && nnz != numel && number(summary, "training_flops") > 0) {
+    const double flops = number(summary, "training_flops"),
+                 whole = number(summary, "dense_training_flops");
+    add("work", fmt::format("{} an example and step; dense {}, {:.3g} times as much",
+                            flops_in_words(flops), flops_in_words(whole), whole / flops));
+  }
+  add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
+                     (has_best_checkpoint ? " (best.h5 is the best)" : ""));
+  const std::string run = shell_word(run_folder);
+  add("next", fmt::format("lacuna eval {}, lacuna inspect {}, lacuna predict {} INPUT --out FILE",
+                          run, run, run));
+  return lines;
+}
+
+std::string result_line(const Config& summary, const std::string& run_folder) {
+  std::string line = results(summary, "");
+  if (summary.has("best_step") &&
+      summary.required<int64_t>("best_step") != summary.required<int64_t>("steps")) {
+    line += fmt::format(" (best: {} at step {})", results(summary, "best_"),
+                        grouped(summary.required<int64_t>("best_step")));
+  }
+  if (summary.has("sparse_numel")) {
+    const auto numel = summary.required<int64_t>("sparse_numel");
+    line += ", sparsity " + percent(numel - summary.required<int64_t>("sparse_nnz"), numel);
+  }
+  return line + ", " + run_folder;
+}
+
+}  // namespace lacuna
