@@ -69,6 +69,15 @@ struct CompareCommand {
   bool csv = false;
 };
 
+struct SweepCommand {
+  std::string config_path;
+  std::vector<std::string> over;       ///< "path=value,value,…" of each --over
+  std::vector<std::string> overrides;  ///< "path=value" of each --set, for all runs
+  std::string run_dir;
+  int64_t seeds = 1;
+  int64_t jobs = 1;
+};
+
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
@@ -78,6 +87,7 @@ int run_generate(const GenerateCommand& command);
 int run_inspect(const InspectCommand& command);
 int run_report(const ReportCommand& command);
 int run_compare(const CompareCommand& command);
+int run_sweep(const SweepCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);
 int run_info(bool json);

@@ -142,6 +142,32 @@ void add_report_and_compare(CLI::App& app, Action& action) {
   compare->callback([&action] { action = [] { return run_compare(c); }; });
 }
 
+void add_sweep(CLI::App& app, Action& action) {
+  static SweepCommand c;
+  CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--over", c.over, "Values of a key: path=value,value,...")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false);
+  command->add_option("--set", c.overrides, "Change a value of all runs: path=value")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--jobs", c.jobs, "Runs at the same time")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
+      ->type_name("DIR")
+      ->required();
+  command->callback([&action] { action = [] { return run_sweep(c); }; });
+}
+
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
@@ -211,6 +237,7 @@ int run_program(int argc, char** argv) {
   add_generate(app, action);
   add_inspect(app, action);
   add_report_and_compare(app, action);
+  add_sweep(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();

@@ -85,9 +85,9 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
   std::string body = fmt::format("<h1>{}</h1>\n<p class=\"lead\">Training with lacuna {}</p>\n",
                                  title, html_text(kVersion));
   for (const RunData& run : runs) body += remarks_of(run, runs.size() > 1);
-  if (options.has_groups) {
+  if (!options.groups.empty()) {
     body += "<h2>Mean and spread over seeds</h2>\n" +
-            html_table(readable_table(group_by_seed(runs)), "groups");
+            html_table(readable_table(group_runs(runs, options.groups)), "groups");
   }
   body += results_section(results) + differences_section(runs);
   Config charts = Config::list();

@@ -10,8 +10,8 @@ namespace lacuna {
 
 /// What stands above the results, beside the runs themselves.
 struct PageOptions {
-  std::string title;        ///< empty: the runs' name, or how many they are
-  bool has_groups = false;  ///< with a table of mean and spread over seeds
+  std::string title = {};                ///< empty: the run's name, or how many there are
+  std::vector<std::string> groups = {};  ///< a label for each run: a table of mean and spread
 };
 
 /// An HTML page, in UTF-8: tables, curves, layers, masks, configurations, and the same as JSON

@@ -144,15 +144,11 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
   return differences;
 }
 
-std::vector<SeedGroup> group_by_seed(const std::vector<RunData>& runs) {
-  std::vector<Difference> differences = config_differences(runs);
-  std::erase_if(differences, [](const Difference& d) { return d.key == "train.seed"; });
+std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
+                                  const std::vector<std::string>& labels) {
   std::vector<SeedGroup> groups;
   for (size_t i = 0; i < runs.size(); ++i) {
-    std::string name;
-    for (const Difference& difference : differences) {
-      name += (name.empty() ? "" : ", ") + difference.key + "=" + difference.values[i];
-    }
+    const std::string& name = labels[i];
     auto group = std::ranges::find(groups, name, &SeedGroup::name);
     if (group == groups.end()) {
       groups.push_back({.name = name, .results = {}});

@@ -61,7 +61,7 @@ struct Difference {
 /// Without run_dir, which always differs. Lists are taken apart by index.
 std::vector<Difference> config_differences(const std::vector<RunData>& runs);
 
-/// Mean and spread over runs whose configurations differ in seeds alone.
+/// Mean and spread over runs that differ in their seeds alone.
 struct SeedGroup {
   std::string name;  ///< what sets it apart: "sparsity.sparsity=0.9"
   std::vector<RunResult> results;
@@ -69,9 +69,11 @@ struct SeedGroup {
   double mean_loss = RunResult::kNone, spread_loss = RunResult::kNone;
   double mean_density = RunResult::kNone, mean_seconds = RunResult::kNone;
 };
-/// The best mean first. The spread is the standard deviation of a sample (over n − 1), unknown of
-/// one run. Runs without a result count for nothing.
-std::vector<SeedGroup> group_by_seed(const std::vector<RunData>& runs);
+/// One group for each of `labels`, which has a label for each run. The best mean first. The spread
+/// is the standard deviation of a sample (over n − 1), unknown of one run. Runs without a result
+/// count for nothing.
+std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
+                                  const std::vector<std::string>& labels);
 TextTable readable_table(const std::vector<SeedGroup>& groups);
 
 }  // namespace lacuna

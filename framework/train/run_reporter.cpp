@@ -210,7 +210,7 @@ void RunReporter::show_progress(const TrainingSums& step) {
 }
 
 void RunReporter::write_summary() {
-  if (!masks_.is_due(state_.step)) record_masks();  // a run that was stopped early
+  record_masks();  // wherever a run ends: one stopped early, or made shorter
   Config summary = Config::map();
   add_evaluation("test", state_.test, experiment_.loss, summary);
   add_evaluation("validation", state_.validation, experiment_.loss, summary);
