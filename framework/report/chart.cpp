@@ -145,7 +145,10 @@ std::vector<Chart> overview_charts(const std::vector<RunData>& runs) {
 
 std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_prefix) {
   std::vector<Chart> charts;
-  Chart density{.id = id_prefix + "-density", .title = "Density", .unit = ChartUnit::Percent};
+  Chart density{.id = id_prefix + "-density",
+                .title = "Density",
+                .unit = ChartUnit::Percent,
+                .is_from_zero = true};
   add_series(density, "target", 1, layer.target, true);
   add_series(density, "actual", 0, layer.actual);
   add_chart(charts, std::move(density));
@@ -155,7 +158,8 @@ std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_pr
   add_chart(charts, std::move(churn));
   Chart ever{.id = id_prefix + "-ever-active",
              .title = "Positions ever active (R_s)",
-             .unit = ChartUnit::Percent};
+             .unit = ChartUnit::Percent,
+             .is_from_zero = true};
   add_series(ever, "ever active", 0, layer.ever_active);
   add_chart(charts, std::move(ever));
   Chart dead{.id = id_prefix + "-dead", .title = "Dead rows and columns"};
@@ -184,6 +188,7 @@ Config to_json(const Chart& chart) {
                                {"x_label", chart.x_label},
                                {"unit", is_percent ? "percent" : "plain"},
                                {"scale", is_log ? "log" : "linear"},
+                               {"from_zero", chart.is_from_zero},
                                {"kind", chart.is_histogram ? "histogram" : "curves"}});
   if (chart.is_histogram) result.set("bar_width", chart.bar_width);
   result.set("series", series);

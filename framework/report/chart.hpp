@@ -26,6 +26,7 @@ struct Chart {
   std::string x_label = "step";
   ChartUnit unit = ChartUnit::Plain;
   ChartScale scale = ChartScale::Linear;
+  bool is_from_zero = false;  ///< the axis of values begins at 0
   bool is_histogram = false;  ///< bars over [step, step + bar_width)
   double bar_width = 0.0;
   std::vector<ChartSeries> series = {};

@@ -40,15 +40,27 @@ std::string results_section(const std::vector<RunResult>& results) {
 
 std::string differences_section(const std::vector<RunData>& runs) {
   if (runs.size() < 2) return "";
-  TextTable table{.columns = {"key"}, .rows = {}};
-  for (const RunData& run : runs) table.columns.push_back(run.name);
-  for (const Difference& difference : config_differences(runs)) {
-    auto& row = table.rows.emplace_back();
-    row.push_back(difference.key);
-    row.insert(row.end(), difference.values.begin(), difference.values.end());
+  constexpr size_t kMostBeside = 4;  // more runs stand below each other
+  const bool is_row_a_key = runs.size() <= kMostBeside;
+  TextTable table{.columns = {is_row_a_key ? "key" : "run"}, .rows = {}};
+  const std::vector<Difference> differences = config_differences(runs);
+  if (is_row_a_key) {
+    for (const RunData& run : runs) table.columns.push_back(run.name);
+    for (const Difference& difference : differences) {
+      auto& row = table.rows.emplace_back();
+      row.push_back(difference.key);
+      row.insert(row.end(), difference.values.begin(), difference.values.end());
+    }
+  } else {
+    for (const Difference& difference : differences) table.columns.push_back(difference.key);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      auto& row = table.rows.emplace_back();
+      row.push_back(runs[i].name);
+      for (const Difference& difference : differences) row.push_back(difference.values[i]);
+    }
   }
   const std::string heading = "<h2>Where the configurations differ</h2>\n";
-  if (table.rows.empty()) return heading + "<p>They are the same.</p>\n";
+  if (differences.empty()) return heading + "<p>They are the same.</p>\n";
   return heading + html_table(table, "differences");
 }
 

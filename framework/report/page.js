@@ -21,10 +21,14 @@
   }
 
   // Values that are the same but for rounding are shown as such.
-  function range(plot, low, high) {
-    if (low === null) return [0, 1];
-    if (high - low <= 1e-9 * Math.abs(high) && high > 0) return [0, 1.6 * high];
-    return uPlot.rangeNum(low >= 0 && low < 0.5 * high ? 0 : low, high, 0.1, true);
+  function range(chart) {
+    var most = chart.unit === "percent" ? 1.05 : Infinity;
+    return function (plot, low, high) {
+      if (low === null) return [0, 1];
+      if (high - low <= 1e-9 * Math.abs(high) && high > 0) return [0, Math.min(most, 1.6 * high)];
+      var isFromZero = chart.from_zero || low >= 0 && low < 0.5 * high;
+      return uPlot.rangeNum(isFromZero ? 0 : low, high, 0.1, true);
+    };
   }
 
   function draw(chart, figure) {
@@ -38,7 +42,7 @@
       width: Math.floor(box.width),
       height: Math.round(box.width * (box.width < 420 ? 0.6 : 0.48)),
       cursor: { drag: { x: true, y: false } },
-      scales: { x: { time: false }, y: { distr: chart.scale === "log" ? 3 : 1, range: chart.scale === "log" ? undefined : range } },
+      scales: { x: { time: false }, y: { distr: chart.scale === "log" ? 3 : 1, range: chart.scale === "log" ? undefined : range(chart) } },
       series: [{ label: chart.x_label }].concat(chart.series.map(function (s) {
         return {
           label: s.label, stroke: s.colour, width: 1.8, dash: s.dashed ? [5, 4] : undefined,

@@ -62,9 +62,14 @@ Range y_range(const Chart& chart) {
   }
   if (chart.scale == ChartScale::Logarithmic) return {range.low / 1.1, range.high * 1.1};
   // Counts, times and rates are read against zero, and so is what comes near it.
-  if (chart.is_histogram || (range.low >= 0.0 && range.low < 0.5 * range.high)) range.low = 0.0;
+  if (chart.is_histogram || chart.is_from_zero ||
+      (range.low >= 0.0 && range.low < 0.5 * range.high))
+    range.low = 0.0;
   const bool is_constant = range.high - range.low <= 1e-9 * std::abs(range.high);
-  if (is_constant && range.high > 0.0) return {0.0, 1.6 * range.high};
+  if (is_constant && range.high > 0.0) {
+    const bool is_share = chart.unit == ChartUnit::Percent;
+    return {0.0, is_share ? std::min(1.05, 1.6 * range.high) : 1.6 * range.high};
+  }
   range = widened(range);
   const double margin = 0.05 * (range.high - range.low);
   const bool may_pass_one = chart.unit == ChartUnit::Plain || range.high > 1.0;

@@ -1,8 +1,11 @@
 // The page as text; tests/report/browser_test.py looks at one in a browser.
 #include "lacuna/framework/report/page.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/records/json_text.h"
@@ -58,6 +61,20 @@ TEST(ReadRun, LeavesOutDamagedLinesAndSaysHowMany) {
   EXPECT_EQ(run.damaged_lines, 4);  // what is being written at the end is no damage
   EXPECT_EQ(run.splits.at("train").at("loss").values.size(), 2u);
   EXPECT_THAT(run.remarks, testing::Contains(testing::HasSubstr("4 lines of metrics.jsonl")));
+}
+
+TEST(ReadRun, KnowsThatAProcessTrainsInTheFolder) {
+  const TemporaryFolder folder;
+  const std::string run = make_run(folder, "a");
+  const int descriptor = ::open(run.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
+  EXPECT_EQ(read_run(run, 0).state, "running");
+  ::close(descriptor);
+  EXPECT_EQ(read_run(run, 0).state, "unfinished");
+  write_text(run + "/summary.json", R"({"stopped_early": true, "nnz": 5})");
+  EXPECT_EQ(read_run(run, 0).state, "stopped early");
+  write_text(run + "/summary.json", R"({"stopped_ea)");
+  EXPECT_THAT(read_run(run, 0).remarks, testing::Contains("summary.json could not be read"));
 }
 
 TEST(ReadRun, RefusesWhatIsNoRun) {
