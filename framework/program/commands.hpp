@@ -82,6 +82,26 @@ struct InspectCommand {
   bool json = false;
 };
 
+struct ReportCommand {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+};
+
+struct CompareCommand {
+  std::vector<std::string> runs;
+  bool json = false;
+  bool csv = false;
+};
+
+struct SweepCommand {
+  std::string config_path;
+  std::vector<std::string> over;       ///< "path=value,value,…" of each --over
+  std::vector<std::string> overrides;  ///< "path=value" of each --set, for all runs
+  std::string run_dir;
+  int64_t seeds = 1;
+  int64_t jobs = 1;
+};
+
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
@@ -91,6 +111,9 @@ int run_generate(const GenerateCommand& command);
 int run_export(const ExportCommand& command);
 int run_import(const ImportCommand& command);
 int run_inspect(const InspectCommand& command);
+int run_report(const ReportCommand& command);
+int run_compare(const CompareCommand& command);
+int run_sweep(const SweepCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);
 int run_info(bool json);

@@ -165,6 +165,50 @@ void add_import(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_import(c); }; });
 }
 
+void add_report_and_compare(CLI::App& app, Action& action) {
+  static ReportCommand r;
+  CLI::App* report =
+      app.add_subcommand("report", "Show runs as a page: curves, layers, masks, results");
+  report->add_option("run", r.runs, "Run folders")->type_name("RUN")->required();
+  report->add_option("--out", r.out, "HTML file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  report->callback([&action] { action = [] { return run_report(r); }; });
+  static CompareCommand c;
+  CLI::App* compare =
+      app.add_subcommand("compare", "Show the results of runs as a table, the best first");
+  compare->add_option("run", c.runs, "Run folders")->type_name("RUN")->required();
+  compare->add_flag("--json", c.json, "Print JSON");
+  compare->add_flag("--csv", c.csv, "Print CSV");
+  compare->callback([&action] { action = [] { return run_compare(c); }; });
+}
+
+void add_sweep(CLI::App& app, Action& action) {
+  static SweepCommand c;
+  CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--over", c.over, "Values of a key: path=value,value,...")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false);
+  command->add_option("--set", c.overrides, "Change a value of all runs: path=value")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--jobs", c.jobs, "Runs at the same time")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
+      ->type_name("DIR")
+      ->required();
+  command->callback([&action] { action = [] { return run_sweep(c); }; });
+}
+
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
@@ -258,6 +302,8 @@ int run_program(int argc, char** argv) {
   add_inspect(app, action);
   add_export(app, action);
   add_import(app, action);
+  add_report_and_compare(app, action);
+  add_sweep(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();

@@ -83,22 +83,38 @@ RunReporter::RunReporter(const Experiment& experiment, const RunState& state,
       state_(state),
       metrics_path_(folder.metrics_path()),
       summary_path_(folder.summary_path()),
+      folder_(folder.path()),
+      masks_(experiment, folder.path()),
       progress_(style) {}
 
 // A file that is shorter than at the checkpoint has lost lines, or the end of one, in a crash of
 // the machine.
 void RunReporter::open_metrics(int64_t bytes) {
   metrics_ = std::make_unique<JsonLines>(metrics_path_);
-  if (metrics_->size() == bytes) return;
-  int64_t keep = bytes;
-  if (metrics_->size() < bytes) {
-    keep = whole_lines(metrics_path_);
-    log_warning("'" + metrics_path_ +
-                "' has lost events: it is shorter than it was at the checkpoint");
+  if (metrics_->size() != bytes) {
+    int64_t keep = bytes;
+    if (metrics_->size() < bytes) {
+      keep = whole_lines(metrics_path_);
+      log_warning("'" + metrics_path_ +
+                  "' has lost events: it is shorter than it was at the checkpoint");
+    }
+    metrics_.reset();
+    truncate_file(metrics_path_, keep);
+    metrics_ = std::make_unique<JsonLines>(metrics_path_);
   }
-  metrics_.reset();
-  truncate_file(metrics_path_, keep);
-  metrics_ = std::make_unique<JsonLines>(metrics_path_);
+  masks_.go_on_from(state_.step);
+  if (experiment_.train.tensorboard) tensorboard_ = std::make_unique<TensorBoard>(folder_);
+  if (state_.step == 0) record_masks();
+}
+
+void RunReporter::write(const Config& event) {
+  metrics_->write(event);
+  if (tensorboard_ != nullptr) tensorboard_->write(event);
+}
+
+void RunReporter::record_masks() {
+  const std::optional<std::string> file = masks_.write(state_.step);
+  if (file && tensorboard_ != nullptr) tensorboard_->write_masks(*file);
 }
 
 void RunReporter::count_step(const TrainingSums& step, double seconds) {
@@ -145,7 +161,7 @@ void RunReporter::report_training() {
     }
     training.set("sparsity", sparsity);
   }
-  metrics_->write(training);
+  write(training);
   progress_.report(progress_report(state_.window, rate));
   window_seconds_ = 0.0;
   window_examples_ = 0;
@@ -153,6 +169,7 @@ void RunReporter::report_training() {
 
 void RunReporter::report_mask_updates() {
   if (experiment_.sparsity == nullptr) return;
+  if (masks_.is_due(state_.step)) record_masks();
   for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
     Config line = Config::map({{"step", state_.step},
                                {"epoch", epochs_done()},
@@ -168,7 +185,7 @@ void RunReporter::report_mask_updates() {
                                {"dead_columns", update.dead_columns},
                                {"layout", update.layout}});
     if (update.ever_active) line.set("ever_active", *update.ever_active);
-    metrics_->write(line);
+    write(line);
   }
 }
 
@@ -180,7 +197,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
-  metrics_->write(evaluation);
+  write(evaluation);
   std::string line = fmt::format("epoch {:.2f}  {} loss {:.4g}", epochs_done(), split, result.loss);
   if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
@@ -199,6 +216,7 @@ void RunReporter::show_progress(const TrainingSums& step) {
 }
 
 void RunReporter::write_summary(SummaryFile file) {
+  record_masks();  // wherever a run ends: one stopped early, or made shorter
   Config summary = Config::map();
   add_evaluation("test", state_.test, experiment_.loss, summary);
   add_evaluation("validation", state_.validation, experiment_.loss, summary);
