@@ -216,7 +216,6 @@ void RunReporter::show_progress(const TrainingSums& step) {
 }
 
 void RunReporter::write_summary(SummaryFile file) {
-  record_masks();  // wherever a run ends: one stopped early, or made shorter
   Config summary = Config::map();
   add_evaluation("test", state_.test, experiment_.loss, summary);
   add_evaluation("validation", state_.validation, experiment_.loss, summary);
@@ -252,6 +251,7 @@ void RunReporter::write_summary(SummaryFile file) {
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
   if (file == SummaryFile::Kept) return;
+  record_masks();  // wherever a run ends: one stopped early, or made shorter
   write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();
   for (const std::string& line : memory_lines(*experiment_.model)) log_detail(line);
