@@ -16,6 +16,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
 #include "lacuna/framework/train/initial_values.hpp"
@@ -205,6 +206,7 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   e.sparsity->compression().batch = e.train.batch_size;
   e.sparsity->compression().compress_below = std::move(csr_up_to);
   try {
+    e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
     section.error(error.what());
