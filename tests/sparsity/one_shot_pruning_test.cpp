@@ -129,7 +129,7 @@ TEST_P(EveryMethod, FollowsAPattern) {
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod,
                          testing::Values(OneShotMethod::Magnitude, OneShotMethod::Wanda,
                                          OneShotMethod::SparseGpt, OneShotMethod::Admm),
-                         [](const auto& info) { return to_string(info.param); });
+                         [](const auto& test) { return to_string(test.param); });
 
 TEST(OneShotPruningTest, MagnitudeNeedsNoExamplesAndOthersSayHowToGiveThem) {
   TestModel t, other;

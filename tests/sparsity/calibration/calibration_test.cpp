@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
              {.in_channels = 4, .out_channels = 6, .padding = {1, 1}, .groups = 2, .bias = false}},
         Case{"Depthwise",
              {.in_channels = 4, .out_channels = 8, .kernel = {2, 2}, .groups = 4, .bias = false}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(CalibrationTest, SequencesAreUnfoldedToo) {
   Sequential model;
