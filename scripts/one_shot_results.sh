@@ -21,7 +21,7 @@ section() { # METHOD TARGET KEYS
   [ "$2" = 2:4 ] && target='pattern: {type: nm, n: 2, m: 4}'
   local ls=
   [[ $1 == *+ls ]] && ls=', least_squares: true'
-  echo "sparsity: {algorithm: ${1%+ls}, ${target/0.50/0.5}$ls, $3}"
+  echo "sparsity: {algorithm: ${1%+ls}, $target$ls, $3}"
 }
 
 # Writes the configuration of a pruning, and prints its command unless it is done.
@@ -48,7 +48,7 @@ text_commands() {
     for method in $methods; do
       prune_command gpt "$results/text-gpt-dense-high-0" "$method" "$target" 'calibration: 256'
       prune_command bert "$results/text-bert-dense-0/checkpoints/best.h5" "$method" "$target" \
-        'param_filter: ["bert.encoder.*.weight"], calibration: 512'
+        'param_filter: ["bert.encoder.*.dense.weight", "bert.encoder.*.self.*.weight"], calibration: 512'
     done
   done
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -140,6 +141,11 @@ Config evaluation(const Experiment& e) {
   return result;
 }
 
+// JSON has no infinity, which the error of a layer that gave nothing may be.
+Config finite(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Config(*value) : Config();
+}
+
 Config report_of(const Source& source, const Experiment& e,
                  const std::vector<OneShotPruning*>& algorithms) {
   Config rows = Config::list(), messages = Config::list();
@@ -148,7 +154,7 @@ Config report_of(const Source& source, const Experiment& e,
       rows.push_back(Config::map({{"parameter", update.parameter},
                                   {"method", std::string(one->type())},
                                   {"sparsity", update.actual_sparsity},
-                                  {"relative_error", update.relative_error.value_or(0.0)}}));
+                                  {"relative_error", finite(update.relative_error)}}));
       for (const std::string& message : update.messages) messages.push_back(message);
     }
   }
