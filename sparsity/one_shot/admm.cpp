@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "lacuna/framework/core/array.h"
@@ -22,17 +26,19 @@ class AdmmRounds {
  private:
   void scale();
   void factor();
+  int64_t on_the_way(int64_t present, int64_t keep, double progress) const;
   MaskSet choose(double progress) const;
   MaskSet choose_on_the_way(int64_t count) const;
   void round(const MaskSet& mask);
-  void multiply(const Array<float>& left, const Array<float>& square, Array<float>& product) const;
+  void become_floats();
+  void add_rows(const Array<float>& rows, float beta, Array<float>& into) const;
 
   const OneShotProblem& problem_;
   int64_t rows_, columns_;
   std::vector<double> norms_;  // of the inputs
-  Array<float> weights_;       // W, in their scale
+  Array<float> weights_;       // W₀ in their scale, then A W₀ ± ρX
   Array<float> target_;        // A W₀
-  Array<float> inverse_;       // (A + ρI)⁻¹
+  Array<std::byte> square_;    // (A + ρI)⁻¹ as floats, with room for doubles
   Array<float> sum_;           // X
   std::vector<std::string> messages_;
 };
@@ -43,19 +49,20 @@ AdmmRounds::AdmmRounds(const OneShotProblem& problem)
       columns_(problem.columns),
       weights_(static_cast<size_t>(problem.weight.numel())),
       target_(weights_.size()),
-      inverse_(static_cast<size_t>(columns_ * columns_)),
+      square_(static_cast<size_t>(columns_ * columns_) * sizeof(double)),
       sum_(weights_.size()) {
   for (const double square : problem.squares) norms_.push_back(std::sqrt(square) + 1e-8);
 }
 
-void AdmmRounds::multiply(const Array<float>& left, const Array<float>& square,
-                          Array<float>& product) const {
+// rows · the square matrix + beta · into.
+void AdmmRounds::add_rows(const Array<float>& rows, float beta, Array<float>& into) const {
   gemm({.m = rows_,
         .n = columns_,
         .k = columns_,
-        .a = left.data(),
-        .b = square.data(),
-        .c = product.data()});
+        .a = rows.data(),
+        .b = reinterpret_cast<const float*>(square_.data()),
+        .c = into.data(),
+        .beta = beta});
 }
 
 void AdmmRounds::scale() {
@@ -66,6 +73,7 @@ void AdmmRounds::scale() {
   sum_ = weights_;
 }
 
+// A, as floats, gives A W₀; then A + ρI, as doubles in the same place, becomes its inverse.
 void AdmmRounds::factor() {
   const std::span<const double> gram = problem_.gram.matrix();
   double mean = 0.0;  // of A's diagonal: 1 but for dead inputs
@@ -73,41 +81,59 @@ void AdmmRounds::factor() {
     mean += problem_.squares[i] / (norms_[i] * norms_[i]) / static_cast<double>(columns_);
   }
   if (mean == 0.0) mean = 1.0;
-  std::vector<double> lower(gram.size());
-  const auto attempt = [&](double damping) {
+  const auto write = [&](auto* into, double on_diagonal, bool is_lower) {
     parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const double norm = norms_[static_cast<size_t>(i)];
         for (int64_t j = 0; j < columns_; ++j) {
-          const auto at = static_cast<size_t>(i * columns_ + j);
-          const double value =
-              gram[at] / (norm * norms_[static_cast<size_t>(j)]) + (i == j ? damping * mean : 0.0);
-          inverse_[at] = static_cast<float>(value);  // A, until its product is taken
-          lower[at] = j < i ? value : i == j ? value + problem_.options.rho : 0.0;
+          double value =
+              gram[static_cast<size_t>(i * columns_ + j)] / (norm * norms_[static_cast<size_t>(j)]);
+          if (j == i) value += on_diagonal;
+          if (j > i && is_lower) value = 0.0;
+          into[i * columns_ + j] = static_cast<std::remove_pointer_t<decltype(into)> >(value);
         }
       }
     });
-    multiply(weights_, inverse_, target_);
-    return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
+  };
+  auto* doubles = reinterpret_cast<double*>(square_.data());
+  const auto attempt = [&](double damping) {
+    write(reinterpret_cast<float*>(square_.data()), damping * mean, false);
+    add_rows(weights_, 0.0f, target_);
+    write(doubles, damping * mean + problem_.options.rho, true);
+    return cholesky(columns_, doubles, kSmallestPivot) == columns_;
   };
   factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
-  invert_lower(columns_, lower.data());
-  std::vector<double> product(gram.size());
-  multiply_by_transposed(columns_, lower.data(), product.data());
-  parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      for (int64_t j = 0; j <= i; ++j) {
-        const auto value = static_cast<float>(product[static_cast<size_t>(i * columns_ + j)]);
-        inverse_[static_cast<size_t>(i * columns_ + j)] = value;
-        inverse_[static_cast<size_t>(j * columns_ + i)] = value;
+  invert_lower(columns_, doubles);
+  square_lower(columns_, doubles);
+  become_floats();
+}
+
+// The lower triangle of doubles as a symmetric matrix of floats, from the same place on: a float
+// never lies behind the double that it comes from.
+void AdmmRounds::become_floats() {
+  for (int64_t i = 0; i < columns_ * columns_; ++i) {
+    double value;
+    std::memcpy(&value, square_.data() + i * int64_t{sizeof(double)}, sizeof(double));
+    const auto rounded = static_cast<float>(value);
+    std::memcpy(square_.data() + i * int64_t{sizeof(float)}, &rounded, sizeof(float));
+  }
+  auto* floats = reinterpret_cast<float*>(square_.data());
+  parallel_for(columns_, 64, [&](int64_t first, int64_t last) {
+    for (int64_t j = 0; j < last; ++j) {
+      for (int64_t i = std::max(first, j + 1); i < last; ++i) {
+        floats[j * columns_ + i] = floats[i * columns_ + j];
       }
     }
   });
 }
 
-// What of `from` is left when a part of the way to `to` is gone.
-int64_t on_the_way(int64_t from, int64_t to, double progress) {
-  return from - static_cast<int64_t>(static_cast<double>(from - to) * progress);
+// What of `present` is left when a part of the way to `keep` is gone.
+int64_t AdmmRounds::on_the_way(int64_t present, int64_t keep, double progress) const {
+  const auto all = static_cast<double>(present);
+  const std::optional<double> sparsity = problem_.options.sparsity;
+  const double pruned =
+      sparsity ? all * (*sparsity * progress) : static_cast<double>(present - keep) * progress;
+  return std::max(present - static_cast<int64_t>(pruned), keep);
 }
 
 MaskSet AdmmRounds::choose(double progress) const {
@@ -148,23 +174,16 @@ void AdmmRounds::round(const MaskSet& mask) {
   const auto rho = static_cast<float>(problem_.options.rho);
   const BitMask& kept = mask.bits();
   constexpr int64_t kGrain = int64_t{1} << 14;
-  const auto count = static_cast<int64_t>(sum_.size());
-  // A W₀ ± ρX in the place of W, and off the mask X itself, which is U then.
-  Array<float> right(sum_.size());
-  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
+  // Off the mask X is what the penalty has summed up, to which W is added.
+  parallel_for(static_cast<int64_t>(sum_.size()), kGrain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto at = static_cast<size_t>(i);
       const bool stays = kept.test(i);
-      right[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
+      weights_[at] = target_[at] + (stays ? rho : -rho) * sum_[at];
       if (stays) sum_[at] = 0.0f;
     }
   });
-  multiply(right, inverse_, weights_);
-  parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      sum_[static_cast<size_t>(i)] += weights_[static_cast<size_t>(i)];
-    }
-  });
+  add_rows(weights_, 1.0f, sum_);
 }
 
 PrunedWeight AdmmRounds::run() {

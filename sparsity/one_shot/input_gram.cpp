@@ -100,6 +100,7 @@ void InputGram::take_waiting() const {
 
 std::span<const double> InputGram::matrix() const {
   take_waiting();
+  waiting_.shrink_to_fit();
   if (!is_whole_) {
     constexpr int64_t kTile = 64;  // so that lines of both triangles stay in the cache
     const int64_t tiles = (features_ + kTile - 1) / kTile;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/cholesky.h"
 #include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/sparsity/one_shot/complement_fit.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
 
@@ -29,6 +31,9 @@ class LeastSquares {
   }
 
  private:
+  std::vector<size_t> groups(std::span<const int64_t> rows) const;
+  bool prefers_complement(std::span<const int64_t> rows) const;
+  std::vector<int64_t> fit_by_complement(std::span<const int64_t> rows, float* into);
   std::vector<uint32_t> live_columns(int64_t row) const;
   void fit_chunk(std::span<const int64_t> rows, float* into);
   void fit_rows(std::span<const int64_t> rows, const double* right, float* into);
@@ -70,12 +75,61 @@ Tensor LeastSquares::fit() {
   std::ranges::stable_sort(rows, [&](int64_t a, int64_t b) {
     return std::ranges::lexicographical_compare(positions_.row(a), positions_.row(b));
   });
+  if (prefers_complement(rows)) rows = fit_by_complement(rows, fitted.mutable_data());
   const auto chunk = static_cast<size_t>(kChunk);
   for (size_t first = 0; first < rows.size(); first += chunk) {
     fit_chunk(std::span(rows).subspan(first, std::min(chunk, rows.size() - first)),
               fitted.mutable_data());
   }
   return fitted;
+}
+
+// Where runs of rows of one support begin, and the end of the last.
+std::vector<size_t> LeastSquares::groups(std::span<const int64_t> rows) const {
+  std::vector<size_t> begins;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (r == 0 || !std::ranges::equal(positions_.row(rows[r - 1]), positions_.row(rows[r]))) {
+      begins.push_back(r);
+    }
+  }
+  begins.push_back(rows.size());
+  return begins;
+}
+
+// Whether fewer operations are needed so, the inverse of the whole matrix among them.
+bool LeastSquares::prefers_complement(std::span<const int64_t> rows) const {
+  if (damping_ > 0.0) return false;
+  const auto all = static_cast<double>(columns_);
+  double by_kept = 0.0, by_pruned = all * all * all;
+  const std::vector<size_t> begins = groups(rows);
+  for (size_t g = 0; g + 1 < begins.size(); ++g) {
+    const auto kept = static_cast<double>(positions_.row(rows[begins[g]]).size());
+    const double pruned = all - kept;
+    by_kept += kept * kept * kept / 3.0;
+    by_pruned += pruned * pruned * pruned / 3.0;
+    by_pruned += static_cast<double>(begins[g + 1] - begins[g]) * all * pruned;
+  }
+  return by_pruned < by_kept;
+}
+
+// Returns the rows that it could not fit.
+std::vector<int64_t> LeastSquares::fit_by_complement(std::span<const int64_t> rows, float* into) {
+  std::vector<int64_t> left;
+  const std::optional<ComplementFit> complement = ComplementFit::of(columns_, gram_);
+  if (!complement) return {rows.begin(), rows.end()};
+  const std::vector<size_t> begins = groups(rows);
+  std::vector<char> fits(begins.size() - 1);
+  parallel_blocks(static_cast<int64_t>(fits.size()), [&](int64_t index) {
+    const auto g = static_cast<size_t>(index);
+    const std::span<const int64_t> group = rows.subspan(begins[g], begins[g + 1] - begins[g]);
+    fits[g] = complement->fit(positions_.row(group.front()), group, weight_.data(), into) ? 1 : 0;
+  });
+  for (size_t g = 0; g < fits.size(); ++g) {
+    if (fits[g] != 0) continue;
+    left.insert(left.end(), rows.begin() + static_cast<ptrdiff_t>(begins[g]),
+                rows.begin() + static_cast<ptrdiff_t>(begins[g + 1]));
+  }
+  return left;
 }
 
 void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
@@ -94,13 +148,7 @@ void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
                .lda = columns_,
                .ldb = columns_,
                .ldc = columns_});
-  std::vector<size_t> begins;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    if (r == 0 || !std::ranges::equal(positions_.row(rows[r - 1]), positions_.row(rows[r]))) {
-      begins.push_back(r);
-    }
-  }
-  begins.push_back(rows.size());
+  const std::vector<size_t> begins = groups(rows);
   const auto fit_one = [&](int64_t group) {
     const size_t first = begins[static_cast<size_t>(group)];
     fit_rows(rows.subspan(first, begins[static_cast<size_t>(group) + 1] - first),
@@ -148,8 +196,11 @@ void LeastSquares::fit_rows(std::span<const int64_t> rows, const double* right, 
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     damping_of_row_[static_cast<size_t>(rows[r])] = damping;
+    // What damping was raised by pulls to the weights that are there, not to zero.
+    const double pull = (damping - damping_) * mean_;
     for (size_t i = 0; i < columns.size(); ++i) {
-      x[i] = right[static_cast<int64_t>(r) * columns_ + columns[i]];
+      x[i] = right[static_cast<int64_t>(r) * columns_ + columns[i]] +
+             pull * weight_.data()[rows[r] * columns_ + columns[i]];
     }
     solve_factored(static_cast<int64_t>(x.size()), lower.data(), x.data());
     for (size_t i = 0; i < columns.size(); ++i) {

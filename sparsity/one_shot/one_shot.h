@@ -45,6 +45,9 @@ struct OneShotOptions {
   /// Rounds of admm, and those of them in which the sparsity rises to its end.
   int rounds = 20;
   int gradual_rounds = 15;
+  /// What the sparsity rises to in those rounds, of each row or of the layer: for who knows it more
+  /// exactly than the counts say, as 0.9 of 64 positions is 0.89. Empty: that of the counts.
+  std::optional<double> sparsity{};
   /// The weight of admm's penalty.
   double rho = 1.0;
   /// Fits what is kept anew, whatever chose it: the weights of least output error on the mask.
@@ -82,17 +85,18 @@ struct PrunedWeight {
 /// options that cannot be; DataError for values that are not finite, for a Gram matrix without
 /// rows, and where a factorization fails whatever the damping.
 /// *Cost:* magnitude and wanda: one selection. sparsegpt: in³ and out · in² operations. admm: in³
-/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps. Memory: two
-/// matrices of in² doubles beside the Gram, and a few copies of the weight. Results do not depend
-/// on the number of threads.
+/// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps, or in³ + out · k³ /
+/// 3 with k what a row prunes, where that is less. Memory: a matrix of in² doubles beside the Gram,
+/// and a few copies of the weight. Results do not depend on the number of threads.
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options);
 
 /// The weights on `mask` whose outputs are nearest to those of `weight`: of each row
 /// (H_SS + damping · mean of H's diagonal · I) w_S = (H w)_S with S its positions in the mask and H
-/// the Gram matrix. Rows of one support share a factorization. Weights of dead inputs stay.
-/// Shapes, errors as prune_one_shot.
+/// the Gram matrix. Rows of one support share a factorization. Weights of dead inputs stay, and
+/// where damping must be raised, what is added pulls to `weight` and not to zero. Shapes, errors as
+/// prune_one_shot.
 PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
                                const InputGram& gram, const MaskSet& mask, double damping = 0.0);
 

@@ -36,9 +36,11 @@ void require_layer(const std::string& layer, const Tensor& weight, const InputGr
   }
   for (size_t i = 0; i < squares.size(); ++i) {
     if (!std::isfinite(squares[i]) || squares[i] < 0.0) {
-      throw DataError(fmt::format(
-          "{}its calibration inputs hold values that are not finite, in feature {} first",
-          of_layer(layer), i));
+      throw DataError(
+          fmt::format("{}its calibration inputs hold values that are not finite, or too large to "
+                      "be squared, in "
+                      "feature {} first",
+                      of_layer(layer), i));
     }
   }
   const std::span<const float> values = weight.storage();

@@ -3,38 +3,41 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/double_product.h"
 #include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna {
 namespace {
 
-// The sum over rows v of v G vᵀ.
-double output_square(const std::vector<double>& rows, const InputGram& gram) {
+constexpr int64_t kChunk = 256;  // rows whose products are there at a time
+
+// The sum over the rows v of a matrix, which `row_of` writes, of v G vᵀ.
+template <class RowOf>
+double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
   const int64_t features = gram.features();
-  const int64_t count = features == 0 ? 0 : static_cast<int64_t>(rows.size()) / features;
-  const std::span<const double> matrix = gram.matrix();
-  std::vector<double> sums(static_cast<size_t>(count), 0.0);
-  parallel_for(count, 4, [&](int64_t first, int64_t last) {
-    std::vector<double> product(static_cast<size_t>(features));
-    for (int64_t r = first; r < last; ++r) {
-      const double* row = rows.data() + r * features;
-      std::ranges::fill(product, 0.0);
-      for (int64_t j = 0; j < features; ++j) {
-        if (row[j] == 0.0) continue;
-        const double* of = matrix.data() + j * features;
-        for (int64_t c = 0; c < features; ++c) product[static_cast<size_t>(c)] += row[j] * of[c];
-      }
-      for (int64_t c = 0; c < features; ++c) {
-        sums[static_cast<size_t>(r)] += product[static_cast<size_t>(c)] * row[c];
-      }
-    }
-  });
+  const auto size = static_cast<size_t>(std::min(kChunk, rows) * features);
+  std::vector<double> values(size), products(size);
   double sum = 0.0;
-  for (const double of_row : sums) sum += of_row;
+  for (int64_t first = 0; first < rows; first += kChunk) {
+    const int64_t count = std::min(kChunk, rows - first);
+    for (int64_t r = 0; r < count; ++r) row_of(first + r, values.data() + r * features);
+    std::ranges::fill(products, 0.0);
+    add_product({.m = count,
+                 .n = features,
+                 .k = features,
+                 .a = values.data(),
+                 .b = gram.matrix().data(),
+                 .c = products.data(),
+                 .lda = features,
+                 .ldb = features,
+                 .ldc = features});
+    const auto end = values.begin() + count * features;
+    sum = std::inner_product(values.begin(), end, products.begin(), sum);
+  }
   return sum;
 }
 
@@ -46,13 +49,19 @@ double relative_output_error(const Tensor& weight, const Tensor& pruned, const I
                                  weight.shape().to_string(), pruned.shape().to_string(),
                                  gram.features()));
   }
-  const auto count = static_cast<size_t>(weight.numel());
-  std::vector<double> values(weight.data(), weight.data() + count);
-  const double whole = output_square(values, gram);
-  for (size_t i = 0; i < count; ++i) values[i] -= static_cast<double>(pruned.data()[i]);
-  const double lost = output_square(values, gram);
-  if (lost == 0.0) return 0.0;
-  return whole == 0.0 ? std::numeric_limits<double>::infinity() : lost / whole;
+  const int64_t rows = matrix_rows(weight.shape()), columns = gram.features();
+  const float* before = weight.data();
+  const float* after = pruned.data();
+  const double whole = output_square(rows, gram, [&](int64_t row, double* into) {
+    std::copy_n(before + row * columns, columns, into);
+  });
+  const double lost = output_square(rows, gram, [&](int64_t row, double* into) {
+    for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+      *into++ = static_cast<double>(before[i]) - static_cast<double>(after[i]);
+    }
+  });
+  if (lost <= 0.0) return 0.0;
+  return whole <= 0.0 ? std::numeric_limits<double>::infinity() : lost / whole;
 }
 
 }  // namespace lacuna

@@ -14,7 +14,8 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kBlock = 64;  // of rows
+constexpr int64_t kTile = 256;  // of what the products make
 using BlockInverse = std::array<double, kBlock * kBlock>;
 
 // Of n ≤ kBlock rows with leading dimension `stride`; n when all pivots are fine.
@@ -80,8 +81,7 @@ int64_t cholesky(int64_t n, double* a, double smallest) {
       std::copy_n(below.data() + r * width, width, a + (next + r) * n + j);
     }
     // The lower triangle of what is left, by bands of rows and columns.
-    constexpr int64_t kBand = 256;
-    const int64_t bands = (rest + kBand - 1) / kBand;
+    const int64_t bands = (rest + kTile - 1) / kTile;
     const auto update = [&](int64_t r, int64_t height, int64_t c, int64_t columns) {
       add_product({.m = height,
                    .n = columns,
@@ -98,10 +98,10 @@ int64_t cholesky(int64_t n, double* a, double smallest) {
     parallel_blocks(bands * (bands + 1) / 2, [&](int64_t index) {
       int64_t band = 0;
       while ((band + 1) * (band + 2) / 2 <= index) ++band;
-      const int64_t r = band * kBand, c = (index - band * (band + 1) / 2) * kBand;
-      const int64_t height = std::min(kBand, rest - r);
+      const int64_t r = band * kTile, c = (index - band * (band + 1) / 2) * kTile;
+      const int64_t height = std::min(kTile, rest - r);
       if (c < r) {
-        update(r, height, c, std::min(kBand, rest - c));
+        update(r, height, c, std::min(kTile, rest - c));
         return;
       }
       for (int64_t s = r; s < r + height; s += kBlock) {  // the tile on the diagonal, by strips
@@ -138,29 +138,17 @@ void invert_lower(int64_t n, double* a) {
     invert_block(height, n, a + i * n + i, inverse);
     // L_i,0:i times the inverse so far, by its columns, whose parts above the diagonal are zero.
     products.assign(static_cast<size_t>(height * i), 0.0);
-    parallel_blocks((i + kBlock - 1) / kBlock, [&](int64_t block) {
-      const int64_t j = block * kBlock;
-      // The block on the diagonal has what is not ours above it.
-      BlockInverse corner;
-      corner.fill(0.0);
-      for (int64_t r = 0; r < kBlock; ++r) {
-        std::copy_n(a + (j + r) * n + j, r + 1, corner.data() + r * kBlock);
-      }
-      DoubleProduct product{.m = height,
-                            .n = kBlock,
-                            .k = kBlock,
-                            .a = a + i * n + j,
-                            .b = corner.data(),
-                            .c = products.data() + j,
-                            .lda = n,
-                            .ldb = kBlock,
-                            .ldc = i};
-      add_product(product);
-      product.k = i - j - kBlock;
-      product.a += kBlock;
-      product.b = a + (j + kBlock) * n + j;
-      product.ldb = n;
-      add_product(product);
+    parallel_blocks((i + kTile - 1) / kTile, [&](int64_t tile) {
+      const int64_t j = tile * kTile;
+      add_product({.m = height,
+                   .n = std::min(kTile, i - j),
+                   .k = i - j,
+                   .a = a + i * n + j,
+                   .b = a + j * n + j,
+                   .c = products.data() + j,
+                   .lda = n,
+                   .ldb = n,
+                   .ldc = i});
     });
     for (int64_t r = 0; r < height; ++r) {
       std::fill_n(a + (i + r) * n, i, 0.0);
@@ -179,26 +167,29 @@ void invert_lower(int64_t n, double* a) {
   }
 }
 
-void multiply_by_transposed(int64_t n, const double* lower, double* product) {
-  constexpr int64_t kTile = 256;
-  const int64_t tiles = (n + kTile - 1) / kTile;
-  parallel_blocks(tiles * (tiles + 1) / 2, [&](int64_t index) {
-    int64_t row = 0;
-    while ((row + 1) * (row + 2) / 2 <= index) ++row;
-    const int64_t i = row * kTile, j = (index - row * (row + 1) / 2) * kTile;
-    const int64_t m = std::min(kTile, n - i), columns = std::min(kTile, n - j);
-    for (int64_t r = i; r < i + m; ++r) std::fill_n(product + r * n + j, columns, 0.0);
-    add_product({.m = m,  // rows of L above i have nothing in columns i …
-                 .n = columns,
-                 .k = n - i,
-                 .transpose_a = Transpose::Yes,
-                 .a = lower + i * n + i,
-                 .b = lower + i * n + j,
-                 .c = product + i * n + j,
-                 .lda = n,
-                 .ldb = n,
-                 .ldc = n});
-  });
+void square_lower(int64_t n, double* a) {
+  std::vector<double> band;
+  // Rows i … of the product need rows i … of L alone, so that they can take the place of these.
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t height = std::min(kTile, n - i), width = i + height;
+    band.assign(static_cast<size_t>(height * width), 0.0);
+    parallel_blocks((width + kTile - 1) / kTile, [&](int64_t tile) {
+      const int64_t j = tile * kTile;
+      add_product({.m = height,
+                   .n = std::min(kTile, width - j),
+                   .k = n - i,
+                   .transpose_a = Transpose::Yes,
+                   .a = a + i * n + i,
+                   .b = a + i * n + j,
+                   .c = band.data() + j,
+                   .lda = n,
+                   .ldb = n,
+                   .ldc = width});
+    });
+    for (int64_t r = 0; r < height; ++r) {
+      std::copy_n(band.data() + r * width, i + r + 1, a + (i + r) * n);
+    }
+  }
 }
 
 void solve_factored(int64_t n, const double* lower, double* x) {

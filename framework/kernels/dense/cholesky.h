@@ -12,14 +12,14 @@ namespace lacuna {
 /// number of threads.
 int64_t cholesky(int64_t n, double* matrix, double smallest = 1e-13);
 
-/// Replaces L by its inverse, lower triangular too; what stands above the diagonal is neither read
-/// nor written. *Cost:* n³ / 3 operations, n · 64 doubles.
+/// Replaces L by its inverse, lower triangular too. *Requires* zeros above the diagonal. *Cost:*
+/// n³ / 3 operations, in parallel by tiles; n · 64 doubles.
 void invert_lower(int64_t n, double* lower);
 
-/// The lower triangle of Lᵀ·L into `product` [n, n], which for the inverse of a Cholesky factor is
-/// the inverse of what was factored; above the diagonal it is unspecified. *Requires* zeros above
-/// the diagonal of `lower`. *Cost:* n³ / 3 operations.
-void multiply_by_transposed(int64_t n, const double* lower, double* product);
+/// Replaces L by the lower triangle of Lᵀ·L, which for the inverse of a Cholesky factor is the
+/// inverse of what was factored; above the diagonal nothing is written. *Requires* zeros above the
+/// diagonal. *Cost:* n³ / 3 operations, in parallel by tiles; n · 256 doubles.
+void square_lower(int64_t n, double* lower);
 
 /// Solves L·Lᵀ x = b in place, L the lower triangle. *Cost:* 2·n² operations, in one thread.
 void solve_factored(int64_t n, const double* lower, double* x);
