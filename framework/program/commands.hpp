@@ -35,6 +35,14 @@ struct PlanCommand {
   bool json = false;
 };
 
+struct PruneCommand {
+  std::string checkpoint;
+  std::string config_path;
+  std::string run_dir;
+  std::vector<std::string> overrides;  ///< of the configuration that is given
+  bool json = false;
+};
+
 struct EvalCommand {
   std::string checkpoint;
   bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
@@ -105,6 +113,7 @@ struct SweepCommand {
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
+int run_prune(const PruneCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);

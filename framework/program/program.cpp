@@ -75,6 +75,26 @@ void add_plan(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_plan(c); }; });
 }
 
+void add_prune(CLI::App& app, Action& action) {
+  static PruneCommand c;
+  CLI::App* command =
+      app.add_subcommand("prune", "Prune a trained model in one shot (docs/pruning.md)");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command
+      ->add_option("config", c.config_path,
+                   "YAML file with the section sparsity; others take the place of the run's")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--run-dir", c.run_dir, "Folder for the results")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_prune(c); }; });
+}
+
 void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
   CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
@@ -296,6 +316,7 @@ int run_program(int argc, char** argv) {
   Action action;
   add_train(app, action);
   add_plan(app, action);
+  add_prune(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_generate(app, action);

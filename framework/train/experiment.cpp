@@ -17,6 +17,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
 #include "lacuna/framework/train/initial_values.hpp"
@@ -111,11 +112,11 @@ void judge_warmup(const Experiment& e) {
 
 // A static mask is the one that another tool's file, or its zeros, gave a weight, unless the entry
 // says how it is made: pruning anew, at random, is nobody's wish then.
-void keep_loaded_masks(Config entry) {
+void inherit_loaded_masks(Config entry) {
   if (!entry.is_map()) return;
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
   const bool is_static = named.is_null() || to_lower(named.text()) == "static";
-  if (is_static && !entry.has("init_method")) entry.set("init_method", "loaded");
+  if (is_static && !entry.has("init_method")) entry.set("init_method", "inherit");
 }
 
 void load_first_values(Experiment& e) {
@@ -128,12 +129,12 @@ void load_first_values(Experiment& e) {
     e.config.set("sparsity", section);
   }
   if (section.is_list()) {
-    for (const Config& entry : section.items()) keep_loaded_masks(entry);
+    for (const Config& entry : section.items()) inherit_loaded_masks(entry);
   } else if (section.is_map() && section.has("phases")) {
     const std::vector<Config> phases = section.at("phases").items();
-    if (!phases.empty()) keep_loaded_masks(phases.front());
+    if (!phases.empty()) inherit_loaded_masks(phases.front());
   } else {
-    keep_loaded_masks(section);
+    inherit_loaded_masks(section);
   }
 }
 
@@ -254,6 +255,7 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   e.sparsity->compression().batch = e.train.batch_size;
   e.sparsity->compression().compress_below = std::move(csr_up_to);
   try {
+    e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
     section.error(error.what());

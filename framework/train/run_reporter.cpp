@@ -185,6 +185,12 @@ void RunReporter::report_mask_updates() {
                                {"dead_columns", update.dead_columns},
                                {"layout", update.layout}});
     if (update.ever_active) line.set("ever_active", *update.ever_active);
+    if (update.relative_error && std::isfinite(*update.relative_error)) {
+      line.set("relative_error", *update.relative_error);
+      log_info(fmt::format("{}: pruned to a sparsity of {:.4g}, relative output error {:.4g}",
+                           update.parameter, update.actual_sparsity, *update.relative_error));
+    }
+    for (const std::string& message : update.messages) log_warning(message);
     write(line);
   }
 }

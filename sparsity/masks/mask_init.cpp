@@ -61,15 +61,12 @@ MaskSet from_zeros_mask(const MaskInitRequest& r) {
   return MaskSet(shape, Positions(shape, std::move(begin), std::move(nonzero)));
 }
 
+MaskSet inherited_mask(const MaskInitRequest& r) { return MaskSet(r.parameter.pattern()); }
+
 MaskSet checkerboard(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
   return MaskSet(
       shape, checkerboard_mask(matrix_rows(shape), matrix_columns(shape), r.sparsity).positions());
-}
-
-// What the parameter was loaded with; it ignores the sparsity.
-MaskSet loaded_mask(const MaskInitRequest& r) {
-  return r.parameter.pattern()->is_dense() ? random_mask(r) : MaskSet(r.parameter.pattern());
 }
 
 using Method = MaskSet (*)(const MaskInitRequest&);
@@ -77,7 +74,7 @@ using Method = MaskSet (*)(const MaskInitRequest&);
 const std::vector<std::pair<std::string, Method>>& methods() {
   static const std::vector<std::pair<std::string, Method>> all = {
       {"random", random_mask},         {"balanced", balanced},         {"topk", topk_mask},
-      {"from_zeros", from_zeros_mask}, {"checkerboard", checkerboard}, {"loaded", loaded_mask}};
+      {"from_zeros", from_zeros_mask}, {"checkerboard", checkerboard}, {"inherit", inherited_mask}};
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -25,6 +26,7 @@ class AdmmRounds {
  private:
   void scale();
   void factor();
+  int64_t on_the_way(int64_t present, int64_t keep, double progress) const;
   MaskSet choose(double progress) const;
   MaskSet choose_on_the_way(int64_t count) const;
   void round(const MaskSet& mask);
@@ -125,9 +127,13 @@ void AdmmRounds::become_floats() {
   });
 }
 
-// What of `from` is left when a part of the way to `to` is gone.
-int64_t on_the_way(int64_t from, int64_t to, double progress) {
-  return from - static_cast<int64_t>(static_cast<double>(from - to) * progress);
+// What of `present` is left when a part of the way to `keep` is gone.
+int64_t AdmmRounds::on_the_way(int64_t present, int64_t keep, double progress) const {
+  const auto all = static_cast<double>(present);
+  const std::optional<double> sparsity = problem_.options.sparsity;
+  const double pruned =
+      sparsity ? all * (*sparsity * progress) : static_cast<double>(present - keep) * progress;
+  return std::max(present - static_cast<int64_t>(pruned), keep);
 }
 
 MaskSet AdmmRounds::choose(double progress) const {

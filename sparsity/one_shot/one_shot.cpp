@@ -38,6 +38,9 @@ void require_options(const OneShotProblem& problem) {
   if (!(options.damping >= 0.0) || !(options.least_squares_damping >= 0.0)) {
     refuse("damping is 0 or more");
   }
+  if (options.sparsity && !(*options.sparsity >= 0.0 && *options.sparsity <= 1.0)) {
+    refuse("sparsity is from 0 to 1");
+  }
   if (options.block < 1 || options.rounds < 1 || options.gradual_rounds < 0 ||
       !(options.rho > 0.0)) {
     refuse("block, rounds and rho are above 0, gradual_rounds is 0 or more");

@@ -39,14 +39,14 @@ struct Sparsity {
   explicit Sparsity(const std::string& text) {
     const size_t colon = text.find(':');
     if (colon == std::string::npos) {
-      fraction = std::stof(text);
+      fraction = std::stod(text);
       return;
     }
     const int zeros = std::stoi(text), of = std::stoi(text.substr(colon + 1));
     pattern = PatternShape::nm(of - zeros, of);
-    fraction = static_cast<float>(zeros) / static_cast<float>(of);
+    fraction = static_cast<double>(zeros) / of;
   }
-  float fraction = 0.0f;
+  double fraction = 0.0;
   PatternShape pattern;
 };
 
@@ -262,6 +262,7 @@ void check_admm(const Layer& layer, const std::string& name) {
   const BitMask mask = nonzeros(layer.file.read_floats(path + "/pruned"));
   OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Admm);
   options.granularity = OneShotGranularity::Row;
+  options.sparsity = Sparsity(name).fraction;
   const PrunedWeight found = prune_as(layer, Sparsity(name), options, mask);
   const double expected = layer.file.attribute_number(path, "error");
   EXPECT_NEAR(found.relative_error, expected, 0.03 * expected) << path;
@@ -297,10 +298,10 @@ TEST(GoldenOneShot, MethodsAgreeWithTheirAuthorsCode) {
 
 // What our best method may leave of SparseGPT's error, where that is promised.
 double promised(const Sparsity& sparsity) {
-  constexpr float kRounding = 1e-4f;
-  if (sparsity.fraction < 0.5f - kRounding || sparsity.fraction > 0.9f + kRounding) return 1.0;
+  constexpr double kRounding = 1e-4;
+  if (sparsity.fraction < 0.5 - kRounding || sparsity.fraction > 0.9 + kRounding) return 1.0;
   if (sparsity.pattern.is_nm()) return 0.90;
-  return sparsity.fraction < 0.7f + kRounding ? 0.70 : 0.85;
+  return sparsity.fraction < 0.7 + kRounding ? 0.70 : 0.85;
 }
 
 TEST(GoldenOneShot, AdmmWithLeastSquaresLosesMuchLessThanSparseGpt) {
@@ -315,8 +316,9 @@ TEST(GoldenOneShot, AdmmWithLeastSquaresLosesMuchLessThanSparseGpt) {
         options.least_squares = true;
         const int64_t all = layer.weight.numel();
         const PatternShape& pattern = sparsity.pattern;
-        const int64_t keep =
-            pattern.is_nm() ? all * pattern.n() / pattern.m() : target_nnz(sparsity.fraction, all);
+        const int64_t keep = pattern.is_nm()
+                                 ? all * pattern.n() / pattern.m()
+                                 : target_nnz(static_cast<float>(sparsity.fraction), all);
         const PrunedWeight found = prune_one_shot(
             path, layer.weight, layer.gram, selector(layer, sparsity), keep, nullptr, options);
         const double theirs = file.attribute_number(path + "/sparsegpt/" + of, "error");

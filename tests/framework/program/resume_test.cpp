@@ -95,6 +95,12 @@ const std::vector<Variant>& variants() {
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
       {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
+      {"SparseGpt",
+       {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},
+      {"PhasesOfOneShot",
+       {"sparsity={phases: [{until: 4, algorithm: wanda, sparsity: 0.5, calibration: 32}, "
+        "{until: 8, algorithm: static, sparsity: 0.5}, {until: 13, algorithm: admm, sparsity: 0.8, "
+        "least_squares: true}, {algorithm: rigl, sparsity: 0.8, update: {freq: 2}}]}"}},
       {"Snfs", {"sparsity={algorithm: snfs, sparsity: 0.8, update: {freq: 3}}"}},
       {"StraightThrough",
        {"sparsity={algorithm: ste, update: {freq: 2}, "

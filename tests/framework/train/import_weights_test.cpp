@@ -248,7 +248,7 @@ TEST_F(ImportedWeights, StaticSparsityKeepsThem) {
     EXPECT_EQ(weight->mask(), every_third()) << sparsity;
     EXPECT_EQ(weight->sparsified_by, "static");
     EXPECT_EQ(weight->to_dense().to_vector()[3], 4.0f);
-    EXPECT_THAT(experiment->config.to_yaml(), HasSubstr("init_method: loaded"));
+    EXPECT_THAT(experiment->config.to_yaml(), HasSubstr("init_method: inherit"));
   }
   const auto random = build_experiment(
       parse_yaml(data + "sparsity: {sparsity: 0.5, init_method: random}\n", "run.yaml"));

@@ -235,6 +235,9 @@ TEST(OneShot, RefusesWhatCannotBe) {
   other.damping = -0.1;
   refuses(other, 8, "damping is 0 or more");
   other = options;
+  other.sparsity = 1.5;
+  refuses(other, 8, "sparsity is from 0 to 1");
+  other = options;
   other.rho = 0.0;
   refuses(other, 8, "block, rounds and rho are above 0");
   other = options;
