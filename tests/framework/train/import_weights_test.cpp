@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/io/storage/array_file.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
@@ -201,6 +202,38 @@ TEST_F(ImportedWeights, AllDifferencesAreNamedWithTheNearest) {
     EXPECT_THAT(error.what(), HasSubstr("; 'fc.weight' is nearest to the file's 'fc.weigth', "
                                         "'fc.bias' is nearest to the file's 'fc.bais'"));
     EXPECT_THAT(error.what(), HasSubstr("'fc.bais' [4] is in the file only"));
+  }
+}
+
+// Whatever is done to a file, it is loaded whole or refused by name, and then nothing has changed.
+TEST_F(ImportedWeights, DamagedFilesAreRefusedAndChangeNothing) {
+  const std::vector<NamedArray> arrays = {
+      {"fc.weight", counted()}, {"fc.weight_mask", every_third()}, {"fc.bias", bias()}};
+  for (const std::string& path : {npz(arrays), safetensors(arrays)}) {
+    const std::string good = read_text(path);
+    const CounterRng rng(3, path.substr(path.size() - 3));
+    uint64_t draw = 0;
+    const auto below = [&](size_t bound) { return static_cast<size_t>(rng.bits(draw++) % bound); };
+    int refused = 0;
+    for (int round = 0; round < 400; ++round) {
+      std::string bad = good;
+      if (round % 4 == 0) bad.resize(below(bad.size()));
+      for (size_t change = 0; change < 1 + below(3) && !bad.empty(); ++change) {
+        char& byte = bad[below(bad.size())];
+        byte = static_cast<char>(round % 3 == 0 ? 0xff : byte ^ (1 << below(8)));
+      }
+      write_text(path, bad);
+      model_.initialize(1);
+      const std::vector<float> before = model_.parameter("fc.bias")->to_dense().to_vector();
+      try {
+        load_weights(path, model_);
+      } catch (const CheckpointError& error) {
+        ++refused;
+        EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+        EXPECT_EQ(model_.parameter("fc.bias")->to_dense().to_vector(), before);
+      }
+    }
+    EXPECT_GT(refused, 150) << path;
   }
 }
 
