@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/registry.h"
-#include "lacuna/framework/data/augment.h"
+#include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {
@@ -60,8 +60,10 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   the pixels of each channel) | `{mean: m, std: s}` (numbers, or lists with one per channel of
 ///   examples [channels, rows, columns], or for inputs that are no images one per feature; for
 ///   images in units of pixels divided by 255).
-/// - `augment`: a map of `crop`, `flip` and `cutout`, see AugmentOptions. For images, and when
-///   training alone. Default: none.
+/// - `augment`: a map of `crop`, `flip`, `cutout`, `mixup` and `rand_augment` (a map of
+/// `operations`,
+///   default 2, and `magnitude`), see AugmentOptions. For images, mixup for all inputs but tokens,
+///   and when training alone. Default: none.
 ///
 /// Tokens are neither normalized nor augmented: those keys are errors there.
 ///

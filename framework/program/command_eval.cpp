@@ -66,6 +66,9 @@ Config to_config(const char* split, const Evaluation& result) {
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    entry.set("bits_per_character", result.bits_per_character);
+  }
   entry.set("examples", result.examples);
   return entry;
 }
@@ -100,6 +103,8 @@ void print(const Config& entry, int64_t step) {
   }
   if (entry.has("perplexity"))
     std::printf("  perplexity %.4g", entry.required<double>("perplexity"));
+  if (entry.has("bits_per_character"))
+    std::printf("  %.4g bits a character", entry.required<double>("bits_per_character"));
   std::printf("  (%lld examples, step %lld)\n",
               static_cast<long long>(entry.required<int64_t>("examples")),
               static_cast<long long>(step));

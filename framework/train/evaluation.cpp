@@ -1,6 +1,7 @@
 #include "lacuna/framework/train/evaluation.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
@@ -27,6 +28,12 @@ class EvaluationMode {
 };
 
 }  // namespace
+
+double bits_per_character(double loss, const Dataset& data) {
+  const double characters = data.characters_per_label();
+  if (!(characters > 0.0)) return std::numeric_limits<double>::quiet_NaN();
+  return loss / std::numbers::ln2 / characters;
+}
 
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher) {
@@ -57,6 +64,7 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
     result.accuracy = kNone;
   }
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
+  result.bits_per_character = bits_per_character(result.loss, data);
   result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
   return result;
 }

@@ -20,7 +20,13 @@ struct Evaluation {
   double top5_accuracy = std::numeric_limits<double>::quiet_NaN();
   /// e^loss, where each token has a label; else NaN.
   double perplexity = std::numeric_limits<double>::quiet_NaN();
+  /// See lacuna::bits_per_character.
+  double bits_per_character = std::numeric_limits<double>::quiet_NaN();
 };
+
+/// The loss of text by the character and to the base of 2: loss / ln 2 / the characters that a
+/// label stands for (Dataset::characters_per_label); NaN where that is not known.
+double bits_per_character(double loss, const Dataset& data);
 
 /// Is shown each batch, and what the model made of it.
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;

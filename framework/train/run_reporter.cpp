@@ -163,6 +163,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    evaluation.set("bits_per_character", result.bits_per_character);
+  }
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   metrics_->write(evaluation);
@@ -172,6 +175,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   }
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    line += fmt::format("  {:.4g} bits a character", result.bits_per_character);
+  }
   progress_.clear();
   log_info(line);
 }
@@ -184,18 +190,26 @@ void RunReporter::show_progress(const TrainingSums& step) {
 
 void RunReporter::write_summary() {
   Config summary = Config::map();
-  const auto add = [&](const std::string& split, const std::optional<Evaluation>& result) {
+  double by_character = std::numeric_limits<double>::quiet_NaN();
+  const auto add = [&](const std::string& split, const std::optional<Evaluation>& result,
+                       const std::shared_ptr<const Dataset>& data) {
     if (!result) return;
     if (experiment_.loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
     if (!std::isnan(result->top5_accuracy)) {
       summary.set(split + "_top5_accuracy", result->top5_accuracy);
     }
     summary.set(split + "_loss", result->loss);
-    if (experiment_.loss.labels_tokens())
-      summary.set(split + "_perplexity", std::exp(result->loss));
+    if (!experiment_.loss.labels_tokens()) return;
+    summary.set(split + "_perplexity", std::exp(result->loss));
+    if (data == nullptr) return;
+    const double bits = bits_per_character(result->loss, *data);
+    if (std::isnan(bits)) return;
+    summary.set(split + "_bits_per_character", bits);
+    if (std::isnan(by_character)) by_character = bits;
   };
-  add("test", state_.test);
-  add("validation", state_.validation);
+  add("test", state_.test, experiment_.data.test);
+  add("validation", state_.validation, experiment_.data.validation);
+  if (!std::isnan(by_character)) summary.set("bits_per_character", by_character);
   const bool within_epoch = state_.epoch.examples > 0;
   summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
   summary.set("epochs", epochs_done());
