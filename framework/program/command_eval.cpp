@@ -61,6 +61,15 @@ void require_same_classes(const std::vector<std::string>& data,
       data.size(), differ, name(data), model.size(), name(model)));
 }
 
+// A vocabulary that is made of the text is another one where the text is.
+void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
+  if (data.tokenizer() == nullptr || format.tokenizer == nullptr) return;
+  if (data.tokenizer()->to_json() == format.tokenizer->to_json()) return;
+  throw DataError(
+      "the data has another vocabulary than the model was trained with; to evaluate on another "
+      "text, leave the training data as it was and give the text as data.test");
+}
+
 Config to_config(const char* split, const Evaluation& result) {
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
@@ -129,6 +138,7 @@ int run_eval(const EvalCommand& command) {
                     ", and the model was trained on " + format.example_shape.to_string());
   }
   require_same_classes(data.train->class_names(), format.class_names);
+  require_same_vocabulary(*data.train, format);
   const LossFunction loss = LossFunction::from_config(config, *data.train);
   config.require_all_read();
   std::unique_ptr<Sequential> model;

@@ -62,6 +62,18 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   EXPECT_EQ(split.required<double>("bits_per_character"), bits);
   EXPECT_FALSE(split.has("confusion_matrix"));
 
+  // Another text is read by the run's own vocabulary.
+  write_text(folder_ / "other.txt", "that is not the question\n");
+  const Ended other =
+      run_lacuna({"eval", run_dir(), "--json", "--set", "data.test=" + (folder_ / "other.txt")});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(parse_yaml(other.out, "out").at("splits").items()[1].required<int64_t>("examples"), 2);
+  write_text(folder_ / "other.txt", std::string(200, 'a') + std::string(200, 'z'));
+  const Ended refused =
+      run_lacuna({"eval", run_dir(), "--set", "data.path=" + (folder_ / "other.txt")});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("another vocabulary than the model was trained with"));
+
   const std::vector<std::string> command = {"generate", run_dir(), "--prompt", "to be",
                                             "--tokens", "40",      "--seed",   "3"};
   const Ended generated = run_lacuna(command);
@@ -107,6 +119,11 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   const Ended predicted =
       run_lacuna({"predict", run_dir(), folder_ / "lines.txt", "--out", folder_ / "out.csv"});
   EXPECT_THAT(predicted.err, HasSubstr("`lacuna generate` continues a text by it"));
+  write_text(folder_ / "tokens.bin", std::string(64, '\1'));
+  const Ended tokens =
+      run_lacuna({"predict", run_dir(), folder_ / "tokens.bin", "--out", folder_ / "out.csv"});
+  EXPECT_EQ(tokens.code, 1);
+  EXPECT_THAT(tokens.err, HasSubstr("data.dir=DIR for token files"));
 
   write_text(config(), kTinyRun);
   ASSERT_EQ(train({}, "digits").code, 0);
