@@ -36,6 +36,15 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
   }
 }
 
+// A vocabulary that is made of the text is another one where the text is.
+void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
+  if (data.tokenizer() == nullptr || format.tokenizer == nullptr) return;
+  if (data.tokenizer()->to_json() == format.tokenizer->to_json()) return;
+  throw DataError(
+      "the data has another vocabulary than the model was trained with; to evaluate on another "
+      "text, leave the training data as it was and give the text as data.test");
+}
+
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
@@ -55,6 +64,7 @@ int run_eval(const EvalCommand& command) {
                     ", and the model was trained on " + format.example_shape.to_string());
   }
   require_same_classes(data.train->class_names(), format.class_names);
+  require_same_vocabulary(*data.train, format);
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.set_target_scale(data.target_std);
   config.require_all_read();

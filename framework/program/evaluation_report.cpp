@@ -51,6 +51,9 @@ Config to_config(const char* split, const Evaluation& result) {
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    entry.set("bits_per_character", result.bits_per_character);
+  }
   for (const auto& [name, value] : regression_results(result)) entry.set(name, value);
   entry.set("examples", result.examples);
   return entry;
@@ -100,6 +103,9 @@ std::string describe_evaluation(const Config& entry) {
   }
   if (entry.has("perplexity")) {
     line += fmt::format("  perplexity {:.4g}", entry.required<double>("perplexity"));
+  }
+  if (entry.has("bits_per_character")) {
+    line += fmt::format("  {:.4g} bits a character", entry.required<double>("bits_per_character"));
   }
   for (const auto& [key, name] : {std::pair{"r2", "R²"}, {"mae", "MAE"}, {"rmse", "RMSE"}}) {
     if (entry.has(key)) line += fmt::format("  {} {:.4g}", name, entry.required<double>(key));

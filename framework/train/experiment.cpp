@@ -56,6 +56,13 @@ std::unique_ptr<Loader> make_loader(const Experiment& e) {
                                   .augment = e.data.augment});
 }
 
+// Mixtures are of two classes, so they have no class's weight.
+void require_mixable(const Experiment& e) {
+  if (e.data.augment.mixup == 0.0 || !e.loss.has_class_weights()) return;
+  e.config.at("data").at("augment").at("mixup").error(
+      "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights");
+}
+
 // The last layer's output must be what the loss compares with the data.
 void require_output_fits(const Experiment& e, const ModelLayers& layers) {
   const Shape output = e.model->output_shape(e.data.train->example_shape());
@@ -358,6 +365,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
   }
+  require_mixable(*e);
   const ModelLayers layers = model_layers(
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});

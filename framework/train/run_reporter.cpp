@@ -47,8 +47,10 @@ int64_t whole_lines(const std::string& path) {
   return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
+// `data` is the split's.
 void add_evaluation(const std::string& split, const std::optional<Evaluation>& result,
-                    const LossFunction& loss, Config& summary) {
+                    const LossFunction& loss, const std::shared_ptr<const Dataset>& data,
+                    Config& summary) {
   if (!result) return;
   if (loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
   if (!std::isnan(result->top5_accuracy)) {
@@ -59,6 +61,8 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   }
   summary.set(split + "_loss", result->loss);
   if (loss.labels_tokens()) summary.set(split + "_perplexity", std::exp(result->loss));
+  const double bits = bits_per_character(result->loss, *data);
+  if (!std::isnan(bits)) summary.set(split + "_bits_per_character", bits);
 }
 
 // Of one example, with all weights and with those that there were.
@@ -201,6 +205,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
   for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
+  if (!std::isnan(result.bits_per_character)) {
+    evaluation.set("bits_per_character", result.bits_per_character);
+  }
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   write(evaluation);
@@ -212,6 +219,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (!std::isnan(result.rmse)) line += fmt::format("  RMSE {:.4g}", result.rmse);
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    line += fmt::format("  {:.4g} bits a character", result.bits_per_character);
+  }
   progress_.report_evaluation(state_.step, line);
 }
 
@@ -223,8 +233,14 @@ void RunReporter::show_progress(const TrainingSums& step) {
 
 void RunReporter::write_summary(SummaryFile file) {
   Config summary = Config::map();
-  add_evaluation("test", state_.test, experiment_.loss, summary);
-  add_evaluation("validation", state_.validation, experiment_.loss, summary);
+  const DataSplits& data = experiment_.data;
+  add_evaluation("test", state_.test, experiment_.loss, data.test, summary);
+  add_evaluation("validation", state_.validation, experiment_.loss, data.validation, summary);
+  for (const char* key : {"test_bits_per_character", "validation_bits_per_character"}) {
+    if (summary.has(key) && !summary.has("bits_per_character")) {
+      summary.set("bits_per_character", summary.required<double>(key));
+    }
+  }
   add_best(summary);
   const bool within_epoch = state_.epoch.examples > 0;
   summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
@@ -280,8 +296,10 @@ void RunReporter::add_best(Config& summary) const {
   summary.set("best_step", state_.best->step);
   summary.set("best_epoch", static_cast<double>(state_.best->step) /
                                 static_cast<double>(experiment_.steps_per_epoch()));
-  add_evaluation("best_test", state_.best->test, experiment_.loss, summary);
-  add_evaluation("best_validation", state_.best->validation, experiment_.loss, summary);
+  const DataSplits& data = experiment_.data;
+  add_evaluation("best_test", state_.best->test, experiment_.loss, data.test, summary);
+  add_evaluation("best_validation", state_.best->validation, experiment_.loss, data.validation,
+                 summary);
 }
 
 }  // namespace lacuna

@@ -88,6 +88,12 @@ const std::vector<Variant>& variants() {
       {"AugmentedColours",
        {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, "
         "normalize: standard, augment: {crop: 4, flip: true, cutout: 8}}"}},
+      {"MixedColours",
+       {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, augment: "
+        "{crop: "
+        "2, rand_augment: {operations: 2, magnitude: 9}, mixup: 0.4}}",
+        "loss={type: cross_entropy, label_smoothing: 0.1}",
+        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
       {"RigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
       {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/augment.h"
+#include "lacuna/framework/data/changes/augment.h"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,9 @@
-#include "lacuna/framework/data/augment.h"
+#include "lacuna/framework/data/changes/augment.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -26,6 +27,9 @@ struct Change {
   bool is_flipped = false;
   int64_t top = 0, bottom = 0, left = 0, end = 0;  // what is covered: rows and columns from, to
 };
+
+// Beyond it all shares are near ½.
+constexpr double kLargestMixup = 64.0;
 
 // The draws of an example, each at a place of its own: switching one on changes no other.
 enum Draw : uint64_t { kDown, kRight, kFlip, kCutRow, kCutColumn, kDrawsOfAnExample = 8 };
@@ -72,12 +76,42 @@ void write_image(const float* in, const ImageSize& size, const Change& change,
       const int64_t from = y + change.down;
       const bool is_padding = from < 0 || from >= size.height;
       write_row(is_padding ? nullptr : in + from * size.width, size.width, change, pad, out);
-      if (y >= change.top && y < change.bottom)
-        std::fill(out + change.left, out + change.end, 0.0f);
       out += size.width;
     }
     in += size.height * size.width;
   }
+}
+
+void cover(const ImageSize& size, const Change& change, float* image) {
+  for (int64_t channel = 0; channel < size.channels; ++channel) {
+    for (int64_t y = change.top; y < change.bottom; ++y) {
+      float* row = image + (channel * size.height + y) * size.width;
+      std::fill(row + change.left, row + change.end, 0.0f);
+    }
+  }
+}
+
+// An image as bytes, changed there, and back as a dataset of bytes has it.
+void change_bytes(const AugmentOptions& options, const CounterRng& rng, int64_t index,
+                  const ImageSize& size, std::vector<uint8_t>& bytes, float* image) {
+  const int64_t plane = size.height * size.width;
+  const auto each = [&](auto&& visit) {
+    for (int64_t i = 0; i < size.channels * plane; ++i) {
+      const auto channel = static_cast<size_t>(i / plane);
+      visit(image[i], bytes[static_cast<size_t>(i)],
+            options.byte_scales[options.byte_scales.size() == 1 ? 0 : channel],
+            options.byte_offsets[options.byte_offsets.size() == 1 ? 0 : channel]);
+    }
+  };
+  each([](float value, uint8_t& byte, float scale, float offset) {
+    byte = static_cast<uint8_t>(std::lround(std::clamp((value - offset) / scale, 0.0f, 255.0f)));
+  });
+  rand_augment(
+      options.rand_augment, rng, static_cast<uint64_t>(index),
+      {.pixels = bytes, .channels = size.channels, .height = size.height, .width = size.width});
+  each([](float& value, uint8_t byte, float scale, float offset) {
+    value = static_cast<float>(byte) * scale + offset;
+  });
 }
 
 }  // namespace
@@ -86,7 +120,12 @@ std::string AugmentOptions::to_string() const {
   std::vector<std::string> parts;
   if (crop > 0) parts.push_back(fmt::format("crop {}", crop));
   if (flip) parts.push_back("flip");
+  if (rand_augment.operations > 0) {
+    parts.push_back(fmt::format("rand_augment {} of magnitude {}", rand_augment.operations,
+                                rand_augment.magnitude));
+  }
   if (cutout > 0) parts.push_back(fmt::format("cutout {}", cutout));
+  if (mixup > 0.0) parts.push_back(fmt::format("mixup {}", mixup));
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
@@ -96,7 +135,20 @@ void require_augmentable(const AugmentOptions& options, const Shape& example_sha
   };
   require_positive("crop", options.crop);
   require_positive("cutout", options.cutout);
-  if (!options.any()) return;
+  if (!(options.mixup >= 0.0 && options.mixup <= kLargestMixup)) {
+    throw DataError(
+        fmt::format("mixup must be in [0, {}], found {}", kLargestMixup, options.mixup));
+  }
+  const RandAugmentOptions& rand = options.rand_augment;
+  if (rand.operations < 0 || rand.operations > RandAugmentOptions::kMostOperations) {
+    throw DataError(fmt::format("rand_augment's operations must be in [0, {}], found {}",
+                                RandAugmentOptions::kMostOperations, rand.operations));
+  }
+  if (!(rand.magnitude >= 0.0 && rand.magnitude <= RandAugmentOptions::kLargestMagnitude)) {
+    throw DataError(fmt::format("rand_augment's magnitude must be in [0, {}], found {}",
+                                RandAugmentOptions::kLargestMagnitude, rand.magnitude));
+  }
+  if (!options.changes_images()) return;
   if (example_shape.rank() != 2 && example_shape.rank() != 3) {
     throw DataError(
         "only images can be augmented, [rows, columns] or [channels, rows, columns]; "
@@ -111,24 +163,31 @@ void require_augmentable(const AugmentOptions& options, const Shape& example_sha
   };
   require_inside("crop", options.crop);
   require_inside("cutout", options.cutout);
-  const size_t values = options.padding.size();
-  if (values != 1 && values != static_cast<size_t>(size.channels)) {
-    throw DataError(
-        fmt::format("padding has {} values; expected one, or one for each of {} channels", values,
-                    size.channels));
-  }
+  const auto require_values = [&](const char* name, size_t values) {
+    if (values == 1 || values == static_cast<size_t>(size.channels)) return;
+    throw DataError(fmt::format("{} has {} values; expected one, or one for each of {} channels",
+                                name, values, size.channels));
+  };
+  require_values("padding", options.padding.size());
+  require_values("byte_scales", options.byte_scales.size());
+  require_values("byte_offsets", options.byte_offsets.size());
 }
 
 Tensor augmented(const Tensor& inputs, std::span<const int64_t> indices,
                  const AugmentOptions& options, AugmentStream stream) {
   const ImageSize size = image_size(inputs.shape(), 1);
-  const CounterRng rng(stream.seed, "augment", stream.epoch);
+  const CounterRng rng(stream.seed, "augment", stream.epoch),
+      rand_rng(stream.seed, "rand_augment", stream.epoch);
   Tensor result = Tensor::empty(inputs.shape());
   const int64_t step = size.channels * size.height * size.width;
+  std::vector<uint8_t> bytes(options.rand_augment.operations > 0 ? static_cast<size_t>(step) : 0);
   const float* in = inputs.data();
   float* out = result.mutable_data();
   for (const int64_t index : indices) {
-    write_image(in, size, draw_change(rng, index, options, size), options.padding, out);
+    const Change change = draw_change(rng, index, options, size);
+    write_image(in, size, change, options.padding, out);
+    if (!bytes.empty()) change_bytes(options, rand_rng, index, size, bytes, out);
+    cover(size, change, out);
     in += step;
     out += step;
   }
