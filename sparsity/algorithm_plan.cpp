@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/algorithm.h"
+#include "lacuna/sparsity/weights/target_checks.h"
 
 namespace lacuna {
 
@@ -26,6 +27,7 @@ std::vector<PlannedParameter> SparsityAlgorithm::plan(int64_t total_steps) const
 }
 
 std::vector<PlannedParameter> SparsityAlgorithm::plan(Forecast begun) const {
+  require_fan_in_fits(type(), options_.sparsity, begun);
   forecast(begun);
   for (PlannedParameter& planned : begun.parameters) {
     const bool is_of_a_part = !planned.final_layout.empty();
@@ -54,6 +56,7 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
 }
 
 void SparsityAlgorithm::forecast(Forecast& forecast) const {
+  require_fraction(type(), options_.sparsity, 0, 0);
   if (forecast.source == MaskSource::Inherited) {
     const std::vector<int64_t> targets = options_.targets_at(0, 0, forecast.shapes());
     for (size_t i = 0; i < targets.size(); ++i) {

@@ -45,7 +45,8 @@ AlgorithmRegistry::Factory aiming(AlgorithmRegistry::Factory make) {
 
 std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
   auto algorithm = make_algorithm<Static>(entry, seed);
-  if (entry.get("init_method").text() != "from_zeros") require_target(entry, algorithm->type());
+  const std::string method = entry.get("init_method").text();
+  if (method != "from_zeros" && method != "loaded") require_target(entry, algorithm->type());
   return algorithm;
 }
 

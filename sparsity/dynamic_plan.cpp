@@ -6,6 +6,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/dynamic.h"
+#include "lacuna/sparsity/weights/target_checks.h"
 
 namespace lacuna {
 namespace {
@@ -25,6 +26,7 @@ void DynamicSparsityAlgorithm::forecast(Forecast& forecast) const {
   const std::vector<Shape> shapes = forecast.shapes();
   int64_t made = update_schedule_.is_update(0) ? 1 : 0;
   for (const int64_t step : update_steps) {
+    require_fraction(type(), options().sparsity, step, made);
     const std::vector<int64_t> targets = options().targets_at(step, made, shapes);
     for (size_t i = 0; i < targets.size(); ++i) {
       const MaskSelector selector(options().groups, options().pattern, shapes[i]);

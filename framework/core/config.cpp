@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "lacuna/framework/core/config_internal.hpp"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
 
 namespace lacuna {
@@ -18,6 +20,13 @@ using internal::parse_bool;
 using internal::parse_integer;
 using internal::parse_number;
 using internal::shortest_decimal;
+
+namespace {
+
+// As deep as YAML may nest: whatever walks a tree does so by recursion.
+constexpr std::ptrdiff_t kMostPathParts = 100;
+
+}  // namespace
 
 Config::Config() : node_(std::make_shared<Node>()) {}
 
@@ -205,14 +214,20 @@ void Config::erase(std::string_view key) {
 }
 
 void Config::set_path(std::string_view dotted_path, const Config& value) {
+  if (std::ranges::count(dotted_path, '.') >= kMostPathParts) {
+    error(fmt::format("the path '{}' has more than {} parts", printable(dotted_path, 60),
+                      kMostPathParts));
+  }
   const size_t dot = dotted_path.find('.');
   const std::string key(dotted_path.substr(0, dot));
   if (key.empty()) error("an empty name in the path '" + std::string(dotted_path) + "'");
   if (is_list()) {
-    const std::optional<int64_t> index = parse_integer<int64_t>(key);
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };  // 1e0 is no index
+    const auto index =
+        std::ranges::all_of(key, is_digit) ? parse_integer<int64_t>(key) : std::nullopt;
     const auto size = static_cast<int64_t>(node_->children.size());
-    if (!index || *index < 0 || *index >= size) {
-      error(fmt::format("'{}' is not an index of this list of {}", key, size));
+    if (!index || *index >= size) {
+      error(fmt::format("'{}' is not an index of this list of {}", printable(key, 60), size));
     }
     Entry& entry = node_->children[static_cast<size_t>(*index)];
     if (dot == std::string_view::npos) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "lacuna/framework/core/config_internal.hpp"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 
@@ -87,7 +88,12 @@ using internal::shortest_decimal;
 std::string quote(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string quoted = "\"";
+  const bool is_text = is_utf8(text);
   for (const char c : text) {
+    if (!is_text && static_cast<unsigned char>(c) >= 0x80) {
+      quoted += "\\ufffd";  // both formats are UTF-8, and a reader would stop here
+      continue;
+    }
     if (c == '"' || c == '\\') {
       quoted += '\\';
       quoted += c;
@@ -117,7 +123,7 @@ bool safe_plain(std::string_view text) {
   if (std::string_view("-?:,[]{}#&*!|<>'\"%@`").find(text.front()) != std::string_view::npos) {
     return false;
   }
-  return text.find_first_of(":#\n\r\t\"'{}[],&*") == std::string_view::npos &&
+  return is_utf8(text) && text.find_first_of(":#\n\r\t\"'{}[],&*") == std::string_view::npos &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
 }
@@ -175,6 +181,12 @@ void write_json(const Config& config, int depth, std::string& out) {
 
 std::string text_yaml(const std::string& text) { return safe_plain(text) ? text : quote(text); }
 
+// YAML allows a key beside its colon 1,024 characters; longer ones are announced.
+std::string key_yaml(const std::string& key) {
+  const std::string text = text_yaml(key);
+  return text.size() < 1000 ? text : "? " + text + "\n";
+}
+
 }  // namespace
 
 std::string Config::to_json() const {
@@ -196,7 +208,7 @@ std::string Config::to_yaml() const {
   if (node_->children.empty()) return is_list() ? "[]\n" : "{}\n";
   std::string out;
   for (const auto& [key, child] : node_->children) {
-    const std::string head = is_list() ? "-" : text_yaml(key) + ":";
+    const std::string head = is_list() ? "-" : key_yaml(key) + ":";
     const std::string body = child.to_yaml();
     const bool nested = (child.is_map() || child.is_list()) && !child.node_->children.empty();
     if (!nested) {

@@ -4,115 +4,31 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <limits>
+#include <map>
 #include <memory>
-#include <optional>
+#include <new>
+#include <set>
+#include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/data/csv_table.hpp"
 #include "lacuna/framework/data/formats/csv_records.h"
 #include "lacuna/framework/data/formats/text_file.h"
 
 namespace lacuna {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+// Some of them, where they are many.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 20;
+  if (names.size() <= kMost) return join(names, ", ");
+  return join(std::span(names).first(kMost), ", ") + fmt::format(", … ({} in all)", names.size());
 }
-
-// Reads the fields of one table into its examples.
-class TableBuilder {
- public:
-  TableBuilder(CsvRecords& records, const CsvOptions& options)
-      : records_(records), options_(options) {}
-
-  void set_columns(std::vector<std::string> columns, int64_t label) {
-    table_.columns = std::move(columns);
-    label_ = label;
-  }
-
-  void add(const std::vector<CsvField>& fields) {
-    if (fields.size() != table_.columns.size()) {
-      records_.fail(fields.front(), fmt::format("expected {} fields, found {}",
-                                                table_.columns.size(), fields.size()));
-    }
-    for (size_t i = 0; i < fields.size(); ++i) {
-      if (static_cast<int64_t>(i) != label_) {
-        inputs_.push_back(static_cast<float>(number(fields[i], i)));
-      } else if (options_.task == Task::Classification) {
-        table_.examples.labels.push_back(label(fields[i], i));
-      } else {
-        table_.examples.targets.push_back(static_cast<float>(number(fields[i], i)));
-      }
-    }
-  }
-
-  CsvTable finish() {
-    Examples& examples = table_.examples;
-    examples.example_shape =
-        Shape{static_cast<int64_t>(table_.columns.size()) - (label_ >= 0 ? 1 : 0)};
-    examples.inputs = std::move(inputs_);
-    if (options_.task == Task::Classification) {
-      examples.num_classes = options_.num_classes > 0
-                                 ? options_.num_classes
-                                 : *std::ranges::max_element(examples.labels) + 1;
-    } else if (options_.task == Task::Regression) {
-      examples.num_outputs = 1;
-    }
-    return std::move(table_);
-  }
-
- private:
-  // The whole field as a number, or nothing; infinite where it is beyond float32.
-  static std::optional<double> parse(const CsvField& field) {
-    std::string_view digits = trimmed(field.text);
-    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
-    double value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, value);
-    if (digits.empty() || stop != end || error == std::errc::invalid_argument) return std::nullopt;
-    if (error == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
-    return std::abs(value) > std::numeric_limits<float>::max()
-               ? std::numeric_limits<double>::infinity()
-               : value;
-  }
-
-  double number(const CsvField& field, size_t column) const {
-    const std::optional<double> value = parse(field);
-    if (!value) fail(field, column, "a number");
-    if (!std::isfinite(*value)) fail(field, column, "a finite number that float32 can hold");
-    return *value;
-  }
-
-  int64_t label(const CsvField& field, size_t column) const {
-    const std::optional<double> value = parse(field);
-    const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
-    if (!value || *value != std::floor(*value) || *value < 0 ||
-        *value >= static_cast<double>(bound)) {
-      fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1));
-    }
-    return static_cast<int64_t>(*value);
-  }
-
-  [[noreturn]] void fail(const CsvField& field, size_t column, const std::string& expected) const {
-    records_.fail(field, "field '" + table_.columns[column] + "': expected " + expected +
-                             ", found '" + std::string(field.text.substr(0, 40)) + "'");
-  }
-
-  CsvRecords& records_;
-  const CsvOptions& options_;
-  CsvTable table_;
-  std::vector<float> inputs_;
-  int64_t label_ = -1;
-};
 
 // Index of the label's column, −1 for Task::None.
 int64_t find_label(const std::string& path, const CsvOptions& options,
@@ -133,32 +49,119 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
   return index < 0 ? index + count : index;
 }
 
+// What predicts from columns of known names: each by its name, wherever it stands.
+std::vector<int64_t> match_columns(const std::string& path, const CsvColumns& wanted,
+                                   const std::vector<std::string>& columns, int64_t label,
+                                   CsvTable& table) {
+  std::map<std::string_view, int64_t> place;
+  for (size_t i = 0; i < wanted.inputs.size(); ++i) {
+    place[wanted.inputs[i]] = static_cast<int64_t>(i);
+  }
+  std::vector<int64_t> input_of(columns.size(), -1);
+  std::vector<std::string> extra;
+  std::set<std::string_view> found;
+  int64_t last = -1;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto input = place.find(columns[i]);
+    if (input != place.end()) {
+      input_of[i] = input->second;
+      found.insert(columns[i]);
+      if (input->second < last) table.reordered.push_back(columns[i]);
+      last = input->second;
+    } else if (static_cast<int64_t>(i) != label) {
+      extra.push_back(columns[i]);
+    }
+  }
+  std::vector<std::string> missing;
+  for (const std::string& name : wanted.inputs) {
+    if (!found.contains(name)) missing.push_back(name);
+  }
+  table.extra = extra;
+  if (missing.empty()) return input_of;
+  std::string message =
+      path + ": columns that the model was trained on are missing: " + listed(missing);
+  if (!extra.empty()) message += "; there are others that it does not know: " + listed(extra);
+  if (found.empty()) {
+    message += "; the first line must name the columns, as that of the training data does";
+  }
+  throw DataError(message);
+}
+
+// Whether no field is a number, as where the first line names the columns.
+bool names_columns(const std::vector<CsvField>& fields) {
+  return std::ranges::any_of(fields, [](const CsvField& f) { return !parse_field(f.text); });
+}
+
+void require_good_names(const std::string& path, const std::vector<std::string>& columns) {
+  std::map<std::string_view, size_t> first;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (!is_utf8(columns[i]) || columns[i].find('\0') != std::string::npos) {
+      throw DataError(fmt::format("{}: the name of column {}, '{}', is not text in UTF-8", path,
+                                  i + 1, printable(columns[i], 60)));
+    }
+    const auto [before, is_new] = first.emplace(columns[i], i);
+    if (is_new) continue;
+    throw DataError(fmt::format("{}: columns {} and {} have the same name, '{}'", path,
+                                before->second + 1, i + 1, printable(columns[i], 60)));
+  }
+}
+
 }  // namespace
 
-CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
-  const std::string text = read_text_file(path);
-  CsvRecords records(path.string(), text, options.delimiter);
+CsvTable read_csv_text(const std::string& path, std::string_view text, const CsvOptions& options) {
+  CsvRecords records(path, text, options.delimiter);
   std::vector<CsvField> fields;
   bool has_record = records.next(fields);
-  if (!has_record) throw DataError(path.string() + ": the file is empty");
+  if (!has_record) throw DataError(path + ": the file is empty");
+  const bool has_header = options.header == CsvHeader::Guessed
+                              ? names_columns(fields)
+                              : options.header == CsvHeader::Present;
   std::vector<std::string> columns;
   for (const CsvField& field : fields) {
-    columns.push_back(options.header == CsvHeader::Present ? unescape_csv(trimmed(field.text))
-                                                           : std::to_string(columns.size()));
+    columns.push_back(has_header ? unescape_csv(trimmed_field(field.text))
+                                 : std::to_string(columns.size()));
   }
-  if (options.header == CsvHeader::Present) has_record = records.next(fields);
-  const int64_t label = find_label(path.string(), options, columns);
+  if (has_header) require_good_names(path, columns);
+  if (has_header) has_record = records.next(fields);
+  CsvTable matched;
+  int64_t label = -1;
+  std::vector<int64_t> input_of(columns.size());
+  if (options.wanted) {
+    const auto found = std::ranges::find(columns, options.wanted->label);
+    if (options.task != Task::None && found != columns.end()) label = found - columns.begin();
+    input_of = match_columns(path, *options.wanted, columns, label, matched);
+  } else {
+    label = find_label(path, options, columns);
+    int64_t next = 0;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      input_of[i] = static_cast<int64_t>(i) == label ? -1 : next++;
+    }
+  }
   if (label >= 0 && columns.size() == 1) {
-    throw DataError(path.string() +
+    throw DataError(path +
                     ": the label's column is the only one; expected at least one input column"
                     " (is the delimiter right?)");
   }
-  if (!has_record) throw DataError(path.string() + ": no examples after the header");
+  if (!has_record) throw DataError(path + ": no examples after the header");
 
   TableBuilder builder(records, options);
-  builder.set_columns(std::move(columns), label);
+  builder.set_columns(std::move(columns), std::move(input_of), label);
   for (; has_record; has_record = records.next(fields)) builder.add(fields);
-  return builder.finish();
+  CsvTable table = builder.finish();
+  table.label = label;
+  table.extra = std::move(matched.extra);
+  table.reordered = std::move(matched.reordered);
+  return table;
+}
+
+CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
+  try {
+    return read_csv_text(path.string(), read_text_file(path), options);
+  } catch (const std::bad_alloc&) {
+    throw DataError(path.string() +
+                    ": there is not enough memory for the table; it takes the file's size, and "
+                    "four bytes for each of its numbers");
+  }
 }
 
 namespace {
@@ -187,6 +190,15 @@ CsvOptions read_options(const Config& data) {
   return options;
 }
 
+// The columns of the inputs, in their order.
+std::vector<std::string> input_columns(const CsvTable& table) {
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (static_cast<int64_t>(i) != table.label) inputs.push_back(table.columns[i]);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
@@ -195,13 +207,18 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   const auto test_path = data.optional<std::string>("test");
   CsvTable train = read_csv(train_path, options);
   options.num_classes = train.examples.num_classes;
+  options.class_names = train.examples.class_names;
   DataSplits splits;
+  if (options.header == CsvHeader::Present) {
+    splits.columns = input_columns(train);
+    splits.label_column = train.columns[static_cast<size_t>(train.label)];
+  }
   splits.train = std::make_shared<const ArrayDataset>(std::move(train.examples));
   if (test_path) {
     CsvTable test = read_csv(*test_path, options);
     if (test.columns != train.columns) {
       throw DataError(*test_path + ": expected the columns of " + train_path + " (" +
-                      join(train.columns, ", ") + "), found " + join(test.columns, ", "));
+                      listed(train.columns) + "), found " + listed(test.columns));
     }
     splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
   }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -16,6 +18,13 @@ namespace lacuna {
 enum class CsvHeader {
   Present,  ///< the first line names the columns
   Absent,   ///< the first line is an example; columns are named "0", "1", …
+  Guessed,  ///< it names the columns unless all its fields are numbers
+};
+
+/// The columns that a model was trained on, to be found by name.
+struct CsvColumns {
+  std::vector<std::string> inputs;  ///< in the order of the model's features
+  std::string label;                ///< of the label or target
 };
 
 struct CsvOptions {
@@ -27,11 +36,21 @@ struct CsvOptions {
   Task task = Task::Classification;
   /// Classification: labels lie in [0, num_classes). 0: one more than the largest label found.
   int64_t num_classes = 0;
+  /// Classification: names of the classes, where labels are names. Empty: labels are names where
+  /// the first one is no number and num_classes is 0; classes are then numbered by their names'
+  /// order.
+  std::vector<std::string> class_names = {};
+  /// Inputs are the columns of these names, wherever they stand; others are left out. The label is
+  /// read where its column is there, and label_column is not looked at. None: by position.
+  std::optional<CsvColumns> wanted = std::nullopt;
 };
 
 struct CsvTable {
-  std::vector<std::string> columns;  ///< names of all columns, the label's included
-  Examples examples;                 ///< float inputs of shape [columns without the label]
+  std::vector<std::string> columns;         ///< names of all columns, the label's included
+  Examples examples;                        ///< float inputs of shape [columns without the label]
+  int64_t label = -1;                       ///< the label's column, or −1
+  std::vector<std::string> extra = {};      ///< with `wanted`: columns that are left out,
+  std::vector<std::string> reordered = {};  ///< and such that stand before one they should follow
 };
 
 /// Reads a table (RFC 4180: fields may be quoted; lines end in LF or CRLF; blank lines at the end
@@ -40,8 +59,12 @@ struct CsvTable {
 /// *Errors:* DataError "file:line:column: field 'name': …" on a field that is not a finite number
 /// or not a valid label, a line with another number of fields, a quote that is not closed;
 /// DataError with the file when it cannot be read, has no examples, no input column, or not the
-/// label column (with the nearest name).
+/// label column (with the nearest name), when two columns have one name, and when wanted columns
+/// are missing. At most kMostCsvFields fields in a line. *Cost:* memory of the file's size and of
+/// four bytes a number; a file that is larger than the memory that is left is refused unread.
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
+/// The same of a text; `path` is for messages.
+CsvTable read_csv_text(const std::string& path, std::string_view text, const CsvOptions& options);
 
 /// Keys of `data` (besides those of load_data):
 ///
@@ -49,7 +72,8 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 /// - `header`: true | false, whether the first line names the columns. Default true.
 /// - `delimiter`: one character between fields. Default ",".
 /// - `label_column`: name, or index from 0 (negative: from the end). Default −1, the last column.
-/// - `task`, `num_classes`: see read_task.
+/// - `task`, `num_classes`: see read_task. Labels that are text are names of classes, which are
+///   numbered in the order of the names that the training file has.
 ///
 /// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test
 /// file are not those of the training file; ConfigError on values out of range.

@@ -139,7 +139,9 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   if (test_inputs.has_value() != test_targets.has_value()) {
     data.error("test_inputs and test_targets go together; found only one of them");
   }
-  const Hdf5File file = Hdf5File::open(data.required<std::string>("path"));
+  const bool follow = data.get<bool>("follow_links", false);
+  const Hdf5File file = Hdf5File::open(data.required<std::string>("path"),
+                                       follow ? Hdf5Links::Followed : Hdf5Links::Refused);
   DataSplits splits;
   splits.train = load_split(file, train, task);
   if (!test_inputs) return splits;

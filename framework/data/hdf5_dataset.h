@@ -16,6 +16,9 @@ namespace lacuna {
 /// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither,
 ///   and no test split.
 /// - `task`, `num_classes`: see read_task.
+/// - `follow_links`: whether what the file says is in other files (external links and storage,
+///   virtual datasets) is read from there. Default false: it is an error, since a file from
+///   elsewhere could name any file of this machine.
 ///
 /// Inputs are [n, …example shape]: uint8 are taken as images (0 to 255), all else becomes float32.
 /// Targets are [n] integers for classification, and [n] or [n, outputs] numbers for regression.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/registry.h"
@@ -23,6 +25,13 @@ struct DataSplits {
   /// Whether the factory has read data.validation and held out what it says; load_data then does
   /// not. Text is held out at its end, and not at random.
   bool is_held_out = false;
+  /// Of a table whose first line names the columns: those of the inputs, in their order, and of the
+  /// label or target.
+  std::vector<std::string> columns = {};
+  std::string label_column = {};
+  /// What targets were scaled by (data.normalize_targets): each became (target − mean) / std. One
+  /// value for each output, or none: they are as they were.
+  std::vector<double> target_mean = {}, target_std = {};
 };
 
 /// Factories from the `data` section and the run's seed, by the section's `type`.

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/storage/checkpoint_seal.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
@@ -28,6 +29,13 @@ void require_path(const std::string& name) {
       throw StateError("the name '" + name + "' in the state has an empty part or a lone dot");
     }
     begin = end + 1;
+  }
+  if (!is_utf8(name) || name.find('\0') != std::string::npos) {
+    throw StateError("the name '" + printable(name) + "' in the state is not text in UTF-8");
+  }
+  if (std::ranges::count(name, '/') > kMostHdf5Groups) {
+    throw StateError(fmt::format("the name '{}' in the state has more than {} parts",
+                                 printable(name), kMostHdf5Groups));
   }
 }
 
@@ -60,6 +68,16 @@ int64_t count_attribute(const Hdf5File& file, const char* name) {
   throw DataError(fmt::format("its attribute '{}' is {}, expected a count", name, value));
 }
 
+// The seal in front of the file names its format too; the two are written together.
+void require_known_format(const Hdf5File& file) {
+  const int64_t format = file.attribute_integer("/", "format_version");
+  if (format >= 1 && format <= kCheckpointFormat) return;
+  throw DataError(
+      fmt::format("its attribute 'format_version' is {}, and this lacuna reads from 1 to {}: use a "
+                  "newer lacuna",
+                  format, kCheckpointFormat));
+}
+
 double seconds_attribute(const Hdf5File& file, const char* name) {
   const double value = file.attribute_number("/", name);
   if (value >= 0.0 && value <= StateDict::kLargestNumber) return value;
@@ -80,17 +98,6 @@ StateDict::Value read_value(const Hdf5File& file, const std::string& path) {
   }
   if (file.element_bytes(path) == sizeof(double)) return file.read_number(path);
   return file.read_floats(path);
-}
-
-void read_group(const Hdf5File& file, const std::string& group, StateDict& state) {
-  for (const std::string& name : file.children(group)) {
-    const std::string path = group == "/" ? name : group + "/" + name;
-    if (file.is_group(path)) {
-      read_group(file, path, state);
-    } else {
-      state.set(path, read_value(file, path));
-    }
-  }
 }
 
 void write_content(const std::string& path, const Checkpoint& checkpoint) {
@@ -143,12 +150,23 @@ Checkpoint CheckpointFile::read() const {
     const Hdf5File file = Hdf5File::open(path_);
     Checkpoint checkpoint;
     checkpoint.step = count_attribute(file, "step");
+    require_known_format(file);
     checkpoint.config_yaml = file.attribute_text("/", "config");
     checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
     checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");
     checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
-    read_group(file, "/", checkpoint.state);
+    for (const std::string& path : file.datasets()) {
+      checkpoint.state.set(path, read_value(file, path));
+    }
     return checkpoint;
+  } catch (const DataError& error) {
+    throw CheckpointError("the checkpoint '" + path_ + "' cannot be used: " + error.what());
+  }
+}
+
+std::string CheckpointFile::read_config() const {
+  try {
+    return Hdf5File::open(path_).attribute_text("/", "config");
   } catch (const DataError& error) {
     throw CheckpointError("the checkpoint '" + path_ + "' cannot be used: " + error.what());
   }

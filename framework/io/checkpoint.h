@@ -52,6 +52,8 @@ class CheckpointFile {
   /// What is inside. Types and values come back exactly as they were written. *Errors:*
   /// CheckpointError.
   Checkpoint read() const;
+  /// The configuration alone. *Errors:* CheckpointError.
+  std::string read_config() const;
 
  private:
   std::string path_;

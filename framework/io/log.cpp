@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -70,6 +71,9 @@ void log_to_console(LogLevel least) {
 }
 
 void log_to_file(const std::string& path) {
+  if (const std::string reason = why_no_file(path); !reason.empty()) {
+    throw StateError("cannot write the log '" + path + "': it " + reason);
+  }
   std::shared_ptr<spdlog::logger> file;
   try {
     file = std::make_shared<spdlog::logger>(

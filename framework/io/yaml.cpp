@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -74,6 +75,9 @@ class Builder : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (value.find('\0') != std::string::npos) {
+      fail(source_.at(mark), "the text '" + printable(value, 60) + "' holds a zero byte");
+    }
     const bool is_text = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (expects_key()) {
       take_key(mark, value, is_text);
@@ -222,18 +226,23 @@ class Builder : public YAML::EventHandler {
   int64_t nodes_inside_ = 0;  // of the list or map that has just ended
 };
 
-// yaml-cpp takes some of them for the end of its input, and goes on without a word.
-void refuse_control_characters(std::string_view text, const Source& source) {
+// yaml-cpp takes some of them for the end of its input, and goes on without a word. What is not
+// UTF-8 could not be written into JSON or a checkpoint later.
+void refuse_other_than_text(std::string_view text, const Source& source) {
+  const size_t good = utf8_bytes(text);
   int line = 0, column = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const bool is_control = byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t';
+    if (is_control || at == good) {
       fail(source.has_lines ? SourcePosition{source.name, line + 1, column + 1}
                             : SourcePosition{source.name, 0, 0},
-           fmt::format("the control character {} is not text; is this a YAML file?", byte));
+           is_control
+               ? fmt::format("the control character {} is not text; is this a YAML file?", byte)
+               : fmt::format("the byte {:#04x} is not UTF-8, which a configuration must be", byte));
     }
     ++column;
-    if (c == '\n') {
+    if (byte == '\n') {
       ++line;
       column = 0;
     }
@@ -242,7 +251,7 @@ void refuse_control_characters(std::string_view text, const Source& source) {
 
 // The root, or nothing when there is no document.
 std::optional<Config> parse(std::string_view text, const Source& source) {
-  refuse_control_characters(text, source);
+  refuse_other_than_text(text, source);
   std::istringstream stream{std::string(text)};
   try {
     YAML::Parser parser(stream);
@@ -272,6 +281,9 @@ std::string read_text(const std::string& path) {
     throw ConfigError("cannot read config '" + path + "': " + std::strerror(reason));
   };
   if (std::filesystem::is_directory(path)) cannot(EISDIR);
+  if (const std::string reason = why_no_file(path); !reason.empty()) {
+    throw ConfigError("cannot read config '" + path + "': it " + reason);
+  }
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) cannot(errno == 0 ? ENOENT : errno);
@@ -294,7 +306,7 @@ Config parse_yaml(std::string_view text, const std::string& file_name) {
 }
 
 void apply_override(Config& root, std::string_view assignment) {
-  const Source source{"--set " + std::string(assignment), false};
+  const Source source{"--set " + printable(assignment), false};
   const size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0) {
     fail({source.name, 0, 0}, "expected PATH=VALUE, as in train.epochs=5 or data.dir=/somewhere");

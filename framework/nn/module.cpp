@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
+#include <variant>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -225,6 +227,16 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
   return lines;
 }
 
+// Nothing saves such values, and nothing that is computed with them means anything.
+void require_finite(const StateDict& state) {
+  for (const auto& [name, value] : state.values()) {
+    const auto* values = std::get_if<Tensor>(&value);
+    if (values == nullptr) continue;
+    if (std::ranges::all_of(values->storage(), [](float v) { return std::isfinite(v); })) continue;
+    throw CheckpointError("'" + name + "' has values that are NaN or infinite");
+  }
+}
+
 // "bn1.running_mean" for "bn1/running_mean".
 std::string dotted(std::string name) {
   const size_t slash = name.rfind('/');
@@ -270,6 +282,7 @@ std::vector<std::string> Module::buffer_differences(const StateDict& state) {
 }
 
 void Module::load_state_dict(const StateDict& state) {
+  require_finite(state);
   const std::vector<ParameterPtr> all = parameters();
   std::vector<std::string> lines = differences(all, state);
   std::ranges::move(buffer_differences(state), std::back_inserter(lines));

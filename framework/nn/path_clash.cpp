@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -27,10 +28,13 @@ std::string described(const std::string& path, bool is_parameter) {
 
 void require_module_name(const std::string& name) {
   const bool is_good = !name.empty() && !name.starts_with('.') && !name.ends_with('.') &&
-                       name.find("..") == std::string::npos && name.find('/') == std::string::npos;
+                       name.find("..") == std::string::npos &&
+                       name.find_first_of(std::string_view("/\0", 2)) == std::string::npos &&
+                       is_utf8(name);
   if (is_good) return;
-  throw StateError("a module's name must be text between single dots, without '/', found '" + name +
-                   "'");
+  throw StateError(
+      "a module's name must be text (UTF-8) between single dots, without '/', found '" +
+      printable(name) + "'");
 }
 
 void require_no_clash(Module& model, Module& child) {

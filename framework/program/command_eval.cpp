@@ -63,6 +63,12 @@ void require_same_classes(const std::vector<std::string>& data,
 }
 
 Config to_config(const char* split, const Evaluation& result) {
+  if (!std::isfinite(result.loss)) {
+    throw Error(
+        fmt::format("the {} loss is NaN or infinite: the model gives outputs that are no "
+                    "numbers for some of its {} examples",
+                    split, result.examples));
+  }
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);

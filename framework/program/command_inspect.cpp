@@ -1,5 +1,6 @@
 // `lacuna inspect`, `lacuna list` and `lacuna info`: looking without training.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -42,6 +43,21 @@ int64_t count_nonzeros(const Tensor& values) {
   int64_t count = 0;
   for (const float value : values.storage()) count += value != 0.0f ? 1 : 0;
   return count;
+}
+
+int64_t count_not_finite(const Tensor& values) {
+  return std::ranges::count_if(values.storage(), [](float v) { return !std::isfinite(v); });
+}
+
+// Arrays of the state that hold NaN or infinite values, and how many. lacuna saves none.
+std::vector<std::pair<std::string, int64_t>> find_not_finite(const StateDict& state) {
+  std::vector<std::pair<std::string, int64_t>> found;
+  for (const auto& [name, value] : state.values()) {
+    const Tensor* values = std::get_if<Tensor>(&value);
+    if (values == nullptr) continue;
+    if (const int64_t count = count_not_finite(*values); count > 0) found.emplace_back(name, count);
+  }
+  return found;
 }
 
 std::vector<Row> optimizer_rows(const StateDict& optimizer) {
@@ -145,6 +161,7 @@ int run_inspect(const InspectCommand& command) {
     nnz += row.nnz;
     bytes += row.total();
   }
+  const auto not_finite = find_not_finite(checkpoint.state);
   const auto text = [&](const char* name) {
     return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";
   };
@@ -163,6 +180,9 @@ int run_inspect(const InspectCommand& command) {
                                  {"optimizer_states", Config::list()}});
     for (const Row& row : parameters) report.get("parameters").push_back(to_config(row));
     for (const Row& row : states) report.get("optimizer_states").push_back(to_config(row));
+    Config damaged = Config::map();
+    for (const auto& [name, count] : not_finite) damaged.set(name, count);
+    report.set("not_finite", damaged);
     std::fputs(report.to_json_indented().c_str(), stdout);
     return kDone;
   }
@@ -174,6 +194,10 @@ int run_inspect(const InspectCommand& command) {
               text("optimizer/type").c_str());
   std::printf("parameters and optimizer states take %lld bytes, %.1f per nonzero\n",
               static_cast<long long>(bytes), bytes_per_nonzero(bytes, nnz));
+  for (const auto& [name, count] : not_finite) {
+    std::printf("'%s' has %lld values that are NaN or infinite: nothing can be computed with it\n",
+                name.c_str(), static_cast<long long>(count));
+  }
   print_rows("parameter", parameters);
   print_rows("optimizer state", states);
   return kDone;

@@ -10,6 +10,7 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/data_paths.hpp"
 #include "lacuna/framework/program/model_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/train/experiment.h"
@@ -128,6 +129,9 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
 
 int run_plan(const PlanCommand& command) {
   Config config = load_yaml(command.config_path);
+  for (const std::string& line : find_beside(config, command.config_path)) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
   apply_overrides(config, command.overrides);
   apply_process_options(config);
   const auto experiment = build_experiment(config);

@@ -8,25 +8,18 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/cifar.h"
-#include "lacuna/framework/data/csv.h"
-#include "lacuna/framework/data/formats/idx.h"
-#include "lacuna/framework/data/formats/image.h"
-#include "lacuna/framework/data/formats/text_file.h"
-#include "lacuna/framework/data/image_folder.h"
-#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -37,81 +30,20 @@ namespace {
 
 constexpr int64_t kPredictBatch = 1000;
 
-// One example: the image, brought to the size of those that the model was trained on.
-Examples read_one_image(const std::string& path, const Shape& example) {
-  const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
-  if (!has_channels && example.rank() != 2) {
-    throw DataError("'" + path + "' is an image, and the model was trained on inputs of shape " +
-                    example.to_string());
-  }
-  const std::filesystem::path file = path;
-  Examples examples = read_images(
-      {&file, 1},
-      {.channels = has_channels ? example[0] : 1, .height = example[-2], .width = example[-1]});
-  examples.example_shape = example;
-  return examples;
-}
-
-// A table is read as the training data's was, but for the label, which is not there.
-Examples read_examples(const std::string& path, const Config& data, const Shape& example) {
-  if (path.ends_with(".csv") || path.ends_with(".csv.gz")) {
-    CsvOptions options{.task = Task::None};
-    if (!data.get<bool>("header", true)) options.header = CsvHeader::Absent;
-    options.delimiter = data.get<std::string>("delimiter", ",").front();
-    return read_csv(path, options).examples;
-  }
-  const std::string type = data.get("type").text();
-  if (path.ends_with(".bin") && type.starts_with("cifar")) {
-    return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
-  }
-  if (is_image_file(path)) return read_one_image(path, example);
-  try {
-    IdxImages images = read_idx_images(path);
-    return {.example_shape = Shape{images.rows, images.columns},
-            .inputs = std::move(images.pixels)};
-  } catch (const DataError& error) {
-    throw DataError(std::string(error.what()) + " (a table's name must end in .csv or .csv.gz)");
-  }
-}
-
-// A sentence on each line.
-std::shared_ptr<const Dataset> read_sentences(const std::string& path, const InputFormat& format) {
-  const int64_t max_length = format.example_shape[0];
-  auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
-  std::istringstream lines(read_text_file(path));
-  int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    try {
-      const std::vector<int64_t> ids = encode_example(*format.tokenizer, line, max_length);
-      if (ids.empty()) throw DataError("there is no sentence");
-      sentences->add(ids, 0);
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("{}:{}: {}", path, number, error.what()));
-    }
-  }
-  if (sentences->size() == 0) throw DataError(path + ": the file is empty");
-  return sentences;
-}
-
-std::shared_ptr<const Dataset> read_inputs(const std::string& path, const Config& data,
-                                           const InputFormat& format) {
-  if (format.tokenizer != nullptr) return read_sentences(path, format);
-  Examples examples = read_examples(path, data, format.example_shape);
-  if (examples.example_shape != format.example_shape) {
-    throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
-                    ", and the model was trained on " + format.example_shape.to_string() +
-                    "; predict takes the inputs alone, without a label or target");
-  }
-  return ArrayDataset(std::move(examples)).normalized(format.normalization);
+// In quotes where it must be.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
 }
 
 // Written beside the file and put in its place when it is whole. What is there and no file (a link,
 // a pipe, a device such as /dev/stdout) must not be replaced, and is written to.
 class CsvWriter {
  public:
-  explicit CsvWriter(const std::string& path) : path_(path) {
+  CsvWriter(const std::string& path, std::vector<std::string> class_names)
+      : path_(path), class_names_(std::move(class_names)) {
     std::error_code missing;
     const auto there = std::filesystem::symlink_status(path, missing);
     if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
@@ -135,7 +67,12 @@ class CsvWriter {
   void class_row(const float* logits, int64_t classes, int64_t best) {
     double sum = 0.0;
     for (int64_t j = 0; j < classes; ++j) sum += exp_below(logits, j, best);
-    std::fprintf(file_, "%lld", static_cast<long long>(best));
+    const auto label = static_cast<size_t>(best);
+    if (label < class_names_.size()) {
+      std::fputs(csv_field(class_names_[label]).c_str(), file_);
+    } else {
+      std::fprintf(file_, "%lld", static_cast<long long>(best));
+    }
     for (int64_t j = 0; j < classes; ++j) {
       std::fprintf(file_, ",%.9g", exp_below(logits, j, best) / sum);
     }
@@ -193,6 +130,7 @@ class CsvWriter {
   }
 
   std::string path_;
+  std::vector<std::string> class_names_;  // written in place of numbers
   std::optional<FileReplacement> replacement_;
   std::FILE* file_ = nullptr;
 };
@@ -239,6 +177,74 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind) {
   }
 }
 
+// Targets that were scaled for training come back as they were.
+Tensor in_original_unit(const Tensor& outputs, const InputFormat& format) {
+  if (format.target_std.empty()) return outputs;
+  Tensor rows = reordered(outputs, Order::RowMajor).clone();
+  const size_t columns = format.target_std.size();
+  float* values = rows.mutable_data();
+  for (size_t i = 0; i < static_cast<size_t>(rows.numel()); ++i) {
+    const size_t j = i % columns;
+    values[i] = static_cast<float>(values[i] * format.target_std[j] + format.target_mean[j]);
+  }
+  return rows;
+}
+
+// What the answers that a table had beside its inputs say of the predictions.
+class KnownAnswers {
+ public:
+  void add(const Tensor& outputs, const Batch& batch, Outputs kind) {
+    count_ += batch.size;
+    has_values_ = kind == Outputs::Values;
+    if (kind == Outputs::Classes) {
+      correct_ += count_correct(outputs, batch.labels);
+      return;
+    }
+    const std::vector<float> predicted = outputs.to_vector();
+    const std::vector<float> targets =
+        batch.targets.defined() ? batch.targets.to_vector() : std::vector<float>();
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      const double answer = targets.empty() ? static_cast<double>(batch.labels.values()[i])
+                                            : static_cast<double>(targets[i]);
+      const double off = static_cast<double>(predicted[i]) - answer;
+      squares_ += off * off;
+      distances_ += std::abs(off);
+      correct_ += (predicted[i] > 0.0f) == (answer > 0.5) ? 1 : 0;
+    }
+  }
+
+  void print(const std::string& column) const {
+    if (count_ == 0) return;
+    const auto n = static_cast<double>(count_);
+    const auto count = static_cast<long long>(count_);
+    if (has_values_) {
+      std::printf("RMSE %.6g, MAE %.6g of %lld examples, by the column '%s'\n",
+                  std::sqrt(squares_ / n), distances_ / n, count, column.c_str());
+    } else {
+      std::printf("accuracy %.2f %% of %lld examples, by the column '%s'\n",
+                  100.0 * static_cast<double>(correct_) / n, count, column.c_str());
+    }
+  }
+
+ private:
+  int64_t count_ = 0, correct_ = 0;
+  double squares_ = 0.0, distances_ = 0.0;
+  bool has_values_ = false;
+};
+
+// The inputs, and the model, are not to be lost.
+void require_other_file(const PredictCommand& command, const std::string& checkpoint) {
+  std::vector<std::string> read = command.inputs;
+  read.push_back(checkpoint);
+  for (const std::string& input : read) {
+    std::error_code missing;
+    const bool is_same = std::filesystem::equivalent(command.out, input, missing);
+    if (!is_same || missing || !std::filesystem::is_regular_file(input, missing)) continue;
+    throw ConfigError("--out '" + command.out + "' is the file '" + input +
+                      "' that is read, and would be overwritten; give another name");
+  }
+}
+
 }  // namespace
 
 int run_predict(const PredictCommand& command) {
@@ -250,9 +256,10 @@ int run_predict(const PredictCommand& command) {
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  std::vector<std::shared_ptr<const Dataset>> inputs;  // all are read before anything is written
+  require_other_file(command, path);
+  std::vector<PredictInputs> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
-    inputs.push_back(read_inputs(input, config.get("data"), format));
+    inputs.push_back(read_predict_inputs(input, config.get("data"), format));
   }
   const Outputs kind = outputs_of(config);
   const Shape output = model->output_shape(format.example_shape);
@@ -263,18 +270,23 @@ int run_predict(const PredictCommand& command) {
                     path, output.to_string()));
   }
   const int64_t columns = output.numel();
-  CsvWriter writer(command.out);
+  const bool has_names = config.get("data").get("type").text() == "csv";
+  CsvWriter writer(command.out, has_names ? format.class_names : std::vector<std::string>());
   write_header(writer, kind, columns);
   int64_t rows = 0;
+  KnownAnswers known;
   const NoGrad no_grad;
-  for (const auto& dataset : inputs) {
-    for_each_batch(*dataset, kPredictBatch, [&](const Batch& batch) {
-      write_rows(writer, run_model(*model, batch).value(), kind);
+  for (const PredictInputs& input : inputs) {
+    for_each_batch(*input.dataset, kPredictBatch, [&](const Batch& batch) {
+      const Tensor outputs = in_original_unit(run_model(*model, batch).value(), format);
+      write_rows(writer, outputs, kind);
+      if (input.has_answers) known.add(outputs, batch, kind);
       rows += batch.size;
     });
   }
   writer.close();
   std::printf("%lld predictions are in %s\n", static_cast<long long>(rows), command.out.c_str());
+  known.print(format.label_column);
   return kDone;
 }
 

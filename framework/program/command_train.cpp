@@ -1,6 +1,7 @@
 // `lacuna train`: a new run, or the next part of one.
 #include <fmt/core.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/data_paths.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
@@ -49,6 +51,7 @@ void start_logging(const TrainCommand& command, const RunFolder& folder) {
 void describe(const Experiment& e) {
   for (const std::string& line : run_header(e)) log_info(line);
   for (const std::string& line : parameter_lines(e)) log_detail(line);
+  for (const std::string& note : e.notes) log_info("init_from: " + note);
   for (const ParameterPtr& parameter : e.model->parameters()) {
     if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
       log_warning("the parameter '" + parameter->name() + "' has no nonzero");
@@ -96,6 +99,7 @@ int run_to_end(Trainer& trainer, const TrainCommand& command, const Experiment& 
   if (verification != nullptr) verification->finish();
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
+  if (end == RunEnd::HungUp) return kHungUp;
   print_result(trainer.summary(), folder, command.quiet);
   return kDone;
 }
@@ -105,7 +109,9 @@ int train_new(const TrainCommand& command) {
     throw ConfigError("train needs a CONFIG file (or --resume with --run-dir)");
   }
   Config config = load_yaml(command.config_path);
+  const std::vector<std::string> found = find_beside(config, command.config_path);
   apply_overrides(config, all_overrides(command));
+  make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(command, config);
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
   if (config.is_map()) config.set("run_dir", run_dir);
@@ -117,13 +123,14 @@ int train_new(const TrainCommand& command) {
   const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
   start_logging(command, folder);
   log_info("run       " + folder.path());
+  for (const std::string& line : found) log_info(line);
   Trainer trainer(*experiment, folder, progress_style(command));
   return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
 
-// The checkpoint to go on from; nothing when the run was killed before it had written one.
-std::optional<CheckpointFile> choose_checkpoint(const RunFolder& folder) {
-  const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
+// For going on from the checkpoint; there is none when the run was killed before it had written
+// one.
+void prepare_folder(const RunFolder& folder, const std::optional<CheckpointFile>& checkpoint) {
   std::error_code missing;
   const auto metrics_bytes = std::filesystem::file_size(folder.metrics_path(), missing);
   if (checkpoint) {
@@ -134,7 +141,6 @@ std::optional<CheckpointFile> choose_checkpoint(const RunFolder& folder) {
   } else {
     log_info("there is no checkpoint yet: the run begins at step 0");
   }
-  return checkpoint;
 }
 
 int train_resumed(const TrainCommand& command) {
@@ -142,6 +148,8 @@ int train_resumed(const TrainCommand& command) {
   Config given, chosen = Config::map();
   if (!command.config_path.empty()) {
     given = load_yaml(command.config_path);
+    find_beside(given, command.config_path);
+    make_paths_absolute(given);
     chosen = given.clone();
   }
   apply_overrides(chosen, overrides);  // run_dir may be among them
@@ -150,16 +158,30 @@ int train_resumed(const TrainCommand& command) {
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
   Config config = load_yaml(folder.config_path());
+  make_paths_absolute(config);  // which earlier versions did not
   require_same_model(config, given);
-  apply_resume_overrides(config, overrides);
-  config.set("run_dir", folder.path());
   start_logging(command, folder);
+  Config written = config.clone();
+  const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
+  if (checkpoint) {
+    config = parse_yaml(checkpoint->read_config(), folder.config_path());
+    make_paths_absolute(config);
+    take_changes(config, written, folder.config_path());
+  }
+  apply_resume_overrides(config, overrides);
+  make_paths_absolute(config);
+  config.set("run_dir", folder.path());
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
-  const std::optional<CheckpointFile> checkpoint = choose_checkpoint(folder);
+  prepare_folder(folder, checkpoint);
   apply_process_options(config);
   const auto experiment =
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
+  if (checkpoint) {
+    apply_resume_overrides(written, overrides);
+    make_paths_absolute(written);
+    refuse_additions(experiment->config, written, folder.config_path());
+  }
   Trainer trainer(*experiment, folder, progress_style(command));
   if (checkpoint) trainer.resume(*checkpoint);
   const auto verification = make_verification(command, *experiment, checkpoint);
@@ -170,6 +192,7 @@ int train_resumed(const TrainCommand& command) {
 }  // namespace
 
 int run_train(const TrainCommand& command) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of our messages that goes away ends no run
   return command.resume ? train_resumed(command) : train_new(command);
 }
 

@@ -8,7 +8,14 @@
 
 namespace lacuna {
 
-enum ExitCode { kDone = 0, kRunError = 1, kUsageError = 2, kInterrupted = 130, kTerminated = 143 };
+enum ExitCode {
+  kDone = 0,
+  kRunError = 1,
+  kUsageError = 2,
+  kHungUp = 129,  // these are 128 and the signal's number
+  kInterrupted = 130,
+  kTerminated = 143,
+};
 
 struct TrainCommand {
   std::string config_path;             ///< may be empty with --resume and --run-dir
@@ -53,6 +60,23 @@ struct GenerateCommand {
   std::optional<int64_t> threads;
 };
 
+struct ExportCommand {
+  std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
+  std::string format;
+  std::string out;
+  bool masks = false;
+  bool overwrite = false;
+};
+
+struct ImportCommand {
+  std::string file;
+  std::string config_path;
+  std::string out;
+  std::vector<std::string> overrides;
+  bool find_pattern = false;
+};
+
 struct InspectCommand {
   std::string checkpoint;
   bool json = false;
@@ -84,6 +108,8 @@ int run_plan(const PlanCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);
+int run_export(const ExportCommand& command);
+int run_import(const ImportCommand& command);
 int run_inspect(const InspectCommand& command);
 int run_report(const ReportCommand& command);
 int run_compare(const CompareCommand& command);

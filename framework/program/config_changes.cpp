@@ -12,10 +12,10 @@ namespace {
 
 const std::vector<std::string>& changeable() {
   static const std::vector<std::string> paths = {
-      "data.dir",         "train.epochs",     "train.steps",           "train.threads",
-      "train.log_every",  "train.eval_every", "train.eval_batch_size", "train.checkpoint",
-      "train.prefetch",   "run_dir",          "sparsity.layout",       "sparsify.layout",
-      "train.tensorboard"};
+      "data.dir",        "train.epochs",     "train.steps",           "train.threads",
+      "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
+      "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout",
+      "data.path",       "train.tensorboard"};
   return paths;
 }
 
@@ -96,7 +96,91 @@ void compare(const Config& run, const Config& given, const std::string& path,
   }
 }
 
+// Where two configurations say different things, either of them perhaps nothing. Of clones.
+void find_changes(const Config& run, const Config& written, const std::string& path,
+                  std::vector<Difference>& changes) {
+  if (run == written) return;
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (run.is_map() && written.is_map()) {
+    for (const auto& [key, value] : run.entries()) {
+      find_changes(value, written.get(key), below(key), changes);
+    }
+    for (const auto& [key, value] : written.entries()) {
+      if (run.get(key).is_null()) find_changes(Config(), value, below(key), changes);
+    }
+  } else if (run.is_list() && written.is_list() && run.items().size() == written.items().size()) {
+    for (size_t i = 0; i < run.items().size(); ++i) {
+      find_changes(run.items()[i], written.items()[i], below(std::to_string(i)), changes);
+    }
+  } else {
+    changes.push_back({path, run, written});
+  }
+}
+
+std::vector<Difference> changes_between(const Config& run, const Config& written) {
+  std::vector<Difference> changes;
+  find_changes(run.clone(), written.clone(), "", changes);
+  return changes;
+}
+
+[[noreturn]] void refuse_change(const std::string& change, const std::string& path,
+                                const Config& before) {
+  throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
+                    "; only these may change: " + join(changeable(), ", "));
+}
+
+[[noreturn]] void refuse_edit(const std::string& file, const Difference& d) {
+  refuse_change(file + ", " + d.path + " = " + show(d.given), d.path, d.run);
+}
+
+// Sections that are measured and not chosen; new layouts have new ones.
+bool is_measured(const std::string& path) {
+  const std::string section = path.substr(0, path.find('.'));
+  return section == "csr_up_to" || section == "convolution_algorithms";
+}
+
+// `sparsity: 0.9` becomes a map when a layout is chosen for it.
+void write_out_sparsity(Config& run, const Config& written) {
+  const Config now = written.clone().get("sparsity");
+  if (!run.clone().get("sparsity").is_scalar() || !now.is_map() || !now.has("layout")) return;
+  set_sparsity_layout(run, now.get("layout"));
+}
+
+void put(Config& run, const std::string& path, const Config& value) {
+  if (!value.is_null()) return run.set_path(path, value);
+  const size_t dot = path.rfind('.');
+  Config parent = dot == std::string::npos ? run : find(run, path.substr(0, dot));
+  if (parent.is_map()) parent.erase(path.substr(dot == std::string::npos ? 0 : dot + 1));
+}
+
 }  // namespace
+
+void take_changes(Config& run, const Config& written, const std::string& file) {
+  write_out_sparsity(run, written);
+  const std::vector<Difference> changes = changes_between(run, written);
+  const bool has_other_layouts =
+      std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
+  const Config now = written.clone();
+  for (const Difference& d : changes) {
+    const std::string section = d.path.substr(0, d.path.find('.'));
+    if (may_change(d.path)) {
+      put(run, d.path, d.given);
+    } else if (is_measured(d.path) && (has_other_layouts || !run.clone().has(section))) {
+      now.has(section) ? run.set(section, now.get(section).clone()) : run.erase(section);
+    } else if (!d.run.is_null() && !is_measured(d.path)) {
+      refuse_edit(file, d);
+    } else if (is_measured(d.path) && !(run.clone().get(section) == now.get(section))) {
+      refuse_edit(file, d);
+    }
+  }
+}
+
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
+  for (const Difference& d : changes_between(resolved, written)) {
+    if (d.given.is_null() || may_change(d.path) || is_measured(d.path)) continue;
+    refuse_edit(file, d);
+  }
+}
 
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
@@ -116,8 +200,7 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
     const std::string path = path_of(assignment);
     const Config before = find(run.clone(), path);
     if (!(before == find(changed.clone(), path)) && !may_change(path)) {
-      throw ConfigError("--set " + assignment + ": a resumed run keeps " + path + " = " +
-                        show(before) + "; only these may change: " + join(changeable(), ", "));
+      refuse_change("--set " + assignment, path, before);
     }
     run = changed;
   }

@@ -20,6 +20,16 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
 /// run's value, and what may be changed.
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
 
+/// Brings the configuration of a run's checkpoint to what its config.yaml (`written`, of the name
+/// `file`) has been changed to since by --set. *Errors:* ConfigError, as of apply_resume_overrides,
+/// when the file says another thing that may not change: somebody edited it.
+void take_changes(Config& run, const Config& written, const std::string& file);
+
+/// The same of keys that the checkpoint's configuration did not have, once the experiment is built
+/// and the defaults are known (`resolved`), which a newer version may have more of. *Errors:*
+/// ConfigError.
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
+
 /// *Errors:* ConfigError that shows each difference when `given` (null: anything
 /// goes) describes another model.
 void require_same_model(const Config& run, const Config& given);

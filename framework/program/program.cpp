@@ -1,5 +1,8 @@
 #include "lacuna/framework/program/program.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -14,7 +17,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/builtins.h"
 
@@ -168,6 +173,41 @@ void add_sweep(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_sweep(c); }; });
 }
 
+void add_export(CLI::App& app, Action& action) {
+  static ExportCommand c;
+  CLI::App* command = app.add_subcommand("export", "Write a run's weights for other tools");
+  std::vector<std::string> formats;
+  for (const auto& [name, about] : export_formats()) formats.push_back(name);
+  command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
+  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
+  command->add_option("--out", c.out, "File to write; of hf a folder")
+      ->type_name("PATH")
+      ->required();
+  add_last(*command, c.last);
+  command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
+  command->add_flag("--overwrite", c.overwrite, "Replace what is there");
+  command->callback([&action] { action = [] { return run_export(c); }; });
+}
+
+void add_import(CLI::App& app, Action& action) {
+  static ImportCommand c;
+  CLI::App* command = app.add_subcommand("import", "Make a run of another tool's weights");
+  command
+      ->add_option("file", c.file,
+                   "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
+      ->required();
+  command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--out", c.out, "Folder for the run")->type_name("RUN")->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--find-pattern", c.find_pattern,
+                    "Zeros are masks; say which patterns they have");
+  command->callback([&action] { action = [] { return run_import(c); }; });
+}
+
 void add_list_and_info(CLI::App& app, Action& action) {
   static std::string what;
   static bool json = false;
@@ -180,6 +220,18 @@ void add_list_and_info(CLI::App& app, Action& action) {
   CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
   info->add_flag("--json", json, "Print JSON");
   info->callback([&action] { action = [] { return run_info(json); }; });
+}
+
+// Where the program was started with standard streams closed, their descriptors would be those of
+// the next files it opens, and messages would be written into them. What is put there instead can
+// be neither read nor written, as a stream that is closed.
+void take_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest descriptor that is free is this one.
+    const int flags = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) < 0) return;
+  }
 }
 
 // Says what went wrong, in the run's log too where there is one.
@@ -205,8 +257,11 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     register_builtins();
     require_command(app, argc, argv);
     app.parse(argc, argv);
+    active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
     const int code = action();
-    if (std::fflush(stdout) != 0) return fail("cannot write to the standard output", kRunError);
+    // What a run has to say is in its folder; for the others, saying it is all they do.
+    const bool is_said = std::fflush(stdout) == 0 || app.got_subcommand("train");
+    if (!is_said) return fail("cannot write to the standard output", kRunError);
     return code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsageError;
@@ -224,6 +279,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  take_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
   log_to_console(LogLevel::Warning);
   CLI::App app{"lacuna: trains sparse neural networks"};
@@ -238,6 +294,8 @@ int run_program(int argc, char** argv) {
   add_inspect(app, action);
   add_report_and_compare(app, action);
   add_sweep(app, action);
+  add_export(app, action);
+  add_import(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();

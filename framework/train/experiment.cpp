@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
@@ -86,6 +87,54 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
         fmt::format("the teacher gives shape {} per example, and the data asks for {}",
                     teacher->output_shape(example).to_string(), e.loss.output_shape().to_string()));
   });
+}
+
+// A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
+// its end trains nothing.
+void judge_warmup(const Experiment& e) {
+  const Config key = e.config.get("optimizer").get("warmup");
+  if (key.is_null()) return;
+  const auto warmup = key.as<int64_t>();
+  const int64_t steps = e.total_steps();
+  if (warmup / 1000 > steps) {
+    key.error(
+        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
+                    "would train next to nothing",
+                    warmup, steps));
+  }
+  if (warmup <= steps) return;
+  log_warning(
+      fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
+                  "ends after {}: it never reaches its full height",
+                  warmup, steps));
+}
+
+// A static mask is the one that another tool's file, or its zeros, gave a weight, unless the entry
+// says how it is made: pruning anew, at random, is nobody's wish then.
+void keep_loaded_masks(Config entry) {
+  if (!entry.is_map()) return;
+  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
+  const bool is_static = named.is_null() || to_lower(named.text()) == "static";
+  if (is_static && !entry.has("init_method")) entry.set("init_method", "loaded");
+}
+
+void load_first_values(Experiment& e) {
+  LoadedWeights loaded = load_initial_values(e.config.at("model"), *e.model);
+  e.notes = std::move(loaded.notes);
+  if (loaded.masked.empty()) return;
+  Config section = e.config.get("sparsity");
+  if (section.is_number()) {
+    section = Config::map({{"sparsity", section.clone()}});
+    e.config.set("sparsity", section);
+  }
+  if (section.is_list()) {
+    for (const Config& entry : section.items()) keep_loaded_masks(entry);
+  } else if (section.is_map() && section.has("phases")) {
+    const std::vector<Config> phases = section.at("phases").items();
+    if (!phases.empty()) keep_loaded_masks(phases.front());
+  } else {
+    keep_loaded_masks(section);
+  }
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.
@@ -312,9 +361,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   freeze_parameters(*e->model, model);
   choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);
-  if (start == Start::Fresh) load_initial_values(model, *e->model);
+  if (start == Start::Fresh) load_first_values(*e);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
+  if (start == Start::Fresh) judge_warmup(*e);
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
@@ -337,7 +387,7 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
   return parse_yaml(checkpoint.config_yaml, path);
 }
 
-std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape) {
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
@@ -348,6 +398,12 @@ std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict&
   const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
   apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
   model->eval();
+  return model;
+}
+
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
+  auto model = restore_model(config, state, example_shape);
   fold_batch_norm(*model, example_shape);
   return model;
 }

@@ -10,22 +10,41 @@
 
 namespace lacuna {
 
+namespace {
+
+std::string scaling(const std::vector<double>& mean, const std::vector<double>& std) {
+  return Config::map({{"mean", Config::from_value(mean)}, {"std", Config::from_value(std)}})
+      .to_json();
+}
+
+}  // namespace
+
 InputFormat InputFormat::of(const DataSplits& data) {
-  return {data.train->example_shape(), data.normalization, data.train->class_names(),
-          data.train->tokenizer()};
+  return {.example_shape = data.train->example_shape(),
+          .normalization = data.normalization,
+          .class_names = data.train->class_names(),
+          .tokenizer = data.train->tokenizer(),
+          .columns = data.columns,
+          .label_column = data.label_column,
+          .target_mean = data.target_mean,
+          .target_std = data.target_std};
 }
 
 StateDict InputFormat::state_dict() const {
   const std::span<const int64_t> sizes = example_shape.sizes();
   StateDict state;
   state.set("example_shape", std::vector<int64_t>(sizes.begin(), sizes.end()));
-  state.set("normalization", Config::map({{"mean", Config::from_value(normalization.mean)},
-                                          {"std", Config::from_value(normalization.std)}})
-                                 .to_json());
+  state.set("normalization", scaling(normalization.mean, normalization.std));
   if (!class_names.empty()) {
     state.set("class_names", Config::from_value(class_names).to_json());
   }
   if (tokenizer != nullptr) state.set("tokenizer", tokenizer->to_json());
+  if (!columns.empty()) {
+    state.set(
+        "columns",
+        Config::map({{"inputs", Config::from_value(columns)}, {"label", label_column}}).to_json());
+  }
+  if (!target_std.empty()) state.set("target_normalization", scaling(target_mean, target_std));
   return state;
 }
 
@@ -39,6 +58,22 @@ InputFormat InputFormat::from_state(const StateDict& state) {
     if (state.contains("class_names")) {
       format.class_names = parse_yaml(state.get<std::string>("class_names"), "class_names")
                                .as<std::vector<std::string>>();
+    }
+    if (state.contains("columns")) {
+      const Config saved_columns = parse_yaml(state.get<std::string>("columns"), "columns");
+      format.columns = saved_columns.required<std::vector<std::string>>("inputs");
+      format.label_column = saved_columns.required<std::string>("label");
+    }
+    if (state.contains("target_normalization")) {
+      const Config targets =
+          parse_yaml(state.get<std::string>("target_normalization"), "target_normalization");
+      format.target_mean = targets.required<std::vector<double>>("mean");
+      format.target_std = targets.required<std::vector<double>>("std");
+      if (format.target_mean.size() != format.target_std.size()) {
+        throw CheckpointError(
+            "'data/target_normalization' in the saved state has another number of "
+            "means than of standard deviations");
+      }
     }
     if (state.contains("tokenizer")) {
       format.tokenizer = tokenizer_from_json(state.get<std::string>("tokenizer"));

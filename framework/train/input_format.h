@@ -17,11 +17,18 @@ struct InputFormat {
   Normalization normalization;
   std::vector<std::string> class_names = {};  ///< empty where the data has none
   TokenizerPtr tokenizer = nullptr;           ///< null unless the inputs are tokens of text
+  /// Of a table whose first line names the columns: those of the inputs, in the order of the
+  /// features, and of the label or target.
+  std::vector<std::string> columns = {};
+  std::string label_column = {};
+  /// What regression's targets were scaled by, a value for each output; empty where they were not.
+  std::vector<double> target_mean = {}, target_std = {};
 
   static InputFormat of(const DataSplits& data);
 
   /// "example_shape" (integers), "normalization" (JSON with `mean` and `std`, exact) and, where
-  /// there are any, "class_names" (a list in JSON) and "tokenizer" (as Tokenizer::to_json).
+  /// there are any, "class_names" (a list in JSON), "tokenizer" (as Tokenizer::to_json), "columns"
+  /// (JSON with `inputs` and `label`) and "target_normalization" (as "normalization").
   StateDict state_dict() const;
   /// *Errors:* CheckpointError.
   static InputFormat from_state(const StateDict& state);

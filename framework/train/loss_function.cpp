@@ -13,11 +13,12 @@ namespace lacuna {
 
 LossFunction LossFunction::from_config(const Config& parent, const Dataset& data) {
   const Config config = parent.get("loss");
+  const char* const usual = data.num_classes() > 0 ? "cross_entropy" : "mse";
   std::string name;
   if (config.is_null()) {
-    name = parent.get<std::string>("loss", data.num_classes() > 0 ? "cross_entropy" : "mse");
-  } else {
-    name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
+    name = parent.get<std::string>("loss", usual);
+  } else {  // a map may say how alone (label_smoothing), and leave what to the data
+    name = config.is_map() ? config.get<std::string>("type", usual) : config.as<std::string>();
   }
   LossFunction loss;
   if (name == "binary_cross_entropy") {

@@ -209,7 +209,7 @@ void RunReporter::show_progress(const TrainingSums& step) {
   });
 }
 
-void RunReporter::write_summary() {
+void RunReporter::write_summary(SummaryFile file) {
   record_masks();  // wherever a run ends: one stopped early, or made shorter
   Config summary = Config::map();
   add_evaluation("test", state_.test, experiment_.loss, summary);
@@ -245,6 +245,7 @@ void RunReporter::write_summary() {
   summary.set("version", kVersion);
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
+  if (file == SummaryFile::Kept) return;
   write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();
   for (const std::string& line : memory_lines(*experiment_.model)) log_detail(line);

@@ -16,6 +16,9 @@
 
 namespace lacuna {
 
+/// Whether summary.json is written, or one that is there already stays.
+enum class SummaryFile { Written, Kept };
+
 /// Writes into a run's folder, the log and the console what the experiment and the run's state,
 /// both of which must outlive it, are at the moment. docs/run-folder.md describes the files.
 class RunReporter {
@@ -45,7 +48,7 @@ class RunReporter {
   /// Makes room for other text on the console.
   void clear() { progress_.clear(); }
   /// summary.json, the last masks, and where the memory went, for the log. *Errors:* StateError.
-  void write_summary();
+  void write_summary(SummaryFile file);
   /// What was written there. *Requires* that it was.
   const Config& summary() const { return summary_; }
 

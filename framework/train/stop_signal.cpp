@@ -11,6 +11,7 @@ extern "C" void note_signal(int signal) {
   received_signal = signal;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_IGN);
 }
 
 }  // namespace
@@ -19,11 +20,14 @@ StopSignal::StopSignal() {
   received_signal = 0;
   interrupt_before_ = std::signal(SIGINT, note_signal);
   terminate_before_ = std::signal(SIGTERM, note_signal);
+  hang_up_before_ = std::signal(SIGHUP, note_signal);
+  if (hang_up_before_ == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 StopSignal::~StopSignal() {
   std::signal(SIGINT, interrupt_before_);
   std::signal(SIGTERM, terminate_before_);
+  std::signal(SIGHUP, hang_up_before_);
 }
 
 int StopSignal::received() { return received_signal; }

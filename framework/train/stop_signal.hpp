@@ -1,11 +1,12 @@
-// StopSignal: Ctrl-C and SIGTERM ask for a stop between two steps.
+// StopSignal: Ctrl-C, SIGTERM and the end of the terminal ask for a stop between two steps.
 #pragma once
 
 namespace lacuna {
 
-/// While it lives, the first SIGINT or SIGTERM is noted and the process goes on; a second one ends
-/// it at once, as it would have without this. Afterwards the handlers are those of before. One at a
-/// time.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP is noted and the process goes on; a second
+/// SIGINT or SIGTERM ends it at once, as it would have without this, but no second SIGHUP does: a
+/// terminal that goes away sends several. SIGHUP stays ignored where it was (nohup). Afterwards the
+/// handlers are those of before. One at a time.
 class StopSignal {
  public:
   StopSignal();
@@ -20,6 +21,7 @@ class StopSignal {
   using Handler = void (*)(int);
   Handler interrupt_before_;
   Handler terminate_before_;
+  Handler hang_up_before_;
 };
 
 }  // namespace lacuna

@@ -71,18 +71,21 @@ RunEnd Trainer::run() {
   begin();
   while (!finished() && StopSignal::received() == 0) {
     train_step();
+    has_trained_ = true;
     if (is_due(experiment_.train.checkpoint.every)) save();
     fault_point("step.between");
   }
   return finished() ? finish() : interrupt();
 }
 
+void Trainer::save_beginning() {
+  reporter_->open_metrics(0);
+  save();
+}
+
 void Trainer::begin() {
   experiment_.model->train();
-  if (last_saved_step_ < 0) {
-    reporter_->open_metrics(0);
-    save();  // every run can be resumed from its beginning
-  }
+  if (last_saved_step_ < 0) save_beginning();  // every run can be resumed from it
   if (finished()) {
     log_info(fmt::format(
         "nothing is left to train: {} at step {}",
@@ -202,10 +205,14 @@ Checkpoint Trainer::checkpoint() const {
 
 RunEnd Trainer::finish() {
   // Only a run that was made shorter has not been evaluated at its end.
-  if (state_.last_evaluated_step != state_.step) evaluate_splits();
+  const bool is_evaluated = state_.last_evaluated_step == state_.step;
+  if (!is_evaluated) evaluate_splits();
   save();
+  // The summary of a run that had ended before tells of the process that trained it, and stays.
+  const bool is_told =
+      is_evaluated && !has_trained_ && std::filesystem::exists(folder_.summary_path());
   fault_point("run.before_summary");
-  reporter_->write_summary();
+  reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
   if (!state_.stopping.has_stopped()) return RunEnd::Finished;
   restore_best();
   return RunEnd::StoppedEarly;
@@ -229,6 +236,7 @@ RunEnd Trainer::interrupt() {
   save();
   log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
                           state_.step, total_steps(), folder_.path()));
+  if (StopSignal::received() == SIGHUP) return RunEnd::HungUp;
   return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
@@ -248,6 +256,12 @@ void Trainer::require_finite_values() const {
 }
 
 void Trainer::fail_diverged(const std::string& what, int64_t step) const {
+  if (last_saved_step_ < 0) {
+    throw Error(
+        fmt::format("{} is NaN or infinite at step {}, before the first one: nothing can be "
+                    "trained from such values",
+                    what, step));
+  }
   throw Error(fmt::format(
       "{} is NaN or infinite at step {}: training has stopped, and the last checkpoint is of step "
       "{}. Resuming would repeat this; in a new run a smaller learning rate, a warmup or clip_norm "

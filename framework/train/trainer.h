@@ -20,7 +20,7 @@ namespace lacuna {
 class RunReporter;
 
 /// How a run ended.
-enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated };
+enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated, HungUp };
 
 /// Runs an experiment in a run folder, from its beginning or from a checkpoint.
 class Trainer {
@@ -34,6 +34,10 @@ class Trainer {
   /// *Errors:* CheckpointError when it is of another model, ConfigError when the run is to end
   /// before it.
   void resume(const CheckpointFile& file);
+
+  /// Writes the checkpoint of step 0, so that the run can be evaluated and resumed before it has
+  /// trained. *Errors:* as `run`.
+  void save_beginning();
 
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
   /// the end, summary.json. A run that early stopping has ended leaves the model as it was best,
@@ -78,6 +82,7 @@ class Trainer {
   std::unique_ptr<RunReporter> reporter_;
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;  // by this process, or the one it resumed from
+  bool has_trained_ = false;      // in this process
 };
 
 }  // namespace lacuna

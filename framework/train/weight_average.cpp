@@ -184,6 +184,12 @@ ShownAverage::~ShownAverage() {
 
 void load_average(const StateDict& state, Module& model, const NamedBuffers& buffers) {
   std::set<std::string> known;
+  for (const auto& [name, value] : state.values()) {
+    const auto* values = std::get_if<Tensor>(&value);
+    if (values == nullptr) continue;
+    if (std::ranges::all_of(values->storage(), [](float v) { return std::isfinite(v); })) continue;
+    refuse({"'" + name + "' has values that are NaN or infinite"});
+  }
   const auto refuse_shape = [](const std::string& name, const Shape& saved, const Shape& shape) {
     refuse(
         {"'" + name + "' has shape " + saved.to_string() + ", in the model " + shape.to_string()});

@@ -67,14 +67,17 @@ MaskSet checkerboard(const MaskInitRequest& r) {
       shape, checkerboard_mask(matrix_rows(shape), matrix_columns(shape), r.sparsity).positions());
 }
 
+// What the parameter was loaded with; it ignores the sparsity.
+MaskSet loaded_mask(const MaskInitRequest& r) {
+  return r.parameter.pattern()->is_dense() ? random_mask(r) : MaskSet(r.parameter.pattern());
+}
+
 using Method = MaskSet (*)(const MaskInitRequest&);
 
 const std::vector<std::pair<std::string, Method>>& methods() {
-  static const std::vector<std::pair<std::string, Method>> all = {{"random", random_mask},
-                                                                  {"balanced", balanced},
-                                                                  {"topk", topk_mask},
-                                                                  {"from_zeros", from_zeros_mask},
-                                                                  {"checkerboard", checkerboard}};
+  static const std::vector<std::pair<std::string, Method>> all = {
+      {"random", random_mask},         {"balanced", balanced},         {"topk", topk_mask},
+      {"from_zeros", from_zeros_mask}, {"checkerboard", checkerboard}, {"loaded", loaded_mask}};
   return all;
 }
 

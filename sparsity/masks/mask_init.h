@@ -28,7 +28,8 @@ class InitMethod {
   using Function = std::function<MaskSet(const MaskInitRequest&)>;
 
   /// "random" (the default), "balanced" (each row and each column has its share), "topk",
-  /// "from_zeros", "checkerboard". *Errors:* ConfigError with the nearest name.
+  /// "from_zeros", "checkerboard", "loaded" (the mask that the parameter has, else as "random").
+  /// *Errors:* ConfigError with the nearest name.
   InitMethod(std::string name = "random");  // NOLINT: a name is a method
   InitMethod(const char* name) : InitMethod(std::string(name)) {}
   InitMethod(Function function);  // NOLINT: a callable is a method

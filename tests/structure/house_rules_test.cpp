@@ -24,7 +24,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"hdf5.h", {"framework/io/storage/hdf5_internal.hpp"}},
       {"zlib.h",
        {"framework/data/formats/byte_reader.cpp", "framework/io/storage/checkpoint_seal.cpp",
-        "framework/records/png_image.cpp"}},
+        "framework/io/storage/zip_member.cpp", "framework/records/png_image.cpp"}},
       {"dnnl",
        {"framework/kernels/dense/convolution_onednn.cpp", "framework/kernels/dense/gemm",
         "framework/kernels/instruction_set.cpp"}},

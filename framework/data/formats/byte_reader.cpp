@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 
@@ -71,13 +72,13 @@ class ByteReader::Gzip {
 };
 
 ByteReader::ByteReader(std::filesystem::path path)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb"), std::fclose) {
+    : path_(std::move(path)), file_(nullptr, std::fclose) {
+  if (const std::string reason = why_no_file(path_.string()); !reason.empty()) {
+    throw DataError(path_.string() + ": " + reason + " of data");
+  }
+  file_.reset(std::fopen(path_.c_str(), "rb"));
   if (file_ == nullptr) {
     throw DataError(path_.string() + ": cannot be opened: " + std::strerror(errno));
-  }
-  std::error_code unknown;  // is found out when it is read
-  if (std::filesystem::is_character_file(path_, unknown)) {
-    throw DataError(path_.string() + ": is a device, not a file of data");
   }
   if (path_.extension() == ".gz") gzip_ = std::make_unique<Gzip>(*this);
 }

@@ -18,6 +18,9 @@ bool CsvRecords::next(std::vector<CsvField>& fields) {
   fields.clear();
   do {
     fields.push_back(field());
+    if (fields.size() > kMostCsvFields) {
+      fail(fields.front(), fmt::format("the line has more than {} fields", kMostCsvFields));
+    }
   } while (skip_delimiter());
   return true;
 }

@@ -1,12 +1,16 @@
 // CsvRecords: the text of a CSV file cut into records of fields, each of which knows its position.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lacuna {
+
+/// The most fields that a line may have: each takes 32 bytes while its line is read.
+inline constexpr size_t kMostCsvFields = size_t{1} << 19;
 
 /// A field as it stands in the text, without its quotes; its position counts from 1, in bytes.
 struct CsvField {
@@ -23,8 +27,8 @@ class CsvRecords {
   CsvRecords(std::string path, std::string_view text, char delimiter);
 
   /// Puts the fields of the next record into `fields`, or returns false at the end of the text.
-  /// *Errors:* DataError with the position on a quote that is not closed, or that is followed by
-  /// more of the field.
+  /// *Errors:* DataError with the position on more than kMostCsvFields fields, on a quote that is
+  /// not closed, or that is followed by more of the field.
   bool next(std::vector<CsvField>& fields);
 
   /// Throws DataError: "file:line:column: what".

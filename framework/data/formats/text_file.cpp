@@ -1,9 +1,14 @@
 #include "lacuna/framework/data/formats/text_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/data/formats/byte_reader.h"
 
 namespace lacuna {
@@ -13,7 +18,15 @@ namespace fs = std::filesystem;
 std::string read_text_file(const fs::path& path) {
   constexpr size_t kPiece = 1 << 20;
   ByteReader reader(path);
+  std::error_code unknown;
+  const auto size = static_cast<int64_t>(fs::file_size(path, unknown));
+  const int64_t left = available_memory();
+  if (!unknown && size > left) {
+    throw DataError(path.string() + ": the file has " + bytes_in_words(size) +
+                    ", and there is memory for " + bytes_in_words(left));
+  }
   std::string text;
+  if (!unknown && path.extension() != ".gz") text.reserve(static_cast<size_t>(size) + kPiece);
   for (size_t count = kPiece; count == kPiece;) {
     const size_t begin = text.size();
     text.resize(begin + kPiece);
@@ -21,6 +34,25 @@ std::string read_text_file(const fs::path& path) {
     text.resize(begin + count);
   }
   return text;
+}
+
+std::string read_standard_input() {
+  constexpr size_t kPiece = 1 << 20;
+  std::string text;
+  for (;;) {
+    const size_t begin = text.size();
+    if (static_cast<int64_t>(begin) > available_memory()) {
+      throw DataError("the standard input is larger than the memory that is left");
+    }
+    text.resize(begin + kPiece);
+    const ssize_t count = ::read(STDIN_FILENO, text.data() + begin, kPiece);
+    text.resize(begin + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw DataError(std::string("the standard input cannot be read: ") + std::strerror(errno));
+    }
+    if (count == 0) return text;
+  }
 }
 
 std::vector<fs::path> text_files(const fs::path& path) {

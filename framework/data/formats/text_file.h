@@ -7,8 +7,12 @@
 
 namespace lacuna {
 
-/// All bytes of a file, unpacked where its name ends in .gz. *Errors:* as ByteReader.
+/// All bytes of a file, unpacked where its name ends in .gz. *Errors:* as ByteReader; DataError
+/// when the file is larger than the memory that is left.
 std::string read_text_file(const std::filesystem::path& path);
+
+/// All that comes through the standard input. *Errors:* DataError.
+std::string read_standard_input();
 
 /// The file, or all files of the folder by name, hidden ones (.name) left out. *Errors:* DataError
 /// when there is no such file or folder, none is in it, or what is in it is no file.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -142,6 +143,7 @@ void require_known_format(const std::string& path, std::string_view header, int6
 }
 
 void verify(const std::string& path, int64_t newest_format) {
+  if (const std::string reason = why_no_file(path); !reason.empty()) refuse(path, reason);
   const File file(path, O_RDONLY);
   std::vector<char> block(static_cast<size_t>(kSealBytes));
   const std::string header(file.read(0, block));

@@ -33,6 +33,28 @@ class FileReplacement {
   bool is_done_ = false;
 };
 
+/// Makes a folder in one step: fill `temporary_path()`, which is there and empty, then `commit()`.
+/// Without it the destructor removes what was written.
+class FolderReplacement {
+ public:
+  /// The temporary folder stands beside `path`, as ".<name>.tmp-<process id>"; folders on the way
+  /// are made.
+  explicit FolderReplacement(const std::string& path);
+  FolderReplacement(const FolderReplacement&) = delete;
+  FolderReplacement& operator=(const FolderReplacement&) = delete;
+  ~FolderReplacement();
+
+  const std::string& temporary_path() const { return temporary_; }
+  /// Renames it to `path`, at which there may be a folder: that is then removed, and is back where
+  /// it was if anything fails before.
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  bool is_done_ = false;
+};
+
 /// Writes a whole file with FileReplacement.
 void write_file_atomically(const std::string& path, std::string_view text);
 
@@ -40,14 +62,19 @@ void write_file_atomically(const std::string& path, std::string_view text);
 /// process writes to. A missing folder holds none. Returns how many there were.
 int remove_temporary_files(const std::string& folder);
 
-/// Cuts a file back to `bytes`. *Errors:* StateError also when it is shorter than that.
+/// *Errors:* StateError where something is at `path` that is no file itself: a link (whose target
+/// is somebody else's), a pipe, a device.
+void require_plain_file(const std::string& path);
+
+/// Cuts a file back to `bytes`. *Errors:* StateError also when it is shorter than that, and as
+/// require_plain_file.
 void truncate_file(const std::string& path, int64_t bytes);
 
 /// A file to which JSON objects are appended, one a line (metrics.jsonl). Each line is handed to
 /// the system at once, so that it outlives this process, though not a crash of the machine.
 class JsonLines {
  public:
-  /// Opens or creates the file.
+  /// Opens or creates the file. *Errors:* as require_plain_file.
   explicit JsonLines(std::string path);
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/storage/hdf5_internal.hpp"
+#include "lacuna/framework/io/storage/hdf5_walk.hpp"
 
 namespace lacuna {
 namespace hdf5 {
@@ -58,9 +60,26 @@ Hdf5Type type_of(hid_t element) {
   }
 }
 
+// Called by the library at each external link; a negative answer ends the search. The flag says so
+// to whoever asked.
+herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*, hid_t,
+                   void* flag) {
+  *static_cast<bool*>(flag) = true;
+  return -1;
+}
+
+void OpenFile::follow_links(Hdf5Links links) {
+  follows_links = links == Hdf5Links::Followed;
+  if (follows_links) return;
+  link_access_list = Id(H5Pcreate(H5P_LINK_ACCESS));
+  link_access = link_access_list;
+  H5Pset_elink_cb(link_access, refuse_link, &is_refused);
+}
+
 OpenFile::~OpenFile() {
   {
     const Session session;
+    link_access_list = Id();
     file = Id();
   }
   if (sink.descriptor >= 0) ::close(sink.descriptor);
@@ -81,26 +100,51 @@ void OpenFile::require_open() const {
 
 bool OpenFile::exists(std::string_view name) const {
   const std::string full = absolute(name);
+  is_refused = false;
   if (full == "/") return true;
   // Link after link, since the library calls a missing one on the way an error.
   for (size_t end = 0; end != std::string::npos;) {
     end = full.find('/', end + 1);
-    if (H5Lexists(file, full.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+    if (H5Lexists(file, full.substr(0, end).c_str(), link_access) <= 0) return is_refused;
   }
-  return H5Oexists_by_name(file, full.c_str(), H5P_DEFAULT) > 0;
+  return H5Oexists_by_name(file, full.c_str(), link_access) > 0 || is_refused;
+}
+
+void OpenFile::refuse_foreign(std::string_view name, const char* what) const {
+  data_error(name, std::string(what) +
+                       ", and this file alone may be read; put what is there into the file itself, "
+                       "or, for data that you trust, say data.follow_links: true");
+}
+
+// The storage of a dataset: in this file, or, where links may be followed, wherever it says.
+void OpenFile::require_own_storage(std::string_view name, hid_t dataset) const {
+  if (follows_links) return;
+  const Id creation(H5Dget_create_plist(dataset));
+  if (creation < 0) data_error(name, library_reason());
+  if (H5Pget_layout(creation) == H5D_VIRTUAL) {
+    refuse_foreign(name, "it is a virtual dataset, whose values are those of other files");
+  }
+  if (H5Pget_external_count(creation) > 0) {
+    refuse_foreign(name, "its values are in another file (external storage)");
+  }
 }
 
 Id OpenFile::open_object(std::string_view name) const {
   require_open();
   if (!exists(name)) data_error(name, "there is nothing of that name");
-  Id object(H5Oopen(file, absolute(name).c_str(), H5P_DEFAULT));
-  if (object < 0) data_error(name, library_reason());
+  Id object(H5Oopen(file, absolute(name).c_str(), link_access));
+  if (object < 0) {
+    const std::string reason = library_reason();
+    if (is_refused) refuse_foreign(name, "it is reached by an external link, to another file");
+    data_error(name, reason);
+  }
   return object;
 }
 
 Id OpenFile::open_dataset(std::string_view name) const {
   Id object = open_object(name);
   if (H5Iget_type(object) != H5I_DATASET) data_error(name, "expected a dataset, found a group");
+  require_own_storage(name, object);
   return object;
 }
 
@@ -122,6 +166,9 @@ namespace {
 
 // Opens the file without the library, whose reasons are hard to read.
 void require_readable(const std::string& path) {
+  if (const std::string reason = why_no_file(path); !reason.empty()) {
+    throw DataError("cannot open '" + path + "': it " + reason);
+  }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
     throw DataError("cannot open '" + path + "': " + std::strerror(errno));
@@ -166,10 +213,11 @@ Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 Hdf5File::~Hdf5File() = default;
 
-Hdf5File Hdf5File::open(const std::string& path) {
+Hdf5File Hdf5File::open(const std::string& path, Hdf5Links links) {
   hdf5::require_readable(path);
   auto opened = std::make_unique<OpenFile>(path, false);
   const Session session;
+  opened->follow_links(links);
   if (H5Fis_hdf5(path.c_str()) <= 0) {
     throw DataError("cannot open '" + path + "': it is not an HDF5 file");
   }
@@ -231,6 +279,12 @@ std::vector<std::string> Hdf5File::children(std::string_view group) const {
       &names);
   if (result < 0) file_->data_error(group, hdf5::library_reason());
   return names;
+}
+
+std::vector<std::string> Hdf5File::datasets() const {
+  const Session session;
+  file_->require_open();
+  return hdf5::Walk(*file_).datasets();
 }
 
 bool Hdf5File::exists(std::string_view path) const {

@@ -17,6 +17,9 @@ namespace hdf5 {
 struct OpenFile;
 }
 
+/// How deep groups may nest in a file that is read as a whole.
+inline constexpr int kMostHdf5Groups = 32;
+
 /// The type of a dataset's elements. Numpy's booleans are Integer; compounds, references and the
 /// like are Other, which nothing here reads.
 enum class Hdf5Type { Float, Integer, Text, Other };
@@ -26,6 +29,10 @@ enum class Compression {
   None,
   Deflate,  ///< zlib's, in chunks of at most 1 MiB: for masks
 };
+
+/// Whether what a file says is in other files (external links, external storage, virtual datasets)
+/// is read from there. A file from elsewhere could name any file of this machine.
+enum class Hdf5Links { Refused, Followed };
 
 struct Hdf5CreateOptions {
   /// Bytes left free in front of the HDF5 content, which readers of HDF5 skip: 0, or a power of two
@@ -46,7 +53,8 @@ struct Hdf5CreateOptions {
 class Hdf5File {
  public:
   /// *Errors:* DataError when the file is missing, unreadable, a folder or not HDF5.
-  static Hdf5File open(const std::string& path);
+  /// Of what is outside of it, where `links` are refused, reading gives a DataError.
+  static Hdf5File open(const std::string& path, Hdf5Links links = Hdf5Links::Refused);
   /// Creates the file, or empties an existing one. *Errors:* StateError.
   static Hdf5File create(const std::string& path, const Hdf5CreateOptions& options = {});
 
@@ -61,6 +69,11 @@ class Hdf5File {
   // Structure.
   /// Names directly below a group, in alphabetical order. *Errors:* DataError when it is no group.
   std::vector<std::string> children(std::string_view group) const;
+  /// Paths of all datasets, without a slash in front, in alphabetical order group by group.
+  /// *Errors:* DataError on groups that nest deeper than kMostHdf5Groups, on an object that has
+  /// several names (a group inside of itself could be gone through without end), and on links that
+  /// are not plain ones. *Cost:* one pass over the groups, whatever their depth.
+  std::vector<std::string> datasets() const;
   bool exists(std::string_view path) const;
   bool is_group(std::string_view path) const;
   /// Rank 0 for a scalar. *Errors:* DataError when there is no dataset of that name.

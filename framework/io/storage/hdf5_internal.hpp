@@ -76,6 +76,11 @@ struct OpenFile {
   bool writable = false;
   Sink sink;
   Id file;
+  bool follows_links = true;
+  /// The last search came upon an external link, which was not followed.
+  mutable bool is_refused = false;
+  Id link_access_list;
+  hid_t link_access = H5P_DEFAULT;
 
   OpenFile(std::string name, bool for_writing) : path(std::move(name)), writable(for_writing) {}
   OpenFile(const OpenFile&) = delete;
@@ -87,6 +92,13 @@ struct OpenFile {
   /// *Errors:* StateError when the file was closed.
   void require_open() const;
 
+  void follow_links(Hdf5Links links);
+  /// *Errors:* DataError, always: "what", and what may be done.
+  [[noreturn]] void refuse_foreign(std::string_view name, const char* what) const;
+  /// *Errors:* DataError where the values of a dataset are elsewhere and links are not followed.
+  void require_own_storage(std::string_view name, hid_t dataset) const;
+
+  /// True also where an external link that is not followed may lead to it.
   bool exists(std::string_view name) const;
   /// *Errors:* DataError when there is nothing of that name.
   Id open_object(std::string_view name) const;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/version.h"
 
 namespace lacuna {
@@ -24,7 +25,9 @@ fs::path cache_file() {
   if (folder.empty() && !variable("HOME").empty()) {
     folder = fs::path(variable("HOME")) / ".cache" / "lacuna";
   }
-  return folder.empty() ? folder : folder / ("step-costs-" + std::string(kVersion) + ".txt");
+  if (folder.empty()) return folder;
+  const fs::path file = folder / ("step-costs-" + std::string(kVersion) + ".txt");
+  return why_no_file(file.string()).empty() ? file : fs::path();  // a pipe would be waited for
 }
 
 // A line is one write: processes that run at once do not tear each other's lines.
@@ -55,7 +58,9 @@ LayoutCosts CostCache::find(const WeightClass& c, bool& measured_now) {
 
 void CostCache::read() {
   read_ = true;
-  std::ifstream file(cache_file());
+  const fs::path path = cache_file();
+  if (path.empty()) return;
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     std::string key;

@@ -83,10 +83,11 @@ TEST(Module, BadNamesAreErrors) {
   model.add<Shift>("a");
   expect_throws<StateError>([&] { model.add<Shift>("a"); }, "has two children named 'a'");
   for (const char* name : {"", "a..b", "a/b"}) {
-    expect_throws<StateError>([&] { model.add<Shift>(name); },
-                              std::string("a module's name must be text between single dots, "
-                                          "without '/', found '") +
-                                  name + "'");
+    expect_throws<StateError>(
+        [&] { model.add<Shift>(name); },
+        std::string("a module's name must be text (UTF-8) between single dots, "
+                    "without '/', found '") +
+            name + "'");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,14 @@ struct Ended {
 
 /// How it is started.
 struct ProcessOptions {
-  std::string fault = {};         ///< LACUNA_FAULT, see docs/checkpoint.md
-  std::string folder = {};        ///< to run in; empty: that of this process
-  int64_t max_file_bytes = 0;     ///< a stand-in for a full disk; 0: no limit
-  std::string standard_out = {};  ///< a file for the output; empty: it is captured
+  std::string fault = {};               ///< LACUNA_FAULT, see docs/checkpoint.md
+  std::string folder = {};              ///< to run in; empty: that of this process
+  int64_t max_file_bytes = 0;           ///< a stand-in for a full disk; 0: no limit
+  std::string standard_out = {};        ///< a file for the output; empty: it is captured
+  std::string standard_in = {};         ///< a file for the input; empty: that of this process
+  int64_t max_address_bytes = 0;        ///< a stand-in for a small machine; 0: no limit
+  std::function<void()> in_child = {};  ///< done last, in the child
+  std::function<void(pid_t child)> meanwhile = {};  ///< done while it runs
 };
 
 namespace internal {
@@ -49,6 +54,16 @@ namespace internal {
     const rlimit both{bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &both);
   }
+  if (!options.standard_in.empty()) {
+    const int file = ::open(options.standard_in.c_str(), O_RDONLY);
+    if (file < 0 || ::dup2(file, STDIN_FILENO) < 0) ::_exit(126);
+  }
+  if (options.max_address_bytes > 0) {
+    const auto bytes = static_cast<rlim_t>(options.max_address_bytes);
+    const rlimit both{bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &both);
+  }
+  if (options.in_child) options.in_child();
   std::vector<char*> argv{const_cast<char*>("lacuna")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -65,6 +80,7 @@ inline Ended run_lacuna(const std::vector<std::string>& arguments,
   const std::string out = options.standard_out.empty() ? outputs / "out" : options.standard_out;
   const pid_t child = ::fork();
   if (child == 0) internal::become(arguments, options, out, outputs / "err");
+  if (options.meanwhile) options.meanwhile(child);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

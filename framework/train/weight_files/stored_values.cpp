@@ -1,37 +1,13 @@
-#include "lacuna/framework/train/stored_values.hpp"
+#include "lacuna/framework/train/weight_files/stored_values.h"
 
-#include <array>
 #include <utility>
 #include <variant>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/framework/train/run_folder.h"
 
 namespace lacuna {
 namespace {
-
-class StoredTensors final : public StoredValues {
- public:
-  explicit StoredTensors(const std::string& path) : StoredValues(path), file_(path) {
-    for (const SafetensorsEntry& entry : file_.tensors()) {
-      items_[entry.name] = {.shape = entry.shape, .type = entry.is_float() ? "" : entry.dtype};
-    }
-  }
-
-  void copy(const std::string& name, const std::string& as, StateDict& state) const override {
-    try {
-      state.set(as, file_.read(file_.tensor(name)));
-    } catch (const DataError& error) {
-      throw CheckpointError(error.what());
-    }
-  }
-
- private:
-  SafetensorsFile file_;
-};
 
 class StoredCheckpoint final : public StoredValues {
  public:
@@ -55,6 +31,8 @@ class StoredCheckpoint final : public StoredValues {
     }
   }
 
+  bool is_foreign() const override { return false; }
+
   void copy(const std::string& name, const std::string& as, StateDict& state) const override {
     const auto buffer = buffers_.find(name);
     if (buffer != buffers_.end()) return state.set(as, state_.get<Tensor>(buffer->second));
@@ -72,15 +50,8 @@ class StoredCheckpoint final : public StoredValues {
 
 }  // namespace
 
-bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
-
-std::unique_ptr<StoredValues> open_stored_values(const std::string& path) {
-  if (!is_safetensors(path)) return std::make_unique<StoredCheckpoint>(find_checkpoint(path));
-  try {
-    return std::make_unique<StoredTensors>(path);
-  } catch (const DataError& error) {
-    throw CheckpointError(error.what());
-  }
+std::unique_ptr<StoredValues> open_stored_checkpoint(const CheckpointFile& file) {
+  return std::make_unique<StoredCheckpoint>(file);
 }
 
 }  // namespace lacuna

@@ -1,0 +1,79 @@
+#include "lacuna/framework/program/data_paths.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <system_error>
+
+#include "lacuna/framework/core/input_checks.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The paths that a configuration may hold; what has another meaning too is none where nothing is
+// there (data.validation may be a number, and model.init_from a map).
+const std::vector<std::string>& path_keys() {
+  static const std::vector<std::string> keys = {
+      "data.dir",   "data.train_dir", "data.validation_dir", "data.test_dir",
+      "data.path",  "data.train",     "data.test",           "data.validation",
+      "data.vocab", "data.merges",    "loss.teacher",        "model.init_from"};
+  return keys;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code unknown;
+  return fs::exists(path, unknown);
+}
+
+// Puts what `better` gives in the place of each path. Of a clone, since looking marks what it looks
+// at as read.
+void replace_paths(Config& config,
+                   const std::function<std::optional<fs::path>(const fs::path&)>& better) {
+  if (!config.is_map()) return;
+  const Config shown = config.clone();
+  for (const std::string& key : path_keys()) {
+    const size_t dot = key.find('.');
+    const Config section = shown.get(key.substr(0, dot));
+    const Config value = section.is_map() ? section.get(key.substr(dot + 1)) : Config();
+    if (!value.is_scalar() || value.is_number() || value.is_bool()) continue;
+    const fs::path given = value.text();
+    if (given.empty() || given.is_absolute()) continue;
+    const std::optional<fs::path> found = better(given);
+    if (!found || !is_utf8(found->string())) continue;
+    Config replaced(found->lexically_normal().string());
+    replaced.set_position(value.position());
+    config.set_path(key, replaced);
+  }
+}
+
+fs::path absolute(const fs::path& path) {
+  std::error_code unknown;  // a current folder that was removed
+  const fs::path found = fs::absolute(path, unknown);
+  return unknown ? path : found;
+}
+
+}  // namespace
+
+std::vector<std::string> find_beside(Config& config, const std::string& config_path) {
+  const fs::path folder = fs::path(config_path).parent_path();
+  std::vector<std::string> lines;
+  if (folder.empty()) return lines;
+  replace_paths(config, [&](const fs::path& given) -> std::optional<fs::path> {
+    if (is_there(given) || !is_there(folder / given)) return std::nullopt;
+    lines.push_back("'" + given.string() + "' is not in the current folder; taken from that of " +
+                    config_path);
+    return absolute(folder / given);
+  });
+  return lines;
+}
+
+void make_paths_absolute(Config& config) {
+  replace_paths(config, [](const fs::path& given) -> std::optional<fs::path> {
+    if (!is_there(given)) return std::nullopt;
+    return absolute(given);
+  });
+}
+
+}  // namespace lacuna

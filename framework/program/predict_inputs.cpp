@@ -1,0 +1,142 @@
+#include "lacuna/framework/program/predict_inputs.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/data/cifar.h"
+#include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/io/log.h"
+
+namespace lacuna {
+namespace {
+
+// One example: the image, brought to the size of those that the model was trained on.
+Examples read_one_image(const std::string& path, const Shape& example) {
+  const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
+  if (!has_channels && example.rank() != 2) {
+    throw DataError("'" + path + "' is an image, and the model was trained on inputs of shape " +
+                    example.to_string());
+  }
+  const std::filesystem::path file = path;
+  Examples examples = read_images(
+      {&file, 1},
+      {.channels = has_channels ? example[0] : 1, .height = example[-2], .width = example[-1]});
+  examples.example_shape = example;
+  return examples;
+}
+
+// How a table is read: as the training data's was, where that was one.
+CsvOptions table_options(const Config& data, const InputFormat& format) {
+  CsvOptions options{.header = CsvHeader::Guessed, .task = Task::None};
+  if (data.get("type").text() != "csv") return options;
+  options.delimiter = data.get<std::string>("delimiter", ",").front();
+  if (!data.get<bool>("header", true)) {
+    options.header = CsvHeader::Absent;
+  } else if (!format.columns.empty()) {  // which earlier versions did not save
+    options.header = CsvHeader::Present;
+    options.wanted = {.inputs = format.columns, .label = format.label_column};
+    const bool is_regression = data.get("task").text() == "regression";
+    options.task = is_regression ? Task::Regression : Task::Classification;
+    options.class_names = format.class_names;
+    options.num_classes = static_cast<int64_t>(format.class_names.size());
+  }
+  return options;
+}
+
+// Some names of many.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 20;
+  const bool is_cut = names.size() > kMost;
+  return join(std::span(names).first(std::min(names.size(), kMost)), ", ") +
+         (is_cut ? fmt::format(", … ({} in all)", names.size()) : "");
+}
+
+CsvTable read_table(const std::string& path, const Config& data, const InputFormat& format) {
+  const CsvOptions options = table_options(data, format);
+  CsvTable table = path == "-" ? read_csv_text("standard input", read_standard_input(), options)
+                               : read_csv(path, options);
+  if (!table.extra.empty()) {
+    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", path,
+                            listed(table.extra)));
+  }
+  if (!table.reordered.empty()) {
+    log_warning(
+        fmt::format("{}: columns stand in another order than in training, and are taken by "
+                    "their names: {}",
+                    path, listed(table.reordered)));
+  }
+  return table;
+}
+
+bool is_table(const std::string& path) {
+  return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
+}
+
+Examples read_examples(const std::string& path, const Config& data, const InputFormat& format) {
+  if (is_table(path)) return read_table(path, data, format).examples;
+  const Shape& example = format.example_shape;
+  const std::string type = data.get("type").text();
+  if (path.ends_with(".bin") && type.starts_with("cifar")) {
+    return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
+  }
+  if (is_image_file(path)) return read_one_image(path, example);
+  try {
+    IdxImages images = read_idx_images(path);
+    return {.example_shape = Shape{images.rows, images.columns},
+            .inputs = std::move(images.pixels)};
+  } catch (const DataError& error) {
+    throw DataError(std::string(error.what()) + " (a table's name must end in .csv or .csv.gz)");
+  }
+}
+
+// A sentence on each line.
+std::shared_ptr<const Dataset> read_sentences(const std::string& path, const InputFormat& format) {
+  const int64_t max_length = format.example_shape[0];
+  auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
+  std::istringstream lines(path == "-" ? read_standard_input() : read_text_file(path));
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    try {
+      const std::vector<int64_t> ids = encode_example(*format.tokenizer, line, max_length);
+      if (ids.empty()) throw DataError("there is no sentence");
+      sentences->add(ids, 0);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (sentences->size() == 0) throw DataError(path + ": the file is empty");
+  return sentences;
+}
+
+}  // namespace
+
+PredictInputs read_predict_inputs(const std::string& path, const Config& data,
+                                  const InputFormat& format) {
+  if (format.tokenizer != nullptr) return {.dataset = read_sentences(path, format)};
+  Examples examples = read_examples(path, data, format);
+  if (examples.example_shape != format.example_shape) {
+    throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
+                    ", and the model was trained on " + format.example_shape.to_string() +
+                    "; predict takes the inputs alone, without a label or target");
+  }
+  const bool has_answers = !examples.labels.empty() || !examples.targets.empty();
+  return {.dataset = ArrayDataset(std::move(examples)).normalized(format.normalization),
+          .has_answers = has_answers};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,25 @@
+// The inputs that `lacuna predict` is given: tables, images and their files, sentences.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/train/input_format.h"
+
+namespace lacuna {
+
+/// Inputs, ready for the model; and, where a table had the column of the labels or targets, these.
+struct PredictInputs {
+  std::shared_ptr<const Dataset> dataset;
+  bool has_answers = false;
+};
+
+/// Reads a file; "-" is the standard input, a table or sentences. A table's columns are found by
+/// their names where the model was trained on such: what is left out, or stands elsewhere, is said
+/// in a warning. `data` is that section of the run's configuration. *Errors:* DataError.
+PredictInputs read_predict_inputs(const std::string& path, const Config& data,
+                                  const InputFormat& format);
+
+}  // namespace lacuna

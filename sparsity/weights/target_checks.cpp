@@ -1,0 +1,36 @@
+#include "lacuna/sparsity/weights/target_checks.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+void require_fan_in_fits(std::string_view type, const SparsityTarget& target,
+                         const Forecast& forecast) {
+  if (!target.has_fan_in()) return;
+  // What a row gets that is long enough for any.
+  const Shape endless{1, int64_t{1} << 60};
+  const int64_t fan_in =
+      target.nnz_at(0, 0, {endless}, Distribution(), ScoreGroups::flat()).front();
+  for (const PlannedParameter& planned : forecast.parameters) {
+    const int64_t rows = planned.shape.rank() == 0 ? 1 : planned.shape[0];
+    if (rows == 0 || fan_in <= planned.shape.numel() / rows) continue;
+    throw ConfigError(fmt::format(
+        "{}: a fan_in of {} is more than the {} inputs that each row of parameter '{}' of shape {} "
+        "has: it would stay dense; give a smaller one, or leave the parameter out by param_filter",
+        type, fan_in, planned.shape.numel() / rows, planned.parameter, planned.shape.to_string()));
+  }
+}
+
+void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
+                      int64_t updates) {
+  constexpr float kRounding = 1e-5f;
+  const float sparsity = target.schedule().at(step, updates);
+  if (sparsity >= -kRounding && sparsity <= 1.0f + kRounding) return;
+  throw ConfigError(
+      fmt::format("{}: the sparsity is {} at step {}, expected a fraction from 0 to 1", type,
+                  Config(sparsity).text(), step));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,21 @@
+// What of a target can only be a mistake, found out before any training.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lacuna/sparsity/options/target.h"
+#include "lacuna/sparsity/weights/plan.h"
+
+namespace lacuna {
+
+/// *Errors:* ConfigError, which begins with `type`, when the target is a fan-in above the inputs
+/// that a row of some parameter has: the parameter would stay dense, without a word.
+void require_fan_in_fits(std::string_view type, const SparsityTarget& target,
+                         const Forecast& forecast);
+
+/// *Errors:* ConfigError when the schedule gives no fraction at that step.
+void require_fraction(std::string_view type, const SparsityTarget& target, int64_t step,
+                      int64_t updates);
+
+}  // namespace lacuna
