@@ -210,7 +210,7 @@ void RunReporter::show_progress(const TrainingSums& step) {
 }
 
 void RunReporter::write_summary(SummaryFile file) {
-  record_masks();  // wherever a run ends: one stopped early, or made shorter
+  if (file == SummaryFile::Written) record_masks();  // wherever a run ends
   Config summary = Config::map();
   add_evaluation("test", state_.test, experiment_.loss, summary);
   add_evaluation("validation", state_.validation, experiment_.loss, summary);
