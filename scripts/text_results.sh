@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Trains small transformers on text, dense and sparse, and rewrites the part of docs/results.md about them.
-# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 15 minutes on two cores)
+# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
-# Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
+# What came of finished runs stands in docs/text_results.tsv, a line a run: they are not made again unless
+# their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
+# interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a
+# few steps.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0 1 2}
@@ -13,8 +16,22 @@ gpt=configs/shakespeare_gpt_mini
 bert=configs/sst2_bert
 high_lr='--set optimizer.lr.init=3.0e-3 --set optimizer.lr.minimum=3.0e-4'
 
+# Semi-sparse 2:4 for a share of the 2000 steps, then the dense masters.
+shares='0 40 60 80 100'
+share_sparsity() { # SHARE
+  local semi='algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}'
+  case $1 in
+    0) echo null ;;
+    100) echo "{$semi}" ;;
+    *) echo "{phases: [{until: $((20 * $1)), $semi}, {algorithm: dense}]}" ;;
+  esac
+}
+
 # The arguments of `lacuna train` for a variant.
 arguments() {
+  echo "$(plain_arguments "$1") ${LACUNA_RESULTS_EXTRA:-}"
+}
+plain_arguments() {
   local shakespeare="--set 'data.path=$text/tinyshakespeare.txt'"
   local sst2="--set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt'"
   sst2+=" --set 'data.test=$text/sst2.test.txt'"
@@ -23,6 +40,7 @@ arguments() {
     gpt-dense-high) echo "$gpt.yaml $shakespeare $high_lr" ;;
     gpt-rigl80) echo "${gpt}_rigl80.yaml $shakespeare" ;;
     gpt-static80) echo "${gpt}_rigl80.yaml $shakespeare --set 'sparsity={algorithm: static, sparsity: 0.8}'" ;;
+    gpt-share-*) echo "$gpt.yaml $shakespeare $high_lr --set 'sparsity=$(share_sparsity "${1#gpt-share-}")'" ;;
     bert-dense) echo "$bert.yaml $sst2" ;;
     bert-rigl80) echo "${bert}_rigl80.yaml $sst2" ;;
     bert-2:4) echo "${bert}_rigl80.yaml $sst2 --set 'sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, param_filter: [\"bert.encoder.*.dense.weight\", \"bert.encoder.*.self.*.weight\"]}'" ;;
@@ -30,46 +48,67 @@ arguments() {
 }
 
 models='gpt-dense gpt-dense-high gpt-rigl80 gpt-static80'
+models+=" $(for s in $shares; do [ "$s" = 0 ] || echo "gpt-share-$s"; done | tr '\n' ' ')"
 classifiers='bert-dense bert-rigl80 bert-2:4'
+table=docs/text_results.tsv
 commands() {
   local seed variant folder
   for seed in $seeds; do
     for variant in $models $classifiers; do
       folder=$results/text-$variant-$seed
-      [ -e "$folder/summary.json" ] && continue
+      if is_known "$table" "$variant" "$seed" || [ -e "$folder/summary.json" ]; then
+        continue
+      elif compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
+        echo "OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --threads 1 --quiet"
+        continue
+      fi
       echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' train $(arguments "$variant") --seed $seed --threads 1 --run-dir '$folder' --quiet"
     done
   done
 }
 run_all commands
 
-# A number of each seed's summary.
-numbers() { # VARIANT NAME
-  local seed
-  for seed in $seeds; do
-    sed -n "s/^  \"$2\": \([0-9.e+-]*\).*/\1/p" "$results/text-$1-$seed/summary.json"
+# The new runs' lines: variant, seed, what it is judged by, steps. A language model is judged by its loss, a
+# classifier by the test accuracy, in percent, of the checkpoint that was best on the validation split.
+[ -e "$table" ] || printf 'variant\tseed\tvalue\tsteps\n' >"$table"
+number() { # FOLDER NAME
+  sed -n "s/^  \"$2\": \([0-9.e+-]*\).*/\1/p" "$1/summary.json"
+}
+for seed in $seeds; do
+  for variant in $models $classifiers; do
+    is_known "$table" "$variant" "$seed" && continue
+    folder=$results/text-$variant-$seed
+    case $variant in
+      gpt-*) value=$(number "$folder" validation_loss) ;;
+      *) value=$("$program" eval "$folder/checkpoints/best.h5" | sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p') ;;
+    esac
+    printf '%s\t%s\t%s\t%s\n' "$variant" "$seed" "$value" "$(number "$folder" steps)" >>"$table"
   done
+done
+
+# A column of a variant's lines, for each of the seeds.
+column() { # VARIANT NUMBER
+  awk -F '\t' -v variant="$1" -v column="$2" -v seeds=" $seeds " \
+    '$1 == variant && index(seeds, " " $2 " ") { print $column }' "$table"
 }
 # Seconds of training of a run that has a core for itself: its steps times the time of one.
 seconds() { # VARIANT
   local ms
   ms=$(step_milliseconds "$results/text-$1-timing" "$(arguments "$1") --threads 1")
-  numbers "$1" steps | awk -v ms="$ms" 'END { printf "%.0f", $1 * ms / 1000 }'
+  column "$1" 4 | awk -v ms="$ms" 'END { printf "%.0f", $1 * ms / 1000 }'
 }
 spread='{ sum += $1; if (NR == 1 || $1 < low) low = $1; if ($1 > high) high = $1 }
         END { printf format, sum / NR, low, high }'
 model_row() { # VARIANT TEXT
-  echo "| $2 | $(numbers "$1" validation_loss | awk -v format='%.3f (%.3f–%.3f)' "$spread") |" \
-    "$(seconds "$1") |"
+  echo "| $2 | $(column "$1" 3 | awk -v format='%.3f (%.3f–%.3f)' "$spread") |" "$(seconds "$1") |"
 }
-# The test accuracy of the checkpoint that was best on the validation split, by `lacuna eval`.
+share_row() { # SHARE
+  local variant=gpt-share-$1
+  [ "$1" = 0 ] && variant=gpt-dense-high
+  echo "| $1 % | $(column "$variant" 3 | awk -v format='%.3f (%.3f–%.3f)' "$spread") |"
+}
 classifier_row() { # VARIANT TEXT
-  local seed
-  echo -n "| $2 | "
-  for seed in $seeds; do
-    "$program" eval "$results/text-$1-$seed/checkpoints/best.h5" |
-      sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p'
-  done | awk -v format="%.2f (%.2f–%.2f) | $(seconds "$1") |" "$spread"
+  echo "| $2 | $(column "$1" 3 | awk -v format='%.2f (%.2f–%.2f)' "$spread") | $(seconds "$1") |"
 }
 
 begin='## Transformers on text'
@@ -106,6 +145,15 @@ percent of the checkpoint that is best on the validation split.
 $(classifier_row bert-dense "dense ([sst2_bert](../configs/sst2_bert.yaml))")
 $(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../configs/sst2_bert_rigl80.yaml))")
 $(classifier_row bert-2:4 "2:4, chosen at every step")
+
+### Semi-sparse at first, dense for the rest, in a transformer
+
+The GPT with SemiSparse 2:4 in its blocks for a share of the steps, then the dense masters; learning rate
+3e-3, validation loss:
+
+| sparse steps | validation loss |
+|---|---|
+$(for s in $shares; do share_row "$s"; done)
 TEXT
 } >docs/results.md.new
 mv docs/results.md.new docs/results.md

@@ -10,6 +10,11 @@ run_command() { # FOLDER ARGUMENTS DATA SEED
   echo "rm -rf '$1'; OMP_NUM_THREADS=1 '$program' train $2 --set 'data.dir=$3' --seed $4 --threads 1 --run-dir '$1' --quiet"
 }
 
+# Whether a table of finished runs has one, its variant and seed in the first columns.
+is_known() { # TABLE VARIANT SEED
+  [ -e "$1" ] && grep -q "^$2	$3	" "$1"
+}
+
 run_all() { # FUNCTION that prints a command a line
   "$1" | tr '\n' '\0' | xargs -0 -r -P "$(nproc)" -I{} bash -c '{}'
 }

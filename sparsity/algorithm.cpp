@@ -50,6 +50,7 @@ void SparsityAlgorithm::take_charge(std::vector<ParameterPtr> parameters) {
 }
 
 void SparsityAlgorithm::start_masks(MaskSource source) {
+  const bool inherits = source == MaskSource::Made && options_.init_method.inherits();
   for (SparseWeight& weight : weights_) {
     const bool is_loaded = source == MaskSource::Loaded;
     if (is_loaded && !weight.parameter().pattern()->is_dense()) {
@@ -57,7 +58,8 @@ void SparsityAlgorithm::start_masks(MaskSource source) {
       weight.set_lifetime(layouts_.lifetime());
       continue;
     }
-    set_mask(weight, is_loaded ? weight.mask() : initial_mask(weight, source));
+    set_mask(weight, is_loaded ? weight.mask()
+                               : initial_mask(weight, inherits ? MaskSource::Inherited : source));
   }
   if (source != MaskSource::Inherited) forget_updates();
 }
@@ -102,18 +104,32 @@ void SparsityAlgorithm::refresh_targets() {
   }
 }
 
-void SparsityAlgorithm::set_mask(SparseWeight& weight, const MaskSet& given,
+void SparsityAlgorithm::set_mask(SparseWeight& weight, const MaskSet& mask,
                                  const MaskSet* present) {
+  report(install(weight, mask, present));
+}
+
+MaskUpdate SparsityAlgorithm::install(SparseWeight& weight, const MaskSet& given,
+                                      const MaskSet* present, const Tensor* values) {
   const MaskSet mask = given.of_shape(weight.shape());
-  const MasterWeight* master = weight.master();
+  if (values == nullptr && weight.master() != nullptr) values = &weight.master()->values();
   const MaskChange change =
-      install_mask(weight.parameter(), mask, layouts_,
-                   {.present = present, .master = master == nullptr ? nullptr : &master->values()});
+      install_mask(weight.parameter(), mask, layouts_, {.present = present, .master = values});
   const MaskUpdate update = weight.note(mask, change);
   for (SparsityAlgorithm* one = this; one != nullptr; one = one->outer_) {
-    one->last_update_.push_back(update);
     one->computed_hooks_.call(*this, weight.parameter(), update.actual_sparsity);
   }
+  return update;
+}
+
+void SparsityAlgorithm::report(const MaskUpdate& update) {
+  for (SparsityAlgorithm* one = this; one != nullptr; one = one->outer_) {
+    one->last_update_.push_back(update);
+  }
+}
+
+void SparsityAlgorithm::calibrate_on(const CalibrationData& data) {
+  for (SparsityAlgorithm* part : parts_) part->calibrate_on(data);
 }
 
 void SparsityAlgorithm::apply(Optimizer& optimizer) {
@@ -207,7 +223,11 @@ PatternShape SparsityAlgorithm::pattern(const Parameter& parameter) const {
 }
 
 void SparsityAlgorithm::restore_layouts() {
-  for (SparseWeight& weight : weights_) restore_layout(weight.parameter(), layouts_);
+  for (SparseWeight& weight : weights_) {
+    // What one-shot pruning has not pruned yet may have another pattern still.
+    if (weight.selector().fit(weight.mask()) == MaskSelector::Fit::None) continue;
+    restore_layout(weight.parameter(), layouts_);
+  }
   for (SparsityAlgorithm* part : parts_) part->restore_layouts();
 }
 

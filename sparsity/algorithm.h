@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
+#include "lacuna/sparsity/calibration/calibration.h"
 #include "lacuna/sparsity/sparsity_options.h"
 #include "lacuna/sparsity/weights/layout_policy.h"
 #include "lacuna/sparsity/weights/plan.h"
@@ -52,6 +53,11 @@ class SparsityAlgorithm {
   CompressionLimits& compression() { return layouts_.limits(); }
   const CompressionLimits& compression() const { return layouts_.limits(); }
 
+  /// Gives those parts that prune by inputs of layers (OneShotPruning) the data that these are
+  /// learnt from. To be called before `apply`. *Errors:* ConfigError when one of them asks for more
+  /// than there is.
+  virtual void calibrate_on(const CalibrationData& data);
+
   /// Chooses the parameters and gives them their first masks. *Errors:* ConfigError when the filter
   /// chooses nothing; StateError on a second call, or when a parameter has an algorithm already.
   void apply(Module& module);
@@ -84,6 +90,10 @@ class SparsityAlgorithm {
   /// What the last topology update did, one entry per parameter; empty when the last step made
   /// none.
   const std::vector<MaskUpdate>& last_update() const { return last_update_; }
+
+  /// What it consists of, and what it is a part of; null where it is none.
+  const std::vector<SparsityAlgorithm*>& parts() const { return parts_; }
+  SparsityAlgorithm* outer() const { return outer_; }
 
   /// What a run of `total_steps` will do, once applied to a model. *Errors:* ConfigError when the
   /// plan can only be a mistake.
@@ -125,6 +135,12 @@ class SparsityAlgorithm {
   /// hooks. `present` is the mask there is, where it is at hand. *Errors:* ShapeError when the mask
   /// is of another size. *Cost:* O(nonzeros before and after).
   void set_mask(SparseWeight& weight, const MaskSet& mask, const MaskSet* present = nullptr);
+  /// The same, and returns what became of the parameter instead of keeping it for `last_update`.
+  /// `values`: a dense array in its shape that its values are taken from, where they change too.
+  MaskUpdate install(SparseWeight& weight, const MaskSet& mask, const MaskSet* present = nullptr,
+                     const Tensor* values = nullptr);
+  /// Adds to what the last update did, here and in what this is a part of.
+  void report(const MaskUpdate& update);
 
   void count_step() { ++step_; }
   void count_update() { ++updates_; }
@@ -162,6 +178,7 @@ class SparsityAlgorithm {
   void require_parameters(const Optimizer& optimizer) const;
   const SparseWeight* find(const Parameter& parameter) const;
   void complete(PlannedParameter& planned, bool is_exact) const;
+  void require_inherited(const Forecast& forecast) const;
 
   SparsityOptions options_;
   LayoutPolicy layouts_;

@@ -55,8 +55,23 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
   planned.final_layout = layouts_.foresee(*planned.source, planned.final_nnz).name();
 }
 
+// Masks to be inherited where nothing has any: nothing would be pruned, without a word.
+void SparsityAlgorithm::require_inherited(const Forecast& forecast) const {
+  if (!options_.init_method.inherits() || forecast.source != MaskSource::Made) return;
+  const std::vector<int64_t> targets = options_.targets_at(0, 0, forecast.shapes());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const PlannedParameter& planned = forecast.parameters[i];
+    if (std::min(planned.initial_nnz, targets[i]) < planned.shape.numel()) return;
+  }
+  throw ConfigError(
+      std::string(type()) +
+      ": init_method 'inherit' takes the masks that parameters have, and these are dense; give "
+      "model.init_from a run or checkpoint with masks, or `sparsity`, or another init_method");
+}
+
 void SparsityAlgorithm::forecast(Forecast& forecast) const {
   require_fraction(type(), options_.sparsity, 0, 0);
+  require_inherited(forecast);
   if (forecast.source == MaskSource::Inherited) {
     const std::vector<int64_t> targets = options_.targets_at(0, 0, forecast.shapes());
     for (size_t i = 0; i < targets.size(); ++i) {

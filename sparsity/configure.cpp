@@ -10,6 +10,7 @@
 #include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/one_shot_pruning.h"
 #include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/saliency.h"
@@ -45,7 +46,10 @@ AlgorithmRegistry::Factory aiming(AlgorithmRegistry::Factory make) {
 
 std::unique_ptr<SparsityAlgorithm> make_static(const Config& entry, uint64_t seed) {
   auto algorithm = make_algorithm<Static>(entry, seed);
-  if (entry.get("init_method").text() != "from_zeros") require_target(entry, algorithm->type());
+  const std::string init_method = entry.get("init_method").text();
+  if (init_method != "from_zeros" && init_method != "inherit") {
+    require_target(entry, algorithm->type());
+  }
   return algorithm;
 }
 
@@ -96,6 +100,13 @@ std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_
   return std::make_unique<SemiSparse>(options);
 }
 
+AlgorithmRegistry::Factory make_one_shot(OneShotMethod method) {
+  return aiming([method](const Config& entry, uint64_t seed) {
+    return std::make_unique<OneShotPruning>(
+        OneShotPruningOptions::from_config(entry, method, seed));
+  });
+}
+
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
   if (!entry.is_map()) entry.fail("a map with `algorithm` and its keys");
   if (entry.has("algorithm") && entry.has("type")) {
@@ -143,6 +154,12 @@ void register_algorithms(AlgorithmRegistry& r) {
         aiming(make_drop_grow<RigL>));
   r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|",
         aiming(make_snfs));
+  r.add("magnitude", "prunes once by |w|", make_one_shot(OneShotMethod::Magnitude));
+  r.add("wanda", "prunes once by |w| * the norm of its input", make_one_shot(OneShotMethod::Wanda));
+  r.add("sparsegpt", "prunes once, column by column; those that follow make up for it",
+        make_one_shot(OneShotMethod::SparseGpt));
+  r.add("admm", "prunes once, alternating between the best weights and the best mask",
+        make_one_shot(OneShotMethod::Admm));
   r.add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip));
 }
 

@@ -1,4 +1,5 @@
-// bench_model: whole training steps and inference of convolutional networks, sparse beside dense.
+// bench_model: whole training steps of convolutional networks and transformers, and inference of
+// the former, sparse beside dense.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "model/convolutions.h"
 #include "model/trainee.h"
+#include "model/transformer_comparison.h"
 
 namespace lacuna::bench {
 namespace {
@@ -149,15 +151,23 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
 // What the command line asks for in place of the usual.
 struct Request {
   std::vector<std::string> models, passes;
-  std::vector<double> batch, sparsities;
+  std::vector<double> batch, sparsities, layers;
 
   std::vector<Option> options() {
-    return {{.name = "--model", .help = "resnet20, resnet18, or both", .texts = &models},
+    return {{.name = "--model",
+             .help = "resnet20, resnet18 (default both), gpt_mini, gpt_6x384, bert_base, vit_s",
+             .texts = &models},
+            {.name = "--layers",
+             .help = "Layers of the transformers (default their own; bert_base, vit_s --quick: 2)",
+             .numbers = &layers,
+             .lowest = 1.0,
+             .highest = 96.0},
             {.name = "--pass",
-             .help = "training, inference (at batch 1, too), or both (default training)",
+             .help = "training, inference (at batch 1, too; not of transformers), or both (default "
+                     "training)",
              .texts = &passes},
             {.name = "--batch",
-             .help = "Examples of a batch (default 128; resnet18: 32)",
+             .help = "Examples of a batch (default 128; resnet18: 32; transformers: their own)",
              .numbers = &batch,
              .lowest = 2.0,
              .highest = 65536.0},
@@ -184,15 +194,31 @@ Pass find_pass(const std::string& name) {
   throw ConfigError("--pass: there is no pass '" + name + "'; " + suggest_name(name, names));
 }
 
+void run_transformer(Transformer transformer, const Request& request, const Settings& settings,
+                     Report& report) {
+  const bool is_deep = transformer.layers > 6;
+  if (settings.size == Size::Quick && is_deep) transformer.layers = 2;
+  if (settings.size == Size::Tiny) transformer = tiny(transformer);
+  if (!request.layers.empty()) transformer.layers = std::llround(request.layers.back());
+  if (!request.batch.empty()) transformer.batch = std::llround(request.batch.back());
+  std::vector<double> sparsities = request.sparsities;
+  if (sparsities.empty()) {
+    sparsities = settings.size == Size::Full ? std::vector{0.5, 0.8, 0.9, 0.95} : std::vector{0.9};
+  }
+  compare_transformer(transformer, sparsities, measuring(settings), settings, report);
+}
+
 void run(Request request, const Settings& settings, Report& report) {
   const bool is_full = settings.size == Size::Full;
   if (request.models.empty()) {
     request.models = is_full ? std::vector<std::string>{"resnet20", "resnet18"}
                              : std::vector<std::string>{"resnet20"};
+    if (settings.size == Size::Tiny) {
+      request.models.insert(request.models.end(), transformer_names().begin(),
+                            transformer_names().end());
+    }
   }
-  if (request.sparsities.empty()) {
-    request.sparsities = is_full ? std::vector{0.8, 0.9, 0.95} : std::vector{0.9};
-  }
+  const bool asks_for_inference = std::ranges::count(request.passes, "inference") > 0;
   if (request.passes.empty()) {
     request.passes = {to_string(Pass::Training)};
     if (settings.size == Size::Tiny) request.passes.push_back(to_string(Pass::Inference));
@@ -200,15 +226,26 @@ void run(Request request, const Settings& settings, Report& report) {
   std::vector<Pass> passes;
   for (const std::string& name : request.passes) passes.push_back(find_pass(name));
   for (const std::string& name : request.models) {
+    if (const auto transformer = find_transformer(name)) {
+      if (asks_for_inference) {
+        throw ConfigError("--pass: inference is measured of convolutional networks, not of " +
+                          name);
+      }
+      run_transformer(*transformer, request, settings, report);
+      continue;
+    }
     Network network = find_network(name);
     if (settings.size == Size::Tiny) network.size = 8, network.batch = 2;
     if (!request.batch.empty()) network.batch = std::llround(request.batch.back());
+    const std::vector<double> sparsities =
+        request.sparsities.empty() ? (is_full ? std::vector{0.8, 0.9, 0.95} : std::vector{0.9})
+                                   : request.sparsities;
     for (const Pass pass : passes) {
-      compare(pass, network, request.sparsities, measuring(settings), settings, report);
+      compare(pass, network, sparsities, measuring(settings), settings, report);
       if (pass == Pass::Training) continue;
       Network single = network;
       single.batch = 1;
-      compare(pass, single, request.sparsities, measuring(settings), settings, report);
+      compare(pass, single, sparsities, measuring(settings), settings, report);
     }
   }
 }
@@ -221,7 +258,7 @@ int main(int argc, char** argv) {
   Request request;
   return run_program(
       argc, argv, "model",
-      "Training steps and inference of convolutional networks, sparse beside dense",
+      "Training steps of convolutional networks and transformers, sparse beside dense",
       [&](const Settings& settings, Report& report) { run(request, settings, report); },
       request.options());
 }

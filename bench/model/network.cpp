@@ -6,35 +6,12 @@
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/layers/convolutions/conv2d.h"
+#include "model/transformer.h"
 
 namespace lacuna::bench {
 namespace {
 
-// He et al., arXiv:1512.03385, section 4.2: shortcuts without weights.
-constexpr const char* kResNet20 = R"(
-define:
-  basic_block:
-    arguments: {channels: null, stride: 1}
-    layers:
-      - type: residual
-        shortcut: subsample_pad
-        layers:
-          - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false, init: kaiming_normal}
-          - {type: batch_norm, name: bn1}
-          - relu
-          - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
-          - {type: batch_norm, name: bn2}
-      - relu
-layers:
-  - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
-  - {type: batch_norm, name: bn1}
-  - relu
-  - {type: basic_block, name: layer1, repeat: 3, channels: 16}
-  - {type: basic_block, name: layer2, repeat: 3, channels: 32, first: {stride: 2}}
-  - {type: basic_block, name: layer3, repeat: 3, channels: 64, first: {stride: 2}}
-  - global_average_pool
-  - {type: linear, name: linear, out_features: 10}
-)";
+constexpr const char* kResNet20 = "{type: cifar_resnet, depth: 20}";
 
 // For small images: the stem is 3 x 3 with stride 1, and there is no max-pool behind it.
 constexpr const char* kResNet18 = R"(
@@ -69,7 +46,7 @@ layers:
 
 std::unique_ptr<Sequential> Network::build() const {
   const Config section = parse_yaml(model, name);
-  auto built = build_model(model_layers(section), Shape{3, size, size});
+  auto built = build_model(model_layers(section, {.num_classes = classes}), Shape{3, size, size});
   for (Module* module : built->modules()) {
     auto* convolution = dynamic_cast<Conv2d*>(module);
     if (convolution == nullptr) continue;
@@ -93,7 +70,8 @@ Network find_network(const std::string& name) {
             .batch = 32,
             .classes = 200};
   }
-  const std::vector<std::string> names = {"resnet20", "resnet18"};
+  std::vector<std::string> names = {"resnet20", "resnet18"};
+  names.insert(names.end(), transformer_names().begin(), transformer_names().end());
   throw ConfigError("--model: there is no model '" + name + "'; " + suggest_name(name, names));
 }
 

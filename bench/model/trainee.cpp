@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/sparsity/configure.h"
+#include "model/median.h"
 
 namespace lacuna::bench {
 namespace {
@@ -38,12 +39,6 @@ std::unique_ptr<SparsityAlgorithm> make_static(const Storage& storage, int64_t b
                              0);
   algorithm->compression().batch = batch;
   return algorithm;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace
@@ -109,13 +104,7 @@ float ImagePredictor::result() {
 }
 
 std::map<std::string, double> ImageNetwork::ms_by_kind() const {
-  std::map<std::string, std::vector<double>> samples;
-  for (size_t step = seconds_.size() > 1 ? 1 : 0; step < seconds_.size(); ++step) {
-    for (const auto& [kind, seconds] : seconds_[step]) samples[kind].push_back(1e3 * seconds);
-  }
-  std::map<std::string, double> medians;
-  for (auto& [kind, values] : samples) medians[kind] = median(std::move(values));
-  return medians;
+  return median_ms_by_kind(seconds_);
 }
 
 std::string ImageNetwork::stored() const {

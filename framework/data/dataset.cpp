@@ -142,14 +142,22 @@ class Subset final : public Dataset {
   int64_t num_outputs() const override { return dataset_->num_outputs(); }
   std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   Batch gather(std::span<const int64_t> indices) const override {
-    require_inside(indices, size());
-    std::vector<int64_t> mapped(indices.size());
-    std::ranges::transform(indices, mapped.begin(),
-                           [&](int64_t index) { return indices_[static_cast<size_t>(index)]; });
-    return dataset_->gather(mapped);
+    return dataset_->gather(mapped(indices));
+  }
+  Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
+                            uint64_t epoch) const override {
+    return dataset_->gather_for_training(mapped(indices), seed, epoch);
   }
 
  private:
+  std::vector<int64_t> mapped(std::span<const int64_t> indices) const {
+    require_inside(indices, size());
+    std::vector<int64_t> result(indices.size());
+    std::ranges::transform(indices, result.begin(),
+                           [&](int64_t index) { return indices_[static_cast<size_t>(index)]; });
+    return result;
+  }
+
   std::shared_ptr<const Dataset> dataset_;
   std::vector<int64_t> indices_;
   std::vector<int32_t> lengths_;
@@ -182,6 +190,14 @@ ArrayDataset::ArrayDataset(std::shared_ptr<const Examples> examples, Normalizati
       inverse_stds_.push_back(static_cast<float>(1.0 / std));
     }
   }
+}
+
+std::vector<ByteScale> ArrayDataset::byte_scales() const {
+  std::vector<ByteScale> scales;
+  for (size_t channel = 0; channel < byte_scales_.size(); ++channel) {
+    scales.push_back({byte_scales_[channel], byte_offsets_[channel]});
+  }
+  return scales;
 }
 
 Batch ArrayDataset::gather(std::span<const int64_t> indices) const {

@@ -35,6 +35,11 @@ struct Batch {
   /// Of tokens: `input_ids`, the model's input, and what goes with them, [size, length] each. The
   /// length may differ from batch to batch where examples are padded to the longest.
   NamedTensors named = {};
+  /// Where examples were mixed with others (mixup) and have labels: those of the others, [size],
+  /// and the share of each example's own, in [½, 1]. Undefined and empty elsewhere; targets are
+  /// mixed themselves.
+  IndexTensor other_labels = {};
+  std::vector<float> own_shares = {};
 };
 
 /// Examples that any thread may gather from at any time: nothing in a dataset changes. A dataset of
@@ -58,11 +63,20 @@ class Dataset {
   virtual int64_t num_classes() const = 0;
   /// Values in one regression target; 0 unless this is regression.
   virtual int64_t num_outputs() const = 0;
+  /// Characters of text that a label stands for, the mean over all of them, where labels are the
+  /// text's next tokens (bytes, where tokens are bytes); 0 elsewhere, and where it is not known.
+  virtual double characters_per_label() const { return 0.0; }
   /// Names of the classes, in the order of their labels; empty where there are none.
   virtual std::vector<std::string> class_names() const { return {}; }
   /// The examples at `indices`, in that order; an index may occur more than once.
   /// *Errors:* StateError on an index outside of [0, size()).
   virtual Batch gather(std::span<const int64_t> indices) const = 0;
+  /// The same as training draws them in an epoch: another dataset may change them at random, as a
+  /// pure function of seed, epoch and index. Default: gather.
+  virtual Batch gather_for_training(std::span<const int64_t> indices, uint64_t /*seed*/,
+                                    uint64_t /*epoch*/) const {
+    return gather(indices);
+  }
 };
 
 /// Each input becomes (input − mean) / std. Mean and std have one value for all features, or one
@@ -90,6 +104,12 @@ struct Examples {
   int64_t size() const;
 };
 
+/// A byte b of an image is b · scale + offset as an input.
+struct ByteScale {
+  float scale = 1.0f;
+  float offset = 0.0f;
+};
+
 /// The dataset that holds its examples as arrays. Images stay bytes and become floats while they
 /// are gathered: a quarter of the memory, and of what a random access reads.
 class ArrayDataset final : public Dataset {
@@ -107,6 +127,8 @@ class ArrayDataset final : public Dataset {
 
   const Examples& examples() const { return *examples_; }
   const Normalization& normalization() const { return normalization_; }
+  /// One for each channel; none where inputs are not bytes.
+  std::vector<ByteScale> byte_scales() const;
 
   /// A dataset of these examples (shared, not copied) under another normalization.
   /// *Errors:* DataError unless mean and std have as many values as a Normalization may, all finite

@@ -229,6 +229,25 @@ void require_no_image_keys(const Config& data, const Dataset& train) {
   }
 }
 
+// The operations work on bytes, so what a byte is as an input has to be known.
+void read_rand_augment(const Config& augment, const DataSplits& splits, AugmentOptions& options) {
+  const Config node = augment.get("rand_augment");
+  if (node.is_null()) return;
+  RandAugmentOptions& rand = options.rand_augment;
+  rand.operations = node.get<int64_t>("operations", 2);
+  rand.magnitude = node.get<double>("magnitude", rand.magnitude);
+  const auto* arrays = dynamic_cast<const ArrayDataset*>(splits.train.get());
+  if (arrays == nullptr || !arrays->examples().has_byte_inputs()) {
+    node.error("rand_augment is for images, which are stored as bytes; these inputs are not");
+  }
+  options.byte_scales.clear();
+  options.byte_offsets.clear();
+  for (const ByteScale& scale : arrays->byte_scales()) {
+    options.byte_scales.push_back(scale.scale);
+    options.byte_offsets.push_back(scale.offset);
+  }
+}
+
 AugmentOptions read_augment(const Config& data, const DataSplits& splits) {
   AugmentOptions options;
   const Config node = data.get("augment");
@@ -236,7 +255,9 @@ AugmentOptions read_augment(const Config& data, const DataSplits& splits) {
   options.crop = require_at_least(node, "crop", node.get<int64_t>("crop", 0), 0);
   options.flip = node.get<bool>("flip", false);
   options.cutout = require_at_least(node, "cutout", node.get<int64_t>("cutout", 0), 0);
+  options.mixup = node.get<double>("mixup", 0.0);
   const Shape& example = splits.train->example_shape();
+  read_rand_augment(node, splits, options);
   try {
     require_augmentable(options, example);
   } catch (const DataError& error) {

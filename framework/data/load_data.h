@@ -8,7 +8,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/registry.h"
-#include "lacuna/framework/data/augment.h"
+#include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {
@@ -70,11 +70,11 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 ///   examples [channels, rows, columns], or for inputs that are no images one per feature; for
 ///   images in units of pixels divided by 255).
 /// - `normalize_targets`: true | false | `{mean: m, std: s}`, whether regression's targets are
-/// scaled
-///   to mean 0 and std 1 over the training examples that are not held out, each output by itself.
+///   scaled to mean 0 and std 1 over the training examples that are not held out, each by itself.
 ///   Results and predictions are told in the original unit. Default false.
-/// - `augment`: a map of `crop`, `flip` and `cutout`, see AugmentOptions. For images, and when
-///   training alone. Default: none.
+/// - `augment`: a map of `crop`, `flip`, `cutout`, `mixup` and `rand_augment` (a map of
+///   `operations`, default 2, and `magnitude`), see AugmentOptions. For images, mixup for all
+///   inputs but tokens, and when training alone. Default: none.
 ///
 /// Tokens are neither normalized nor augmented: those keys are errors there.
 ///

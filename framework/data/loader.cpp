@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/changes/mixup.h"
 #include "lacuna/framework/data/epoch_order.hpp"
 
 namespace lacuna {
@@ -86,16 +87,36 @@ class Loader::Stream {
   }
   Batch draw(Position position, EpochOrder& order) const {
     const std::span<const int64_t> indices = order.batch(position.epoch, position.batch);
-    Batch batch = dataset_->gather(indices);
-    if (options_.augment.any()) {
-      batch.inputs =
-          augmented(batch.inputs, indices, options_.augment,
-                    {.seed = options_.seed, .epoch = static_cast<uint64_t>(position.epoch)});
-    }
+    const AugmentStream stream{.seed = options_.seed,
+                               .epoch = static_cast<uint64_t>(position.epoch)};
+    Batch batch = changed(indices, stream);
+    if (options_.augment.mixup > 0.0) mix_with_others(batch, indices, stream);
     return batch;
   }
 
  private:
+  Batch changed(std::span<const int64_t> indices, AugmentStream stream) const {
+    Batch batch = dataset_->gather_for_training(indices, stream.seed, stream.epoch);
+    if (options_.augment.changes_images()) {
+      batch.inputs = augmented(batch.inputs, indices, options_.augment, stream);
+    }
+    return batch;
+  }
+
+  void mix_with_others(Batch& batch, std::span<const int64_t> indices, AugmentStream stream) const {
+    const CounterRng rng(stream.seed, "mixup", stream.epoch);
+    const std::vector<Mixture> mixtures =
+        draw_mixtures(indices, dataset_->size(), options_.augment.mixup, rng);
+    std::vector<int64_t> others;
+    for (const Mixture& mixture : mixtures) others.push_back(mixture.other);
+    Batch other = changed(others, stream);
+    mix(batch.inputs, other.inputs, mixtures);
+    if (batch.targets.defined()) mix(batch.targets, other.targets, mixtures);
+    if (!batch.labels.defined()) return;
+    batch.other_labels = std::move(other.labels);
+    for (const Mixture& mixture : mixtures) batch.own_shares.push_back(mixture.own_share);
+  }
+
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   Position position_;

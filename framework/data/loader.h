@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "lacuna/framework/core/state_dict.h"
-#include "lacuna/framework/data/augment.h"
+#include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
 
 namespace lacuna {

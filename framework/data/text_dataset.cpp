@@ -15,9 +15,11 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/text_file.h"
 #include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/masked_windows.h"
 #include "lacuna/framework/data/token_windows.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/text_length.h"
 #include "lacuna/framework/text/utf8.h"
 
 namespace lacuna {
@@ -68,21 +70,97 @@ Parts split_tokens(const Config& data, int64_t size, bool has_own_test) {
   return {size - validation - test, size - test, size};
 }
 
+// Hidden tokens, as the configuration asks for them.
+struct MaskKeys {
+  double fraction = 0.0;
+  std::string token;
+  uint64_t seed = 0;  // of what evaluations hide
+};
+
+std::optional<MaskKeys> read_mask(const Config& data, const std::string& kind, uint64_t seed) {
+  const auto fraction = data.optional<double>("mask_fraction");
+  if (!fraction) {
+    if (data.has("mask_token")) {
+      data.get("mask_token").error("there is no mask_fraction, so nothing is masked");
+    }
+    return std::nullopt;
+  }
+  if (!(*fraction > 0.0 && *fraction < 1.0)) {
+    data.get("mask_fraction").fail("a fraction of the tokens, in (0, 1)");
+  }
+  if ((kind != "wordpiece" && kind != "words") && !data.has("mask_token")) {
+    data.get("mask_fraction")
+        .error("the tokenizer '" + kind +
+               "' has no mask, which stands for tokens that are hidden; give mask_token, or choose "
+               "wordpiece or words");
+  }
+  return MaskKeys{*fraction, data.get<std::string>("mask_token", "[MASK]"), seed};
+}
+
 // A sequence and what its tokens are.
 struct Tokens {
   TokenSequencePtr sequence;
   int64_t vocabulary_size = 0;
   TokenizerPtr tokenizer;
+  std::optional<MaskedWindows::Options> masking = std::nullopt;
 };
+
+// *Requires* the tokenizer.
+MaskedWindows::Options masking_of(const MaskKeys& keys, const Tokens& tokens, const Config& data) {
+  const Tokenizer& tokenizer = *tokens.tokenizer;
+  const std::optional<int64_t> mask = tokenizer.find(keys.token);
+  if (!mask) {
+    data.get(data.has("mask_token") ? "mask_token" : "mask_fraction")
+        .error("the vocabulary has no token '" + keys.token +
+               "', which is to stand for tokens that are hidden; give mask_token one that it has");
+  }
+  MaskedWindows::Options options{.masking = {.fraction = keys.fraction,
+                                             .mask_id = *mask,
+                                             .vocabulary_size = tokens.vocabulary_size,
+                                             .special_ids = {*mask}},
+                                 .cls = tokenizer.find("[CLS]"),
+                                 .sep = tokenizer.find("[SEP]"),
+                                 .seed = keys.seed};
+  if (!options.cls || !options.sep) options.cls = options.sep = std::nullopt;
+  std::vector<int64_t>& specials = options.masking.special_ids;
+  for (const char* name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    if (const auto id = tokenizer.find(name)) specials.push_back(*id);
+  }
+  std::ranges::sort(specials);
+  specials.erase(std::ranges::unique(specials).begin(), specials.end());
+  return options;
+}
 
 enum class Split { Train, Evaluation };
 
+std::shared_ptr<const Dataset> masked_windows(const Tokens& tokens, int64_t begin, int64_t end,
+                                              const WindowOptions& windows, Split split,
+                                              const std::string& where) {
+  MaskedWindows::Options options = *tokens.masking;
+  options.windows = windows;
+  if (split == Split::Evaluation) {  // each token may be hidden in one window
+    options.windows.stride = windows.context - (options.cls ? 2 : 0);
+    options.windows.to_the_end = true;
+  }
+  return naming(where, [&] {
+    return std::make_shared<const MaskedWindows>(tokens.sequence, begin, end, tokens.tokenizer,
+                                                 std::move(options));
+  });
+}
+
+// `characters`: those of text that the tokens but the first stand for, where that is known.
 std::shared_ptr<const Dataset> windows(const Tokens& tokens, int64_t begin, int64_t end,
                                        const WindowKeys& keys, Split split,
-                                       const std::string& where) {
+                                       const std::string& where, double characters = 0.0) {
   if (begin == end) return nullptr;
   WindowOptions options{.context = keys.context, .stride = keys.stride};
-  if (split == Split::Evaluation) options = {keys.context, keys.context, true};
+  if (tokens.masking) return masked_windows(tokens, begin, end, options, split, where);
+  if (split == Split::Evaluation) {
+    options = {.context = keys.context,
+               .stride = keys.context,
+               .to_the_end = true,
+               .characters_per_token = characters / static_cast<double>(end - begin - 1)};
+  }
   return naming(where, [&] {
     return std::make_shared<const TokenWindows>(tokens.sequence, begin, end, tokens.vocabulary_size,
                                                 tokens.tokenizer, options);
@@ -119,16 +197,39 @@ TokenSequencePtr tokens_of(const Source& source, const Tokenizer& tokenizer) {
 
 // The tokenizer that was given, or one whose vocabulary is that of the text.
 TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const Source& source, const Config& data,
-                           bool has_own_test) {
+                           bool has_own_test, const std::optional<MaskKeys>& mask) {
   if (choice.given != nullptr) return choice.given;
   return naming(source.path, [&]() -> TokenizerPtr {
     if (choice.kind == "characters") {
-      return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(source.text));
+      return std::make_shared<const CharacterTokenizer>(
+          CharacterTokenizer::of(mask ? source.text + mask->token : source.text));
     }
     WordCounter counter(choice.words);
     counter.add(source.text, split_tokens(data, count_words(source.text), has_own_test).train);
     return counter.make();
   });
+}
+
+// Characters that a part's tokens but the first stand for, of which each is told once; bytes where
+// tokens are. What tokens have lost, as white space between words, is looked up in the text.
+double characters_of(const Tokens& tokens, std::string_view text, int64_t begin, int64_t end) {
+  if (end - begin < 2 || tokens.tokenizer == nullptr || tokens.masking) return 0.0;
+  const std::string_view kind = tokens.tokenizer->kind();
+  if (kind == "bytes" || kind == "characters") return static_cast<double>(end - begin - 1);
+  if (kind == "words" || kind == "wordpiece") {
+    const int64_t places[] = {begin + 1, end};
+    const std::vector<double> before = characters_before(*tokens.tokenizer, text, places);
+    return before[1] - before[0];
+  }
+  constexpr int64_t kAtOnce = 1 << 16;
+  int64_t characters = 0;
+  for (int64_t at = begin + 1; at < end; at += kAtOnce) {
+    std::vector<int64_t> ids(static_cast<size_t>(std::min(end - at, kAtOnce)));
+    tokens.sequence->read(at, ids);
+    std::erase_if(ids, [&](int64_t id) { return id >= tokens.tokenizer->vocabulary_size(); });
+    characters += count_characters(tokens.tokenizer->decode(ids));
+  }
+  return static_cast<double>(characters);
 }
 
 std::optional<fs::path> file_in(const fs::path& folder, const char* name) {
@@ -139,38 +240,48 @@ std::optional<fs::path> file_in(const fs::path& folder, const char* name) {
 
 }  // namespace
 
-DataSplits load_text(const Config& data, uint64_t /*seed*/) {
+DataSplits load_text(const Config& data, uint64_t seed) {
   const auto path = data.required<std::string>("path");
   const WindowKeys keys = read_windows(data);
-  const TokenizerChoice choice = read_tokenizer(data, "characters", ClsKey::None);
+  const std::optional<MaskKeys> mask =
+      read_mask(data, data.get<std::string>("tokenizer", "characters"), seed);
+  const TokenizerChoice choice =
+      read_tokenizer(data, "characters", ClsKey::None, mask ? mask->token : std::string());
   const Config test = data.get("test");
   const bool has_own_test = test.is_scalar() && !test.is_number();
 
   Source source = read_source(path, choice.kind);
   Tokens tokens{.sequence = nullptr,
-                .tokenizer = tokenizer_for(choice, source, data, has_own_test)};
+                .tokenizer = tokenizer_for(choice, source, data, has_own_test, mask)};
   tokens.vocabulary_size = tokens.tokenizer->vocabulary_size();
   if (tokens.vocabulary_size < 2) {
     throw DataError(path + ": the text has one token alone, '" + tokens.tokenizer->token(0) +
                     "', so there is nothing to predict");
   }
+  if (mask) {
+    tokens.masking = masking_of(*mask, tokens, data);
+    const int64_t around = tokens.masking->cls ? 2 : 0;
+    require_at_least(data, "context", keys.context, around + 1);
+  }
   tokens.sequence = tokens_of(source, *tokens.tokenizer);
-  source.text = {};
   const Parts parts = split_tokens(data, tokens.sequence->size(), has_own_test);
   DataSplits splits;
   splits.is_held_out = true;
   splits.train = windows(tokens, 0, parts.train, keys, Split::Train, path + ": the training split");
-  splits.validation = windows(tokens, parts.train, parts.validation, keys, Split::Evaluation,
-                              path + ": the validation split");
-  splits.test = windows(tokens, parts.validation, parts.test, keys, Split::Evaluation,
-                        path + ": the test split");
+  const auto held_out = [&](int64_t begin, int64_t end, const char* split) {
+    return windows(tokens, begin, end, keys, Split::Evaluation, path + ": the " + split + " split",
+                   characters_of(tokens, source.text, begin, end));
+  };
+  splits.validation = held_out(parts.train, parts.validation, "validation");
+  splits.test = held_out(parts.validation, parts.test, "test");
   if (has_own_test) {
     const auto test_path = test.as<std::string>();
     const Source test_source = read_source(test_path, choice.kind);
     Tokens test_tokens = tokens;
     test_tokens.sequence = tokens_of(test_source, *tokens.tokenizer);
-    splits.test =
-        windows(test_tokens, 0, test_tokens.sequence->size(), keys, Split::Evaluation, test_path);
+    const int64_t end = test_tokens.sequence->size();
+    splits.test = windows(test_tokens, 0, end, keys, Split::Evaluation, test_path,
+                          characters_of(test_tokens, test_source.text, 0, end));
   }
   return splits;
 }
@@ -200,7 +311,9 @@ DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
   const auto whole = [&](const fs::path& path) {
     Tokens of_file = tokens;
     of_file.sequence = tokens_of_file(path, tokens.vocabulary_size);
-    return windows(of_file, 0, of_file.sequence->size(), keys, Split::Evaluation, path.string());
+    const int64_t end = of_file.sequence->size();
+    return windows(of_file, 0, end, keys, Split::Evaluation, path.string(),
+                   characters_of(of_file, {}, 0, end));
   };
   tokens.sequence = tokens_of_file(*train, tokens.vocabulary_size);
   const auto validation = file_in(folder, "val.bin"), test = file_in(folder, "test.bin");
@@ -215,7 +328,8 @@ DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
   splits.validation = validation
                           ? whole(*validation)
                           : windows(tokens, parts.train, parts.validation, keys, Split::Evaluation,
-                                    train->string() + ": the validation split");
+                                    train->string() + ": the validation split",
+                                    characters_of(tokens, {}, parts.train, parts.validation));
   if (test) splits.test = whole(*test);
   return splits;
 }

@@ -16,6 +16,12 @@ namespace lacuna {
 ///   the training split) | `bpe` | `wordpiece`, and their keys, see read_tokenizer.
 /// - `context`: tokens of an example. Default 64.
 /// - `stride`: tokens from one training example to the next. Default 1.
+/// - `mask_fraction`: a masked language model's: this fraction of the tokens, in (0, 1), is hidden
+///   and to be told, see MaskedWindows; [CLS] and [SEP] stand around a window where the vocabulary
+///   has both. Default: none, and the next token is to be predicted.
+/// - `mask_token`: what stands for a hidden token. Default [MASK] for wordpiece, whose vocabulary
+///   must have it, and words, which get it; required for the others. Of characters it is one, which
+///   is added to those of the text.
 /// - `validation`, `test`: what is held out at the end of the text, the test split last: a count of
 ///   tokens (≥ 1) or a fraction (of all tokens, rounded up). Default 0: none. `test` may be a path.
 ///
@@ -25,8 +31,10 @@ namespace lacuna {
 ///
 /// *Errors:* DataError, with the file, on text that is not UTF-8 (bytes takes any), that has tokens
 /// outside of the vocabulary, or too few of them for one window in a split; ConfigError on values
-/// out of range. *Cost:* 4 bytes a token in memory, and 8 more a token and the text while it is
-/// read. With `bytes`, files that are not packed are mapped, however large.
+/// out of range, and where the vocabulary has no mask. *Cost:* 4 bytes a token in memory, and 8
+/// more a token and the text while it is read. With `bytes`, files that are not packed are mapped,
+/// however large. A pass over the splits to evaluate on counts the characters that their tokens
+/// stand for.
 DataSplits load_text(const Config& data, uint64_t seed);
 
 /// Keys of `data` (besides those of load_data):

@@ -23,6 +23,9 @@ struct WindowOptions {
   /// over. What it shares with the window before it has the label kIgnoredLabel, so that with a
   /// stride of `context` each token but the first is predicted once. Default no.
   bool to_the_end = false;
+  /// Characters of text that a token stands for, as Dataset::characters_per_label. Default: not
+  /// known.
+  double characters_per_token = 0.0;
 };
 
 /// Example i is the tokens [i · stride, i · stride + context); the label of each is the token after
@@ -43,6 +46,7 @@ class TokenWindows final : public Dataset {
   /// A class for each token that may come next.
   int64_t num_classes() const override { return vocabulary_size_; }
   int64_t num_outputs() const override { return 0; }
+  double characters_per_label() const override { return options_.characters_per_token; }
   /// *Errors:* DataError also on a token outside of the vocabulary.
   Batch gather(std::span<const int64_t> indices) const override;
 

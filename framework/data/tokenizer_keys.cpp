@@ -27,13 +27,13 @@ TokenizerPtr read_wordpiece(const Config& data) {
   });
 }
 
-WordOptions read_words(const Config& data, ClsKey cls) {
-  WordOptions words;
+WordOptions read_words(const Config& data, ClsKey cls, const std::string& mask) {
+  WordOptions words{.mask = mask};
   words.lower_case = data.get("lower_case", words.lower_case);
   words.min_count = require_at_least(data, "min_count", data.get("min_count", words.min_count), 1);
   words.max_size = require_at_least(data, "max_size", data.get("max_size", words.max_size), 0);
   if (cls == ClsKey::Read) words.cls = data.get("cls", words.cls);
-  const int64_t specials = words.cls ? 3 : 2;
+  const int64_t specials = (words.cls ? 3 : 2) + (mask.empty() ? 0 : 1);
   if (words.max_size > 0 && words.max_size <= specials) {
     data.get("max_size").fail("0 (no bound), or room for [PAD], [UNK] and at least one word");
   }
@@ -51,7 +51,8 @@ TokenizerPtr read_bpe(const Config& data) {
   });
 }
 
-TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls) {
+TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls,
+                               const std::string& mask) {
   TokenizerChoice choice{.kind = data.get<std::string>("tokenizer", std::string(fallback)),
                          .given = nullptr};
   if (choice.kind == "bytes") {
@@ -61,7 +62,7 @@ TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, Cl
   } else if (choice.kind == "wordpiece") {
     choice.given = read_wordpiece(data);
   } else if (choice.kind == "words") {
-    choice.words = read_words(data, cls);
+    choice.words = read_words(data, cls, mask);
   } else if (choice.kind != "characters") {
     data.get("tokenizer")
         .error("unknown tokenizer '" + choice.kind + "'; " + suggest_name(choice.kind, kinds()));

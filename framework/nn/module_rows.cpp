@@ -1,5 +1,6 @@
 #include "lacuna/framework/nn/module_rows.h"
 
+#include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {
@@ -18,6 +19,8 @@ void add_rows(const Module& module, const std::optional<Shape>& input,
     }
     const auto* tied = dynamic_cast<const TiedWeight*>(&module);
     if (tied != nullptr && row.uses_per_weight > 0) row.weight = tied->tied_weight();
+    const auto* products = dynamic_cast<const OwnProducts*>(&module);
+    if (products != nullptr) row.product_flops = products->product_flops(*input);
   }
   rows.push_back(row);
   size_t next = 0;
@@ -37,7 +40,7 @@ std::vector<ModuleRow> module_rows(const Module& model, const Shape& example) {
 }
 
 int64_t forward_flops(const ModuleRow& row, int64_t elements) {
-  return 2 * row.uses_per_weight * elements;
+  return row.product_flops + 2 * row.uses_per_weight * elements;
 }
 
 Flops count_flops(std::span<const ModuleRow> rows,
@@ -45,7 +48,11 @@ Flops count_flops(std::span<const ModuleRow> rows,
   Flops total;
   bool is_first = true;
   for (const ModuleRow& row : rows) {
-    if (row.weight == nullptr) continue;
+    if (row.weight == nullptr) {
+      total.forward += row.product_flops;
+      total.training += 3 * row.product_flops;
+      continue;
+    }
     const int64_t once = forward_flops(row, elements(*row.weight));
     total.forward += once;
     total.training += once * (is_first ? 2 : 3);

@@ -20,6 +20,8 @@ struct ModuleRow {
   /// often each element for one example; null and 0 where there is none.
   ParameterPtr weight;
   int64_t uses_per_weight = 0;
+  /// Operations of a forward pass that multiply no weight: attention's (OwnProducts).
+  int64_t product_flops = 0;
 };
 
 /// The model and all modules below, depth first, for examples of one shape. *Ownership:* the rows
@@ -27,16 +29,18 @@ struct ModuleRow {
 std::vector<ModuleRow> module_rows(const Module& model, const Shape& example);
 
 /// Floating-point operations for one example: a multiplication and an addition for each use of an
-/// element of a weight. What costs little beside (biases, activations, norms) is not counted.
+/// element of a weight, and those of products without weights, as attention's. What costs little
+/// beside (biases, activations, norms) is not counted.
 struct Flops {
   int64_t forward = 0;
   /// Forward, the gradient of the weight, and that of the input, which the first weight of the
-  /// model needs not.
+  /// model needs not; of a product without weights the gradients of both factors.
   int64_t training = 0;
   friend bool operator==(const Flops&, const Flops&) = default;
 };
 
-/// Of a forward pass through this module alone, if its weight had so many elements.
+/// Of a forward pass through this module alone, if its weight, where it has one, had so many
+/// elements.
 int64_t forward_flops(const ModuleRow& row, int64_t elements);
 
 /// Of a whole model; `elements` says how many of a weight are there: all, or its nonzeros.

@@ -1,11 +1,18 @@
 // NamedInputs: the integers of a batch beside its tokens, where modules find them.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "lacuna/framework/core/named_tensors.h"
 
 namespace lacuna {
+
+class Module;
+
+/// What batches call the mask of their padding, and the types of their tokens.
+inline constexpr const char* kAttentionMask = "attention_mask";
+inline constexpr const char* kTokenTypes = "token_type_ids";
 
 /// While it lives, modules that run in this thread find these tensors by name: the mask of a batch,
 /// the types of its tokens. The innermost scope counts alone; its end restores the one around it.
@@ -24,5 +31,11 @@ class NamedInputs {
 /// The tensor of that name in the innermost scope of this thread; null where there is none.
 /// *Lifetime:* the scope's.
 const IndexTensor* named_input(std::string_view name);
+
+/// The same for a layer whose key names its input; null for an empty name. A batch may be without
+/// the `usual` one, and any other name must be in it, where a scope has a batch at all. *Errors:*
+/// DataError with the names that the batch has.
+const IndexTensor* named_input(const Module& layer, const std::string& name,
+                               std::string_view usual);
 
 }  // namespace lacuna

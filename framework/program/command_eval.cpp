@@ -1,8 +1,6 @@
 // `lacuna eval`: loss and accuracy of a checkpoint.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,8 +11,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/confusion_matrix.hpp"
-#include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/program/evaluation_report.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -39,85 +36,13 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
   }
 }
 
-// New data is normalized as the training data was, unless told otherwise.
-void keep_normalization(Config& config, const InputFormat& format) {
-  Config data = config.at("data");
-  if (!data.has("normalize")) return;  // data that sets its own
-  if (!format.target_std.empty()) {
-    data.set("normalize_targets", Config::map({{"mean", Config::from_value(format.target_mean)},
-                                               {"std", Config::from_value(format.target_std)}}));
-  }
-  data.set("normalize", Config::map({{"mean", Config::from_value(format.normalization.mean)},
-                                     {"std", Config::from_value(format.normalization.std)}}));
-}
-
-// Data without names has the classes that the model was trained on.
-void require_same_classes(const std::vector<std::string>& data,
-                          const std::vector<std::string>& model) {
-  if (data.empty() || model.empty() || data == model) return;
-  const auto differ = std::ranges::mismatch(data, model).in1 - data.begin();
-  const auto name = [&](const std::vector<std::string>& names) {
-    const auto at = static_cast<size_t>(differ);
-    return at < names.size() ? "'" + names[at] + "'" : std::string("none");
-  };
-  throw DataError(fmt::format(
-      "the data has {} classes, of which number {} is {}; the model was trained on {}, where it is "
-      "{}",
-      data.size(), differ, name(data), model.size(), name(model)));
-}
-
-Config to_config(const char* split, const Evaluation& result) {
-  if (!std::isfinite(result.loss)) {
-    throw Error(
-        fmt::format("the {} loss is NaN or infinite: the model gives outputs that are no "
-                    "numbers for some of its {} examples",
-                    split, result.examples));
-  }
-  Config entry = Config::map({{"split", split}, {"loss", result.loss}});
-  if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
-  if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
-  if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
-  for (const auto& [name, value] : regression_results(result)) entry.set(name, value);
-  entry.set("examples", result.examples);
-  return entry;
-}
-
-// With the confusion matrix where examples have one label each, and not too many classes.
-Config evaluate_split(const char* split, Module& model, const LossFunction& loss,
-                      const Dataset& data, int64_t batch_size) {
-  int64_t classes = loss.num_classes();
-  if (loss.is_classification()) {  // other data may know fewer of them
-    classes = std::max(classes, model.output_shape(data.example_shape()).features());
-  }
-  if (classes == 0 || classes > ConfusionMatrix::kMostClasses || loss.labels_tokens()) {
-    return to_config(split, evaluate(model, loss, data, batch_size));
-  }
-  ConfusionMatrix confusion(classes);
-  const auto add = [&](const Tensor& output, const Batch& batch) {
-    confusion.add(batch.labels, loss.predicted_classes(output));
-  };
-  Config entry = to_config(split, evaluate(model, loss, data, batch_size, add));
-  entry.set("confusion_matrix", confusion.to_config());
-  return entry;
-}
-
-void print(const Config& entry, int64_t step) {
-  std::printf("%-10s loss %.6g", entry.required<std::string>("split").c_str(),
-              entry.required<double>("loss"));
-  if (entry.has("accuracy")) {
-    std::printf("  accuracy %.2f %%", 100 * entry.required<double>("accuracy"));
-  }
-  if (entry.has("top5_accuracy")) {
-    std::printf("  top-5 %.2f %%", 100 * entry.required<double>("top5_accuracy"));
-  }
-  if (entry.has("perplexity"))
-    std::printf("  perplexity %.4g", entry.required<double>("perplexity"));
-  for (const auto& [key, name] : {std::pair{"r2", "R²"}, {"mae", "MAE"}, {"rmse", "RMSE"}}) {
-    if (entry.has(key)) std::printf("  %s %.4g", name, entry.required<double>(key));
-  }
-  std::printf("  (%lld examples, step %lld)\n",
-              static_cast<long long>(entry.required<int64_t>("examples")),
-              static_cast<long long>(step));
+// A vocabulary that is made of the text is another one where the text is.
+void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
+  if (data.tokenizer() == nullptr || format.tokenizer == nullptr) return;
+  if (data.tokenizer()->to_json() == format.tokenizer->to_json()) return;
+  throw DataError(
+      "the data has another vocabulary than the model was trained with; to evaluate on another "
+      "text, leave the training data as it was and give the text as data.test");
 }
 
 }  // namespace
@@ -139,19 +64,14 @@ int run_eval(const EvalCommand& command) {
                     ", and the model was trained on " + format.example_shape.to_string());
   }
   require_same_classes(data.train->class_names(), format.class_names);
+  require_same_vocabulary(*data.train, format);
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.set_target_scale(data.target_std);
   config.require_all_read();
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
 
-  Config splits = Config::list();
-  const auto add = [&](const char* split, const std::shared_ptr<const Dataset>& dataset) {
-    if (dataset == nullptr) return;
-    splits.push_back(evaluate_split(split, *model, loss, *dataset, train.eval_batch_size));
-  };
-  add("validation", data.validation);
-  add("test", data.test);
+  const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);
   if (splits.items().empty()) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
@@ -161,7 +81,10 @@ int run_eval(const EvalCommand& command) {
     std::fputs(report.to_json_indented().c_str(), stdout);
     return kDone;
   }
-  for (const Config& entry : splits.items()) print(entry, checkpoint.step);
+  for (const Config& entry : splits.items()) {
+    std::printf("%s, step %lld)\n", describe_evaluation(entry).c_str(),
+                static_cast<long long>(checkpoint.step));
+  }
   return kDone;
 }
 

@@ -9,6 +9,7 @@
 #include "lacuna/framework/inference/generation.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/masked_prediction.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -75,6 +76,11 @@ int run_generate(const GenerateCommand& command) {
     throw DataError("'" + path +
                     "' was not trained on text, or on tokens without their vocabulary: there is "
                     "nothing to generate text with");
+  }
+  if (is_masked_language_model(config)) {
+    throw DataError("'" + path +
+                    "' is of a masked language model, which sees what follows and cannot go on "
+                    "with a text; `lacuna predict` fills gaps by it");
   }
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   std::unique_ptr<Sequential> model;

@@ -1,24 +1,20 @@
 // `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
 #include <fmt/core.h>
 
-#include <cerrno>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/csv_writer.hpp"
+#include "lacuna/framework/program/masked_prediction.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -29,111 +25,6 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kPredictBatch = 1000;
-
-// In quotes where it must be.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-// Written beside the file and put in its place when it is whole. What is there and no file (a link,
-// a pipe, a device such as /dev/stdout) must not be replaced, and is written to.
-class CsvWriter {
- public:
-  CsvWriter(const std::string& path, std::vector<std::string> class_names)
-      : path_(path), class_names_(std::move(class_names)) {
-    std::error_code missing;
-    const auto there = std::filesystem::symlink_status(path, missing);
-    if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
-      replacement_.emplace(path);
-    }
-    file_ = std::fopen(replacement_ ? replacement_->temporary_path().c_str() : path.c_str(), "w");
-    if (file_ == nullptr) fail();
-  }
-  ~CsvWriter() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  CsvWriter(const CsvWriter&) = delete;
-  CsvWriter& operator=(const CsvWriter&) = delete;
-
-  void class_header(int64_t classes) {
-    std::fputs("class", file_);
-    for (int64_t j = 0; j < classes; ++j) std::fprintf(file_, ",p%lld", static_cast<long long>(j));
-    std::fputc('\n', file_);
-  }
-  /// The class with the largest logit, and the softmax of the logits.
-  void class_row(const float* logits, int64_t classes, int64_t best) {
-    double sum = 0.0;
-    for (int64_t j = 0; j < classes; ++j) sum += exp_below(logits, j, best);
-    const auto label = static_cast<size_t>(best);
-    if (label < class_names_.size()) {
-      std::fputs(csv_field(class_names_[label]).c_str(), file_);
-    } else {
-      std::fprintf(file_, "%lld", static_cast<long long>(best));
-    }
-    for (int64_t j = 0; j < classes; ++j) {
-      std::fprintf(file_, ",%.9g", exp_below(logits, j, best) / sum);
-    }
-    std::fputc('\n', file_);
-  }
-
-  /// Probabilities of decisions that are independent of each other; of a single one as of two
-  /// classes.
-  void decision_header(int64_t decisions) {
-    if (decisions == 1) return class_header(2);
-    for (int64_t j = 0; j < decisions; ++j) {
-      std::fprintf(file_, "%sp%lld", j > 0 ? "," : "", static_cast<long long>(j));
-    }
-    std::fputc('\n', file_);
-  }
-  void decision_row(const float* logits, int64_t decisions) {
-    if (decisions == 1) {
-      const float both[] = {0.0f, logits[0]};  // whose softmax is 1 − σ and σ
-      return class_row(both, 2, logits[0] > 0.0f ? 1 : 0);
-    }
-    for (int64_t j = 0; j < decisions; ++j) {
-      std::fprintf(file_, "%s%.9g", j > 0 ? "," : "", 1.0 / (1.0 + std::exp(-double{logits[j]})));
-    }
-    std::fputc('\n', file_);
-  }
-
-  void value_header(int64_t outputs) {
-    for (int64_t j = 0; j < outputs; ++j) {
-      std::fprintf(file_, "%sy%lld", j > 0 ? "," : "", static_cast<long long>(j));
-    }
-    std::fputc('\n', file_);
-  }
-  void value_row(const float* values, int64_t outputs) {
-    for (int64_t j = 0; j < outputs; ++j) {
-      std::fprintf(file_, "%s%.9g", j > 0 ? "," : "", static_cast<double>(values[j]));
-    }
-    std::fputc('\n', file_);
-  }
-
-  /// *Errors:* StateError when not everything could be written.
-  void close() {
-    if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail();
-    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
-    if (!replacement_) return;
-    replacement_->flush();
-    replacement_->commit();
-  }
-
- private:
-  static double exp_below(const float* logits, int64_t j, int64_t best) {
-    return std::exp(static_cast<double>(logits[j]) - static_cast<double>(logits[best]));
-  }
-  [[noreturn]] void fail() const {
-    throw StateError("cannot write '" + path_ + "': " + std::strerror(errno));
-  }
-
-  std::string path_;
-  std::vector<std::string> class_names_;  // written in place of numbers
-  std::optional<FileReplacement> replacement_;
-  std::FILE* file_ = nullptr;
-};
 
 // What the outputs of a model are, by the loss it was trained with.
 enum class Outputs { Classes, Decisions, Values };
@@ -257,18 +148,27 @@ int run_predict(const PredictCommand& command) {
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   require_other_file(command, path);
+  const Shape output = model->output_shape(format.example_shape);
+  if (is_masked_language_model(config)) {
+    const auto lines = read_masked_lines(command.inputs, config.get("data"), format);
+    CsvWriter writer(command.out);
+    const int64_t masks = fill_masks(*model, lines, format, writer);
+    writer.close();
+    std::printf("%lld predictions are in %s\n", static_cast<long long>(masks), command.out.c_str());
+    return kDone;
+  }
+  if (output.rank() != 1) {
+    throw DataError(
+        fmt::format("'{}' is of a model that gives outputs for each token, of shape {}; "
+                    "`lacuna generate` continues a text by it, and `lacuna eval` with --set "
+                    "data.test=FILE (data.dir=DIR for token files) tells its loss on another one",
+                    path, output.to_string()));
+  }
   std::vector<PredictInputs> inputs;  // all are read before anything is written
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_predict_inputs(input, config.get("data"), format));
   }
   const Outputs kind = outputs_of(config);
-  const Shape output = model->output_shape(format.example_shape);
-  if (output.rank() != 1) {
-    throw DataError(
-        fmt::format("'{}' is of a model that gives outputs for each token, of shape {}; "
-                    "`lacuna generate` continues a text by it",
-                    path, output.to_string()));
-  }
   const int64_t columns = output.numel();
   const bool has_names = config.get("data").get("type").text() == "csv";
   CsvWriter writer(command.out, has_names ? format.class_names : std::vector<std::string>());

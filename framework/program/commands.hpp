@@ -35,6 +35,14 @@ struct PlanCommand {
   bool json = false;
 };
 
+struct PruneCommand {
+  std::string checkpoint;
+  std::string config_path;
+  std::string run_dir;
+  std::vector<std::string> overrides;  ///< of the configuration that is given
+  bool json = false;
+};
+
 struct EvalCommand {
   std::string checkpoint;
   bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
@@ -60,18 +68,61 @@ struct GenerateCommand {
   std::optional<int64_t> threads;
 };
 
+struct ExportCommand {
+  std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
+  std::string format;
+  std::string out;
+  bool masks = false;
+  bool overwrite = false;
+};
+
+struct ImportCommand {
+  std::string file;
+  std::string config_path;
+  std::string out;
+  std::vector<std::string> overrides;
+  bool find_pattern = false;
+};
+
 struct InspectCommand {
   std::string checkpoint;
   bool json = false;
 };
 
+struct ReportCommand {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+};
+
+struct CompareCommand {
+  std::vector<std::string> runs;
+  bool json = false;
+  bool csv = false;
+};
+
+struct SweepCommand {
+  std::string config_path;
+  std::vector<std::string> over;       ///< "path=value,value,…" of each --over
+  std::vector<std::string> overrides;  ///< "path=value" of each --set, for all runs
+  std::string run_dir;
+  int64_t seeds = 1;
+  int64_t jobs = 1;
+};
+
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
+int run_prune(const PruneCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);
+int run_export(const ExportCommand& command);
+int run_import(const ImportCommand& command);
 int run_inspect(const InspectCommand& command);
+int run_report(const ReportCommand& command);
+int run_compare(const CompareCommand& command);
+int run_sweep(const SweepCommand& command);
 /// `what`: a kind of thing that a configuration can name, such as "layers".
 int run_list(const std::string& what);
 int run_info(bool json);

@@ -15,7 +15,7 @@ const std::vector<std::string>& changeable() {
       "data.dir",        "train.epochs",     "train.steps",           "train.threads",
       "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
       "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout",
-      "data.path"};
+      "data.path",       "train.tensorboard"};
   return paths;
 }
 

@@ -40,6 +40,8 @@ ModelTable::ModelTable(const Experiment& experiment, const std::vector<PlannedPa
     if (module.weight != nullptr) {
       row.counts.dense_flops = forward_flops(module, module.weight->numel());
       row.counts.flops = forward_flops(module, final_nnz.at(module.weight->name()));
+    } else {
+      row.counts.dense_flops = row.counts.flops = module.product_flops;
     }
     total_.numel += row.counts.numel;
     total_.final_nnz += row.counts.final_nnz;

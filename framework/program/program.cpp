@@ -18,6 +18,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
@@ -74,6 +75,26 @@ void add_plan(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return run_plan(c); }; });
 }
 
+void add_prune(CLI::App& app, Action& action) {
+  static PruneCommand c;
+  CLI::App* command =
+      app.add_subcommand("prune", "Prune a trained model in one shot (docs/pruning.md)");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command
+      ->add_option("config", c.config_path,
+                   "YAML file with the section sparsity; others take the place of the run's")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--run-dir", c.run_dir, "Folder for the results")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_prune(c); }; });
+}
+
 void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
   CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
@@ -127,6 +148,85 @@ void add_inspect(CLI::App& app, Action& action) {
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_inspect(c); }; });
+}
+
+void add_export(CLI::App& app, Action& action) {
+  static ExportCommand c;
+  CLI::App* command = app.add_subcommand("export", "Write a run's weights for other tools");
+  std::vector<std::string> formats;
+  for (const auto& [name, about] : export_formats()) formats.push_back(name);
+  command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
+  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
+  command->add_option("--out", c.out, "File to write; of hf a folder")
+      ->type_name("PATH")
+      ->required();
+  add_last(*command, c.last);
+  command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
+  command->add_flag("--overwrite", c.overwrite, "Replace what is there");
+  command->callback([&action] { action = [] { return run_export(c); }; });
+}
+
+void add_import(CLI::App& app, Action& action) {
+  static ImportCommand c;
+  CLI::App* command = app.add_subcommand("import", "Make a run of another tool's weights");
+  command
+      ->add_option("file", c.file,
+                   "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
+      ->required();
+  command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--out", c.out, "Folder for the run")->type_name("RUN")->required();
+  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--find-pattern", c.find_pattern,
+                    "Zeros are masks; say which patterns they have");
+  command->callback([&action] { action = [] { return run_import(c); }; });
+}
+
+void add_report_and_compare(CLI::App& app, Action& action) {
+  static ReportCommand r;
+  CLI::App* report =
+      app.add_subcommand("report", "Show runs as a page: curves, layers, masks, results");
+  report->add_option("run", r.runs, "Run folders")->type_name("RUN")->required();
+  report->add_option("--out", r.out, "HTML file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  report->callback([&action] { action = [] { return run_report(r); }; });
+  static CompareCommand c;
+  CLI::App* compare =
+      app.add_subcommand("compare", "Show the results of runs as a table, the best first");
+  compare->add_option("run", c.runs, "Run folders")->type_name("RUN")->required();
+  compare->add_flag("--json", c.json, "Print JSON");
+  compare->add_flag("--csv", c.csv, "Print CSV");
+  compare->callback([&action] { action = [] { return run_compare(c); }; });
+}
+
+void add_sweep(CLI::App& app, Action& action) {
+  static SweepCommand c;
+  CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
+  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
+      ->type_name("CONFIG")
+      ->required();
+  command->add_option("--over", c.over, "Values of a key: path=value,value,...")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false);
+  command->add_option("--set", c.overrides, "Change a value of all runs: path=value")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--jobs", c.jobs, "Runs at the same time")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
+      ->type_name("DIR")
+      ->required();
+  command->callback([&action] { action = [] { return run_sweep(c); }; });
 }
 
 void add_list_and_info(CLI::App& app, Action& action) {
@@ -216,10 +316,15 @@ int run_program(int argc, char** argv) {
   Action action;
   add_train(app, action);
   add_plan(app, action);
+  add_prune(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_export(app, action);
+  add_import(app, action);
+  add_report_and_compare(app, action);
+  add_sweep(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
   stop_logging();

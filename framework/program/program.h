@@ -4,9 +4,9 @@
 
 namespace lacuna {
 
-/// Runs the command line: train, eval, predict, inspect, list, info. Returns the exit code: 0 done,
-/// 1 an error of the run, 2 wrong usage or configuration, 130 after SIGINT, 143 after SIGTERM.
-/// Throws nothing; messages go to the standard error output.
+/// Runs the command line: train, plan, prune, eval, predict, generate, inspect, list, info. Returns
+/// the exit code: 0 done, 1 an error of the run, 2 wrong usage or configuration, 130 after SIGINT,
+/// 143 after SIGTERM. Throws nothing; messages go to the standard error output.
 int run_program(int argc, char** argv);
 
 }  // namespace lacuna

@@ -85,7 +85,7 @@ struct WordCounter::Counts {
 };
 
 WordCounter::WordCounter(WordOptions options)
-    : options_(options), counts_(std::make_unique<Counts>()) {}
+    : options_(std::move(options)), counts_(std::make_unique<Counts>()) {}
 
 WordCounter::~WordCounter() = default;
 
@@ -100,6 +100,7 @@ void WordCounter::add(std::string_view text, int64_t most) {
 std::shared_ptr<const WordTokenizer> WordCounter::make() const {
   std::vector<std::string> tokens = {WordTokenizer::kPad, WordTokenizer::kUnknown};
   if (options_.cls) tokens.emplace_back(WordTokenizer::kCls);
+  if (!options_.mask.empty()) tokens.push_back(options_.mask);
   std::vector<std::pair<int64_t, std::string>> frequent;
   for (const auto& [word, count] : counts_->of) {
     // A text may name the special tokens, which are no words of it.

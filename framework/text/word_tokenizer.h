@@ -22,14 +22,16 @@ struct WordOptions {
   bool lower_case = true;
   /// A word that is counted less often is [UNK]. Default 1: none is left out for that.
   int64_t min_count = 1;
-  /// Most ids in the vocabulary, [PAD], [UNK] and [CLS] among them. Default 0: no bound.
+  /// Most ids in the vocabulary, [PAD], [UNK], [CLS] and mask among them. Default 0: no bound.
   int64_t max_size = 0;
   /// Whether the vocabulary has a [CLS], which stands before every example. Default no.
   bool cls = false;
+  /// A token that stands for words that are hidden. Default: none.
+  std::string mask = {};
 };
 
-/// Words between white space (Unicode's), punctuation part of them. [PAD] is 0 and [UNK] 1, [CLS] 2
-/// where there is one; then words. Decoding joins words by a space.
+/// Words between white space (Unicode's), punctuation part of them. [PAD] is 0 and [UNK] 1, then
+/// come [CLS] and a mask where there are such, then words. Decoding joins words by a space.
 class WordTokenizer final : public Tokenizer {
  public:
   static constexpr const char* kPad = "[PAD]";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -75,6 +76,12 @@ class RegressionSums {
 
 }  // namespace
 
+double bits_per_character(double loss, const Dataset& data) {
+  const double characters = data.characters_per_label();
+  if (!(characters > 0.0)) return std::numeric_limits<double>::quiet_NaN();
+  return loss / std::numbers::ln2 / characters;
+}
+
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
@@ -109,6 +116,7 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   }
   if (loss.is_regression()) regression.write_to(result);
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
+  result.bits_per_character = bits_per_character(result.loss, data);
   result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
   return result;
 }

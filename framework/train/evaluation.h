@@ -29,10 +29,16 @@ struct Evaluation {
   double r2 = std::numeric_limits<double>::quiet_NaN();
   double mae = std::numeric_limits<double>::quiet_NaN();
   double rmse = std::numeric_limits<double>::quiet_NaN();
+  /// See lacuna::bits_per_character.
+  double bits_per_character = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// "r2", "mae" and "rmse" with their values, those that there are.
 std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result);
+
+/// The loss of text by the character and to the base of 2: loss / ln 2 / the characters that a
+/// label stands for (Dataset::characters_per_label); NaN where that is not known.
+double bits_per_character(double loss, const Dataset& data);
 
 /// Is shown each batch, and what the model made of it.
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;

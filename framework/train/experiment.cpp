@@ -17,6 +17,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
 #include "lacuna/framework/train/initial_values.hpp"
@@ -53,6 +54,13 @@ std::unique_ptr<Loader> make_loader(const Experiment& e) {
                                   .seed = train.seed,
                                   .prefetch = train.prefetch,
                                   .augment = e.data.augment});
+}
+
+// Mixtures are of two classes, so they have no class's weight.
+void require_mixable(const Experiment& e) {
+  if (e.data.augment.mixup == 0.0 || !e.loss.has_class_weights()) return;
+  e.config.at("data").at("augment").at("mixup").error(
+      "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights");
 }
 
 // The last layer's output must be what the loss compares with the data.
@@ -107,6 +115,34 @@ void judge_warmup(const Experiment& e) {
       fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
                   "ends after {}: it never reaches its full height",
                   warmup, steps));
+}
+
+// A static mask is the one that another tool's file, or its zeros, gave a weight, unless the entry
+// says how it is made: pruning anew, at random, is nobody's wish then.
+void inherit_loaded_masks(Config entry) {
+  if (!entry.is_map()) return;
+  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
+  const bool is_static = named.is_null() || to_lower(named.text()) == "static";
+  if (is_static && !entry.has("init_method")) entry.set("init_method", "inherit");
+}
+
+void load_first_values(Experiment& e) {
+  LoadedWeights loaded = load_initial_values(e.config.at("model"), *e.model);
+  e.notes = std::move(loaded.notes);
+  if (loaded.masked.empty()) return;
+  Config section = e.config.get("sparsity");
+  if (section.is_number()) {
+    section = Config::map({{"sparsity", section.clone()}});
+    e.config.set("sparsity", section);
+  }
+  if (section.is_list()) {
+    for (const Config& entry : section.items()) inherit_loaded_masks(entry);
+  } else if (section.is_map() && section.has("phases")) {
+    const std::vector<Config> phases = section.at("phases").items();
+    if (!phases.empty()) inherit_loaded_masks(phases.front());
+  } else {
+    inherit_loaded_masks(section);
+  }
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.
@@ -226,6 +262,7 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   e.sparsity->compression().batch = e.train.batch_size;
   e.sparsity->compression().compress_below = std::move(csr_up_to);
   try {
+    e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
     e.model->apply(*e.sparsity);
   } catch (const ConfigError& error) {
     section.error(error.what());
@@ -328,6 +365,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
   }
+  require_mixable(*e);
   const ModelLayers layers = model_layers(
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
@@ -337,7 +375,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   freeze_parameters(*e->model, model);
   choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);
-  if (start == Start::Fresh) load_initial_values(model, *e->model);
+  if (start == Start::Fresh) load_first_values(*e);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) judge_warmup(*e);
@@ -363,7 +401,7 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
   return parse_yaml(checkpoint.config_yaml, path);
 }
 
-std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape) {
   register_builtins();
   auto model = build_model(model_layers(config.at("model")), example_shape);
@@ -374,6 +412,12 @@ std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict&
   const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
   apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
   model->eval();
+  return model;
+}
+
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
+  auto model = restore_model(config, state, example_shape);
   fold_batch_norm(*model, example_shape);
   return model;
 }

@@ -31,6 +31,7 @@ struct Experiment {
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
   std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
+  std::vector<std::string> notes = {};          ///< lines for the log, of `model.init_from`
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
@@ -74,12 +75,16 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start =
 /// CheckpointError when there is none, as in what `save_model` writes.
 Config saved_config(const Checkpoint& checkpoint, const std::string& path);
 
-/// The part that evaluating or predicting needs: a model with the values of a saved state, or their
-/// averages where the configuration says `train.ema` and the state has them, in evaluation mode,
-/// which takes inputs of `example_shape`. Its batch normalizations are folded into the weights
-/// before them (fold_batch_norm.h), so that it is neither trained nor saved. *Errors:*
-/// CheckpointError when the state is of another model, ConfigError when the layers do not fit the
-/// inputs.
+/// A model with the values and masks of a saved state, or their averages where the configuration
+/// says `train.ema` and the state has them, in evaluation mode, which takes inputs of
+/// `example_shape`. *Errors:* CheckpointError when the state is of another model, ConfigError when
+/// the layers do not fit the inputs.
+std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape);
+
+/// The part that evaluating or predicting needs: what `restore_model` makes, its batch
+/// normalizations folded into the weights before them (fold_batch_norm.h), so that it is neither
+/// trained nor saved. *Errors:* those of `restore_model`.
 std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape);
 

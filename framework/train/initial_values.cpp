@@ -31,23 +31,25 @@ std::vector<WeightNames::Rename> rules(const Config& node) {
 
 }  // namespace
 
-void load_initial_values(const Config& model_section, Module& model) {
-  if (!model_section.is_map()) return;
+LoadedWeights load_initial_values(const Config& model_section, Module& model) {
+  if (!model_section.is_map()) return {};
   const Config source = model_section.get("init_from");
-  if (source.is_null()) return;
+  if (source.is_null()) return {};
   if (!source.is_map() && !source.is_scalar()) {
     source.fail("a file or run folder, or a map with `path`");
   }
   WeightNames names;
   if (source.is_map()) {
-    names = {.rename = rules(source.get("rename")), .skip = globs(source.get("skip"))};
+    names = {.rename = rules(source.get("rename")),
+             .skip = globs(source.get("skip")),
+             .find_pattern = source.optional<bool>("find_pattern").value_or(false)};
   }
   const auto path =
       source.is_map() ? source.required<std::string>("path") : source.as<std::string>();
   source.require_all_read();
-  at_position(source, [&] {
+  return at_position(source, [&] {
     try {
-      load_weights(path, model, names);
+      return load_weights(path, model, names);
     } catch (const CheckpointError& error) {
       throw CheckpointError(source.where() + ": " + error.what());
     }

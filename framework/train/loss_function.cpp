@@ -126,6 +126,11 @@ Tensor binary_targets(const Batch& batch) {
   Tensor targets = Tensor::empty(Shape{batch.size, 1});
   std::ranges::transform(batch.labels.values(), targets.mutable_data(),
                          [](int64_t label) { return static_cast<float>(label); });
+  for (size_t i = 0; i < batch.own_shares.size(); ++i) {
+    float& target = targets.mutable_data()[i];
+    const float share = batch.own_shares[i];
+    target = share * target + (1.0f - share) * static_cast<float>(batch.other_labels.values()[i]);
+  }
   return targets;
 }
 
@@ -139,6 +144,10 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
       return mse_loss(output, batch.targets);
     case Kind::CrossEntropy:
       break;
+  }
+  if (!batch.own_shares.empty()) {
+    return mixed_cross_entropy(output, batch.labels, batch.other_labels, batch.own_shares,
+                               cross_entropy_);
   }
   return cross_entropy(output, batch.labels, cross_entropy_);
 }

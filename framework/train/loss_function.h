@@ -33,13 +33,16 @@ class LossFunction {
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
-  /// *Shapes:* output [batch, …output_shape()] → scalar.
+  /// Where the batch is of mixtures, each loss is the share of its own label's and the rest of the
+  /// other one's. *Shapes:* output [batch, …output_shape()] → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
 
   /// What is minimized in training where there is a teacher, whose output is given: (1 − weight)
   /// times the loss, and `weight` times the distillation_loss. *Requires* distillation().
   Variable operator()(const Variable& output, const Tensor& teacher, const Batch& batch) const;
   const std::optional<Distillation>& distillation() const { return distillation_; }
+  /// Whether the loss of an example hangs on its class, so that mixtures have none.
+  bool has_class_weights() const { return !cross_entropy_.class_weights.empty(); }
 
   /// What one output must be: a value for each class, decision or target.
   int64_t outputs() const { return outputs_; }
@@ -72,7 +75,8 @@ class LossFunction {
   /// Those that the examples of a batch ask for: of tokens, without the labels that are ignored.
   int64_t answers_of(const Batch& batch) const;
   /// Right answers in a batch. A decision is right when its logit is above 0 where the target is
-  /// above ½, and at most 0 where it is not; of classes as `count_correct` has it.
+  /// above ½, and at most 0 where it is not; of classes as `count_correct` has it. Of mixtures the
+  /// example's own label is right, which has the larger share.
   int64_t count_correct(const Tensor& output, const Batch& batch) const;
 
   /// Classes of which an example has one, as a label; 0 where it has none.

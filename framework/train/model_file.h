@@ -22,12 +22,22 @@ struct WeightNames {
   };
   /// A name in the file is changed by the first of these whose `from` matches it: `to`, where the
   /// n-th `*` stands for what the n-th `*` of `from` matched (`rename_by_glob`).
-  std::vector<Rename> rename;
+  std::vector<Rename> rename = {};
   /// Globs over the model's names. What matches keeps the values it has, whether or not the file
   /// has it under that name (after `rename`); what the file alone has is ignored if it matches.
-  std::vector<std::string> skip;
+  std::vector<std::string> skip = {};
+  /// Whether the zeros of linear and convolution weights that come without a mask are their mask,
+  /// and which pattern a mask has is looked for (layouts/find_pattern.h): such a weight is stored
+  /// in the layout of its pattern. A weight without zeros, or of nothing else, stays dense.
+  bool find_pattern = false;
 
-  bool empty() const { return rename.empty() && skip.empty(); }
+  bool empty() const { return rename.empty() && skip.empty() && !find_pattern; }
+};
+
+/// What loading has to say.
+struct LoadedWeights {
+  std::vector<std::string> notes;   ///< lines for a log: what was converted, which masks were found
+  std::vector<std::string> masked;  ///< parameters that another tool's file, or zeros, gave a mask
 };
 
 /// Gives the model the values of a file.
@@ -35,20 +45,26 @@ struct WeightNames {
 /// - A file that `save_model` or `lacuna train` wrote, or a run folder's newest good checkpoint:
 ///   each parameter gets the layout and mask it was saved in. Without `names`, what modules keep
 ///   besides (counters of random draws) is loaded, too.
-/// - A file whose name ends in `.safetensors`: parameters become dense. Values are F32; F64, F16
-///   and BF16 are converted. Names that Hugging Face's files have with or without a family's
-///   prefix, or had (`gamma` and `beta`), are found (model/presets/foreign_names.h), GPT-2's four
-///   weights a block that are stored [in, out] are transposed. A head's weight that the model ties
-///   to another is passed over where it is equal to that one. So is what other frameworks keep
-///   beside weights, where the model has nothing of that name: `num_batches_tracked`,
+/// - A file of another tool: its name ends in `.safetensors`, `.npz` or `.npy` (one array, named as
+///   the file is), or it is a folder with a `model.safetensors`. Values are F32; F64, F16 and BF16
+///   are converted. A parameter becomes dense, but for one beside which there is an array of zeros
+///   and ones called as it is with `_mask` behind (as cstorch saves masks; so does
+///   torch.nn.utils.prune, which calls the weight `NAME_orig`): it is stored as csr or masked, and
+///   values outside of the mask are dropped. Names that Hugging Face's files have with or without a
+///   family's prefix, or had (`gamma` and `beta`), are found (model/presets/foreign_names.h),
+///   GPT-2's four weights a block that are stored [in, out] are transposed. A head's weight that
+///   the model ties to another is passed over where it is equal to that one. So is what other
+///   frameworks keep beside weights, where the model has nothing of that name:
+///   `num_batches_tracked`,
 ///   `*.attn.bias`, `*.masked_bias`, `position_ids`, `token_type_ids` and `*.rotary_emb.inv_freq`.
+/// - Pickles (`.pt`, `.pth`, `.th`, `.bin`, `.pkl`) are refused, with the lines of Python that
+///   convert them.
 ///
 /// *Errors:* before anything is changed: CheckpointError when the file is damaged, has values that
-/// are NaN or infinite, or is of another model, with all that is missing, left over, of another
-/// shape or type, or named like another; ConfigError when a glob of `skip` matches nothing, and
-/// when a `to` has more stars than its `from`. *Cost:* the file's values are in memory once,
-/// besides the model's.
-void load_weights(const std::string& file_or_run_folder, Module& model,
-                  const WeightNames& names = {});
+/// are NaN or infinite, or is of another model, with all that is missing (and the nearest name in
+/// the file), left over, of another shape or type, or named like another; ConfigError when a glob
+/// of `skip` matches nothing, and when a `to` has more stars than its `from`. *Cost:* the file's
+/// values are in memory once, besides the model's.
+LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names = {});
 
 }  // namespace lacuna

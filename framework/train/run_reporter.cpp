@@ -47,8 +47,10 @@ int64_t whole_lines(const std::string& path) {
   return end == std::string::npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
+// `data` is the split's.
 void add_evaluation(const std::string& split, const std::optional<Evaluation>& result,
-                    const LossFunction& loss, Config& summary) {
+                    const LossFunction& loss, const std::shared_ptr<const Dataset>& data,
+                    Config& summary) {
   if (!result) return;
   if (loss.has_accuracy()) summary.set(split + "_accuracy", result->accuracy);
   if (!std::isnan(result->top5_accuracy)) {
@@ -59,6 +61,8 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   }
   summary.set(split + "_loss", result->loss);
   if (loss.labels_tokens()) summary.set(split + "_perplexity", std::exp(result->loss));
+  const double bits = bits_per_character(result->loss, *data);
+  if (!std::isnan(bits)) summary.set(split + "_bits_per_character", bits);
 }
 
 // Of one example, with all weights and with those that there were.
@@ -83,22 +87,38 @@ RunReporter::RunReporter(const Experiment& experiment, const RunState& state,
       state_(state),
       metrics_path_(folder.metrics_path()),
       summary_path_(folder.summary_path()),
+      folder_(folder.path()),
+      masks_(experiment, folder.path()),
       progress_(style) {}
 
 // A file that is shorter than at the checkpoint has lost lines, or the end of one, in a crash of
 // the machine.
 void RunReporter::open_metrics(int64_t bytes) {
   metrics_ = std::make_unique<JsonLines>(metrics_path_);
-  if (metrics_->size() == bytes) return;
-  int64_t keep = bytes;
-  if (metrics_->size() < bytes) {
-    keep = whole_lines(metrics_path_);
-    log_warning("'" + metrics_path_ +
-                "' has lost events: it is shorter than it was at the checkpoint");
+  if (metrics_->size() != bytes) {
+    int64_t keep = bytes;
+    if (metrics_->size() < bytes) {
+      keep = whole_lines(metrics_path_);
+      log_warning("'" + metrics_path_ +
+                  "' has lost events: it is shorter than it was at the checkpoint");
+    }
+    metrics_.reset();
+    truncate_file(metrics_path_, keep);
+    metrics_ = std::make_unique<JsonLines>(metrics_path_);
   }
-  metrics_.reset();
-  truncate_file(metrics_path_, keep);
-  metrics_ = std::make_unique<JsonLines>(metrics_path_);
+  masks_.go_on_from(state_.step);
+  if (experiment_.train.tensorboard) tensorboard_ = std::make_unique<TensorBoard>(folder_);
+  if (state_.step == 0) record_masks();
+}
+
+void RunReporter::write(const Config& event) {
+  metrics_->write(event);
+  if (tensorboard_ != nullptr) tensorboard_->write(event);
+}
+
+void RunReporter::record_masks() {
+  const std::optional<std::string> file = masks_.write(state_.step);
+  if (file && tensorboard_ != nullptr) tensorboard_->write_masks(*file);
 }
 
 void RunReporter::count_step(const TrainingSums& step, double seconds) {
@@ -145,7 +165,7 @@ void RunReporter::report_training() {
     }
     training.set("sparsity", sparsity);
   }
-  metrics_->write(training);
+  write(training);
   progress_.report(progress_report(state_.window, rate));
   window_seconds_ = 0.0;
   window_examples_ = 0;
@@ -153,6 +173,7 @@ void RunReporter::report_training() {
 
 void RunReporter::report_mask_updates() {
   if (experiment_.sparsity == nullptr) return;
+  if (masks_.is_due(state_.step)) record_masks();
   for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
     Config line = Config::map({{"step", state_.step},
                                {"epoch", epochs_done()},
@@ -168,7 +189,13 @@ void RunReporter::report_mask_updates() {
                                {"dead_columns", update.dead_columns},
                                {"layout", update.layout}});
     if (update.ever_active) line.set("ever_active", *update.ever_active);
-    metrics_->write(line);
+    if (update.relative_error && std::isfinite(*update.relative_error)) {
+      line.set("relative_error", *update.relative_error);
+      log_info(fmt::format("{}: pruned to a sparsity of {:.4g}, relative output error {:.4g}",
+                           update.parameter, update.actual_sparsity, *update.relative_error));
+    }
+    for (const std::string& message : update.messages) log_warning(message);
+    write(line);
   }
 }
 
@@ -178,9 +205,12 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
   if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
   for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
+  if (!std::isnan(result.bits_per_character)) {
+    evaluation.set("bits_per_character", result.bits_per_character);
+  }
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
-  metrics_->write(evaluation);
+  write(evaluation);
   std::string line = fmt::format("epoch {:.2f}  {} loss {:.4g}", epochs_done(), split, result.loss);
   if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
@@ -189,6 +219,9 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (!std::isnan(result.rmse)) line += fmt::format("  RMSE {:.4g}", result.rmse);
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
+  if (!std::isnan(result.bits_per_character)) {
+    line += fmt::format("  {:.4g} bits a character", result.bits_per_character);
+  }
   progress_.report_evaluation(state_.step, line);
 }
 
@@ -200,8 +233,14 @@ void RunReporter::show_progress(const TrainingSums& step) {
 
 void RunReporter::write_summary(SummaryFile file) {
   Config summary = Config::map();
-  add_evaluation("test", state_.test, experiment_.loss, summary);
-  add_evaluation("validation", state_.validation, experiment_.loss, summary);
+  const DataSplits& data = experiment_.data;
+  add_evaluation("test", state_.test, experiment_.loss, data.test, summary);
+  add_evaluation("validation", state_.validation, experiment_.loss, data.validation, summary);
+  for (const char* key : {"test_bits_per_character", "validation_bits_per_character"}) {
+    if (summary.has(key) && !summary.has("bits_per_character")) {
+      summary.set("bits_per_character", summary.required<double>(key));
+    }
+  }
   add_best(summary);
   const bool within_epoch = state_.epoch.examples > 0;
   summary.set("train_loss", within_epoch ? state_.epoch.mean_loss() : state_.last_epoch_loss);
@@ -234,6 +273,7 @@ void RunReporter::write_summary(SummaryFile file) {
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
   if (file == SummaryFile::Kept) return;
+  record_masks();  // wherever a run ends: one stopped early, or made shorter
   write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();
   for (const std::string& line : memory_lines(*experiment_.model)) log_detail(line);
@@ -256,8 +296,10 @@ void RunReporter::add_best(Config& summary) const {
   summary.set("best_step", state_.best->step);
   summary.set("best_epoch", static_cast<double>(state_.best->step) /
                                 static_cast<double>(experiment_.steps_per_epoch()));
-  add_evaluation("best_test", state_.best->test, experiment_.loss, summary);
-  add_evaluation("best_validation", state_.best->validation, experiment_.loss, summary);
+  const DataSplits& data = experiment_.data;
+  add_evaluation("best_test", state_.best->test, experiment_.loss, data.test, summary);
+  add_evaluation("best_validation", state_.best->validation, experiment_.loss, data.validation,
+                 summary);
 }
 
 }  // namespace lacuna

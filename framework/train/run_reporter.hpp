@@ -8,9 +8,11 @@
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/mask_recorder.hpp"
 #include "lacuna/framework/train/progress.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/run_state.h"
+#include "lacuna/framework/train/tensorboard.hpp"
 
 namespace lacuna {
 
@@ -25,7 +27,8 @@ class RunReporter {
               ProgressStyle style);
 
   /// Goes on with the metrics from where a checkpoint says they were: what was written after it is
-  /// going to be written again, so it is cut off. *Errors:* StateError.
+  /// going to be written again, so it is cut off, masks and TensorBoard's events too. At the start
+  /// of a run keeps the first masks. *Errors:* StateError.
   void open_metrics(int64_t bytes);
   /// Of the metrics so far. *Requires* open metrics, as all that writes events.
   int64_t metrics_bytes() const { return metrics_->size(); }
@@ -36,19 +39,23 @@ class RunReporter {
   void count_step(const TrainingSums& step, double seconds);
   /// The "train" event, of the state's window.
   void report_training();
-  /// An "update" event for each mask that the last step has changed.
+  /// An "update" event for each mask that the last step has changed, and the masks themselves where
+  /// this is a step to keep them.
   void report_mask_updates();
   void report_evaluation(const char* split, const Evaluation& result, double seconds);
   /// Rewrites the terminal's line, where there is one.
   void show_progress(const TrainingSums& step);
   /// Makes room for other text on the console.
   void clear() { progress_.clear(); }
-  /// summary.json, and where the memory went, for the log. *Errors:* StateError.
+  /// summary.json, the last masks, and where the memory went, for the log. *Errors:* StateError.
   void write_summary(SummaryFile file);
   /// What was written there. *Requires* that it was.
   const Config& summary() const { return summary_; }
 
  private:
+  // Into metrics.jsonl, and TensorBoard's file where there is one.
+  void write(const Config& event);
+  void record_masks();
   double epochs_done() const;
   Config event(const char* split, double loss, double accuracy) const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
@@ -60,7 +67,10 @@ class RunReporter {
   const RunState& state_;
   std::string metrics_path_;
   std::string summary_path_;
+  std::string folder_;
   std::unique_ptr<JsonLines> metrics_;
+  MaskRecorder masks_;
+  std::unique_ptr<TensorBoard> tensorboard_;  // null unless asked for
   Progress progress_;
   Config summary_;
   // Of the window, as far as this process has seen it.

@@ -107,6 +107,7 @@ TrainOptions TrainOptions::from_config(const Config& train) {
     train.get("layout_fallback").fail("'dense' or 'error'");
   }
   o.layout_fallback = fallback == "error" ? FallbackPolicy::Error : FallbackPolicy::Dense;
+  o.tensorboard = train.get<bool>("tensorboard", o.tensorboard);
   o.trace_autograd = train.get<bool>("trace_autograd", o.trace_autograd);
   if (!train.has("checkpoint")) Config(train).set("checkpoint", Config::map());
   o.checkpoint = read_checkpoint(train.get("checkpoint"), train.has("early_stopping"));

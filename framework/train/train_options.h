@@ -62,6 +62,7 @@ struct TrainOptions {
   /// Where a layout lacks a product: make the weight dense for it, or stop with an error. Of the
   /// whole process.
   FallbackPolicy layout_fallback = FallbackPolicy::Dense;
+  bool tensorboard = false;     ///< write TensorBoard's event files too (docs/run-folder.md)
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;

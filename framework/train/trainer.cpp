@@ -78,12 +78,14 @@ RunEnd Trainer::run() {
   return finished() ? finish() : interrupt();
 }
 
+void Trainer::save_beginning() {
+  reporter_->open_metrics(0);
+  save();
+}
+
 void Trainer::begin() {
   experiment_.model->train();
-  if (last_saved_step_ < 0) {
-    reporter_->open_metrics(0);
-    save();  // every run can be resumed from its beginning
-  }
+  if (last_saved_step_ < 0) save_beginning();  // every run can be resumed from it
   if (finished()) {
     log_info(fmt::format(
         "nothing is left to train: {} at step {}",

@@ -35,6 +35,10 @@ class Trainer {
   /// before it.
   void resume(const CheckpointFile& file);
 
+  /// Writes the checkpoint of step 0, so that the run can be evaluated and resumed before it has
+  /// trained. *Errors:* as `run`.
+  void save_beginning();
+
   /// Trains to the end, writing checkpoints (one of step 0 before the first step), metrics and, at
   /// the end, summary.json. A run that early stopping has ended leaves the model as it was best,
   /// and its last checkpoint as training was. After SIGINT or SIGTERM it writes a checkpoint and

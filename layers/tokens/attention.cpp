@@ -5,7 +5,6 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
 
@@ -30,6 +29,12 @@ Shape Attention::output_shape(const Shape& input) const {
   }
   const int64_t d = head_features(name, input, options_.heads, options_.kv_heads);
   return input.with_features(options_.heads * d);
+}
+
+int64_t Attention::product_flops(const Shape& input) const {
+  const int64_t tokens = input[0];
+  const int64_t pairs = options_.causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
+  return 4 * pairs * output_shape(input).features();  // QKᵀ and PV, 2 each
 }
 
 AttentionOptions Attention::plain_options() const {
@@ -68,7 +73,7 @@ Variable Attention::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
   if (DecodingCache* cache = decoding_cache()) return decode(input, *cache);
   AttentionOptions options = plain_options();
-  const IndexTensor* mask = options_.mask.empty() ? nullptr : named_input(options_.mask);
+  const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);
   if (mask != nullptr) options.key_mask = *mask;
   if (training() && options_.dropout > 0.0) {
     options.dropout = options_.dropout;

@@ -8,16 +8,18 @@
 #include "lacuna/framework/autograd/ops/attention.h"
 #include "lacuna/framework/nn/decoding.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/named_inputs.h"
+#include "lacuna/framework/nn/own_products.h"
 
 namespace lacuna {
 
 /// Attention of the queries, keys and values that a layer before it has put side by side: it has no
 /// parameters (autograd/ops/attention.h). Keys where the batch's named input `mask` is 0 are seen
-/// by nobody; without such an input all are. What dropout draws is a function of the seed, the
-/// layer's path and the number of the call, as in Dropout. In the scope of a Decoding the tokens go
-/// on from those of its cache. *Shapes:* [batch, T, (heads + 2
-/// kv_heads) d] → [batch, T, heads · d].
-class Attention final : public Module {
+/// by nobody; in a batch without `attention_mask` all are. What dropout draws is a function of the
+/// seed, the layer's path and the number of the call, as in Dropout. In the scope of a Decoding the
+/// tokens go on from those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch, T,
+/// heads · d].
+class Attention final : public Module, public OwnProducts {
  public:
   struct Options {
     int64_t heads = 1;
@@ -25,7 +27,7 @@ class Attention final : public Module {
     bool causal = false;   ///< a token sees itself and those before it
     double dropout = 0.0;  ///< of the weights, while training, in [0, 1)
     std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
-    std::string mask = "attention_mask";         ///< empty: none
+    std::string mask = kAttentionMask;           ///< empty: none
   };
 
   /// *Errors:* ConfigError unless heads are at least 1, kv_heads divide them, and dropout is in
@@ -35,10 +37,13 @@ class Attention final : public Module {
   std::string_view type() const override { return "attention"; }
   const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
+  /// Of each query's products with the keys that it may see, and of the weights with their values;
+  /// padding counts.
+  int64_t product_flops(const Shape& input) const override;
 
  protected:
   /// *Errors:* StateError in the scope of a Decoding unless it is causal, and the batch is of one
-  /// example.
+  /// example; DataError when the batch has no such mask.
   Variable forward(const Variable& input) override;
   StateDict extra_state() const override;
   void load_extra_state(const StateDict& state) override;

@@ -4,7 +4,6 @@
 
 #include "lacuna/framework/autograd/ops/tokens.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
 namespace {
@@ -39,7 +38,7 @@ Shape MeanPool::output_shape(const Shape& input) const {
 
 Variable MeanPool::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
-  const IndexTensor* mask = options_.mask.empty() ? nullptr : named_input(options_.mask);
+  const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);
   return mask == nullptr ? mean_of_tokens(input) : mean_of_tokens(input, *mask);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
 
@@ -34,7 +35,7 @@ class SelectToken final : public Module {
 class MeanPool final : public Module {
  public:
   struct Options {
-    std::string mask = "attention_mask";  ///< empty: none
+    std::string mask = kAttentionMask;  ///< empty: none
   };
 
   MeanPool() : MeanPool(Options()) {}

@@ -7,7 +7,6 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
@@ -36,7 +35,7 @@ Shape TokenTypeEmbedding::output_shape(const Shape& input) const {
 Variable TokenTypeEmbedding::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
   const Shape tokens{input.shape()[0], input.shape()[1]};
-  const IndexTensor* given = named_input(options_.input);
+  const IndexTensor* given = named_input(*this, options_.input, kTokenTypes);
   if (given == nullptr) {
     // One vector for all: its row is added to each token.
     return add(input, embedding(IndexTensor({1}, {0}), weight_));

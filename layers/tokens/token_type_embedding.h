@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
 
@@ -17,7 +18,7 @@ class TokenTypeEmbedding final : public Module {
   struct Options {
     int64_t types = 2;
     int64_t features = 0;
-    std::string input = "token_type_ids";
+    std::string input = kTokenTypes;
     WeightDraw init = {WeightInit::Normal, 1.0};  ///< as in TokenEmbedding
   };
 

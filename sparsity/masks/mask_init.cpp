@@ -61,6 +61,8 @@ MaskSet from_zeros_mask(const MaskInitRequest& r) {
   return MaskSet(shape, Positions(shape, std::move(begin), std::move(nonzero)));
 }
 
+MaskSet inherited_mask(const MaskInitRequest& r) { return MaskSet(r.parameter.pattern()); }
+
 MaskSet checkerboard(const MaskInitRequest& r) {
   const Shape& shape = r.parameter.shape();
   return MaskSet(
@@ -70,11 +72,9 @@ MaskSet checkerboard(const MaskInitRequest& r) {
 using Method = MaskSet (*)(const MaskInitRequest&);
 
 const std::vector<std::pair<std::string, Method>>& methods() {
-  static const std::vector<std::pair<std::string, Method>> all = {{"random", random_mask},
-                                                                  {"balanced", balanced},
-                                                                  {"topk", topk_mask},
-                                                                  {"from_zeros", from_zeros_mask},
-                                                                  {"checkerboard", checkerboard}};
+  static const std::vector<std::pair<std::string, Method>> all = {
+      {"random", random_mask},         {"balanced", balanced},         {"topk", topk_mask},
+      {"from_zeros", from_zeros_mask}, {"checkerboard", checkerboard}, {"inherit", inherited_mask}};
   return all;
 }
 

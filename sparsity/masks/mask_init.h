@@ -28,13 +28,17 @@ class InitMethod {
   using Function = std::function<MaskSet(const MaskInitRequest&)>;
 
   /// "random" (the default), "balanced" (each row and each column has its share), "topk",
-  /// "from_zeros", "checkerboard". *Errors:* ConfigError with the nearest name.
+  /// "from_zeros", "checkerboard", "inherit" (the mask that the parameter has, of a run that its
+  /// values come from; where it holds more than the target, pruned by |w|). *Errors:* ConfigError
+  /// with the nearest name.
   InitMethod(std::string name = "random");  // NOLINT: a name is a method
   InitMethod(const char* name) : InitMethod(std::string(name)) {}
   InitMethod(Function function);  // NOLINT: a callable is a method
   static InitMethod from_config(const Config& config);
 
   const std::string& name() const { return name_; }
+  /// Whether masks are those that there are, as in a phase that follows another.
+  bool inherits() const { return name_ == "inherit"; }
   /// *Errors:* ShapeError when the mask made has another size than the parameter.
   MaskSet make(const MaskInitRequest& request) const;
 

@@ -70,6 +70,9 @@ struct MaskUpdate {
   int64_t dead_rows = 0;     ///< rows (outputs) without a nonzero
   int64_t dead_columns = 0;  ///< columns (inputs) without a nonzero; of a convolution, channels
   std::string layout = {};   ///< how it is stored from now on
+  /// ‖X(Ŵ − W)ᵀ‖² / ‖XWᵀ‖² over calibration inputs X, where one-shot pruning made the mask.
+  std::optional<double> relative_error = {};
+  std::vector<std::string> messages = {};  ///< what the user should know of it
 };
 
 }  // namespace lacuna

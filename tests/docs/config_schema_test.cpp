@@ -83,7 +83,7 @@ class ExampleFiles {
       folder_.write(std::string("data/") + split + ".txt", "0 dull\n1 a fine play\n");
     }
     folder_.write("data/reviews.csv", "stars,review\n0,dull\n1,\"a fine, fine play\"\n");
-    folder_.write("data/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nfine\n");
+    folder_.write("data/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\n");
   }
 
   static void write_arrays() {

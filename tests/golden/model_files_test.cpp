@@ -17,7 +17,7 @@ TEST(GoldenModelFiles, AreToldByTheBeginningsOfTheirNames) {
   EXPECT_EQ(model_kind("resnet20_cifar10"), ModelKind::ResNetInference);
   EXPECT_EQ(model_kind("resnet110_cifar10_b"), ModelKind::ResNetInference);
   EXPECT_EQ(model_kind("conv_trajectories"), ModelKind::Trajectories);
-  EXPECT_EQ(model_kind("one_shot"), ModelKind::NotBuilt);
+  EXPECT_EQ(model_kind("one_shot"), ModelKind::OneShot);
   for (const char* name : {"gpt2_tiny", "bert_tiny_seed3", "vit_small"}) {
     EXPECT_EQ(model_kind(name), ModelKind::Transformer);
   }

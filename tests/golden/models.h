@@ -27,12 +27,12 @@ enum class ModelKind {
   ResNetInference,  ///< resnet<depth>_cifar10: logits of trained weights, an accuracy
   Trajectories,     ///< conv_trajectories: as trajectories.h5
   Transformer,      ///< gpt2, bert, vit: outputs, gradients, steps
-  NotBuilt,         ///< of layers and methods that are not here yet
+  OneShot,          ///< one_shot: layers, their inputs, and what they are pruned to
 };
 
 /// The kind of a file "NAME.h5"; nothing when it is unknown.
 inline std::optional<ModelKind> model_kind(const std::string& name) {
-  if (name.starts_with("one_shot")) return ModelKind::NotBuilt;
+  if (name.starts_with("one_shot")) return ModelKind::OneShot;
   for (const char* beginning : {"gpt2_", "bert_", "vit_"}) {
     if (name.starts_with(beginning)) return ModelKind::Transformer;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/dense/convolution.h"
@@ -90,10 +91,9 @@ Variable anchor_of(const WeightReference& weight) {
   return weight.sink != nullptr ? Variable::leaf(Tensor()) : Variable();
 }
 
-}  // namespace
-
-Variable conv2d(const Variable& x, const WeightReference& weight, const Variable& bias,
-                const Conv2dOptions& options) {
+// *Errors:* ShapeError where operands do not fit, or the kernel is larger than the padded image.
+ConvolutionShape shape_of(const Variable& x, const WeightReference& weight, const Variable& bias,
+                          const Conv2dOptions& options) {
   require_fit(kImages, x.shape(), weight, options.groups, bias);
   const Shape &images = x.shape(), &w = weight.pattern->shape();
   const ConvolutionShape shape{.batch = images[0],
@@ -107,6 +107,40 @@ Variable conv2d(const Variable& x, const WeightReference& weight, const Variable
                                           .dilation = options.dilation},
                                .algorithms = options.algorithms};
   shape.window.output(shape.image, "conv2d '" + weight.name + "'");
+  return shape;
+}
+
+ConvolutionShape shape_of(const Variable& x, const WeightReference& weight, const Variable& bias,
+                          const Conv1dOptions& options) {
+  require_fit(kSequences, x.shape(), weight, options.groups, bias);
+  const Shape &sequences = x.shape(), &w = weight.pattern->shape();
+  const LengthWindow window{w[2], options.stride, options.padding, options.dilation};
+  window.output(sequences[2], "conv1d '" + weight.name + "'");
+  return {.batch = sequences[0],
+          .in_channels = sequences[1],
+          .out_channels = w[0],
+          .groups = options.groups,
+          .image = {1, sequences[2]},
+          .window = window.on_images()};
+}
+
+// A parameter as the operation takes it, once it was shown to who watches.
+template <class Options>
+WeightReference shown(const Variable& x, const ParameterPtr& weight, const Variable& bias,
+                      const Options& options) {
+  WeightReference reference = weight->as_weight(weight->trainable ? weight : nullptr);
+  if (const WeightInputWatcher* watcher = weight_input_watcher()) {
+    const ConvolutionShape shape = shape_of(x, reference, bias, options);
+    (*watcher)(weight, x, &shape);
+  }
+  return reference;
+}
+
+}  // namespace
+
+Variable conv2d(const Variable& x, const WeightReference& weight, const Variable& bias,
+                const Conv2dOptions& options) {
+  const ConvolutionShape shape = shape_of(x, weight, bias, options);
   Tensor input, y = product(x, weight, bias, shape, input);
   return record<ConvolutionNode>(std::move(y), {x, bias, anchor_of(weight)}, kImages.name, input,
                                  weight, shape);
@@ -114,31 +148,22 @@ Variable conv2d(const Variable& x, const WeightReference& weight, const Variable
 
 Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& bias,
                 const Conv2dOptions& options) {
-  return conv2d(x, weight->as_weight(weight->trainable ? weight : nullptr), bias, options);
+  return conv2d(x, shown(x, weight, bias, options), bias, options);
 }
 
 Variable conv1d(const Variable& x, const WeightReference& weight, const Variable& bias,
                 const Conv1dOptions& options) {
-  require_fit(kSequences, x.shape(), weight, options.groups, bias);
-  const Shape &sequences = x.shape(), &w = weight.pattern->shape();
-  const LengthWindow window{w[2], options.stride, options.padding, options.dilation};
-  const int64_t length = window.output(sequences[2], "conv1d '" + weight.name + "'");
-  const ConvolutionShape shape{.batch = sequences[0],
-                               .in_channels = sequences[1],
-                               .out_channels = w[0],
-                               .groups = options.groups,
-                               .image = {1, sequences[2]},
-                               .window = window.on_images()};
+  const ConvolutionShape shape = shape_of(x, weight, bias, options);
   Tensor input;
   const Tensor y = product(x, weight, bias, shape, input);
-  return record<ConvolutionNode>(y.viewed_as({sequences[0], w[0], length}),
-                                 {x, bias, anchor_of(weight)}, kSequences.name, input, weight,
-                                 shape);
+  return record<ConvolutionNode>(
+      y.viewed_as({shape.batch, shape.out_channels, shape.output().width}),
+      {x, bias, anchor_of(weight)}, kSequences.name, input, weight, shape);
 }
 
 Variable conv1d(const Variable& x, const ParameterPtr& weight, const Variable& bias,
                 const Conv1dOptions& options) {
-  return conv1d(x, weight->as_weight(weight->trainable ? weight : nullptr), bias, options);
+  return conv1d(x, shown(x, weight, bias, options), bias, options);
 }
 
 }  // namespace lacuna

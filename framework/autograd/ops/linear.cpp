@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/linear_sparse_input.hpp"
+#include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/kernels/rowwise/reduce.h"
@@ -36,9 +37,7 @@ struct LinearNode final : Node {
   WeightReference weight;
 };
 
-}  // namespace
-
-Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias) {
+void require_fit(const Variable& x, const WeightReference& weight, const Variable& bias) {
   const Shape& shape = weight.pattern->shape();
   if (shape.rank() != 2 || x.shape().rank() < 1 || x.shape().features() != shape[1]) {
     throw ShapeError(fmt::format(
@@ -50,6 +49,13 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
                                  weight.name, shape.to_string(), shape[0],
                                  bias.shape().to_string()));
   }
+}
+
+}  // namespace
+
+Variable linear(const Variable& x, const WeightReference& weight, const Variable& bias) {
+  require_fit(x, weight, bias);
+  const Shape& shape = weight.pattern->shape();
   if (linear_sparse_input_pays(x, weight)) return linear_sparse_input(x, weight, bias);
   const Layout& layout = weight.pattern->layout();
   // Where a pattern is there for one step, its gradients are dense products: x stays as it is.
@@ -63,7 +69,12 @@ Variable linear(const Variable& x, const WeightReference& weight, const Variable
 }
 
 Variable linear(const Variable& x, const ParameterPtr& weight, const Variable& bias) {
-  return linear(x, weight->as_weight(weight->trainable ? weight : nullptr), bias);
+  const WeightReference reference = weight->as_weight(weight->trainable ? weight : nullptr);
+  if (const WeightInputWatcher* watcher = weight_input_watcher()) {
+    require_fit(x, reference, bias);
+    (*watcher)(weight, x, nullptr);
+  }
+  return linear(x, reference, bias);
 }
 
 }  // namespace lacuna

@@ -56,6 +56,21 @@ struct CrossEntropyNode final : Node {
   CrossEntropyOptions options;
 };
 
+struct MixedCrossEntropyNode final : Node {
+  explicit MixedCrossEntropyNode(Tensor gradient_) : gradient(std::move(gradient_)) {}
+  std::string_view name() const override { return "mixed_cross_entropy"; }
+  std::vector<Tensor*> saved() override { return {&gradient}; }
+
+  std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
+    Tensor dx = Tensor::empty(gradient.shape());
+    std::ranges::transform(gradient.storage(), dx.mutable_data(),
+                           [factor = dy.item()](float g) { return factor * g; });
+    return {dx};  // dx = dy / examples (softmax(logits) − q)   [examples, classes]
+  }
+
+  Tensor gradient;
+};
+
 struct DistillationNode final : Node {
   DistillationNode(Tensor q_, Tensor p_, double temperature_)
       : q(std::move(q_)), p(std::move(p_)), temperature(temperature_) {}
@@ -182,6 +197,44 @@ Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
   const double total = total_weight(labels, options);
   const auto loss = static_cast<float>(total > 0.0 ? sum / total : 0.0);
   return record<CrossEntropyNode>(Tensor::scalar(loss), {logits}, rows, labels, options);
+}
+
+Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
+                             const IndexTensor& other_labels, std::span<const float> shares,
+                             const CrossEntropyOptions& options) {
+  if (!options.class_weights.empty()) {
+    throw ConfigError("cross_entropy: class weights do not go with mixtures of examples (mixup)");
+  }
+  require_labels(logits.shape(), labels);
+  require_labels(logits.shape(), other_labels);
+  const int64_t examples = logits.shape().batch(), classes = logits.shape().features();
+  if (logits.shape().rank() != 2 || static_cast<int64_t>(shares.size()) != examples) {
+    throw ShapeError(
+        fmt::format("cross_entropy: mixtures need logits [examples, classes] and a "
+                    "share for each, found {} and {} shares",
+                    logits.shape().to_string(), shares.size()));
+  }
+  const Tensor log_p = softened(logits.value(), 1.0, SoftmaxKind::Logarithm);
+  Tensor gradient = Tensor::empty(log_p.shape());
+  const double spread = options.label_smoothing / static_cast<double>(classes);
+  const double mean = 1.0 / static_cast<double>(examples);
+  double total = 0.0;
+  for (int64_t i = 0; i < examples; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const int64_t own = labels.values()[at], other = other_labels.values()[at];
+    const double share = shares[at];
+    for (int64_t j = 0; j < classes; ++j) {
+      const double log_q = log_p.data()[i * classes + j];
+      const double target =
+          spread + (1.0 - options.label_smoothing) *
+                       ((j == own ? share : 0.0) + (j == other ? 1.0 - share : 0.0));
+      total -= target * log_q;
+      gradient.mutable_data()[i * classes + j] =
+          static_cast<float>(mean * (std::exp(log_q) - target));
+    }
+  }
+  return record<MixedCrossEntropyNode>(Tensor::scalar(static_cast<float>(mean * total)), {logits},
+                                       gradient);
 }
 
 Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature) {

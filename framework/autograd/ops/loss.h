@@ -1,6 +1,7 @@
 // Losses as operations: each gives a scalar, the mean over the batch.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
@@ -26,6 +27,15 @@ struct CrossEntropyOptions {
 /// be meant. *Source:* label smoothing as in Szegedy et al., arXiv:1512.00567, section 7.
 Variable cross_entropy(const Variable& logits, const IndexTensor& labels,
                        const CrossEntropyOptions& options = {});
+
+/// Cross entropy of examples that are mixtures of two: the mean over them of share · L(label) + (1
+/// − share) · L(other label), with L as above, label smoothing included. *Shapes:* logits
+/// [examples, classes], both labels [examples], as many shares, in [0, 1] → scalar. *Errors:* as
+/// above, and ConfigError on class weights, which mixtures have no meaning for. *Source:* Zhang et
+/// al., arXiv:1710.09412.
+Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
+                             const IndexTensor& other_labels, std::span<const float> shares,
+                             const CrossEntropyOptions& options = {});
 
 /// T² times the mean over the rows of Σ_j p_j log(p_j / q_j), with p = softmax(teacher / T) and q =
 /// softmax(logits / T) for the temperature T: how far a model is from its teacher. No gradient goes

@@ -85,6 +85,41 @@ void FileReplacement::commit() {
   flush_descriptor(opened.get(), folder);
 }
 
+FolderReplacement::FolderReplacement(const std::string& path) : path_(path) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  const std::string name = std::filesystem::path(path_).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    throw StateError("cannot write '" + path + "': it names no new folder");
+  }
+  temporary_ = (folder_of(path_) / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
+  std::error_code error;
+  std::filesystem::remove_all(temporary_, error);
+  std::filesystem::create_directories(temporary_, error);
+  if (error) throw StateError("cannot write '" + path + "': " + error.message());
+}
+
+FolderReplacement::~FolderReplacement() {
+  std::error_code ignored;
+  if (!is_done_) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void FolderReplacement::commit() {
+  std::error_code ignored;
+  const std::string old = temporary_ + "-old";
+  const bool has_old = std::filesystem::is_directory(path_, ignored);
+  if (has_old && std::rename(path_.c_str(), old.c_str()) != 0) fail(path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    if (has_old && std::rename(old.c_str(), path_.c_str()) != 0) fail(path_, errno);
+    fail(path_, error);
+  }
+  is_done_ = true;
+  if (has_old) std::filesystem::remove_all(old, ignored);
+  const std::string folder = folder_of(path_).string();
+  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  flush_descriptor(opened.get(), folder);
+}
+
 void write_file_atomically(const std::string& path, std::string_view text) {
   FileReplacement replacement(path);
   {

@@ -33,6 +33,28 @@ class FileReplacement {
   bool is_done_ = false;
 };
 
+/// Makes a folder in one step: fill `temporary_path()`, which is there and empty, then `commit()`.
+/// Without it the destructor removes what was written.
+class FolderReplacement {
+ public:
+  /// The temporary folder stands beside `path`, as ".<name>.tmp-<process id>"; folders on the way
+  /// are made.
+  explicit FolderReplacement(const std::string& path);
+  FolderReplacement(const FolderReplacement&) = delete;
+  FolderReplacement& operator=(const FolderReplacement&) = delete;
+  ~FolderReplacement();
+
+  const std::string& temporary_path() const { return temporary_; }
+  /// Renames it to `path`, at which there may be a folder: that is then removed, and is back where
+  /// it was if anything fails before.
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  bool is_done_ = false;
+};
+
 /// Writes a whole file with FileReplacement.
 void write_file_atomically(const std::string& path, std::string_view text);
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,12 +14,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/storage/element_type.h"
 #include "lacuna/framework/io/storage/safetensors_header.hpp"
 
 namespace lacuna {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "values are copied as they lie");
 
 constexpr uint64_t kLengthBytes = 8;
 
@@ -130,48 +127,9 @@ std::vector<SafetensorsEntry> lay_out(std::vector<SafetensorsRecord> records, ui
 
 std::string reason() { return errno == 0 ? "it has become shorter" : std::strerror(errno); }
 
-float from_half(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half >> 15) << 31;
-  const uint32_t exponent = (half >> 10) & 0x1f, fraction = half & 0x3ff;
-  if (exponent == 0) {  // zero, or subnormal: fraction · 2⁻²⁴
-    const float value = std::ldexp(static_cast<float>(fraction), -24);
-    return sign == 0 ? value : -value;
-  }
-  const uint32_t wide = exponent == 0x1f ? 0xff : exponent + 127 - 15;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-template <class Stored>
-float convert(Stored value, std::string_view dtype) {
-  if constexpr (std::is_same_v<Stored, double>) {
-    return static_cast<float>(value);
-  } else {
-    return dtype == "F16" ? from_half(value)
-                          : std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
-  }
-}
-
-// Fills `into` from a stream of another type. False when that ends before.
-template <class Stored>
-bool read_converted(std::istream& stream, std::string_view dtype, std::span<float> into) {
-  std::vector<Stored> block(std::min<size_t>(into.size(), size_t{1} << 16));
-  while (!into.empty()) {
-    const size_t count = std::min(block.size(), into.size());
-    if (!stream.read(reinterpret_cast<char*>(block.data()),
-                     static_cast<std::streamsize>(count * sizeof(Stored)))) {
-      return false;
-    }
-    for (size_t i = 0; i < count; ++i) into[i] = convert(block[i], dtype);
-    into = into.subspan(count);
-  }
-  return true;
-}
-
 }  // namespace
 
-bool SafetensorsEntry::is_float() const {
-  return dtype == "F32" || dtype == "F64" || dtype == "F16" || dtype == "BF16";
-}
+bool SafetensorsEntry::is_float() const { return lacuna::is_float(element_type(dtype)); }
 
 void SafetensorsFile::fail(const std::string& problem) const {
   throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem);
@@ -222,24 +180,27 @@ Tensor SafetensorsFile::read(const SafetensorsEntry& entry) const {
                                 entry.name, path_, entry.dtype));
   }
   Tensor values = Tensor::empty(entry.shape);
-  const std::span<float> into = values.mutable_storage();
+  const std::span<float> into(values.mutable_data(), static_cast<size_t>(values.numel()));
+  if (entry.dtype == "F32") {
+    read_bytes(entry, std::as_writable_bytes(into));
+    return values;
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes));
+  read_bytes(entry, bytes);
+  decode_floats(element_type(entry.dtype), bytes, into);
+  return values;
+}
+
+void SafetensorsFile::read_bytes(const SafetensorsEntry& entry, std::span<std::byte> into) const {
   errno = 0;
   std::ifstream stream(path_, std::ios::binary);
   stream.seekg(entry.begin);
-  bool is_read = false;
-  if (entry.dtype == "F32") {
-    stream.read(reinterpret_cast<char*>(into.data()), entry.bytes);
-    is_read = static_cast<bool>(stream);
-  } else if (entry.dtype == "F64") {
-    is_read = read_converted<double>(stream, entry.dtype, into);
-  } else {
-    is_read = read_converted<uint16_t>(stream, entry.dtype, into);
+  if (stream.read(reinterpret_cast<char*>(into.data()),
+                  static_cast<std::streamsize>(into.size()))) {
+    return;
   }
-  if (!is_read) {
-    throw DataError(
-        fmt::format("cannot read the tensor '{}' in '{}': {}", entry.name, path_, reason()));
-  }
-  return values;
+  throw DataError(
+      fmt::format("cannot read the tensor '{}' in '{}': {}", entry.name, path_, reason()));
 }
 
 }  // namespace lacuna

@@ -2,8 +2,10 @@
 // and written. Models and their names are not known here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +13,7 @@
 
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/io/storage/array_file.h"
 
 namespace lacuna {
 
@@ -48,6 +51,9 @@ class SafetensorsFile {
   /// The values of one of `tensors()`. *Errors:* DataError when it is of another type than
   /// `is_float` names, or the file has become shorter. *Cost:* reads its bytes alone.
   Tensor read(const SafetensorsEntry& entry) const;
+  /// Its bytes as they are, of whatever type. *Requires* room for `entry.bytes`. *Errors:*
+  /// DataError when the file has become shorter.
+  void read_bytes(const SafetensorsEntry& entry, std::span<std::byte> into) const;
 
  private:
   [[noreturn]] void fail(const std::string& problem) const;
@@ -57,10 +63,14 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes arrays as F32, in the order and with the padding that the format's own library writes,
-/// whole or not at all (FileReplacement). *Errors:* StateError with path and reason: what the
-/// system says, a name that is there twice, reserved or not UTF-8, a header that readers would
-/// refuse.
+/// Writes arrays as F32 (masks as BOOL, integers as I32 and I64), in the order and with the padding
+/// that the format's own library writes, whole or not at all (FileReplacement). *Errors:*
+/// StateError with path and reason: what the system says, a name that is there twice, reserved or
+/// not UTF-8, a header that readers would refuse.
+void write_safetensors_arrays(const std::string& path, const std::vector<NamedArray>& arrays,
+                              const std::map<std::string, std::string>& metadata = {
+                                  {"format", "pt"}});
+/// The same of tensors alone.
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Tensor>>& tensors,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});

@@ -45,6 +45,10 @@ std::optional<std::string> foreign_name(const std::string& name,
   return std::nullopt;
 }
 
+std::string hugging_face_name(const std::string& name) {
+  return name == "cls.predictions.decoder.bias" ? "cls.predictions.bias" : name;
+}
+
 bool is_bookkeeping(std::string_view name) {
   static constexpr std::array<std::string_view, 6> kEndings = {
       ".num_batches_tracked", ".attn.bias",      ".masked_bias",
@@ -59,11 +63,11 @@ bool is_conv1d_weight(std::string_view name) {
   return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
 }
 
-Tensor transposed(const Tensor& matrix) {
-  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
-  Tensor result = Tensor::empty(Shape{columns, rows});
-  const float* from = matrix.data();
-  float* into = result.mutable_data();
+namespace {
+
+// Rows and columns exchanged, from one array into another.
+template <class T>
+void transpose(const T* from, T* into, int64_t rows, int64_t columns) {
   constexpr int64_t kTile = 32;  // two tiles of floats lie in the first cache
   for (int64_t top = 0; top < rows; top += kTile) {
     for (int64_t left = 0; left < columns; left += kTile) {
@@ -74,6 +78,22 @@ Tensor transposed(const Tensor& matrix) {
       }
     }
   }
+}
+
+}  // namespace
+
+Tensor transposed(const Tensor& matrix) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  Tensor result = Tensor::empty(Shape{columns, rows});
+  transpose(matrix.data(), result.mutable_data(), rows, columns);
+  return result;
+}
+
+ByteArray transposed(const ByteArray& matrix) {
+  const int64_t rows = matrix.shape[0], columns = matrix.shape[1];
+  ByteArray result{.shape = Shape{columns, rows}, .values = {}};
+  result.values.resize(matrix.values.size());
+  transpose(matrix.values.data(), result.values.data(), rows, columns);
   return result;
 }
 

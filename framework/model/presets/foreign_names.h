@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -17,6 +18,10 @@ namespace lacuna {
 std::optional<std::string> foreign_name(const std::string& name,
                                         const std::set<std::string>& known);
 
+/// What Hugging Face's files call a preset's parameter: its own name, but for the bias of BERT's
+/// decoder, `cls.predictions.bias`.
+std::string hugging_face_name(const std::string& name);
+
 /// Whether a file may have it beside weights, of no use here: counters, and arrays that follow from
 /// the sizes.
 bool is_bookkeeping(std::string_view name);
@@ -26,5 +31,6 @@ bool is_conv1d_weight(std::string_view name);
 
 /// A matrix with rows and columns exchanged. *Cost:* one pass over it.
 Tensor transposed(const Tensor& matrix);
+ByteArray transposed(const ByteArray& matrix);
 
 }  // namespace lacuna

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/model/model_layers.h"
 
 namespace lacuna {
@@ -33,5 +34,17 @@ std::vector<std::pair<std::string, std::string>> preset_list();
 /// *Errors:* ConfigError at an unknown key, with the nearest; at a value that the family's layers
 /// have no way to follow; when DIR/config.json cannot be read, or is of another family.
 Config expand_preset(const Config& model, const ModelContext& context = {});
+
+/// What a config.json says beside the preset's keys.
+struct HuggingFaceFacts {
+  Shape example_shape;                   ///< of an input
+  std::vector<std::string> class_names;  ///< empty: LABEL_0, LABEL_1, …
+};
+
+/// The config.json of a preset's section, with which Hugging Face's transformers build the same
+/// model: the family's keys, model_type, architectures, and of classes id2label and label2id.
+/// *Errors:* ConfigError where there is no such model there: cifar_resnet, `pooling: mean`, images
+/// that are not square; those of `expand_preset`.
+Config hugging_face_config(const Config& model, const HuggingFaceFacts& facts);
 
 }  // namespace lacuna

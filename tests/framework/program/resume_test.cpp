@@ -88,6 +88,12 @@ const std::vector<Variant>& variants() {
       {"AugmentedColours",
        {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, "
         "normalize: standard, augment: {crop: 4, flip: true, cutout: 8}}"}},
+      {"MixedColours",
+       {"data={type: colour_glyphs, train_size: 100, test_size: 30, validation: 10, augment: "
+        "{crop: "
+        "2, rand_augment: {operations: 2, magnitude: 9}, mixup: 0.4}}",
+        "loss={type: cross_entropy, label_smoothing: 0.1}",
+        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
       {"RigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc1.weight}"}},
       {"Set", {"sparsity={algorithm: set, sparsity: 0.8, update: {freq: 2}}"}},
@@ -95,6 +101,12 @@ const std::vector<Variant>& variants() {
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
       {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
+      {"SparseGpt",
+       {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},
+      {"PhasesOfOneShot",
+       {"sparsity={phases: [{until: 4, algorithm: wanda, sparsity: 0.5, calibration: 32}, "
+        "{until: 8, algorithm: static, sparsity: 0.5}, {until: 13, algorithm: admm, sparsity: 0.8, "
+        "least_squares: true}, {algorithm: rigl, sparsity: 0.8, update: {freq: 2}}]}"}},
       {"Snfs", {"sparsity={algorithm: snfs, sparsity: 0.8, update: {freq: 3}}"}},
       {"StraightThrough",
        {"sparsity={algorithm: ste, update: {freq: 2}, "

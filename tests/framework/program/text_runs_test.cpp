@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -49,13 +50,29 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   const auto loss = result.required<double>("validation_loss");
   EXPECT_LT(loss, 1.5);  // of 17 characters: 2.8 at first
   EXPECT_NEAR(result.required<double>("validation_perplexity"), std::exp(loss), 1e-9);
+  const auto bits = result.required<double>("validation_bits_per_character");
+  EXPECT_NEAR(bits, loss / std::log(2.0), 1e-9);
+  EXPECT_EQ(result.required<double>("bits_per_character"), bits);
 
   const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   const Config split = parse_yaml(evaluated.out, "out").at("splits").items()[0];
   EXPECT_EQ(split.at("loss").text(), result.at("validation_loss").text());
   EXPECT_EQ(split.at("perplexity").text(), result.at("validation_perplexity").text());
+  EXPECT_EQ(split.required<double>("bits_per_character"), bits);
   EXPECT_FALSE(split.has("confusion_matrix"));
+
+  // Another text is read by the run's own vocabulary.
+  write_text(folder_ / "other.txt", "that is not the question\n");
+  const Ended other =
+      run_lacuna({"eval", run_dir(), "--json", "--set", "data.test=" + (folder_ / "other.txt")});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(parse_yaml(other.out, "out").at("splits").items()[1].required<int64_t>("examples"), 2);
+  write_text(folder_ / "other.txt", std::string(200, 'a') + std::string(200, 'z'));
+  const Ended refused =
+      run_lacuna({"eval", run_dir(), "--set", "data.path=" + (folder_ / "other.txt")});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("another vocabulary than the model was trained with"));
 
   const std::vector<std::string> command = {"generate", run_dir(), "--prompt", "to be",
                                             "--tokens", "40",      "--seed",   "3"};
@@ -102,12 +119,102 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   const Ended predicted =
       run_lacuna({"predict", run_dir(), folder_ / "lines.txt", "--out", folder_ / "out.csv"});
   EXPECT_THAT(predicted.err, HasSubstr("`lacuna generate` continues a text by it"));
+  write_text(folder_ / "tokens.bin", std::string(64, '\1'));
+  const Ended tokens =
+      run_lacuna({"predict", run_dir(), folder_ / "tokens.bin", "--out", folder_ / "out.csv"});
+  EXPECT_EQ(tokens.code, 1);
+  EXPECT_THAT(tokens.err, HasSubstr("data.dir=DIR for token files"));
 
   write_text(config(), kTinyRun);
   ASSERT_EQ(train({}, "digits").code, 0);
   const Ended digits = run_lacuna({"generate", run_dir("digits")});
   EXPECT_EQ(digits.code, 1);
   EXPECT_THAT(digits.err, HasSubstr("was not trained on text"));
+}
+
+// Characters between words count, which no token is made of.
+TEST_F(TextRuns, CountCharactersOfWords) {
+  ASSERT_EQ(train({"--set", "data.tokenizer=words", "--set", "data.context=4", "--set",
+                   "train.steps=2", "--set", "data.validation=20", "--set", "sparsity=null"})
+                .code,
+            0);
+  const Config result = summary(run_dir());
+  // "to be, or not to be: that is the question\n": two lines of 42 characters, but for the first
+  // of twenty words, for which its line's share is taken off.
+  const double characters = 84.0 - 4.2;
+  EXPECT_NEAR(result.required<double>("bits_per_character"),
+              result.required<double>("validation_loss") * 19.0 / characters / std::log(2.0), 1e-9);
+}
+
+constexpr const char* kMasked = R"(
+data: {type: text, path: PATH, tokenizer: words, context: 10, mask_fraction: 0.15, validation: 0.2}
+model: {type: bert, head: masked_lm, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2,
+        intermediate_size: 32, max_position_embeddings: 10, hidden_dropout_prob: 0.1}
+optimizer: {type: adamw, lr: 0.01}
+sparsity: {sparsity: 0.5, layout: csr, param_filter: ["bert.encoder.*.dense.weight"]}
+train: {steps: 24, batch_size: 16, log_every: 4, eval_every: 8, checkpoint: {every: 5}, threads: 1}
+)";
+
+TEST_F(TextRuns, LearnToTellHiddenWordsAndFillGaps) {
+  use(kMasked, "play.txt");
+  const Ended trained =
+      train({"--set", "train.steps=300", "--set", "model.initializer_range=0.2", "--set",
+             "model.hidden_dropout_prob=0.0", "--set", "model.attention_probs_dropout_prob=0.0"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Config result = summary(run_dir());
+  const auto loss = result.required<double>("validation_loss");
+  EXPECT_LT(loss, 1.1);  // of 11 words: 2.4 at first, 2.2 by how frequent they are
+  EXPECT_GT(result.required<double>("validation_accuracy"), 0.45);
+  EXPECT_NEAR(result.required<double>("validation_perplexity"), std::exp(loss), 1e-9);
+  EXPECT_FALSE(result.has("bits_per_character"));
+  const StateDict state = read_checkpoint(checkpoint(300)).state;
+  EXPECT_TRUE(state.contains("model/cls.predictions.transform.dense.weight/values") ||
+              state.contains("model/cls.predictions.transform.dense.weight"));
+
+  const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(parse_yaml(evaluated.out, "out").at("splits").items()[0].at("loss").text(),
+            result.at("validation_loss").text());
+
+  write_text(folder_ / "gaps.txt", "to be, or [MASK] to be:\r\n[MASK] is the [MASK]\n");
+  const Ended filled =
+      run_lacuna({"predict", run_dir(), folder_ / "gaps.txt", "--out", folder_ / "out.csv"});
+  ASSERT_EQ(filled.code, 0) << filled.err;
+  const std::string table = read_text(folder_ / "out.csv");
+  EXPECT_THAT(table, StartsWith("line,mask,token,probability\n1,1,\"not\",0."));
+  EXPECT_THAT(table, HasSubstr("\n2,1,\""));
+  EXPECT_THAT(table, HasSubstr("\n2,2,\""));
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
+
+  const auto refused = [&](const std::string& text, const std::string& message) {
+    write_text(folder_ / "gaps.txt", text);
+    const Ended ended =
+        run_lacuna({"predict", run_dir(), folder_ / "gaps.txt", "--out", folder_ / "out.csv"});
+    EXPECT_NE(ended.code, 0);
+    EXPECT_THAT(ended.err, HasSubstr(message));
+  };
+  refused("to [MASK]\nor not\n", "gaps.txt:2: there is no [MASK] to fill");
+  refused("to be to be to be to be to be to [MASK]\n",
+          "gaps.txt:1: the line has 12 tokens, and the model was trained on 10");
+  const Ended generated = run_lacuna({"generate", run_dir(), "--prompt", "to be"});
+  EXPECT_EQ(generated.code, 1);
+  EXPECT_THAT(generated.err, HasSubstr("`lacuna predict` fills gaps by it"));
+}
+
+TEST_F(TextRuns, HideTheSameTokensOnAnyThreadsAndAfterAResume) {
+  use(kMasked, "play.txt");
+  ASSERT_EQ(train({}, "whole").code, 0);
+  ASSERT_EQ(
+      train({"--set", "train.steps=13", "--set", "train.threads=2", "--set", "train.prefetch=0"},
+            "part")
+          .code,
+      0);
+  const Ended resumed =
+      run_lacuna({"train", "--resume", "--run-dir", run_dir("part"), "--set", "train.steps=24"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(differences(read_checkpoint(checkpoint(24, "part")).state,
+                          read_checkpoint(checkpoint(24, "whole")).state),
+              testing::IsEmpty());
 }
 
 constexpr const char* kClassifier = R"(

@@ -5,9 +5,12 @@
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/autograd/ops/attention.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/tokens/rotary.h"
+#include "lacuna/layers/tokens/token_pooling.h"
+#include "lacuna/layers/tokens/token_type_embedding.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -64,6 +67,46 @@ TEST(AttentionLayer, RefusesWhatDoesNotFit) {
       [] { Attention({.heads = 4, .kv_heads = 3}); },
       "attention: heads must be at least 1 and kv_heads divide them, found 4 and 3");
   expect_throws<ConfigError>([] { Attention({.dropout = 1.0}); }, "dropout must be in [0, 1)");
+}
+
+TEST(AttentionLayer, NamesWhatTheBatchHasInPlaceOfItsMask) {
+  Sequential model;
+  auto& layer = model.add<Attention>("attn", {.heads = 1, .mask = "atention_mask"});
+  auto& pool = model.add<MeanPool>("pool", {.mask = "masks"});
+  auto& types = model.add<TokenTypeEmbedding>("types", {.features = 6, .input = "kinds"});
+  const Tensor x = test::normal_tensor("x", {2, 3, 6});
+  EXPECT_EQ(run(layer, x), attention(x, {.heads = 1}).value().to_vector());  // no batch at all
+  const IndexTensor ones({2, 3}, {1, 1, 1, 1, 1, 1});
+  const NamedTensors batch{{"input_ids", ones}, {"attention_mask", ones}}, bare;
+  {
+    const NamedInputs scope(batch);
+    expect_throws<DataError>([&] { layer(x); },
+                             "layer 'attn' (attention): the batch has no 'atention_mask'; it has "
+                             "attention_mask, input_ids");
+    expect_throws<DataError>([&] { pool(x); },
+                             "layer 'pool' (mean_pool): the batch has no 'masks'; it has "
+                             "attention_mask, input_ids");
+    expect_throws<DataError>([&] { types(x); },
+                             "layer 'types' (token_type_embedding): the batch has no 'kinds'; it "
+                             "has attention_mask, input_ids, and 'token_type_ids' may be left out");
+  }
+  const NamedInputs scope(bare);
+  expect_throws<DataError>([&] { layer(x); }, "it has no integers beside its inputs");
+  Attention usual({.heads = 1});
+  EXPECT_EQ(run(usual, x), attention(x, {.heads = 1}).value().to_vector());
+}
+
+TEST(AttentionLayer, CountsItsProducts) {
+  Sequential model;
+  model.add<Attention>("attn", {.heads = 4, .kv_heads = 2});
+  const auto all = [](const Parameter& p) { return p.numel(); };
+  // Of each of 4 heads 10 × 10 pairs of 3 features, twice a multiplication and an addition.
+  const Flops flops = count_flops(module_rows(model, {10, 24}), all);
+  EXPECT_EQ(flops.forward, 2 * 2 * 4 * 10 * 10 * 3);
+  EXPECT_EQ(flops.training, 3 * flops.forward);
+  Sequential causal;
+  causal.add<Attention>("attn", {.heads = 4, .kv_heads = 2, .causal = true});
+  EXPECT_EQ(count_flops(module_rows(causal, {10, 24}), all).forward, 2 * 2 * 4 * 55 * 3);
 }
 
 TEST(RotaryLayer, IsTheOperation) {

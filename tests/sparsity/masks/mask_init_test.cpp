@@ -42,6 +42,16 @@ TEST(InitMethod, FromZerosIgnoresTheSparsity) {
   EXPECT_EQ(mask.bits().to_bytes(), (std::vector<uint8_t>{1, 0, 1, 0}));
 }
 
+TEST(InitMethod, InheritIsTheMaskThatThereIs) {
+  const ParameterPtr p = parameter(Shape{1, 4});
+  const MaskInitRequest request{
+      .parameter = *p, .sparsity = 0.75f, .nnz = 1, .groups = {}, .seed = 0};
+  const std::vector<uint8_t> mask{1, 0, 1, 0};
+  p->set_pattern(Pattern::masked(Shape{1, 4}, BitMask::from_bytes(mask)));
+  p->assign(Tensor::from(Shape{1, 4}, std::vector<float>{-3, 0, 0, 0}));  // a zero that is trained
+  EXPECT_EQ(InitMethod("inherit").make(request).bits().to_bytes(), mask);
+}
+
 TEST(InitMethod, CustomFunctionMustFit) {
   const ParameterPtr p = parameter(Shape{2, 2});
   const MaskInitRequest request{

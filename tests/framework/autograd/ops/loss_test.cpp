@@ -80,6 +80,49 @@ TEST(CrossEntropyOp, IgnoredLabelsOfTokensCountInNoSum) {
   }
 }
 
+TEST(MixedCrossEntropyOp, DerivativesAgreeWithTheDefinition) {
+  const Shape shape{5, 4};
+  const IndexTensor own = labels_of(5, 4), other(Shape{5}, {0, 0, 3, 1, 0});
+  const std::vector<float> shares = {0.5f, 1.0f, 0.75f, 0.625f, 0.5f};
+  for (const double smoothing : {0.0, 0.1}) {
+    test::check_derivatives({
+        .shapes = {shape},
+        .op =
+            [&](const auto& in) {
+              return mixed_cross_entropy(in[0], own, other, shares, {.label_smoothing = smoothing});
+            },
+        .definition =
+            [&](const auto& in) {
+              test::Complex total = 0.0;
+              for (int64_t i = 0; i < 5; ++i) {
+                const auto at = static_cast<size_t>(i);
+                const auto of = [&](int64_t label) {
+                  return reference::cross_entropy(in[0].data() + i * 4, 4, label,
+                                                  {4, smoothing, nullptr, 0.0, label});
+                };
+                total += double{shares[at]} * of(own.values()[at]) +
+                         (1.0 - double{shares[at]}) * of(other.values()[at]);
+              }
+              return ComplexArray{total / 5.0};
+            },
+        .spread = 3.0,
+        .tolerance = 1e-6,
+    });
+  }
+}
+
+TEST(MixedCrossEntropyOp, BadInputIsNamed) {
+  const Variable logits = Tensor::full(Shape{2, 3}, 0.5f);
+  const IndexTensor labels(Shape{2}, {0, 2});
+  const std::vector<float> shares = {0.5f, 0.5f};
+  EXPECT_THROW(mixed_cross_entropy(logits, labels, labels, {shares.data(), 1}), ShapeError);
+  EXPECT_THROW(mixed_cross_entropy(logits, labels, IndexTensor(Shape{2}, {0, 3}), shares),
+               DataError);
+  EXPECT_THROW(
+      mixed_cross_entropy(logits, labels, labels, shares, {.class_weights = {1.0f, 1.0f, 1.0f}}),
+      ConfigError);
+}
+
 TEST(DistillationLossOp, DerivativesAgreeWithTheDefinition) {
   const Shape shape{2, 3, 5};
   std::vector<float> teacher(30);

@@ -33,6 +33,27 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
+TEST(FolderReplacement, IsThereWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  {
+    const FolderReplacement left(folder / "a");
+    write_file_atomically(left.temporary_path() + "/f", "half");
+  }
+  EXPECT_THAT(folder.names(), ElementsAre());
+  for (const char* text : {"first", "second"}) {
+    FolderReplacement whole(folder / "a/");
+    write_file_atomically(whole.temporary_path() + "/f", text);
+    whole.commit();
+    EXPECT_EQ(content(folder / "a/f"), text);
+    EXPECT_THAT(folder.names(), ElementsAre("a"));
+  }
+  write_file_atomically(folder / "file", "mine");
+  FolderReplacement onto_file(folder / "file");
+  EXPECT_THAT(message_of([&] { onto_file.commit(); }), HasSubstr("file"));
+  EXPECT_EQ(content(folder / "file"), "mine");
+  EXPECT_THAT(message_of([] { FolderReplacement("/"); }), HasSubstr("names no new folder"));
+}
+
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "a.json", "first");

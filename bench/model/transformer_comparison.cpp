@@ -1,0 +1,144 @@
+#include "model/transformer_comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+namespace lacuna::bench {
+namespace {
+
+constexpr const char* kDense = "dense";
+
+struct Contender {
+  std::string name;  // "csr at 90.0 %"
+  BlockWeights weights;
+
+  std::string layout() const { return name.substr(0, name.find(" at ")); }
+};
+
+std::vector<Contender> contenders(const std::vector<double>& sparsities) {
+  std::vector<Contender> all;
+  for (const double sparsity : sparsities) {
+    const std::string at = Config(sparsity).text();
+    for (const char* layout : {"csr", "auto"}) {
+      all.push_back({std::string(layout) + " at " + fixed(100 * sparsity, 1) + " %",
+                     {.layout = layout,
+                      .sparsity = sparsity,
+                      .section = "{algorithm: static, sparsity: " + at + "}"}});
+    }
+  }
+  all.push_back({"nm 2:4",
+                 {.layout = "nm",
+                  .sparsity = 0.5,
+                  .section = "{algorithm: static, pattern: {type: nm, n: 2, m: 4}}"}});
+  all.push_back({"nm 2:4 g8",
+                 {.layout = "nm",
+                  .sparsity = 0.5,
+                  .section = "{algorithm: static, pattern: {type: nm, n: 2, m: 4, group: 8}}"}});
+  all.push_back(
+      {"block 16x16 at 90.0 %",
+       {.layout = "block",
+        .sparsity = 0.9,
+        .section =
+            "{algorithm: static, sparsity: 0.9, pattern: {type: block, rows: 16, cols: 16}}"}});
+  return all;
+}
+
+// The first two losses must be those of the masked layout.
+void check(const Contender& contender, const Transformer& transformer) {
+  constexpr int64_t kExamples = 2;
+  BlockWeights masked = contender.weights;
+  masked.layout = "masked";
+  std::array<float, 2> expected{};
+  {
+    TransformerTrainee reference(transformer, kExamples, masked);
+    for (float& loss : expected) loss = reference.step();
+  }
+  TransformerTrainee checked(transformer, kExamples, contender.weights);
+  for (const float loss : expected) {
+    const float found = checked.step();
+    if (std::abs(found - loss) <= 1e-3f * std::abs(loss)) continue;
+    throw Error(contender.name + ": a loss is " + std::to_string(found) + ", in layout masked " +
+                std::to_string(loss));
+  }
+}
+
+Config to_json(const std::map<std::string, double>& ms_by_kind) {
+  Config map = Config::map();
+  for (const auto& [kind, ms] : ms_by_kind) map.set(kind, ms);
+  return map;
+}
+
+// Where the steps' time goes, a column for each model.
+void add_kinds(Table& table, const std::string& name,
+               const std::map<std::string, double>& ms_by_kind) {
+  table.columns.push_back(name);
+  for (const auto& [kind, ms] : ms_by_kind) {
+    auto row = std::ranges::find_if(table.rows, [&](const auto& r) { return r[0] == kind; });
+    if (row == table.rows.end()) row = table.rows.insert(row, {kind});
+    row->resize(table.columns.size() - 1);
+    row->push_back(fixed(ms, 2));
+  }
+  for (auto& row : table.rows) row.resize(table.columns.size());
+}
+
+}  // namespace
+
+void compare_transformer(const Transformer& transformer, const std::vector<double>& sparsities,
+                         const MeasureOptions& options, const Settings& settings, Report& report) {
+  Table kinds{.title = "ms of a step of " + transformer.title + " by kind of work",
+              .columns = {"kind"}};
+  Table table{.title = "Training steps of " + transformer.title + ", " +
+                       std::to_string(transformer.layers) + " layers of " +
+                       std::to_string(transformer.features) + " features, " +
+                       std::to_string(transformer.batch) + " × " +
+                       std::to_string(transformer.tokens()) +
+                       " tokens, AdamW, the blocks' weights sparse, " + settings.threads_text(),
+              .columns = {"sparsity", "layout", "stored as", "ms a step", "spread", "over dense"}};
+  const auto add_row = [&](const std::string& layout, double sparsity, const std::string& stored,
+                           const Timing& time, double dense_ms,
+                           const std::map<std::string, double>& by_kind) {
+    report.add_row(Config::map({{"workload", "model"},
+                                {"model", transformer.name},
+                                {"pass", "training"},
+                                {"threads", settings.threads},
+                                {"batch", transformer.batch},
+                                {"tokens", transformer.tokens()},
+                                {"layers", transformer.layers},
+                                {"sparsity", sparsity},
+                                {"layout", layout},
+                                {"stored", stored},
+                                {"ms", time.median_ms},
+                                {"dense_ms", dense_ms},
+                                {"ratio", dense_ms / time.median_ms},
+                                {"spread", time.spread},
+                                {"repetitions", time.repetitions},
+                                {"by_kind", to_json(by_kind)},
+                                {"instruction_set", active_instruction_set()}}));
+    table.rows.push_back({fixed(100 * sparsity, 1) + " %", layout, stored, fixed(time.median_ms, 1),
+                          fixed(100 * time.spread, 1) + " %",
+                          fixed(dense_ms / time.median_ms, 2) + "x"});
+  };
+  TransformerTrainee dense(transformer, transformer.batch, {});
+  const Work dense_work{kDense, {[&] { dense.step(); }}};
+  const Timing alone = measure({dense_work}, options).at(kDense)[0];
+  add_kinds(kinds, kDense, dense.ms_by_kind());
+  add_row(kDense, 0.0, kDense, alone, alone.median_ms, dense.ms_by_kind());
+  for (const Contender& contender : contenders(sparsities)) {
+    check(contender, transformer);
+    TransformerTrainee trainee(transformer, transformer.batch, contender.weights);
+    const auto timings =
+        measure({dense_work, {contender.name, {[&] { trainee.step(); }}}}, options);
+    add_kinds(kinds, contender.name, trainee.ms_by_kind());
+    add_row(contender.layout(), contender.weights.sparsity, trainee.stored(),
+            timings.at(contender.name)[0], timings.at(kDense)[0].median_ms, trainee.ms_by_kind());
+  }
+  Report::print(kinds);
+  report.summarize(std::move(table));
+}
+
+}  // namespace lacuna::bench

@@ -1,0 +1,57 @@
+// RandAugment: images changed by some operations out of fourteen.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lacuna/framework/core/random.h"
+
+namespace lacuna {
+
+/// How many changes an image gets, and how strong they are.
+struct RandAugmentOptions {
+  static constexpr int64_t kMostOperations = 16;
+  static constexpr double kLargestMagnitude = 30.0;
+
+  /// One after the other, in [0, 16]. Default 0: none.
+  int64_t operations = 0;
+  /// In [0, 30]; 0 leaves images what they are, but for AutoContrast and Equalize. Default 9.
+  double magnitude = 9.0;
+  friend bool operator==(const RandAugmentOptions&, const RandAugmentOptions&) = default;
+};
+
+/// What may happen to an image, with m = magnitude / 30, and ± a sign at random. Geometry takes the
+/// nearest pixel, and black where there is none.
+enum class ImageOperation {
+  Identity,
+  ShearX,        ///< by ±0.3 m pixels a row, from the middle
+  ShearY,        ///< the same of columns
+  TranslateX,    ///< by ±0.453 m of the width
+  TranslateY,    ///< the same of the height
+  Rotate,        ///< by ±30 m degrees
+  Brightness,    ///< 1 ± 0.9 m times as far from black
+  Color,         ///< the same from grey; one channel stays
+  Contrast,      ///< the same from the mean of the grey image
+  Sharpness,     ///< the same from the image smoothed over 3 × 3 pixels, inside of the border
+  Posterize,     ///< the highest 8 − 4 m bits, rounded, are kept
+  Solarize,      ///< what is 255 (1 − m) or more is inverted
+  AutoContrast,  ///< each channel is stretched to [0, 255]
+  Equalize,      ///< each channel's histogram is made flat
+};
+inline constexpr int kImageOperations = 14;
+
+/// Pixels of one image, [channels, height, width].
+struct ByteImage {
+  std::span<uint8_t> pixels;
+  int64_t channels, height, width;
+};
+
+/// `strength` is ± m where the operation has a sign, else m. *Cost:* a few passes over the image.
+void apply(ImageOperation operation, double strength, const ByteImage& image);
+
+/// Applies operations that are drawn for `example` alone, each of the fourteen as likely as any
+/// other. *Source:* Cubuk et al., arXiv:1909.13719; the strengths are torchvision's.
+void rand_augment(const RandAugmentOptions& options, const CounterRng& rng, uint64_t example,
+                  const ByteImage& image);
+
+}  // namespace lacuna

@@ -1,0 +1,55 @@
+#include "lacuna/framework/data/changes/token_masking.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lacuna/framework/core/named_tensors.h"
+
+namespace lacuna {
+namespace {
+
+// The draws of a token, each at a place of its own.
+enum Draw : uint64_t { kIsChosen, kFate, kToken, kDrawsOfAToken };
+
+// A token that is not special, each as likely as any other.
+int64_t random_token(const TokenMasking& masking, const CounterRng& rng, uint64_t place) {
+  const auto specials = static_cast<int64_t>(masking.special_ids.size());
+  if (masking.vocabulary_size <= specials) return masking.mask_id;
+  auto id = static_cast<int64_t>(
+      rng.below(place, static_cast<uint64_t>(masking.vocabulary_size - specials)));
+  for (const int64_t special : masking.special_ids) {
+    if (id >= special) ++id;
+  }
+  return id;
+}
+
+}  // namespace
+
+void mask_tokens(std::span<int64_t> ids, std::span<int64_t> labels, const TokenMasking& masking,
+                 const CounterRng& rng, uint64_t example) {
+  for (int64_t& label : labels) {
+    if (std::ranges::binary_search(masking.special_ids, label)) label = kIgnoredLabel;
+  }
+  const auto length = static_cast<int64_t>(labels.size());
+  int64_t open = length - std::ranges::count(labels, kIgnoredLabel);  // not yet decided
+  if (open == 0) return;
+  const auto wanted =
+      static_cast<int64_t>(std::llround(masking.fraction * static_cast<double>(open)));
+  int64_t missing = std::clamp<int64_t>(wanted, 1, open);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kIgnoredLabel) continue;
+    const uint64_t place = (example * labels.size() + i) * kDrawsOfAToken;
+    // Of those that are open each is as likely to be among the missing.
+    const auto drawn = rng.below(place + kIsChosen, static_cast<uint64_t>(open--));
+    if (drawn >= static_cast<uint64_t>(missing)) {
+      labels[i] = kIgnoredLabel;
+      continue;
+    }
+    --missing;
+    const uint64_t fate = rng.below(place + kFate, 10);
+    if (fate < 8) ids[i] = masking.mask_id;
+    if (fate == 8) ids[i] = random_token(masking, rng, place + kToken);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,21 @@
+#include <map>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/interop/export_formats.hpp"
+#include "lacuna/framework/onnx/export_onnx.h"
+
+namespace lacuna {
+
+void export_onnx_model(const LoadedRun& run, const std::string& path, const ExportOptions&) {
+  std::map<std::string, std::string> metadata{{"lacuna.step", std::to_string(run.step)}};
+  const StateDict inputs = run.inputs.state_dict();
+  for (const char* key : {"normalization", "target_normalization", "class_names"}) {
+    if (inputs.contains(key)) {
+      metadata.emplace(std::string("lacuna.") + key, inputs.get<std::string>(key));
+    }
+  }
+  export_onnx(*run.model, run.inputs.example_shape, metadata, path);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,86 @@
+#include "lacuna/framework/interop/export_run.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/interop/export_formats.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Format {
+  std::string_view name, about;
+  ExportFunction write;
+  bool takes_masks;
+};
+
+// The one place that knows which formats there are.
+constexpr std::array<Format, 5> kFormats = {{
+    {"csr-npz", "NumPy's npz; sparse weights as scipy's csr_matrix has them", export_csr_npz,
+     false},
+    {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true},
+    {"npz", "NumPy's npz: every weight dense", export_npz, true},
+    {"onnx", "an ONNX model of opset 13, for runtimes (docs/onnx.md)", export_onnx_model, false},
+    {"safetensors", "a safetensors file: every weight dense", export_safetensors, true},
+}};
+
+const Format& find_format(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) {
+    if (format.name == name) return format;
+    names.emplace_back(format.name);
+  }
+  throw ConfigError(
+      fmt::format("unknown format '{}' to export to; {}", name, suggest_name(name, names)));
+}
+
+void require_unused(const std::string& path, const ExportOptions& options) {
+  std::error_code error;
+  if (path.empty()) throw ConfigError("the path to export to is empty");
+  const auto there = fs::symlink_status(path, error);
+  if (!fs::exists(there) || options.overwrite) return;
+  throw StateError(fmt::format(
+      "'{}' exists already, and nothing is overwritten unasked: remove it, give another path, or "
+      "say --overwrite",
+      path));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> export_formats() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const Format& format : kFormats) list.emplace_back(format.name, format.about);
+  return list;
+}
+
+ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& path,
+                       const ExportOptions& options) {
+  const Format& format = find_format(options.format);
+  if (options.masks && !format.takes_masks) {
+    throw ConfigError(
+        fmt::format("the format '{}' takes no masks beside the weights; safetensors, npz and hf do",
+                    format.name));
+  }
+  require_unused(path, options);
+  const LoadedRun run = load_run(run_or_checkpoint, options.kept);
+  format.write(run, path, options);
+  ExportedRun exported{
+      .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
+  for (Module* module : run.model->modules()) {
+    if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
+    exported.notes.push_back(
+        fmt::format("the activations of '{}' are sparsified in this run (`sparsify`), which the "
+                    "file cannot say",
+                    module->path()));
+  }
+  return exported;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,48 @@
+// Runs in other tools' files: `lacuna export`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+
+struct ExportOptions {
+  /// One of `export_formats()`.
+  std::string format = "safetensors";
+  /// Masks beside the weights as arrays NAME_mask, as cstorch has them; without, a weight's zeros
+  /// alone say where it has no connections.
+  bool masks = false;
+  /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
+  /// what an earlier export has written.
+  bool overwrite = false;
+  /// Which checkpoint of a run folder.
+  KeptCheckpoint kept = KeptCheckpoint::Best;
+};
+
+struct ExportedRun {
+  std::string checkpoint;  ///< the file that was read
+  int64_t step = 0;        ///< of it
+  /// Whether the weights are averages (`train.ema`), as `eval` takes them.
+  bool is_averaged = false;
+  std::vector<std::string> notes = {};  ///< what the model does that the file does not say
+};
+
+/// Names of the formats, each with a line that says what it is.
+std::vector<std::pair<std::string, std::string>> export_formats();
+
+/// Writes the weights of one of a run folder's checkpoints, or of a checkpoint file, to `path`,
+/// whole or not at all. Values are float32, zero where a mask has no position; parameters and
+/// buffers have their dotted names (`hf`: those of Hugging Face's files). A weight that is tied to
+/// another is there once, under its owner's name. docs/interop.md describes the formats.
+///
+/// *Errors:* ConfigError on an unknown format, on one that takes no masks, and where a format
+/// cannot hold the model; StateError when there is something at `path` already, or it cannot be
+/// written; those of `load_run`. *Cost:* memory for the model, and for all of it once more, dense.
+ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& path,
+                       const ExportOptions& options);
+
+}  // namespace lacuna

@@ -1,0 +1,59 @@
+#include "lacuna/framework/interop/import_run.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/trainer.h"
+
+namespace lacuna {
+namespace {
+
+// The configuration as a training with these first weights would have it.
+Config with_source(const Config& given, const std::string& file, const std::string& run_dir,
+                   const ImportOptions& options) {
+  Config config = given.clone();
+  Config model = config.at("model");
+  if (model.is_list()) {
+    config.set("model", Config::map({{"layers", model.clone()}}));
+    model = config.at("model");
+  }
+  const Config stated = model.get("init_from");
+  Config source = stated.is_map() ? stated.clone() : Config::map();
+  source.set("path", file);
+  if (options.find_pattern) source.set("find_pattern", true);
+  model.set("init_from", source);
+  config.set("run_dir", run_dir);
+  return config;
+}
+
+}  // namespace
+
+ImportedRun import_run(const std::string& file, const Config& config, const std::string& run_dir,
+                       const ImportOptions& options) {
+  RunFolder::require_unused(run_dir);  // before the data is read, which may take long
+  const auto experiment = build_experiment(with_source(config, file, run_dir, options));
+  experiment->plan();  // refuses what can only be a mistake
+  if (experiment->sparsity != nullptr) experiment->write_layouts();
+  ImportedRun imported{.checkpoint = {},
+                       .notes = experiment->notes,
+                       .numel = experiment->numel(),
+                       .nnz = experiment->nnz()};
+  for (const ParameterPtr& parameter : experiment->model->parameters()) {
+    if (parameter->sparsified_by.empty()) continue;
+    imported.notes.push_back(
+        fmt::format("{}: {} is in charge of it, {} of {} are nonzeros, stored as {}",
+                    parameter->name(), parameter->sparsified_by, parameter->pattern()->nnz(),
+                    parameter->numel(), parameter->pattern()->layout().name()));
+  }
+  FolderReplacement whole(run_dir);
+  const RunFolder folder = RunFolder::create(whole.temporary_path(), experiment->config.to_yaml());
+  Trainer(*experiment, folder, ProgressStyle::Lines).save_beginning();
+  whole.commit();
+  imported.checkpoint = find_checkpoint(run_dir).path();
+  return imported;
+}
+
+}  // namespace lacuna

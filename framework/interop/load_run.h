@@ -1,0 +1,45 @@
+// LoadedRun: a trained run opened to be used from C++: its model, and what its inputs look like.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/run_folder.h"
+
+namespace lacuna {
+
+/// What `load_run` gives. *Ownership:* all of it; the files are not needed any more.
+struct LoadedRun {
+  std::string checkpoint;  ///< the file that it was read from
+  int64_t step = 0;        ///< optimizer steps that it had done
+  Config config;           ///< the run's resolved configuration
+  InputFormat inputs;      ///< shape, normalization, names of the classes, tokenizer
+  /// In evaluation mode, each parameter in the layout and with the mask it was saved in. Its batch
+  /// normalizations are layers still: `fold_batch_norm(*model, inputs.example_shape)` makes it
+  /// faster, and no more to be saved.
+  std::unique_ptr<Sequential> model;
+  bool is_averaged =
+      false;  ///< whether the values are averages (`train.ema`), as `eval` takes them
+
+  /// The model's outputs for inputs as they were in the training data's files: bytes for images,
+  /// else floats, which are normalized as those were. *Shapes:* [n, …output]. *Errors:* DataError
+  /// when the examples have another shape than `inputs.example_shape`, or the inputs are tokens
+  /// (for these there is `run_model`). *Cost:* batches of 256 examples, no gradient.
+  Tensor predict(const Examples& examples) const;
+};
+
+/// Opens a run folder (by default the best of its checkpoints where it keeps one, else the newest
+/// good one) or a checkpoint file. *Errors:* CheckpointError
+/// when there is none, it is damaged, or holds a model without the configuration of a run (what
+/// `save_model` writes; `load_weights` reads that). *Cost:* the checkpoint's values are in memory
+/// twice while it is loaded.
+LoadedRun load_run(const std::string& run_or_checkpoint,
+                   KeptCheckpoint kept = KeptCheckpoint::Best);
+
+}  // namespace lacuna

@@ -1,0 +1,19 @@
+// OwnProducts: what a module says that multiplies its inputs by each other.
+#pragma once
+
+#include <cstdint>
+
+#include "lacuna/framework/core/shape.h"
+
+namespace lacuna {
+
+/// A second base of such modules, so that what they cost is counted beside the products with
+/// weights.
+class OwnProducts {
+ public:
+  virtual ~OwnProducts() = default;
+  /// Floating-point operations of a forward pass of one example of this shape.
+  virtual int64_t product_flops(const Shape& input) const = 0;
+};
+
+}  // namespace lacuna

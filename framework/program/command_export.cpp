@@ -1,0 +1,43 @@
+// `lacuna export` and `lacuna import`: runs into other tools' files, and out of them.
+#include <cstdio>
+#include <string>
+
+#include "lacuna/framework/interop/export_run.h"
+#include "lacuna/framework/interop/import_run.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/process_options.hpp"
+
+namespace lacuna {
+
+int run_export(const ExportCommand& command) {
+  const ExportedRun exported =
+      export_run(command.checkpoint, command.out,
+                 {.format = command.format,
+                  .masks = command.masks,
+                  .overwrite = command.overwrite,
+                  .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});
+  std::printf("%s of step %lld in %s is now in %s (%s)\n",
+              exported.is_averaged ? "the average of the weights, as eval takes it," : "the model",
+              static_cast<long long>(exported.step), exported.checkpoint.c_str(),
+              command.out.c_str(), command.format.c_str());
+  for (const std::string& note : exported.notes) log_warning(note);
+  return kDone;
+}
+
+int run_import(const ImportCommand& command) {
+  Config config = load_yaml(command.config_path);
+  apply_overrides(config, command.overrides);
+  apply_process_options(config);
+  const ImportedRun imported =
+      import_run(command.file, config, command.out, {.find_pattern = command.find_pattern});
+  for (const std::string& note : imported.notes) std::printf("%s\n", note.c_str());
+  std::printf("%s: %lld parameters, %lld of them nonzeros, from %s\n", imported.checkpoint.c_str(),
+              static_cast<long long>(imported.numel), static_cast<long long>(imported.nnz),
+              command.file.c_str());
+  return kDone;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,293 @@
+// `lacuna prune`: a trained model pruned in one shot, as a run that training can go on from.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/evaluation_report.hpp"
+#include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/run_state.h"
+#include "lacuna/sparsity/one_shot_pruning.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is pruned: a checkpoint of a run, or weights alone.
+struct Source {
+  std::string path;
+  Checkpoint checkpoint = {};         // empty of a file of another program
+  std::optional<Config> config = {};  // of the run
+};
+
+Source read_source(const std::string& given) {
+  if (given.ends_with(".safetensors")) return {.path = given};
+  const CheckpointFile file = find_checkpoint(given);
+  Source source{.path = file.path(), .checkpoint = file.read()};
+  if (!source.checkpoint.config_yaml.empty()) {
+    source.config = saved_config(source.checkpoint, source.path);
+  }
+  return source;
+}
+
+// Keys of `train` are taken one by one; of the length the one that is given counts.
+void take_train(Config& config, const Config& given) {
+  if (!given.is_map() || !config.has("train")) return config.set("train", given);
+  Config train = config.get("train");
+  if (given.has("steps")) train.erase("epochs");
+  if (given.has("epochs")) train.erase("steps");
+  for (const auto& [key, value] : given.entries()) train.set(key, value);
+}
+
+// Data of the same kind is normalized as the run's was.
+void keep_run_normalization(const Source& source, Config& given_data) {
+  const Config data = source.config->get("data");
+  if (!given_data.is_map() || !data.is_map() || !data.has("normalize")) return;
+  if (given_data.has("normalize") || !(data.get("type") == given_data.get("type"))) return;
+  const InputFormat format = InputFormat::from_state(source.checkpoint.state.below("data"));
+  given_data.set("normalize", "run");  // a place that is filled in
+  Config holder = Config::map({{"data", given_data}});
+  keep_normalization(holder, format);
+}
+
+// The run's configuration with the sections of the one that was given in their place.
+Config merged_config(const Source& source, const Config& given) {
+  if (!given.is_map()) given.fail("a map with `sparsity`");
+  if (!given.has("sparsity")) {
+    given.error(
+        "there is no `sparsity` section that says what to prune and how; give one of "
+        "magnitude, wanda, sparsegpt or admm (docs/pruning.md)");
+  }
+  Config config = source.config ? source.config->clone() : Config::map();
+  for (auto [key, value] : given.entries()) {
+    if (key == "data" && source.config) keep_run_normalization(source, value);
+    key == "train" ? take_train(config, value) : config.set(key, value);
+    if (key == "model") config.erase("convolution_algorithms");
+  }
+  config.erase("csr_up_to");  // measured for what the run had
+  for (const char* section : {"model", "data", "optimizer"}) {
+    if (config.has(section)) continue;
+    given.error(
+        fmt::format("'{}' holds weights without the configuration of a run, so `{}` must "
+                    "be given here",
+                    source.path, section));
+  }
+  return config;
+}
+
+// The weights are those of the checkpoint, with their masks; `rename` and `skip` may be given.
+void set_init_from(Config& config, const Config& given, const std::string& path) {
+  Config model = config.get("model");
+  if (model.is_list()) {
+    config.set("model", Config::map({{"layers", model}}));
+    model = config.get("model");
+  }
+  if (!model.is_map()) return;                // reported when it is built
+  Config init_from = model.get("init_from");  // without a model given, how the run began
+  const bool has_rules = given.has("model") && init_from.is_map();
+  has_rules ? init_from.set("path", path) : model.set("init_from", path);
+}
+
+// Every algorithm prunes in one shot.
+std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
+  const Config section = e.config.get("sparsity");
+  const auto refuse = [&](std::string_view type) {
+    section.error(
+        fmt::format("prune takes magnitude, wanda, sparsegpt or admm, or a list of them, "
+                    "found '{}'; train with it instead",
+                    type));
+  };
+  if (e.sparsity->type() == "phases") refuse("phases");
+  std::vector<OneShotPruning*> all = one_shot_parts(*e.sparsity);
+  if (e.sparsity->parts().empty() && all.empty()) refuse(e.sparsity->type());
+  for (SparsityAlgorithm* part : e.sparsity->parts()) {
+    if (one_shot_parts(*part).empty()) refuse(part->type());
+  }
+  return all;
+}
+
+// As `lacuna eval` has it of a checkpoint with this state; the test split is the one that counts,
+// or the validation split where there is no test split. Null without both.
+Config evaluation(const Experiment& e) {
+  const std::unique_ptr<Sequential> model =
+      rebuild_model(e.config, e.state_dict(), e.data.train->example_shape());
+  const Config splits = evaluate_splits(*model, e.loss, e.data, e.train.eval_batch_size);
+  if (splits.items().empty()) return {};
+  Config entries = Config::list();
+  for (Config split : splits.items()) {
+    split.erase("confusion_matrix");
+    entries.push_back(split);
+  }
+  Config result = entries.items().back().clone();
+  result.set("splits", entries);
+  return result;
+}
+
+// JSON has no infinity, which the error of a layer that gave nothing may be.
+Config finite(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Config(*value) : Config();
+}
+
+Config report_of(const Source& source, const Experiment& e,
+                 const std::vector<OneShotPruning*>& algorithms) {
+  Config rows = Config::list(), messages = Config::list();
+  for (const OneShotPruning* one : algorithms) {
+    for (const MaskUpdate& update : one->pruned()) {
+      rows.push_back(Config::map({{"parameter", update.parameter},
+                                  {"method", std::string(one->type())},
+                                  {"sparsity", update.actual_sparsity},
+                                  {"relative_error", finite(update.relative_error)}}));
+      for (const std::string& message : update.messages) messages.push_back(message);
+    }
+  }
+  return Config::map({{"checkpoint", source.path},
+                      {"step", source.checkpoint.step},
+                      {"rows", rows},
+                      {"messages", messages},
+                      {"numel", e.numel()},
+                      {"nnz", e.nnz()}});
+}
+
+std::string table(const Config& report) {
+  size_t width = 9;
+  for (const Config& row : report.at("rows").items()) {
+    width = std::max(width, row.required<std::string>("parameter").size());
+  }
+  std::string text = fmt::format("{:<{}}  {:<9} {:>8} {:>14}\n", "parameter", width, "method",
+                                 "sparsity", "relative error");
+  for (const Config& row : report.at("rows").items()) {
+    text +=
+        fmt::format("{:<{}}  {:<9} {:>8.4f} {:>14.4g}\n", row.required<std::string>("parameter"),
+                    width, row.required<std::string>("method"), row.required<double>("sparsity"),
+                    row.required<double>("relative_error"));
+  }
+  for (const char* when : {"before", "after"}) {
+    if (!report.has(when)) continue;
+    for (const Config& split : report.at(when).at("splits").items()) {
+      text += fmt::format("{:<7} {})\n", when, describe_evaluation(split));
+    }
+  }
+  return text;
+}
+
+// A run folder in the making, beside the place where it will be: it is there whole or not at all.
+class FolderInTheMaking {
+ public:
+  FolderInTheMaking(std::string path, const Config& config)
+      : path_(std::move(path)),
+        temporary_(fmt::format("{}.tmp-{}", without_slash(path_), ::getpid())),
+        folder_(RunFolder::create(temporary_, config.to_yaml())) {}
+  ~FolderInTheMaking() {
+    if (is_done_) return;
+    stop_file_log();
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+  }
+  FolderInTheMaking(const FolderInTheMaking&) = delete;
+  FolderInTheMaking& operator=(const FolderInTheMaking&) = delete;
+
+  const RunFolder& folder() const { return folder_; }
+  std::string file(const char* name) const { return temporary_ + "/" + name; }
+
+  void finish() {
+    RunFolder::require_unused(path_);
+    std::error_code error;
+    fs::rename(temporary_, path_, error);
+    if (error) {
+      throw StateError("cannot make the run folder '" + path_ + "': " + error.message());
+    }
+    is_done_ = true;
+  }
+
+ private:
+  static std::string without_slash(std::string path) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+  }
+  // The console goes on: the error is told there.
+  static void stop_file_log() {
+    stop_logging();
+    log_to_console(LogLevel::Warning);
+  }
+
+  std::string path_, temporary_;
+  RunFolder folder_;
+  bool is_done_ = false;
+};
+
+// A run at step 0, which `lacuna train --resume` trains.
+Checkpoint first_checkpoint(const Experiment& e) {
+  Checkpoint checkpoint{.state = e.state_dict(), .config_yaml = e.config.to_yaml()};
+  RunState state;
+  state.stopping = EarlyStopping(e.train.early_stopping);
+  checkpoint.state.merge("trainer", state.state_dict());
+  return checkpoint;
+}
+
+void write_run(FolderInTheMaking& making, const Experiment& e, const std::string& source,
+               const Config& report) {
+  log_to_file(making.folder().log_path());
+  log_info_to_file(
+      fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
+  log_info_to_file("\n" + table(report));
+  for (const Config& message : report.at("messages").items()) log_warning(message.text());
+  making.folder().save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
+  write_file_atomically(making.file("prune.json"), report.to_json_indented());
+  making.finish();
+}
+
+}  // namespace
+
+int run_prune(const PruneCommand& command) {
+  if (command.run_dir.empty()) throw ConfigError("the run folder's name is empty");
+  RunFolder::require_unused(command.run_dir);
+  const Source source = read_source(command.checkpoint);
+  Config given = load_yaml(command.config_path);
+  apply_overrides(given, command.overrides);
+  Config config = merged_config(source, given);
+  config.set("run_dir", command.run_dir);
+  set_init_from(config, given, source.path);
+  apply_process_options(config);
+  const auto e = build_experiment(config);
+  const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
+  e->plan();                                     // refuses what can only be a mistake
+  if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned
+    naming_file(source.path, [&] {
+      load_average(source.checkpoint.state.below("ema"), *e->model, e->model->buffers());
+    });
+  }
+  const Config before = evaluation(*e);
+  for (OneShotPruning* one : algorithms) one->prune();
+  e->write_layouts();
+  Config report = report_of(source, *e, algorithms);
+  report.set("before", before);
+  report.set("after", evaluation(*e));
+  FolderInTheMaking making(command.run_dir, e->config);
+  write_run(making, *e, source.path, report);
+  const std::string text = command.json ? report.to_json_indented() : table(report);
+  std::fputs(text.c_str(), stdout);
+  if (!command.json) {
+    std::printf("the pruned model is in %s\n", command.run_dir.c_str());
+  }
+  return kDone;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,213 @@
+// `lacuna sweep`: a run for each combination of values and each seed.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/child_process.hpp"
+#include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/sweep_plan.hpp"
+#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/report/page.h"
+#include "lacuna/framework/report/run_table.h"
+
+namespace lacuna {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMostPixels = 400;
+
+volatile std::sig_atomic_t last_signal = 0;
+volatile std::sig_atomic_t signals = 0;
+
+extern "C" void note_sweep_signal(int signal) {
+  last_signal = signal;
+  signals = signals + 1;
+}
+
+// Notes SIGINT and SIGTERM while it lives.
+class SweepSignals {
+ public:
+  SweepSignals() {
+    last_signal = 0;
+    signals = 0;
+    interrupt_ = std::signal(SIGINT, note_sweep_signal);
+    terminate_ = std::signal(SIGTERM, note_sweep_signal);
+  }
+  ~SweepSignals() {
+    std::signal(SIGINT, interrupt_);
+    std::signal(SIGTERM, terminate_);
+  }
+  SweepSignals(const SweepSignals&) = delete;
+  SweepSignals& operator=(const SweepSignals&) = delete;
+
+ private:
+  using Handler = void (*)(int);
+  Handler interrupt_, terminate_;
+};
+
+class Sweep {
+ public:
+  explicit Sweep(const SweepCommand& command) : command_(command) {
+    Config config = load_yaml(command.config_path);
+    for (const std::string& text : command.overrides) apply_override(config, text);
+    const Config train = config.is_map() ? config.get("train") : Config();
+    const bool is_seeded = train.is_map() && train.has("seed");
+    const int64_t first = is_seeded ? train.required<int64_t>("seed") : 0;
+    has_threads_ = train.is_map() && train.has("threads");
+    plan_ = plan_sweep(command.over, first, command.seeds);
+    for (const SweepRun& run : plan_) {  // what cannot be set is said before anything runs
+      Config tried = config.clone();
+      for (const std::string& text : run.overrides) apply_override(tried, text);
+    }
+  }
+
+  int run() {
+    std::error_code error;
+    fs::create_directories(command_.run_dir, error);
+    if (error) {
+      throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());
+    }
+    const SweepSignals noting;
+    while (last_signal == 0 && (next_ < plan_.size() || !running_.empty())) {
+      start_more();
+      look_at_running();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (last_signal != 0) return end_children();
+    show_results();
+    return failed_ == 0 ? kDone : kRunError;
+  }
+
+ private:
+  struct Running {
+    size_t place;
+    ChildProcess process;
+  };
+
+  std::string folder(size_t place) const { return command_.run_dir + "/" + plan_[place].name; }
+  std::string log_path(size_t place) const { return folder(place) + ".log"; }
+  void say(size_t place, const std::string& what) const {
+    log_info(fmt::format("{}/{}  {}: {}", place + 1, plan_.size(), plan_[place].name, what));
+  }
+
+  std::vector<std::string> arguments(size_t place) const {
+    if (fs::exists(folder(place) + "/config.yaml")) {
+      return {"train", "--resume", "--run-dir", folder(place), "--quiet"};
+    }
+    std::vector<std::string> all = {"train", command_.config_path, "--run-dir", folder(place),
+                                    "--quiet"};
+    std::vector<std::string> overrides = command_.overrides;
+    const std::vector<std::string>& own = plan_[place].overrides;
+    overrides.insert(overrides.end(), own.begin(), own.end());
+    if (command_.jobs > 1 && !has_threads_) {  // the cores are shared out
+      const auto threads = std::max<int64_t>(1, num_threads() / command_.jobs);
+      overrides.push_back(fmt::format("train.threads={}", threads));
+    }
+    for (const std::string& text : overrides) all.insert(all.end(), {"--set", text});
+    return all;
+  }
+
+  void start_more() {
+    while (next_ < plan_.size() && std::ssize(running_) < command_.jobs) {
+      const size_t place = next_++;
+      if (fs::exists(folder(place) + "/summary.json")) {
+        say(place, "has finished already");
+        continue;
+      }
+      const bool is_begun = fs::exists(folder(place) + "/config.yaml");
+      say(place, is_begun ? "goes on" : "begins");
+      running_.push_back({place, ChildProcess(arguments(place), log_path(place))});
+    }
+  }
+
+  void look_at_running() {
+    for (size_t i = 0; i < running_.size();) {
+      const auto code = running_[i].process.ended();
+      if (!code) {
+        ++i;
+        continue;
+      }
+      take_end(running_[i].place, *code);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  // What a run has printed is kept where it failed.
+  void take_end(size_t place, int code) {
+    if (code == kDone) {
+      std::error_code ignored;
+      fs::remove(log_path(place), ignored);
+      const RunResult result = result_of(read_run(folder(place), 0));
+      say(place, std::isnan(result.accuracy)
+                     ? fmt::format("{} loss {:.4g}", result.split, result.loss)
+                     : fmt::format("{} accuracy {:.2f} %", result.split, 100.0 * result.accuracy));
+      return;
+    }
+    if (last_signal != 0) return;
+    ++failed_;
+    log_error(
+        fmt::format("{} failed ({}); what it said is in {}", plan_[place].name,
+                    code < 0 ? fmt::format("signal {}", -code) : fmt::format("exit code {}", code),
+                    log_path(place)));
+  }
+
+  // Each signal is handed on, so that a second one ends the runs at once, as it would alone.
+  int end_children() {
+    const int signal = last_signal;
+    int handed_on = 0;
+    while (!running_.empty()) {
+      for (; handed_on < signals; ++handed_on) {
+        for (const Running& run : running_) run.process.signal(last_signal);
+      }
+      look_at_running();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    log_warning("stopped; the same command goes on with what is left");
+    return signal == SIGINT ? kInterrupted : kTerminated;
+  }
+
+  void show_results() const {
+    std::vector<std::string> folders, labels;
+    for (size_t place = 0; place < plan_.size(); ++place) {
+      if (!fs::exists(folder(place) + "/config.yaml")) continue;  // failed before it began
+      folders.push_back(folder(place));
+      labels.push_back(plan_[place].label);
+    }
+    if (folders.empty()) return;
+    const std::vector<RunData> runs = read_runs(folders, kMostPixels);
+    fmt::print("{}", clean_utf8(readable_table(group_runs(runs, labels)).text()));
+    const std::string page = command_.run_dir + "/report.html";
+    write_page(page, runs, {.title = "Sweep of " + command_.config_path, .groups = labels});
+    fmt::print("\nThe runs are in {}, their page is {}\n", command_.run_dir, page);
+  }
+
+  const SweepCommand& command_;
+  bool has_threads_ = false;
+  std::vector<SweepRun> plan_;
+  std::vector<Running> running_;
+  size_t next_ = 0;
+  int failed_ = 0;
+};
+
+}  // namespace
+
+int run_sweep(const SweepCommand& command) {
+  log_to_console(LogLevel::Info);
+  return Sweep(command).run();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+// Chart: curves or bars with a title and axes, made from runs; as inline SVG, and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/report/run_data.h"
+
+namespace lacuna {
+
+struct ChartSeries {
+  std::string label;
+  int colour = 0;  ///< of kChartColours, from the start again past its end
+  bool is_dashed = false;
+  Curve curve;
+};
+
+enum class ChartUnit { Plain, Percent };
+enum class ChartScale { Linear, Logarithmic };
+
+struct Chart {
+  std::string id;
+  std::string title;
+  std::string x_label = "step";
+  ChartUnit unit = ChartUnit::Plain;
+  ChartScale scale = ChartScale::Linear;
+  bool is_from_zero = false;  ///< the axis of values begins at 0
+  bool is_histogram = false;  ///< bars over [step, step + bar_width)
+  double bar_width = 0.0;
+  std::vector<ChartSeries> series = {};
+};
+
+/// Okabe and Ito's colours, which the colour-blind tell apart, without the pale ones.
+inline constexpr const char* kChartColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                "#b07900", "#56b4e9", "#333333"};
+const char* colour_of(int index);
+
+/// At most `most` points, the first and the last among them, evenly chosen.
+Curve thinned(const Curve& curve, size_t most);
+
+/// Loss, accuracy, learning rate and time of a step: of one run its splits in one chart, of several
+/// a chart for each split with a curve for each run. Charts without a point are left out.
+std::vector<Chart> overview_charts(const std::vector<RunData>& runs);
+/// Density, churn, positions ever active, dead rows and columns, and fan-in of one layer.
+std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_prefix);
+
+/// Round numbers within [low, high], `most` of them at most.
+std::vector<double> round_ticks(double low, double high, int most);
+
+/// *Requires* a point. No script and nothing outside of it is needed to show it.
+std::string svg_of(const Chart& chart, int width, int height);
+/// As docs/report.md describes it; curves thinned to 2000 points.
+Config to_json(const Chart& chart);
+
+}  // namespace lacuna

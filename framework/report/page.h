@@ -1,0 +1,26 @@
+// The page of `lacuna report`: runs as one HTML file that needs nothing else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/report/run_data.h"
+
+namespace lacuna {
+
+/// What stands above the results, beside the runs themselves.
+struct PageOptions {
+  std::string title = {};                ///< empty: the run's name, or how many there are
+  std::vector<std::string> groups = {};  ///< a label for each run: a table of mean and spread
+};
+
+/// An HTML page, in UTF-8: tables, curves, layers, masks, configurations, and the same as JSON
+/// (docs/report.md). Its content security policy lets it fetch nothing. *Requires* a run.
+std::string render_page(const std::vector<RunData>& runs, const PageOptions& options = {});
+
+/// Writes the page, whole or not at all. *Errors:* ConfigError when `path` is a folder, or lies in
+/// one of the runs' folders under a name that a run's own files have; StateError.
+void write_page(const std::string& path, const std::vector<RunData>& runs,
+                const PageOptions& options = {});
+
+}  // namespace lacuna

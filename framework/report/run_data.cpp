@@ -1,0 +1,278 @@
+#include "lacuna/framework/report/run_data.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <system_error>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/records/json_text.h"
+
+namespace lacuna {
+
+namespace fs = std::filesystem;
+
+void Curve::add(double step, double value) {
+  steps.push_back(step);
+  values.push_back(value);
+}
+
+namespace {
+
+constexpr uintmax_t kMostMetricsBytes = uintmax_t{1} << 31;
+constexpr size_t kMostLineBytes = size_t{1} << 24;
+
+// A number of an event; nothing where it is missing or of another kind.
+std::optional<double> number_of(const Config& event, std::string_view key) {
+  const Config value = event.get(key);
+  if (!value.is_number()) return std::nullopt;
+  const auto number = value.as<double>();
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+void add_value(Curve& curve, const Config& event, std::string_view key) {
+  const auto step = number_of(event, "step"), value = number_of(event, key);
+  if (step && value) curve.add(*step, *value);
+}
+
+class MetricsReader {
+ public:
+  explicit MetricsReader(RunData& run) : run_(run) {}
+
+  // Returns whether the line is an event.
+  bool take(const Config& event) {
+    if (!event.is_map() || !number_of(event, "step") || !event.get("split").is_scalar()) {
+      return false;
+    }
+    const std::string split = event.get("split").text();
+    if (split == "update") return take_update(event);
+    SplitCurves& curves = run_.splits[split];
+    for (const char* key :
+         {"loss", "accuracy", "top5_accuracy", "perplexity", "lr", "examples_per_second"}) {
+      if (number_of(event, key)) add_value(curves[key], event, key);
+    }
+    if (split == "train") take_training(event);
+    return true;
+  }
+
+ private:
+  LayerData& layer(const std::string& name) {
+    const auto [place, is_new] = places_.emplace(name, run_.layers.size());
+    if (is_new) run_.layers.emplace_back().name = name;
+    return run_.layers[place->second];
+  }
+
+  static void add_density(Curve& curve, const Config& fractions, const char* key, double step) {
+    if (const auto zeros = number_of(fractions, key)) curve.add(step, 1.0 - *zeros);
+  }
+
+  void take_training(const Config& event) {
+    const double step = *number_of(event, "step");
+    if (const auto seconds = number_of(event, "seconds")) {
+      if (step > last_step_ && *seconds >= last_seconds_) {
+        run_.step_seconds.add(step, (*seconds - last_seconds_) / (step - last_step_));
+      }
+      last_step_ = step, last_seconds_ = *seconds;
+    }
+    if (!event.get("sparsity").is_map()) return;
+    for (const auto& [name, fractions] : event.get("sparsity").entries()) {
+      if (!fractions.is_map()) continue;
+      add_density(layer(name).target, fractions, "target", step);
+      add_density(layer(name).actual, fractions, "actual", step);
+    }
+  }
+
+  bool take_update(const Config& event) {
+    if (!event.get("parameter").is_scalar()) return false;
+    LayerData& to = layer(event.get("parameter").text());
+    add_value(to.dropped, event, "dropped");
+    add_value(to.grown, event, "grown");
+    add_value(to.churn, event, "churn");
+    add_value(to.ever_active, event, "ever_active");
+    add_value(to.dead_rows, event, "dead_rows");
+    add_value(to.dead_columns, event, "dead_columns");
+    add_value(to.nnz, event, "nnz");
+    return true;
+  }
+
+  RunData& run_;
+  std::map<std::string, size_t> places_;  // of layers, by name
+  double last_step_ = 0.0, last_seconds_ = 0.0;
+};
+
+// A last line without its end is being written, or was when the process was killed.
+void read_metrics(const std::string& path, RunData& run) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    run.remarks.emplace_back("there is no metrics.jsonl");
+    return;
+  }
+  if (fs::file_size(path, error) > kMostMetricsBytes) {
+    throw DataError("'" + path + "' has more than 2 GiB");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw DataError("cannot read '" + path + "'");
+  MetricsReader reader(run);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty()) continue;
+    const auto event = line.size() > kMostLineBytes ? std::nullopt : parse_json(line);
+    const bool is_good = event && reader.take(*event);
+    if (!is_good && !(stream.eof() && !event)) ++run.damaged_lines;
+  }
+  if (run.damaged_lines > 0) {
+    run.remarks.emplace_back(fmt::format(
+        "{} line{} of metrics.jsonl could not be read and {} left out", run.damaged_lines,
+        run.damaged_lines == 1 ? "" : "s", run.damaged_lines == 1 ? "is" : "are"));
+  }
+}
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".h5") && entry.is_regular_file(error)) {
+      files.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+void add_masks(const StepMasks& masks, int64_t most_pixels, RunData& run) {
+  for (const MaskRecord& mask : masks.masks) {
+    auto layer = std::ranges::find(run.layers, mask.name, &LayerData::name);
+    if (layer == run.layers.end()) {
+      run.layers.emplace_back().name = mask.name;
+      layer = run.layers.end() - 1;
+    }
+    layer->shape = mask.shape;
+    if (mask.shape.numel() == 0) continue;
+    layer->picture_steps.push_back(masks.step);
+    layer->pictures.push_back(picture_of(mask, most_pixels));
+    layer->fan_in = mask.fan_in;
+    layer->fan_in_step = masks.step;
+    if (layer->actual.empty() || layer->actual.steps.back() < static_cast<double>(masks.step)) {
+      layer->actual.add(static_cast<double>(masks.step),
+                        static_cast<double>(mask.nnz) / static_cast<double>(mask.shape.numel()));
+    }
+  }
+}
+
+void read_pictures(const std::string& folder, int64_t most_pixels, RunData& run) {
+  std::vector<std::string> files = files_of(folder + "/masks");
+  auto read = read_masks;
+  if (files.empty()) {
+    files = files_of(folder + "/checkpoints");
+    read = read_masks_of_checkpoint;
+  }
+  for (const std::string& file : files) {
+    try {
+      add_masks(read(file), most_pixels, run);
+    } catch (const Error& error) {
+      run.remarks.emplace_back(error.what());
+    }
+  }
+  if (read == read_masks_of_checkpoint &&
+      std::ranges::any_of(run.layers, [](const LayerData& l) { return !l.pictures.empty(); })) {
+    run.remarks.emplace_back(
+        "there is no masks/, so the pictures are those of the checkpoints left");
+  }
+}
+
+// Whoever trains in a folder holds a lock on it.
+bool is_held(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool is_free = ::flock(descriptor, LOCK_SH | LOCK_NB) == 0;
+  ::close(descriptor);
+  return !is_free;
+}
+
+std::string state_of(const RunData& run) {
+  if (is_held(run.folder)) return "running";
+  if (!run.summary.is_map()) return "unfinished";
+  const Config stopped = run.summary.get("stopped_early");
+  return stopped.is_bool() && stopped.as<bool>() ? "stopped early" : "finished";
+}
+
+void read_summary(RunData& run) {
+  const std::string path = run.folder + "/summary.json";
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto summary = parse_json(text);
+  if (summary && summary->is_map()) {
+    run.summary = *summary;
+  } else {
+    run.remarks.emplace_back("summary.json could not be read");
+  }
+}
+
+}  // namespace
+
+RunData read_run(const std::string& folder, int64_t most_pixels) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw DataError("there is no run folder '" + folder + "'");
+  }
+  if (!fs::is_regular_file(folder + "/config.yaml", error)) {
+    throw DataError("'" + folder + "' holds no config.yaml of a run");
+  }
+  RunData run{.folder = folder, .name = folder};
+  try {
+    run.config = load_yaml(folder + "/config.yaml");
+  } catch (const ConfigError& damaged) {
+    run.remarks.emplace_back(std::string("config.yaml could not be read: ") + damaged.what());
+  }
+  read_summary(run);
+  read_metrics(folder + "/metrics.jsonl", run);
+  if (most_pixels > 0) read_pictures(folder, most_pixels, run);
+  run.state = state_of(run);
+  return run;
+}
+
+std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels) {
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& folder : folders) {
+    std::vector<std::string> pieces;
+    for (const fs::path& piece : fs::absolute(folder).lexically_normal()) {
+      if (!piece.empty()) pieces.push_back(piece.string());
+    }
+    std::ranges::reverse(pieces);
+    parts.push_back(std::move(pieces));
+  }
+  std::vector<RunData> runs;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    runs.push_back(read_run(folders[i], most_pixels));
+    const auto ends_alike = [&](size_t count) {
+      for (size_t j = 0; j < parts.size(); ++j) {
+        if (j == i || parts[j] == parts[i] || parts[j].size() < count) continue;
+        if (std::equal(parts[i].begin(), parts[i].begin() + static_cast<std::ptrdiff_t>(count),
+                       parts[j].begin())) {
+          return true;
+        }
+      }
+      return false;
+    };
+    size_t count = 1;
+    while (count < parts[i].size() && ends_alike(count)) ++count;
+    std::string name;
+    for (size_t k = count; k-- > 0;) name += parts[i][k] + (k > 0 ? "/" : "");
+    runs.back().name = name;
+  }
+  return runs;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,173 @@
+// Results, sorted and grouped; how they are written is in text_table.cpp.
+#include "lacuna/framework/report/run_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace lacuna {
+namespace {
+
+double number_or_none(const Config& map, const char* key) {
+  if (!map.is_map()) return RunResult::kNone;
+  const Config value = map.get(key);
+  return value.is_number() ? value.as<double>() : RunResult::kNone;
+}
+
+const Curve* find_curve(const RunData& run, const std::string& split, const char* key) {
+  const auto curves = run.splits.find(split);
+  if (curves == run.splits.end()) return nullptr;
+  const auto curve = curves->second.find(key);
+  return curve == curves->second.end() || curve->second.empty() ? nullptr : &curve->second;
+}
+
+// Of sparse parameters alone where a run has no summary: what the last events say.
+void add_sizes(const RunData& run, RunResult& result) {
+  result.nnz = number_or_none(run.summary, "nnz");
+  result.density = result.nnz / number_or_none(run.summary, "numel");
+  result.parameter_bytes = number_or_none(run.summary, "parameter_bytes");
+  result.train_seconds = number_or_none(run.summary, "train_seconds");
+}
+
+// The last step that any curve tells of.
+double last_step(const RunData& run) {
+  double last = number_or_none(run.summary, "steps");
+  for (const auto& [split, curves] : run.splits) {
+    for (const auto& [key, curve] : curves) {
+      if (!curve.empty() && !(last >= curve.steps.back())) last = curve.steps.back();
+    }
+  }
+  return last;
+}
+
+using Flat = std::map<std::string, std::string>;
+
+void flatten(const Config& node, const std::string& path, Flat& to) {
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (node.is_map() && !node.entries().empty()) {
+    for (const auto& [key, child] : node.entries()) flatten(child, below(key), to);
+  } else if (node.is_list() && !node.items().empty()) {
+    const std::vector<Config> items = node.items();
+    for (size_t i = 0; i < items.size(); ++i) flatten(items[i], below(std::to_string(i)), to);
+  } else if (!path.empty()) {
+    to[path] = node.to_json();
+  }
+}
+
+struct Moments {
+  double mean = RunResult::kNone, spread = RunResult::kNone;
+};
+
+Moments moments_of(const std::vector<RunResult>& results, double RunResult::*member) {
+  double sum = 0.0, squares = 0.0;
+  int count = 0;
+  for (const RunResult& result : results) {
+    if (std::isnan(result.*member)) continue;
+    sum += result.*member;
+    ++count;
+  }
+  if (count == 0) return {};
+  Moments moments{.mean = sum / count};
+  for (const RunResult& result : results) {
+    const double distance = result.*member - moments.mean;
+    if (!std::isnan(distance)) squares += distance * distance;
+  }
+  if (count > 1) moments.spread = std::sqrt(squares / (count - 1));
+  return moments;
+}
+
+// Whether the first result is better: accuracies before losses, unknown ones last.
+bool is_better(double accuracy, double loss, double other_accuracy, double other_loss) {
+  if (std::isnan(accuracy) != std::isnan(other_accuracy)) return std::isnan(other_accuracy);
+  if (!std::isnan(accuracy) && accuracy != other_accuracy) return accuracy > other_accuracy;
+  if (std::isnan(loss) != std::isnan(other_loss)) return std::isnan(other_loss);
+  return loss < other_loss;
+}
+
+}  // namespace
+
+RunResult result_of(const RunData& run) {
+  RunResult result{.name = run.name, .folder = run.folder, .state = run.state};
+  result.step = last_step(run);
+  result.seed = run.config.is_map() ? number_or_none(run.config.get("train"), "seed") : result.seed;
+  add_sizes(run, result);
+  for (const char* split : {"test", "validation", "train"}) {
+    const Curve* loss = find_curve(run, split, "loss");
+    if (loss == nullptr) continue;
+    result.split = split;
+    result.loss = loss->values.back();
+    const auto least = std::ranges::min_element(loss->values);
+    result.best_loss = *least;
+    result.best_step = loss->steps[static_cast<size_t>(least - loss->values.begin())];
+    if (const Curve* accuracy = find_curve(run, split, "accuracy")) {
+      result.accuracy = accuracy->values.back();
+      const auto most = std::ranges::max_element(accuracy->values);
+      result.best_accuracy = *most;
+      result.best_step = accuracy->steps[static_cast<size_t>(most - accuracy->values.begin())];
+    }
+    break;
+  }
+  return result;
+}
+
+std::vector<RunResult> sorted_by_result(std::vector<RunResult> results) {
+  std::ranges::stable_sort(results, [](const RunResult& a, const RunResult& b) {
+    return is_better(a.accuracy, a.loss, b.accuracy, b.loss);
+  });
+  return results;
+}
+
+std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
+  std::vector<Flat> configs;
+  std::set<std::string> keys;
+  for (const RunData& run : runs) {
+    Flat& flat = configs.emplace_back();
+    flatten(run.config, "", flat);
+    for (const auto& [key, value] : flat) keys.insert(key);
+  }
+  std::vector<Difference> differences;
+  for (const std::string& key : keys) {
+    if (key == "run_dir") continue;
+    Difference difference{key, {}};
+    for (const Flat& flat : configs) {
+      const auto value = flat.find(key);
+      difference.values.push_back(value == flat.end() ? "" : value->second);
+    }
+    const bool differs = std::ranges::any_of(
+        difference.values, [&](const auto& value) { return value != difference.values.front(); });
+    if (differs) differences.push_back(std::move(difference));
+  }
+  return differences;
+}
+
+std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
+                                  const std::vector<std::string>& labels) {
+  std::vector<SeedGroup> groups;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string& name = labels[i];
+    auto group = std::ranges::find(groups, name, &SeedGroup::name);
+    if (group == groups.end()) {
+      groups.push_back({.name = name, .results = {}});
+      group = groups.end() - 1;
+    }
+    group->results.push_back(result_of(runs[i]));
+  }
+  for (SeedGroup& group : groups) {
+    const Moments accuracy = moments_of(group.results, &RunResult::accuracy);
+    const Moments loss = moments_of(group.results, &RunResult::loss);
+    group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
+    group.mean_loss = loss.mean, group.spread_loss = loss.spread;
+    group.mean_density = moments_of(group.results, &RunResult::density).mean;
+    group.mean_seconds = moments_of(group.results, &RunResult::train_seconds).mean;
+  }
+  std::ranges::stable_sort(groups, [](const SeedGroup& a, const SeedGroup& b) {
+    return is_better(a.mean_accuracy, a.mean_loss, b.mean_accuracy, b.mean_loss);
+  });
+  return groups;
+}
+
+}  // namespace lacuna

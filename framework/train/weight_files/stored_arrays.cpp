@@ -1,0 +1,275 @@
+// Files of other tools, as they hold values for models.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/layouts/positions.h"
+#include "lacuna/framework/train/weight_files/stored_values.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMaskEnding = "_mask", kUnprunedEnding = "_orig", kCsrEnding = ".indptr";
+
+bool ends_as_pickle(const std::string& path) {
+  static constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".th", ".bin",
+                                                               ".pkl"};
+  return std::ranges::any_of(kEndings, [&](auto ending) { return path.ends_with(ending); });
+}
+
+std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+[[noreturn]] void refuse_pickle(const std::string& path) {
+  throw CheckpointError(fmt::format(
+      "'{0}' is a pickle by its name, a program that reading it would run, so lacuna never reads "
+      "one. Convert it once, with these lines of Python:\n"
+      "  import torch, safetensors.torch\n"
+      "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
+      "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
+      "state.get('state_dict', state).items()}}, '{1}.safetensors')",
+      path, without_ending(path)));
+}
+
+// The error of a file of NumPy's that holds Python objects says what to do, too.
+std::string with_advice(const std::string& problem, const std::string& path) {
+  if (problem.find("Python objects") != std::string::npos) {
+    return problem + fmt::format(
+                         ". Save plain arrays instead, where you trust the file:\n"
+                         "  import numpy\n"
+                         "  state = numpy.load('{}', allow_pickle=True)\n"
+                         "  numpy.savez('{}.plain.npz', **{{k: numpy.asarray(v, numpy.float32) for "
+                         "k, v in (state.items() if hasattr(state, 'items') else "
+                         "state.item().items())}})",
+                         path, without_ending(path));
+  }
+  if (problem.find("a file of PyTorch's") == std::string::npos) return problem;
+  return problem + fmt::format(
+                       ", which is never read. Convert it once, with these lines of Python:\n"
+                       "  import torch, safetensors.torch\n"
+                       "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
+                       "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
+                       "state.get('state_dict', state).items()}}, '{1}.safetensors')",
+                       path, without_ending(path));
+}
+
+class StoredArrays final : public StoredValues {
+ public:
+  explicit StoredArrays(const std::string& path)
+      : StoredValues(path), file_(open_array_file(path)) {
+    for (size_t i = 0; i < file_->arrays().size(); ++i) add(i);
+    try {
+      find_csr();
+    } catch (const DataError& error) {
+      throw CheckpointError(error.what());
+    }
+    for (auto found = places_.begin(); found != places_.end();) {
+      found = find_owner(found->first) ? places_.erase(found) : std::next(found);
+    }
+    for (const auto& [name, place] : places_) items_[name] = item(name, place);
+    for (const auto& [name, csr] : csr_) {
+      items_[name] = {.shape = csr.shape, .type = {}, .mask = name + std::string(kCsrEnding)};
+    }
+  }
+
+  bool is_foreign() const override { return true; }
+
+  void copy(const std::string& name, const std::string& as, StateDict& state) const override {
+    try {
+      const auto csr = csr_.find(name);
+      if (csr != csr_.end()) return copy_csr(csr->second, as, state);
+      state.set(as, file_->read(places_.at(name)));
+      const auto mask = masks_.find(name);
+      if (mask != masks_.end()) {
+        state.set(as + std::string(kMaskEnding), file_->read_mask(mask->second.place));
+      }
+    } catch (const DataError& error) {
+      throw CheckpointError(error.what());
+    }
+  }
+
+ private:
+  struct Mask {
+    std::string name;
+    size_t place;
+  };
+
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  struct Csr {
+    std::string name;
+    size_t data, indices, indptr;  // places in the file
+    Shape shape;
+  };
+
+  void add(size_t place) {
+    const std::string& original = file_->arrays()[place].name;
+    std::string name = original;
+    std::ranges::replace(name, '/', '.');
+    const auto [there, is_new] = places_.try_emplace(name, place);
+    if (is_new) return;
+    throw CheckpointError(fmt::format("'{}' and '{}' in '{}' would both be '{}'",
+                                      file_->arrays()[there->second].name, original, path_, name));
+  }
+
+  // Arrays that together are one, as scipy has it; noted, and taken out of the others.
+  void find_csr() {
+    std::vector<std::string> stems;
+    for (const auto& [name, place] : places_) {
+      if (name.ends_with(kCsrEnding))
+        stems.push_back(name.substr(0, name.size() - kCsrEnding.size()));
+    }
+    for (const std::string& stem : stems) {
+      const auto place = [&](const char* part) {
+        const auto found = places_.find(stem + part);
+        return found == places_.end() ? kNone : found->second;
+      };
+      Csr csr{.name = stem,
+              .data = place(".data"),
+              .indices = place(".indices"),
+              .indptr = place(".indptr"),
+              .shape = {}};
+      const size_t matrix = place(".shape"), tensor = place(".tensor_shape");
+      if (csr.data == kNone || csr.indices == kNone || matrix == kNone) continue;
+      csr.shape = read_shape(tensor == kNone ? matrix : tensor);
+      if (places_.contains(stem)) {
+        throw CheckpointError(fmt::format("'{}' is in '{}' twice, dense and as csr", stem, path_));
+      }
+      for (const char* part : {".data", ".indices", ".indptr", ".shape", ".tensor_shape"}) {
+        places_.erase(stem + part);
+      }
+      csr_[stem] = csr;
+    }
+  }
+
+  Shape read_shape(size_t place) const {
+    const ArrayEntry& entry = file_->arrays()[place];
+    if (entry.shape.rank() != 1 || entry.shape.numel() > Shape::kMaxRank) {
+      throw DataError(fmt::format("'{}' in '{}' has shape {}; expected the sizes of an array",
+                                  entry.name, path_, entry.shape.to_string()));
+    }
+    try {
+      return Shape(file_->read_integers(place));
+    } catch (const ShapeError& error) {
+      throw DataError(fmt::format("'{}' in '{}': {}", entry.name, path_, error.what()));
+    }
+  }
+
+  // Made dense: whoever asks has compared its shape with a model's.
+  void copy_csr(const Csr& csr, const std::string& as, StateDict& state) const {
+    const Tensor data = file_->read(csr.data);
+    const std::vector<int64_t> wide = file_->read_integers(csr.indices);
+    std::vector<uint32_t> indices;
+    for (const int64_t index : wide) {
+      if (index < 0 || index >= int64_t{1} << 32) refuse_csr(csr, "an index is no column");
+      indices.push_back(static_cast<uint32_t>(index));
+    }
+    if (data.numel() != static_cast<int64_t>(indices.size())) {
+      refuse_csr(csr, fmt::format("{} values for {} indices", data.numel(), indices.size()));
+    }
+    try {
+      const Positions positions(csr.shape, file_->read_integers(csr.indptr), indices);
+      Tensor dense = Tensor::zeros(csr.shape);
+      const float* from = data.data();
+      float* into = dense.mutable_data();
+      positions.for_each([&](int64_t flat) { into[flat] = *from++; });
+      state.set(as, dense);
+      state.set(as + std::string(kMaskEnding),
+                ByteArray{.shape = csr.shape, .values = positions.to_mask().to_bytes()});
+    } catch (const ShapeError& error) {
+      refuse_csr(csr, std::string(error.what()) +
+                          "; scipy's sum_duplicates() puts columns in order, each once");
+    }
+  }
+  [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
+    throw DataError(
+        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}", csr.name, path_, problem));
+  }
+
+  // Whether an array is the mask of another one, which it is then noted for.
+  bool find_owner(const std::string& name) {
+    if (!name.ends_with(kMaskEnding)) return false;
+    const std::string stem = name.substr(0, name.size() - kMaskEnding.size());
+    const size_t place = places_.at(name);
+    const std::string unpruned = stem + std::string(kUnprunedEnding);
+    if (!places_.contains(stem) && places_.contains(unpruned)) {
+      auto node = places_.extract(unpruned);
+      node.key() = stem;
+      places_.insert(std::move(node));
+    }
+    const auto owner = places_.find(stem);
+    if (owner == places_.end()) return false;
+    const Shape &shape = file_->arrays()[owner->second].shape, &own = file_->arrays()[place].shape;
+    if (own != shape) {
+      throw CheckpointError(fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}",
+                                        name, path_, own.to_string(), shape.to_string()));
+    }
+    masks_[stem] = {name, place};
+    return true;
+  }
+
+  Item item(const std::string& name, size_t place) const {
+    const ArrayEntry& entry = file_->arrays()[place];
+    Item item{.shape = entry.shape, .type = {}};
+    if (!is_float(entry.type)) item.type = entry.type_name;
+    if (is_float(entry.type) && entry.type != ElementType::F32) item.stored_as = entry.type_name;
+    const auto mask = masks_.find(name);
+    if (mask != masks_.end()) item.mask = mask->second.name;
+    return item;
+  }
+
+  std::unique_ptr<ArrayFile> file_;
+  std::map<std::string, size_t> places_;  // in the file, by name
+  std::map<std::string, Mask> masks_;     // by the name of what they mask
+  std::map<std::string, Csr> csr_;        // by the name that their arrays begin with
+};
+
+bool is_folder_of_weights(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) &&
+         (fs::exists(path + "/model.safetensors", error) ||
+          fs::exists(path + "/model.safetensors.index.json", error) ||
+          fs::exists(path + "/pytorch_model.bin", error));
+}
+
+}  // namespace
+
+bool is_foreign_file(const std::string& path) {
+  return array_format(path) != ArrayFormat::None || ends_as_pickle(path) ||
+         is_folder_of_weights(path);
+}
+
+std::string foreign_file(const std::string& path) {
+  std::error_code error;
+  if (!is_folder_of_weights(path)) return path;
+  if (fs::exists(path + "/model.safetensors", error)) return path + "/model.safetensors";
+  if (fs::exists(path + "/model.safetensors.index.json", error)) {
+    throw CheckpointError(
+        fmt::format("the weights in '{0}' are in several files (model.safetensors.index.json); "
+                    "write them into one, with these lines of Python:\n"
+                    "  import glob, safetensors.torch\n"
+                    "  state = {{k: v for f in glob.glob('{0}/model-*.safetensors') for k, v in "
+                    "safetensors.torch.load_file(f).items()}}\n"
+                    "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
+                    path));
+  }
+  return path + "/pytorch_model.bin";
+}
+
+std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
+  const std::string file = foreign_file(path);
+  if (ends_as_pickle(file)) refuse_pickle(file);
+  try {
+    return std::make_unique<StoredArrays>(file);
+  } catch (const DataError& error) {
+    throw CheckpointError(with_advice(error.what(), file));
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,65 @@
+// Calibration: what the layers of a model are given, learnt by running it on examples.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/convolution_shape.h"
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/param/parameter.h"
+#include "lacuna/sparsity/one_shot/input_gram.h"
+
+namespace lacuna {
+
+/// Runs a model on calibration examples, batch by batch: the same examples each time it is called.
+/// It must call the module that it is given, whose outputs are not to be used, for a forward pass
+/// ends as soon as the layer in question has its input.
+using CalibrationRun = std::function<void(Module& model)>;
+
+/// Which part of some data is calibrated on.
+struct CalibrationOptions {
+  static constexpr int64_t kDefaultExamples = 512;
+
+  /// At least 1; absent: kDefaultExamples, or all where there are fewer.
+  std::optional<int64_t> examples = {};
+  /// Examples in a forward pass, at least 1; absent: as in training.
+  std::optional<int64_t> batch_size = {};
+
+  /// From a map with these keys, or a number of examples; null: the defaults. *Errors:*
+  /// ConfigError.
+  static CalibrationOptions from_config(const Config& calibration);
+};
+
+/// Data to calibrate on: how many examples there are, and what runs a model on some of them.
+struct CalibrationData {
+  int64_t examples = 0;
+  /// *Requires* options.examples, no more than there are.
+  std::function<void(Module& model, const CalibrationOptions& options)> run;
+};
+
+/// A weight as a forward pass meets it.
+struct CalibratedLayer {
+  ParameterPtr weight;
+  std::optional<ConvolutionShape> convolution = {};  ///< of its input; none of a linear product
+  int64_t uses = 1;                                  ///< in one forward pass
+  /// Whether it is given what the layer before it in the list is given, in the same way.
+  bool shares_input = false;
+};
+
+/// Those of `weights` that the model multiplies with, in the order in which it first does so.
+/// *Errors:* StateError when `run` does not run the model. *Cost:* one forward pass.
+std::vector<CalibratedLayer> layers_in_order(Module& model, const CalibrationRun& run,
+                                             const std::vector<ParameterPtr>& weights);
+
+/// The inputs of a layer over all calibration examples, in evaluation mode and without recording: a
+/// Gram matrix, of a convolution with groups one for each. Inputs of convolutions are unfolded with
+/// their padding, stride and dilation; of sentences, tokens that the batch's `attention_mask`
+/// leaves out do not count. *Errors:* those of the forward pass. *Cost:* forward passes up to the
+/// layer, and InputGram's; memory for one batch's activations and the Gram.
+std::vector<InputGram> collect_inputs(Module& model, const CalibrationRun& run,
+                                      const CalibratedLayer& layer);
+
+}  // namespace lacuna

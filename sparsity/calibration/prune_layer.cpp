@@ -1,0 +1,143 @@
+#include "lacuna/sparsity/calibration/prune_layer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+Shape shape_of_group(const Shape& weight, int64_t groups) {
+  std::vector<int64_t> sizes(weight.sizes().begin(), weight.sizes().end());
+  sizes[0] /= groups;
+  return Shape(sizes);
+}
+
+// The positions of one group, whose elements follow each other.
+MaskSet mask_of_group(const MaskSet& mask, const Shape& shape, int64_t group) {
+  const int64_t size = shape.numel();
+  BitMask bits = BitMask::zeros(size);
+  for (int64_t i = 0; i < size; ++i) {
+    if (mask.test(group * size + i)) bits.set(i);
+  }
+  return MaskSet(shape, std::move(bits));
+}
+
+// As many positions for each as for any other, in whole units, as far as they are present.
+std::vector<int64_t> share_out(int64_t keep, int64_t unit, std::vector<int64_t> present) {
+  std::vector<int64_t> shares(present.size(), 0);
+  for (bool has_room = true; keep >= unit && has_room;) {
+    has_room = false;
+    const auto groups = static_cast<int64_t>(present.size());
+    const int64_t each = std::max<int64_t>(keep / unit / groups, 1) * unit;
+    for (size_t g = 0; g < present.size() && keep >= unit; ++g) {
+      const int64_t more = std::min({each, (present[g] - shares[g]) / unit * unit, keep});
+      shares[g] += more;
+      keep -= more;
+      has_room = has_room || more > 0;
+    }
+  }
+  return shares;
+}
+
+// ‖XWᵀ‖², the scale of a relative error.
+double output_energy(const Tensor& weight, const InputGram& gram) {
+  const std::span<const double> h = gram.matrix();
+  const auto columns = static_cast<size_t>(gram.features());
+  double sum = 0.0;
+  for (size_t r = 0; r < weight.storage().size(); r += columns) {
+    const std::span<const float> w = weight.storage().subspan(r, columns);
+    for (size_t i = 0; i < columns; ++i) {
+      double product = 0.0;
+      for (size_t j = 0; j < columns; ++j) product += h[i * columns + j] * w[j];
+      sum += w[i] * product;
+    }
+  }
+  return sum;
+}
+
+PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
+                          const std::vector<InputGram>& grams, const MaskSelector& selector,
+                          int64_t keep, const MaskSet& present, const OneShotOptions& options) {
+  if (selector.groups().count() > 1) {
+    throw ConfigError("layer '" + layer +
+                      "': balance_in_groups and balance_out_groups do not go with one-shot pruning "
+                      "of a convolution in groups");
+  }
+  const auto groups = static_cast<int64_t>(grams.size());
+  const Shape shape = shape_of_group(weight.shape(), groups);
+  selector.pattern().require_fit("a group of layer '" + layer + "'", shape);
+  const MaskSelector own(ScoreGroups(), selector.pattern(), shape);
+  std::vector<MaskSet> masks;
+  std::vector<int64_t> counts;
+  for (int64_t g = 0; g < groups; ++g) {
+    masks.push_back(mask_of_group(present, shape, g));
+    counts.push_back(masks.back().count());
+  }
+  const std::vector<int64_t> shares = share_out(keep, selector.pattern().unit_size(), counts);
+  PrunedWeight all{.weight = Tensor::zeros(weight.shape()), .mask = MaskSet(weight.shape())};
+  BitMask kept = BitMask::zeros(weight.numel());
+  double error = 0.0, energy = 0.0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const auto i = static_cast<size_t>(g);
+    const Tensor part =
+        Tensor::from(shape, weight.storage().subspan(i * static_cast<size_t>(shape.numel()),
+                                                     static_cast<size_t>(shape.numel())));
+    PrunedWeight pruned = prune_one_shot(layer, part, grams[i], own, shares[i], &masks[i], options);
+    std::ranges::copy(pruned.weight.storage(), all.weight.mutable_data() + g * shape.numel());
+    pruned.mask.bits().for_each([&](int64_t at) { kept.set(g * shape.numel() + at); });
+    std::ranges::move(pruned.messages, std::back_inserter(all.messages));
+    const double whole = output_energy(part, grams[i]);
+    energy += whole;
+    error += whole == 0.0 ? 0.0 : pruned.relative_error * whole;
+  }
+  all.mask = MaskSet(weight.shape(), std::move(kept));
+  all.relative_error = energy == 0.0 ? 0.0 : error / energy;
+  return all;
+}
+
+// What of the calibration the user should know.
+void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
+                  const OneShotOptions& options, std::vector<std::string>& messages) {
+  int64_t dead = 0, features = 0;
+  for (const InputGram& gram : grams) {
+    features += gram.features();
+    dead += std::ranges::count(gram.squares(), 0.0);
+  }
+  const bool judges_inputs = options.least_squares || options.method != OneShotMethod::Magnitude;
+  if (dead > 0 && judges_inputs) {
+    messages.push_back(fmt::format(
+        "layer '{}': {} of {} inputs are zero in all calibration examples, so that their weights "
+        "are judged useless; more calibration examples may show otherwise",
+        layer, dead, features));
+  }
+  const bool inverts = options.least_squares || options.method == OneShotMethod::SparseGpt ||
+                       options.method == OneShotMethod::Admm;
+  const InputGram& first = grams.front();
+  if (inverts && first.rows() < first.features() - dead) {
+    messages.push_back(fmt::format(
+        "layer '{}': the calibration has {} rows for {} inputs, which leaves weights open that "
+        "damping alone decides on; give calibration.examples a larger number",
+        layer, first.rows(), first.features()));
+  }
+}
+
+}  // namespace
+
+PrunedWeight prune_layer(const std::string& layer, const Tensor& weight,
+                         const std::vector<InputGram>& grams, const MaskSelector& selector,
+                         int64_t keep, const MaskSet& present, const OneShotOptions& options) {
+  const MaskSet* given = present.count() == present.size() ? nullptr : &present;
+  PrunedWeight pruned =
+      grams.size() == 1
+          ? prune_one_shot(layer, weight, grams.front(), selector, keep, given, options)
+          : prune_groups(layer, weight, grams, selector, keep, present, options);
+  add_messages(layer, grams, options, pruned.messages);
+  return pruned;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,37 @@
+#include "lacuna/sparsity/one_shot/damped_factor.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+
+double raised(double damping) { return std::max(10.0 * damping, kSmallestPivot); }
+
+bool is_hopeless(double damping) { return !(damping <= 100.0); }
+
+double factor_damped(const std::string& whose, double damping,
+                     const std::function<bool(double)>& factor,
+                     std::vector<std::string>& messages) {
+  double enough = damping;
+  while (!factor(enough)) {
+    enough = raised(enough);
+    if (is_hopeless(enough)) {
+      throw DataError(fmt::format(
+          "{}the Gram matrix of its inputs cannot be factored, with any damping from {} to {}; are "
+          "the calibration inputs what they should be?",
+          whose, damping, 100.0));
+    }
+  }
+  if (enough != damping) {
+    messages.push_back(
+        fmt::format("{}the Gram matrix of its inputs is singular with damping {}: damping is "
+                    "raised to {}; more calibration examples may help",
+                    whose, damping, enough));
+  }
+  return enough;
+}
+
+}  // namespace lacuna

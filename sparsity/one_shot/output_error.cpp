@@ -1,0 +1,67 @@
+// relative_output_error: what pruning does to a layer's outputs.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/sparsity/one_shot/one_shot.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kChunk = 256;  // rows whose products are there at a time
+
+// The sum over the rows v of a matrix, which `row_of` writes, of v G vᵀ.
+template <class RowOf>
+double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
+  const int64_t features = gram.features();
+  const auto size = static_cast<size_t>(std::min(kChunk, rows) * features);
+  std::vector<double> values(size), products(size);
+  double sum = 0.0;
+  for (int64_t first = 0; first < rows; first += kChunk) {
+    const int64_t count = std::min(kChunk, rows - first);
+    for (int64_t r = 0; r < count; ++r) row_of(first + r, values.data() + r * features);
+    std::ranges::fill(products, 0.0);
+    add_product({.m = count,
+                 .n = features,
+                 .k = features,
+                 .a = values.data(),
+                 .b = gram.matrix().data(),
+                 .c = products.data(),
+                 .lda = features,
+                 .ldb = features,
+                 .ldc = features});
+    const auto end = values.begin() + count * features;
+    sum = std::inner_product(values.begin(), end, products.begin(), sum);
+  }
+  return sum;
+}
+
+}  // namespace
+
+double relative_output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram) {
+  if (weight.shape() != pruned.shape() || matrix_columns(weight.shape()) != gram.features()) {
+    throw ShapeError(fmt::format("a weight {}, pruned {}, and a Gram matrix of {} features",
+                                 weight.shape().to_string(), pruned.shape().to_string(),
+                                 gram.features()));
+  }
+  const int64_t rows = matrix_rows(weight.shape()), columns = gram.features();
+  const float* before = weight.data();
+  const float* after = pruned.data();
+  const double whole = output_square(rows, gram, [&](int64_t row, double* into) {
+    std::copy_n(before + row * columns, columns, into);
+  });
+  const double lost = output_square(rows, gram, [&](int64_t row, double* into) {
+    for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+      *into++ = static_cast<double>(before[i]) - static_cast<double>(after[i]);
+    }
+  });
+  if (lost <= 0.0) return 0.0;
+  return whole <= 0.0 ? std::numeric_limits<double>::infinity() : lost / whole;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,80 @@
+// `lacuna export` and `lacuna import` as commands: out of a run, into another, and on from there.
+#include <gmock/gmock.h>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+class ExportCommand : public RunFixture {
+ protected:
+  ExportCommand() {
+    EXPECT_EQ(
+        train({"--quiet", "--set", "sparsity={sparsity: 0.9, param_filter: fc1.weight}"}).code, 0);
+  }
+  Ended exported(const std::string& format, const std::string& name,
+                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"export", run_dir(), "--format",
+                                       format,   "--out",   folder_ / name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+};
+
+TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
+  for (const char* format : {"safetensors", "npz"}) {
+    const std::string name = std::string("w.") + format;
+    const Ended out = exported(format, name, {"--masks"});
+    EXPECT_EQ(out.code, 0) << out.err;
+    EXPECT_THAT(out.out, HasSubstr("is now in"));
+    const std::string again = folder_ / (std::string("again_") + format);
+    const Ended in = run_lacuna({"import", folder_ / name, "--config", config(), "--out", again});
+    EXPECT_EQ(in.code, 0) << in.err;
+    EXPECT_THAT(in.out, HasSubstr("fc1.weight: unstructured"));
+    const auto results = [](const std::string& run) {
+      Config report = parse_yaml(run_lacuna({"eval", run, "--json"}).out, "eval");
+      return report.at("splits").to_json();
+    };
+    EXPECT_EQ(results(again), results(run_dir()));
+    EXPECT_EQ(run_lacuna({"train", "--resume", "--run-dir", again, "--quiet"}).code, 0);
+    EXPECT_EQ(run_lacuna({"inspect", again}).code, 0);
+  }
+}
+
+TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
+  EXPECT_EQ(exported("tar", "x").code, 2);
+  EXPECT_THAT(exported("npzz", "x").err, HasSubstr("did you mean 'npz'?"));
+  EXPECT_EQ(exported("hf", "x").code, 2);
+  EXPECT_EQ(run_lacuna({"export", run_dir()}).code, 2);
+  EXPECT_EQ(exported("npz", "w.npz").code, 0);
+  const Ended again = exported("npz", "w.npz");
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("say --overwrite"));
+  EXPECT_EQ(exported("npz", "w.npz", {"--overwrite"}).code, 0);
+  const std::string pickle = folder_.write("net.pth", "\x80\x02.");
+  const Ended refused =
+      run_lacuna({"import", pickle, "--config", config(), "--out", folder_ / "new"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("torch.load"));
+  EXPECT_EQ(listing(folder_.path()), "config.yaml net.pth run w.npz");
+}
+
+TEST_F(ExportCommand, AFullDiskLeavesNothing) {
+  const ProcessOptions small{.max_file_bytes = 5000};
+  for (const char* format : {"npz", "safetensors"}) {
+    const Ended out =
+        run_lacuna({"export", run_dir(), "--format", format, "--out", folder_ / "w"}, small);
+    EXPECT_EQ(out.code, 1);
+    EXPECT_THAT(out.err, HasSubstr("cannot write"));
+  }
+  EXPECT_EQ(exported("npz", "w.npz").code, 0);
+  const Ended in = run_lacuna(
+      {"import", folder_ / "w.npz", "--config", config(), "--out", folder_ / "new"}, small);
+  EXPECT_EQ(in.code, 1);
+  EXPECT_EQ(listing(folder_.path()), "config.yaml run w.npz");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,199 @@
+// `lacuna prune`: a pruned run that other commands understand, and training goes on from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+#include "lacuna/framework/param/saved_parameter.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+class Prune : public RunFixture {
+ protected:
+  Prune() {
+    write_text(prune_config(), "sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 40}\n");
+  }
+  std::string prune_config() const { return folder_ / "prune.yaml"; }
+  Ended prune(const std::string& from, const std::string& to,
+              const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"prune", from, prune_config(), "--run-dir", run_dir(to)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+  Config json(const std::string& name) const { return load_yaml(run_dir(name) + "/prune.json"); }
+  /// The mask of a parameter in a run's newest checkpoint.
+  ByteArray mask(const std::string& name, const std::string& parameter) const {
+    const StateDict state = find_checkpoint(run_dir(name)).read().state.below("model");
+    return mask_of(state, parameter);
+  }
+  static ByteArray mask_of(const StateDict& state, const std::string& name) {
+    const SavedParameter saved(state, name);
+    Parameter parameter(saved.shape(), Initializer::constant(0.0));
+    parameter.use = WeightUse::Linear;
+    saved.restore(parameter, saved.pattern());
+    return parameter.mask();
+  }
+  /// Nothing is left of a command that failed.
+  void expect_nothing(const std::string& name) const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with(name)) << entry.path();
+    }
+  }
+};
+
+double fraction_kept(const ByteArray& mask) {
+  double kept = 0.0;
+  for (const uint8_t bit : mask.values) kept += bit;
+  return kept / static_cast<double>(mask.values.size());
+}
+
+TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = prune(run_dir(), "pruned");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fc1.weight"));
+  const Config report = json("pruned");
+  const std::vector<Config> rows = report.at("rows").items();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].required<std::string>("parameter"), "fc1.weight");
+  EXPECT_EQ(rows[0].required<std::string>("method"), "wanda");
+  EXPECT_EQ(rows[0].required<double>("sparsity"), 0.5);
+  EXPECT_GT(rows[0].required<double>("relative_error"), 0.0);
+
+  // What eval says of both runs.
+  for (const auto& [key, run] : {std::pair("before", "run"), std::pair("after", "pruned")}) {
+    const Ended evaluated = run_lacuna({"eval", run_dir(run), "--json"});
+    ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+    const Config test = parse_yaml(evaluated.out, "eval").at("splits").items().back();
+    for (const char* metric : {"loss", "accuracy"}) {
+      EXPECT_EQ(report.at(key).at(metric).text(), test.at(metric).text()) << key << metric;
+    }
+    EXPECT_EQ(report.at(key).at("splits").items().size(), 2u);
+  }
+  EXPECT_EQ(run_lacuna({"inspect", run_dir("pruned"), "--json"}).code, 0);
+  EXPECT_THAT(run_lacuna({"inspect", run_dir("pruned")}).out, HasSubstr("wanda"));
+  EXPECT_EQ(fraction_kept(mask("pruned", "fc1.weight")), 0.5);
+  EXPECT_THAT(read_text(run_dir("pruned") + "/log.txt"), HasSubstr("relative error"));
+  EXPECT_EQ(load_yaml(run_dir("pruned") + "/config.yaml").at("sparsity").at("algorithm").text(),
+            "wanda");
+}
+
+TEST_F(Prune, PrintsItsReportAsJson) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = prune(run_dir(), "pruned", {"--json", "--set", "sparsity.algorithm=admm"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, read_text(run_dir("pruned") + "/prune.json"));
+  EXPECT_THAT(ended.out, HasSubstr("\"admm\""));
+}
+
+TEST_F(Prune, PrunesItsOwnResultFurther) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(prune(run_dir(), "half").code, 0);
+  const Ended ended =
+      prune(run_dir("half"), "fifth",
+            {"--set", "sparsity.sparsity=0.8", "--set", "sparsity.algorithm=sparsegpt"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  for (const char* name : {"fc1.weight", "fc2.weight"}) {
+    const ByteArray half = mask("half", name), fifth = mask("fifth", name);
+    EXPECT_NEAR(fraction_kept(fifth), 0.2, 0.005);
+    for (size_t i = 0; i < half.values.size(); ++i) ASSERT_LE(fifth.values[i], half.values[i]);
+  }
+  const Ended back = prune(run_dir("fifth"), "back");
+  EXPECT_EQ(back.code, 2);
+  EXPECT_THAT(back.err, HasSubstr("what is pruned stays pruned"));
+  expect_nothing("back");
+}
+
+TEST_F(Prune, TrainingGoesOnWithItsMasks) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(prune(run_dir(), "pruned").code, 0);
+  const ByteArray pruned = mask("pruned", "fc1.weight");
+  // A run of its own, from its weights and masks.
+  const Ended tuned =
+      train({"--set",
+             "model={layers: [flatten, {type: linear, name: fc1, out_features: 12}, relu, "
+             "{type: linear, name: fc2, out_features: 10}], init_from: " +
+                 run_dir("pruned") + "}",
+             "--set", "sparsity={algorithm: static, init_method: inherit}"},
+            "tuned");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(mask("tuned", "fc1.weight"), pruned);
+  // The run itself, trained for the first time.
+  const Ended resumed = train({"--resume"}, "pruned");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(mask("pruned", "fc1.weight"), pruned);
+  EXPECT_GT(summary(run_dir("pruned")).required<int64_t>("steps"), 0);
+}
+
+TEST_F(Prune, MasksToInheritMustBeThere) {
+  const Ended ended = train({"--set", "sparsity={algorithm: static, init_method: inherit}"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("and these are dense"));
+}
+
+TEST_F(Prune, TakesAListOfMethodsAndPatterns) {
+  ASSERT_EQ(train().code, 0);
+  write_text(prune_config(), R"(
+sparsity:
+  - {algorithm: sparsegpt, param_filter: fc1.weight, pattern: {type: nm, n: 2, m: 4}, damping: 0.1}
+  - {algorithm: magnitude, param_filter: [fc2.weight], sparsity: 0.3, granularity: row}
+)");
+  const Ended ended = prune(run_dir(), "pruned");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::vector<Config> rows = json("pruned").at("rows").items();
+  EXPECT_EQ(rows[0].required<double>("sparsity"), 0.5);
+  EXPECT_EQ(rows[1].required<std::string>("method"), "magnitude");
+}
+
+TEST_F(Prune, RefusesWhatItCannotUseAndWritesNothing) {
+  ASSERT_EQ(train().code, 0);
+  const auto refuse = [&](const std::string& config, const std::string& words, int code = 2) {
+    write_text(prune_config(), config);
+    const Ended ended = prune(run_dir(), "pruned");
+    EXPECT_EQ(ended.code, code) << config << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(words)) << config;
+    expect_nothing("pruned");
+  };
+  refuse("data: {type: glyphs}\n", "there is no `sparsity` section");
+  refuse("- wanda\n", "a map with `sparsity`");
+  refuse("sparsity: 0.5\n", "found 'static'");
+  refuse("sparsity: {algorithm: rigl, sparsity: 0.5, update: {freq: 2}}\n", "found 'rigl'");
+  refuse("sparsity: {phases: [{algorithm: wanda, sparsity: 0.5}]}\n", "found 'phases'");
+  refuse("sparsity: {algorithm: wanda}\n", "needs `sparsity`");
+  refuse("sparsity: {algorithm: wanda, sparsity: 1.0}\n", "sparsity");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 100}\n",
+         "calibration.examples is 100, and the training data has 90");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5, calibration: {example: 5}}\n", "example");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5, damping: 0.1}\n", "damping");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5, granularity: column}\n", "'layer' or 'row'");
+  refuse("sparsity: {algorithm: sparsegpt, sparsity: 0.5, block: 0}\n", "block");
+  refuse("sparsity: {algorithm: admm, sparsity: 0.5, rounds: 0}\n", "rounds");
+  refuse("sparsity: {algorithm: admm, sparsity: 0.5, init_method: topk}\n",
+         "takes no `init_method`");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5, param_filter: fc1.bias}\n",
+         "does not fit 'fc1.bias'");
+  refuse("sparsity: {algorithm: wanda, sparsity: 0.5}\nmodle: []\n", "unknown section 'modle'");
+  refuse(
+      "sparsity: {algorithm: wanda, sparsity: 0.5}\n"
+      "model: [flatten, {type: linear, name: fc1, out_features: 10}]\n",
+      "fc2.weight", 1);
+  refuse("sparsity: {algorithm: wanda, pattern: {type: nm, n: 2, m: 5}}\n", "5");
+}
+
+TEST_F(Prune, RefusesAFolderThatIsInUse) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = prune(run_dir(), "run");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("holds a run already"));
+  EXPECT_EQ(prune(folder_ / "nowhere", "pruned").code, 1);
+  expect_nothing("pruned");
+}
+
+}  // namespace
+}  // namespace lacuna

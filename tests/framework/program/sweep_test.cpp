@@ -1,0 +1,168 @@
+// `lacuna sweep`, `report` and `compare` as a user calls them.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "framework/program/runs.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/program/sweep_plan.hpp"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> names_of(const std::vector<SweepRun>& runs) {
+  std::vector<std::string> names;
+  for (const SweepRun& run : runs) names.push_back(run.name);
+  return names;
+}
+
+TEST(SweepPlan, NamesEachCombinationAndSeed) {
+  EXPECT_EQ(names_of(plan_sweep({"a.b=0.8,0.9", "c=x"}, 0, 2)),
+            (std::vector<std::string>{"a.b=0.8,c=x,seed=0", "a.b=0.8,c=x,seed=1",
+                                      "a.b=0.9,c=x,seed=0", "a.b=0.9,c=x,seed=1"}));
+  EXPECT_EQ(names_of(plan_sweep({}, 7, 1)), (std::vector<std::string>{"seed=7"}));
+  EXPECT_EQ(plan_sweep({"a=1"}, 7, 1)[0].overrides,
+            (std::vector<std::string>{"a=1", "train.seed=7"}));
+}
+
+TEST(SweepPlan, SplitsAtCommasOutsideOfBracketsAndQuotes) {
+  EXPECT_EQ(split_over("k=[1, 2],{a: [3, 4], b: 5}, \"x,y\" ,z=1"),
+            (std::vector<std::string>{"k", "[1, 2]", "{a: [3, 4], b: 5}", "\"x,y\"", "z=1"}));
+}
+
+TEST(SweepPlan, RefusesWhatCannotBeMeant) {
+  expect_throws<ConfigError>([] { split_over("noequals"); }, "expected path=value,value");
+  expect_throws<ConfigError>([] { split_over("a=1,,2"); }, "a value is empty");
+  expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 comes twice");
+  expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a comes twice");
+  expect_throws<ConfigError>([] { plan_sweep({"train.seed=1,2"}, 0, 1); }, "given by --seeds");
+  expect_throws<ConfigError>([] { plan_sweep({"a=" + std::string(300, 'x')}, 0, 1); },
+                             "is too long");
+  expect_throws<ConfigError>([] { plan_sweep({"a=x/y,x_y"}, 0, 1); }, "two runs would have");
+}
+
+class SweepTest : public RunFixture {
+ protected:
+  std::vector<std::string> arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> all{"sweep", config(), "--run-dir", run_dir("sweep")};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Ended sweep(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
+    return run_lacuna(arguments(more), options);
+  }
+  std::string part(const std::string& name) const { return run_dir("sweep") + "/" + name; }
+};
+
+TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
+  const Ended ended = sweep({"--over", "optimizer.lr=0.01,0.001", "--seeds", "2", "--jobs", "2"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("optimizer.lr=0.01"));
+  EXPECT_THAT(ended.out, HasSubstr(" ± "));
+  EXPECT_EQ(listing(run_dir("sweep")),
+            "optimizer.lr=0.001,seed=0 optimizer.lr=0.001,seed=1 optimizer.lr=0.01,seed=0 "
+            "optimizer.lr=0.01,seed=1 report.html");
+  const Config run = load_yaml(part("optimizer.lr=0.001,seed=1/config.yaml"));
+  EXPECT_EQ(run.at("optimizer").at("lr").as<double>(), 0.001);
+  EXPECT_EQ(run.at("train").at("seed").as<int64_t>(), 1);
+  EXPECT_THAT(read_text(part("report.html")), HasSubstr("Mean and spread over seeds"));
+
+  // Once more: nothing is trained again, a run that was interrupted goes on.
+  std::filesystem::remove(part("optimizer.lr=0.01,seed=1/summary.json"));
+  const std::string before = read_text(part("optimizer.lr=0.01,seed=0/log.txt"));
+  const Ended again = sweep({"--over", "optimizer.lr=0.01,0.001", "--seeds", "2", "--jobs", "2"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("optimizer.lr=0.01,seed=1: goes on"));
+  EXPECT_THAT(again.err, HasSubstr("optimizer.lr=0.01,seed=0: has finished already"));
+  EXPECT_EQ(read_text(part("optimizer.lr=0.01,seed=0/log.txt")), before);
+  EXPECT_EQ(again.out, ended.out);
+}
+
+TEST_F(SweepTest, NamesARunThatFailsAndGoesOnWithTheOthers) {
+  const Ended ended = sweep({"--over", "optimizer.lr=1e30,0.01"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("optimizer.lr=1e30,seed=0 failed (exit code 1)"));
+  EXPECT_THAT(read_text(part("optimizer.lr=1e30,seed=0.log")), HasSubstr("NaN or infinite"));
+  EXPECT_TRUE(std::filesystem::exists(part("optimizer.lr=0.01,seed=0/summary.json")));
+}
+
+TEST_F(SweepTest, HandsASignalOnAndGoesOnLater) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const std::string name = signal == SIGTERM ? "terminated" : "interrupted";
+    std::vector<std::string> all{"sweep",     config(),
+                                 "--run-dir", run_dir(name),
+                                 "--seeds",   "2",
+                                 "--set",     "train.epochs=100000",
+                                 "--set",     "train.checkpoint.every=100000 steps"};
+    const pid_t child = ::fork();
+    if (child == 0) internal::become(all, {}, folder_ / "out", folder_ / "err");
+    const std::string run = run_dir(name) + "/seed=0";
+    while (read_text(run + "/metrics.jsonl").size() < 500) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+    EXPECT_THAT(read_text(run + "/log.txt"), HasSubstr("stopped at step"));
+    EXPECT_FALSE(std::filesystem::exists(run_dir(name) + "/seed=1"));
+    EXPECT_GT(RunFolder::open(run).checkpoint_steps().front(), 0);
+  }
+}
+
+TEST_F(SweepTest, RefusesAKeyThatCannotBeSetBeforeAnythingRuns) {
+  const Ended ended = sweep({"--over", "optimizer.lr.deeper=1"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_FALSE(std::filesystem::exists(run_dir("sweep")));
+}
+
+TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
+  ASSERT_EQ(train({}, "dense").code, 0);
+  ASSERT_EQ(
+      train({"--set", "sparsity={algorithm: set, sparsity: 0.5, update: {freq: 2}}"}, "set").code,
+      0);
+  train({}, "killed", {.fault = "step.between:9"});
+  const std::vector<std::string> runs = {run_dir("dense"), run_dir("set"), run_dir("killed")};
+  std::vector<std::string> compare = {"compare"};
+  compare.insert(compare.end(), runs.begin(), runs.end());
+  EXPECT_THAT(run_lacuna(compare).out, HasSubstr("differs in"));
+  compare.push_back("--json");
+  const Config json = parse_yaml(run_lacuna(compare).out, "json");
+  ASSERT_EQ(json.at("runs").items().size(), 3u);
+  for (const Config& row : json.at("runs").items()) {
+    const bool was_killed = row.at("run").text() == "killed";
+    EXPECT_EQ(row.at("state").text(), was_killed ? "unfinished" : "finished");
+    EXPECT_EQ(row.get("nnz").is_null(), was_killed);
+  }
+  compare.push_back("--csv");
+  EXPECT_EQ(run_lacuna(compare).code, 2);
+
+  EXPECT_EQ(listing(run_dir("set") + "/masks"),
+            "step-0000000000.h5 step-0000000004.h5 step-0000000009.h5 step-0000000013.h5 "
+            "step-0000000018.h5");
+  EXPECT_FALSE(std::filesystem::exists(run_dir("dense") + "/masks"));
+  std::vector<std::string> report = {"report", runs[0], runs[1],
+                                     runs[2],  "--out", folder_ / "page.html"};
+  EXPECT_EQ(run_lacuna(report).code, 0);
+  EXPECT_THAT(read_text(folder_ / "page.html"), HasSubstr("fc1.weight at step 18"));
+  report.back() = run_dir("set") + "/log.txt";
+  const Ended refused = run_lacuna(report);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is among the files of the run"));
+
+  // A run of before there were masks/ shows what its checkpoints hold.
+  std::filesystem::remove_all(run_dir("set") + "/masks");
+  EXPECT_EQ(run_lacuna({"report", run_dir("set"), "--out", folder_ / "old.html"}).code, 0);
+  EXPECT_THAT(read_text(folder_ / "old.html"), HasSubstr("fc1.weight at step 18"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+// Ticks and thinning: what a chart shows of its numbers.
+#include "lacuna/framework/report/chart.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+TEST(RoundTicks, AreMultiplesOfOneTwoOrFive) {
+  EXPECT_EQ(round_ticks(0.0, 10.0, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(3.0, 684.0, 8), (std::vector<double>{100, 200, 300, 400, 500, 600}));
+  const std::vector<double> small = round_ticks(0.11, 0.34, 6);
+  ASSERT_EQ(small.size(), 4u);
+  EXPECT_DOUBLE_EQ(small.front(), 0.15);
+  EXPECT_DOUBLE_EQ(small.back(), 0.30);
+}
+
+TEST(Thinned, KeepsTheFirstAndTheLastPoint) {
+  Curve curve;
+  for (int i = 0; i < 1000; ++i) curve.add(i, 2 * i);
+  const Curve few = thinned(curve, 10);
+  ASSERT_EQ(few.steps.size(), 10u);
+  EXPECT_EQ(few.steps.front(), 0.0);
+  EXPECT_EQ(few.steps.back(), 999.0);
+  EXPECT_EQ(few.values.back(), 1998.0);
+  EXPECT_EQ(thinned(curve, 1000).steps.size(), 1000u);
+}
+
+TEST(Svg, DrawsEveryPointOfACurve) {
+  Chart chart{.id = "c", .title = "a < b"};
+  Curve curve;
+  curve.add(0, 1.0);
+  curve.add(50, 2.0);
+  curve.add(100, 0.0);
+  chart.series.push_back({.label = "s", .curve = curve});
+  const std::string svg = svg_of(chart, 560, 270);
+  EXPECT_NE(svg.find("aria-label=\"a &lt; b\""), std::string::npos);
+  const size_t begin = svg.find("points=\"") + 8;
+  const std::string points = svg.substr(begin, svg.find('"', begin) - begin);
+  EXPECT_EQ(std::count(points.begin(), points.end(), ','), 3) << points;
+  EXPECT_EQ(points.substr(0, 5), "62.0,");  // where the axis begins
+  EXPECT_NE(points.find("544.0,228.0"), std::string::npos) << points;
+}
+
+TEST(Svg, ShowsAConstantAndASinglePoint) {
+  Chart chart{.id = "c", .title = "constant"};
+  Curve curve;
+  curve.add(5, 0.1);
+  chart.series.push_back({.label = "s", .curve = curve});
+  EXPECT_EQ(svg_of(chart, 300, 200).find("nan"), std::string::npos);
+  curve.add(6, 0.1 + 1e-17);
+  chart.series[0].curve = curve;
+  EXPECT_EQ(svg_of(chart, 300, 200).find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna

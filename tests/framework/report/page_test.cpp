@@ -1,0 +1,155 @@
+// The page as text; tests/report/browser_test.py looks at one in a browser.
+#include "lacuna/framework/report/page.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/records/json_text.h"
+#include "temporary_folder.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kConfig =
+    "data: {type: glyphs}\nmodel: [flatten, {type: linear, out_features: 10}]\n"
+    "train: {epochs: 1, seed: 3}\nrun_dir: x\n";
+
+constexpr const char* kMetrics =
+    R"({"step": 10, "epoch": 0.5, "split": "train", "loss": 2.0, "accuracy": 0.25, "lr": 0.1, "seconds": 0.5}
+{"step": 20, "epoch": 1.0, "split": "train", "loss": 1.0, "accuracy": 0.5, "lr": 0.1, "seconds": 1.5}
+{"step": 20, "epoch": 1.0, "split": "test", "loss": 1.25, "accuracy": 0.625, "lr": 0.1, "seconds": 1.5}
+)";
+
+// A run's folder as far as the page looks at it.
+std::string make_run(const TemporaryFolder& folder, const std::string& name,
+                     const std::string& metrics = kMetrics) {
+  const std::string run = folder / name;
+  std::filesystem::create_directories(run);
+  write_text(run + "/config.yaml", kConfig);
+  write_text(run + "/metrics.jsonl", metrics);
+  return run;
+}
+
+Config data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"lacuna-report\">";
+  const size_t first = page.find(begin) + begin.size();
+  const auto data = parse_json(page.substr(first, page.find("</script>", first) - first));
+  EXPECT_TRUE(data.has_value());
+  return data.value_or(Config());
+}
+
+TEST(ReadRun, GivesCurvesAndTheTimeOfAStep) {
+  const TemporaryFolder folder;
+  const RunData run = read_run(make_run(folder, "a"), 0);
+  EXPECT_EQ(run.state, "unfinished");
+  EXPECT_EQ(run.splits.at("train").at("loss").values, (std::vector<double>{2.0, 1.0}));
+  EXPECT_EQ(run.splits.at("test").at("accuracy").steps, (std::vector<double>{20.0}));
+  EXPECT_EQ(run.step_seconds.values, (std::vector<double>{0.05, 0.1}));
+  EXPECT_TRUE(run.layers.empty());
+}
+
+TEST(ReadRun, LeavesOutDamagedLinesAndSaysHowMany) {
+  const TemporaryFolder folder;
+  const std::string metrics = std::string("\xff\xfe\n{\"step\": 1\n[1, 2]\n{\"step\": \"x\"}\n") +
+                              kMetrics + "{\"step\": 30, \"split\": \"tr";
+  const RunData run = read_run(make_run(folder, "a", metrics), 0);
+  EXPECT_EQ(run.damaged_lines, 4);  // what is being written at the end is no damage
+  EXPECT_EQ(run.splits.at("train").at("loss").values.size(), 2u);
+  EXPECT_THAT(run.remarks, testing::Contains(testing::HasSubstr("4 lines of metrics.jsonl")));
+}
+
+TEST(ReadRun, KnowsThatAProcessTrainsInTheFolder) {
+  const TemporaryFolder folder;
+  const std::string run = make_run(folder, "a");
+  const int descriptor = ::open(run.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
+  EXPECT_EQ(read_run(run, 0).state, "running");
+  ::close(descriptor);
+  EXPECT_EQ(read_run(run, 0).state, "unfinished");
+  write_text(run + "/summary.json", R"({"stopped_early": true, "nnz": 5})");
+  EXPECT_EQ(read_run(run, 0).state, "stopped early");
+  write_text(run + "/summary.json", R"({"stopped_ea)");
+  EXPECT_THAT(read_run(run, 0).remarks, testing::Contains("summary.json could not be read"));
+}
+
+TEST(ReadRun, RefusesWhatIsNoRun) {
+  const TemporaryFolder folder;
+  expect_throws<DataError>([&] { read_run(folder / "missing", 0); }, "there is no run folder");
+  expect_throws<DataError>([&] { read_run(folder.path(), 0); }, "holds no config.yaml");
+}
+
+TEST(ReadRuns, CallsEachByTheEndOfItsPathThatNoOtherHas) {
+  const TemporaryFolder folder;
+  const auto runs =
+      read_runs({make_run(folder, "a/x"), make_run(folder, "b/x"), make_run(folder, "c/y")}, 0);
+  EXPECT_EQ(runs[0].name, "a/x");
+  EXPECT_EQ(runs[1].name, "b/x");
+  EXPECT_EQ(runs[2].name, "y");
+}
+
+TEST(Page, HoldsItsDataAndFetchesNothing) {
+  const TemporaryFolder folder;
+  const std::string page = render_page(read_runs({make_run(folder, "a")}, 400));
+  const Config data = data_of(page);
+  EXPECT_EQ(data.at("format").as<int64_t>(), 1);
+  EXPECT_EQ(data.at("results").items()[0].at("accuracy").as<double>(), 0.625);
+  const Config loss = data.at("charts").items()[0];
+  EXPECT_EQ(loss.at("id").text(), "chart-loss");
+  EXPECT_EQ(loss.at("series").items()[0].at("y").as<std::vector<double>>(),
+            (std::vector<double>{2.0, 1.0}));
+  EXPECT_THAT(page, testing::HasSubstr("62.50 %"));
+  EXPECT_THAT(page, testing::HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, testing::HasSubstr("Copyright (c)"));  // uPlot's licence
+  EXPECT_EQ(page.find("src=\"http"), std::string::npos);
+  EXPECT_EQ(page.find("href=\"http"), std::string::npos);
+}
+
+TEST(Page, ShowsNamesWithMarkupAsTheyAre) {
+  const TemporaryFolder folder;
+  const std::string name = "<script>alert(1)<!--\"'&\xff";
+  const std::string update =
+      R"({"step": 5, "split": "update", "parameter": "</script><b>w", "dropped": 1, "grown": 2})"
+      "\n";
+  const std::string page = render_page(read_runs({make_run(folder, name, kMetrics + update)}, 400));
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("</script><b>w"), std::string::npos);
+  EXPECT_THAT(page, testing::HasSubstr("&lt;script&gt;alert(1)&lt;!--&quot;&#39;&amp;"));
+  EXPECT_EQ(data_of(page).at("runs").items()[0].at("layers").items()[0].at("name").text(),
+            "</script><b>w");
+}
+
+TEST(Page, ShowsTenRunsAndWhereTheyDiffer) {
+  const TemporaryFolder folder;
+  std::vector<std::string> folders;
+  for (int i = 0; i < 10; ++i) {
+    folders.push_back(make_run(folder, "run" + std::to_string(i)));
+    write_text(folders.back() + "/config.yaml",
+               std::string(kConfig) + "optimizer: {lr: 0." + std::to_string(i + 1) + "}\n");
+  }
+  const Config data = data_of(render_page(read_runs(folders, 400)));
+  EXPECT_EQ(data.at("runs").items().size(), 10u);
+  ASSERT_EQ(data.at("differences").items().size(), 1u);
+  EXPECT_EQ(data.at("differences").items()[0].at("key").text(), "optimizer.lr");
+  EXPECT_EQ(data.at("charts").items()[0].at("series").items().size(), 10u);
+}
+
+TEST(Page, IsWrittenOverNoFileOfARun) {
+  const TemporaryFolder folder;
+  const auto runs = read_runs({make_run(folder, "a")}, 0);
+  expect_throws<ConfigError>([&] { write_page(folder / "a/config.yaml", runs); },
+                             "among the files of the run");
+  expect_throws<ConfigError>([&] { write_page(folder / "b/../a/metrics.jsonl", runs); },
+                             "among the files of the run");
+  expect_throws<ConfigError>([&] { write_page(folder / "a", runs); }, "is a folder");
+  EXPECT_EQ(read_text(folder / "a/config.yaml"), kConfig);
+  write_page(folder / "a/report.html", runs);
+  EXPECT_EQ(read_text(folder / "a/report.html").substr(0, 15), "<!DOCTYPE html>");
+}
+
+}  // namespace
+}  // namespace lacuna

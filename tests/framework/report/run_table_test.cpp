@@ -1,0 +1,93 @@
+#include "lacuna/framework/report/run_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lacuna/framework/io/yaml.h"
+
+namespace lacuna {
+namespace {
+
+RunData run_with(const std::string& name, std::vector<double> accuracies,
+                 std::vector<double> losses, const std::string& config = "{}") {
+  RunData run{.folder = name, .name = name};
+  run.state = "finished";
+  run.config = parse_yaml(config, "config.yaml");
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const auto step = static_cast<double>(10 * (i + 1));
+    run.splits["test"]["loss"].add(step, losses[i]);
+    if (i < accuracies.size()) run.splits["test"]["accuracy"].add(step, accuracies[i]);
+  }
+  return run;
+}
+
+TEST(RunTable, TakesTheLastResultAndTheBest) {
+  const RunResult result = result_of(run_with("a", {0.5, 0.75, 0.7}, {2.0, 1.0, 0.5}));
+  EXPECT_EQ(result.accuracy, 0.7);
+  EXPECT_EQ(result.best_accuracy, 0.75);
+  EXPECT_EQ(result.best_step, 20.0);
+  EXPECT_EQ(result.best_loss, 0.5);
+  EXPECT_EQ(result.step, 30.0);
+  EXPECT_TRUE(std::isnan(result.nnz));
+}
+
+TEST(RunTable, JudgesRegressionByItsLoss) {
+  const RunResult result = result_of(run_with("a", {}, {2.0, 1.0, 1.5}));
+  EXPECT_TRUE(std::isnan(result.accuracy));
+  EXPECT_EQ(result.best_step, 20.0);
+  EXPECT_EQ(readable_table({result}).text().find("accuracy"), std::string::npos);
+}
+
+TEST(RunTable, PutsTheBestFirstAndRunsWithoutAResultLast) {
+  std::vector<RunResult> results;
+  results.push_back(result_of(run_with("empty", {}, {})));
+  results.push_back(result_of(run_with("loss 2", {}, {2.0})));
+  results.push_back(result_of(run_with("loss 1", {}, {1.0})));
+  results.push_back(result_of(run_with("50 %", {0.5}, {9.0})));
+  results.push_back(result_of(run_with("90 %", {0.9}, {9.5})));
+  std::string order;
+  for (const RunResult& result : sorted_by_result(results)) order += result.name + "; ";
+  EXPECT_EQ(order, "90 %; 50 %; loss 1; loss 2; empty; ");
+}
+
+TEST(RunTable, IsWrittenAsCsvAndJson) {
+  const std::vector<RunResult> results = {result_of(run_with("a,\"b\"", {0.5}, {0.25}))};
+  const std::string csv = exact_table(results).csv();
+  EXPECT_EQ(csv.substr(0, csv.find("\r\n")),
+            "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
+            "nnz,parameter_bytes,train_seconds,seed");
+  EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
+            std::string::npos)
+      << csv;
+  const Config row = to_json(results).items()[0];
+  EXPECT_EQ(row.at("accuracy").as<double>(), 0.5);
+  EXPECT_TRUE(row.get("nnz").is_null());
+}
+
+TEST(ConfigDifferences, NamesKeysWithEachRunsValue) {
+  const std::vector<RunData> runs = {
+      run_with("a", {}, {}, "{x: {y: [1, 2]}, z: same, run_dir: a}"),
+      run_with("b", {}, {}, "{x: {y: [1, 3]}, z: same, run_dir: b, more: true}")};
+  const std::vector<Difference> differences = config_differences(runs);
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_EQ(differences[0].key, "more");
+  EXPECT_EQ(differences[0].values, (std::vector<std::string>{"", "true"}));
+  EXPECT_EQ(differences[1].key, "x.y.1");
+  EXPECT_EQ(differences[1].values, (std::vector<std::string>{"2", "3"}));
+}
+
+TEST(GroupRuns, GivesMeanAndSpread) {
+  const std::vector<RunData> runs = {run_with("a0", {0.5}, {1.0}), run_with("b0", {0.9}, {1.0}),
+                                     run_with("a1", {0.7}, {1.0})};
+  const std::vector<SeedGroup> groups = group_runs(runs, {"a", "b", "a"});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].name, "b");
+  EXPECT_TRUE(std::isnan(groups[0].spread_accuracy));
+  EXPECT_NEAR(groups[1].mean_accuracy, 0.6, 1e-12);
+  EXPECT_NEAR(groups[1].spread_accuracy, std::sqrt(0.02), 1e-12);  // over n − 1
+  EXPECT_NE(readable_table(groups).text().find("60.00 % ± 14.14 %"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,252 @@
+"""Shows pages of `lacuna report` in headless Chromium, with scripts and without.
+
+usage: browser_test.py LACUNA CHROMIUM FOLDER
+
+FOLDER keeps the pages and their screenshots.
+"""
+import base64
+import html.parser
+import http.server
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+
+from tiny_runs import fresh_folder, lacuna, train
+
+DARK = (15, 42, 82)  # of a mask's positions
+BLUE, ORANGE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)  # of curves
+
+
+def png_pixels(png):
+    """(width, height, rows of colours) of a PNG file with 8 bits a channel, or a palette."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    place, packed, palette = 8, b"", b""
+    while place < len(png):
+        size, kind = struct.unpack_from(">I4s", png, place)
+        body = png[place + 8:place + 8 + size]
+        if kind == b"IHDR":
+            width, height, bits, colours = struct.unpack_from(">IIBB", body)
+        palette = body if kind == b"PLTE" else palette
+        packed += body if kind == b"IDAT" else b""
+        place += size + 12
+    channels = {2: 3, 3: 1, 6: 4}[colours]
+    line = (width * channels * bits + 7) // 8
+    raw, before, rows = zlib.decompress(packed), bytearray(line), []
+    for y in range(height):
+        way = raw[y * (line + 1)]
+        row = bytearray(raw[y * (line + 1) + 1:(y + 1) * (line + 1)])
+        if way != 0:
+            for x in range(line):
+                left = row[x - channels] if x >= channels else 0
+                above = before[x]
+                corner = before[x - channels] if x >= channels else 0
+                near = min((abs(above - corner), 0, left), (abs(left - corner), 1, above),
+                           (abs(left + above - 2 * corner), 2, corner))[2]
+                row[x] = row[x] + (0, left, above, (left + above) // 2, near)[way] & 0xFF
+        before = row
+        if colours == 3:
+            indices = [row[x * bits // 8] >> (8 - bits - x * bits % 8) & (1 << bits) - 1
+                       for x in range(width)]
+            rows.append([tuple(palette[3 * i:3 * i + 3]) for i in indices])
+        else:
+            rows.append([tuple(row[channels * x:channels * x + 3]) for x in range(width)])
+    return width, height, rows
+
+
+class Page(html.parser.HTMLParser):
+    """What a document holds: tables by id, curves by figure, images by id, scripts by id."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.curves, self.images, self.scripts = {}, {}, {}, {}
+        self.live, self.canvases, self.links = [], 0, []
+        self.figure = self.table = self.script = self.cell = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.links += [value for key, value in attrs.items() if key in ("src", "href", "srcset")]
+        if tag == "figure":
+            self.figure = attrs.get("id")
+            if "live" in attrs.get("class", "").split():
+                self.live.append(self.figure)
+        elif tag == "polyline":
+            points = [tuple(map(float, p.split(","))) for p in attrs["points"].split()]
+            self.curves.setdefault(self.figure, []).append(points)
+        elif tag == "img":
+            self.images[attrs["id"]] = attrs["src"]
+        elif tag == "canvas":
+            self.canvases += 1
+        elif tag == "table" and "id" in attrs:
+            self.table = self.tables.setdefault(attrs["id"], [])
+        elif tag == "tr" and self.table is not None:
+            self.table.append([])
+        elif tag in ("td", "th") and self.table is not None:
+            self.cell = ""
+        elif tag == "script":
+            self.script = attrs.get("id", "")
+
+    def handle_endtag(self, tag):
+        if tag == "table":
+            self.table = None
+        elif tag in ("td", "th") and self.table is not None and self.cell is not None:
+            self.table[-1].append(self.cell)
+            self.cell = None
+        elif tag == "script":
+            self.script = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+        if self.script is not None:
+            self.scripts[self.script] = self.scripts.get(self.script, "") + data
+
+
+class Browser:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def run(self, *arguments):
+        ended = subprocess.run(
+            [self.program, "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+             "--hide-scrollbars", "--force-device-scale-factor=1", "--virtual-time-budget=5000",
+             "--disable-background-networking", f"--user-data-dir={self.folder}/profile",
+             *arguments], capture_output=True, check=False, timeout=120)
+        assert ended.returncode == 0, ended.stderr.decode()
+        return ended.stdout.decode()
+
+    def dom(self, path):
+        return Page(self.run("--dump-dom", "file://" + os.path.abspath(path)))
+
+    def screenshot(self, path, name, height):
+        image = os.path.join(self.folder, name)
+        self.run(f"--screenshot={image}", f"--window-size=1240,{height}",
+                 "file://" + os.path.abspath(path))
+        with open(image, "rb") as file:
+            return png_pixels(file.read())
+
+
+
+def without_scripts(path):
+    """A copy of a page in which the browser runs none."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    policy = "script-src 'unsafe-inline'"
+    assert text.count(policy) == 1
+    copy = path.replace(".html", "-without-scripts.html")
+    with open(copy, "w", encoding="utf-8") as file:
+        file.write(text.replace(policy, "script-src 'none'"))
+    return copy
+
+
+def count(picture, colour):
+    return sum(row.count(colour) for row in picture[2])
+
+
+def check_curves(page, data):
+    """Each curve of the data stands in the page, its points where its values are."""
+    seen = 0
+    for chart in data["charts"]:
+        if chart["kind"] != "curves":
+            continue
+        lines = page.curves[chart["id"]]
+        assert len(lines) == len(chart["series"]), chart["id"]
+        for line, series in zip(lines, chart["series"]):
+            assert len(line) == len(series["x"]) == series["points"]
+            for a, b in zip(range(len(line)), range(1, len(line))):
+                assert line[a][0] < line[b][0]
+                if series["y"][b] > series["y"][a]:
+                    assert line[b][1] <= line[a][1]  # up is less on a screen
+        seen += 1
+    return seen
+
+
+def check_masks(page, data, run):
+    with open(os.path.join(run, "summary.json"), encoding="utf-8") as file:
+        nnz = {p["name"]: p["nnz"] for p in json.load(file)["parameters"]}
+    for layer in data["runs"][0]["layers"]:
+        assert [p["step"] for p in layer["pictures"]] == [0, 18, 36, 54, 72]
+        last = layer["pictures"][-1]
+        kind, encoded = page.images[last["image"]].split(",")
+        assert kind == "data:image/png;base64"
+        width, height, rows = png_pixels(base64.b64decode(encoded))
+        assert (width, height) == (last["width"], last["height"])
+        if last["tile_rows"] * last["tile_columns"] == 1:
+            assert [height, width] == layer["shape"]
+            assert sum(row.count(DARK) for row in rows) == nnz[layer["name"]]
+
+
+def check_nothing_is_fetched(browser, path, page):
+    for link in page.links:
+        assert link.startswith("data:"), link
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|sendBeacon", text)
+    asked = []
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(404)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    # Even what tries to is refused by the page's own policy; without that, it is asked for.
+    trying = text.replace("<body>", f'<body><img id="x" src="{address}/image">'
+                          f'<script>fetch("{address}/data")</script>')
+    for name, content in (("refused", trying),
+                          ("let", re.sub(r'<meta http-equiv="Content-Sec[^>]*>', "", trying))):
+        attempt = os.path.join(browser.folder, name + ".html")
+        with open(attempt, "w", encoding="utf-8") as file:
+            file.write(content)
+        browser.run("--dump-dom", "file://" + os.path.abspath(attempt))
+        assert bool(asked) == (name == "let"), (name, asked)
+        os.remove(attempt)
+    server.shutdown()
+
+
+def main():
+    program, chromium, folder = sys.argv[1], sys.argv[2], fresh_folder(sys.argv[3])
+    browser = Browser(chromium, folder)
+    first = train(program, folder, "rigl")
+    second = train(program, folder, "set", "--set", "sparsity.algorithm=set")
+    one, two = (os.path.join(folder, name) for name in ("one.html", "two.html"))
+    lacuna(program, "report", first, "--out", one)
+    lacuna(program, "report", first, second, "--out", two)
+    shown = json.loads(lacuna(program, "compare", first, second, "--json"))
+
+    still, live = browser.dom(without_scripts(one)), browser.dom(one)
+    data = json.loads(still.scripts["lacuna-report"])
+    assert check_curves(still, data) >= 12 and still.canvases == 0 and not still.live
+    assert check_curves(live, data) == live.canvases == len(live.live)
+    for page in (still, live):
+        check_masks(page, data, first)
+        assert f"{100 * data['results'][0]['accuracy']:.2f} %" in page.tables["results"][1]
+        assert [row[0] for row in page.tables["layers-0"]] == ["layer", "fc1.weight", "fc2.weight"]
+    check_nothing_is_fetched(browser, one, live)
+
+    for page in (browser.dom(without_scripts(two)), browser.dom(two)):
+        assert [row[0] for row in page.tables["results"][1:]] == [r["run"] for r in shown["runs"]]
+        assert ["sparsity.algorithm", '"rigl"', '"set"'] in page.tables["differences"]
+
+    for path in (one, without_scripts(one)):
+        name = os.path.basename(path).replace(".html", ".png")
+        picture = browser.screenshot(path, name, 2400)
+        assert picture[:2] == (1240, 2400)
+        for colour, least in ((BLUE, 800), (ORANGE, 100), (DARK, 500)):
+            assert count(picture, colour) > least, (name, colour, count(picture, colour))
+    browser.screenshot(two, "two.png", 2000)
+
+
+if __name__ == "__main__":
+    main()
