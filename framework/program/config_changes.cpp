@@ -69,6 +69,15 @@ bool set_all_layouts(Config& config, const std::string& assignment) {
   return true;
 }
 
+// A model section without where its values come from: what a run that goes on does not read again.
+// A list of layers and a map that has nothing else mean the same.
+Config without_origin(const Config& model) {
+  Config copy = model.clone();
+  if (!copy.is_map()) return copy;
+  copy.erase("init_from");
+  return copy.entries().size() == 1 && copy.has("layers") ? copy.get("layers") : copy;
+}
+
 struct Difference {
   std::string path;
   Config run, given;
@@ -209,7 +218,8 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
 void require_same_model(const Config& run, const Config& given) {
   if (given.is_null()) return;
   std::vector<Difference> differences;
-  compare(run.get("model").clone(), given.get("model").clone(), "model", differences);
+  compare(without_origin(run.get("model")), without_origin(given.get("model")), "model",
+          differences);
   if (differences.empty()) return;
   std::vector<std::string> lines;
   for (const Difference& difference : differences) lines.push_back(difference.line());

@@ -101,7 +101,7 @@ TEST_F(Prune, PrunesItsOwnResultFurther) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   for (const char* name : {"fc1.weight", "fc2.weight"}) {
     const ByteArray half = mask("half", name), fifth = mask("fifth", name);
-    EXPECT_NEAR(fraction_kept(fifth), 0.2, 0.005);
+    EXPECT_NEAR(fraction_kept(fifth), 0.2, 0.01);  // counts are rounded down
     for (size_t i = 0; i < half.values.size(); ++i) ASSERT_LE(fifth.values[i], half.values[i]);
   }
   const Ended back = prune(run_dir("fifth"), "back");

@@ -110,7 +110,7 @@ TEST(CalibrationTest, SeesInputsBehindTheirTransforms) {
     return Variable(kept);
   });
   model.initialize(1);
-  expect_error_of_outputs(model, random_tensor({20, 8}, "x"), OneShotMethod::Wanda);
+  expect_error_of_outputs(model, random_tensor({20, 8}, "x"), OneShotMethod::Magnitude);
 }
 
 class Twice final : public Module {
