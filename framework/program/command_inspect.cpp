@@ -19,7 +19,7 @@
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/param/saved_parameter.h"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/train/memory_report.h"
+#include "lacuna/framework/nn/memory_report.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"

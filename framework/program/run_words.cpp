@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/train/progress.h"
+#include "lacuna/framework/io/progress.h"
 
 namespace lacuna {
 namespace {

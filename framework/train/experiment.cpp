@@ -117,34 +117,6 @@ void judge_warmup(const Experiment& e) {
                   warmup, steps));
 }
 
-// A static mask is the one that another tool's file, or its zeros, gave a weight, unless the entry
-// says how it is made: pruning anew, at random, is nobody's wish then.
-void inherit_loaded_masks(Config entry) {
-  if (!entry.is_map()) return;
-  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
-  const bool is_static = named.is_null() || to_lower(named.text()) == "static";
-  if (is_static && !entry.has("init_method")) entry.set("init_method", "inherit");
-}
-
-void load_first_values(Experiment& e) {
-  LoadedWeights loaded = load_initial_values(e.config.at("model"), *e.model);
-  e.notes = std::move(loaded.notes);
-  if (loaded.masked.empty()) return;
-  Config section = e.config.get("sparsity");
-  if (section.is_number()) {
-    section = Config::map({{"sparsity", section.clone()}});
-    e.config.set("sparsity", section);
-  }
-  if (section.is_list()) {
-    for (const Config& entry : section.items()) inherit_loaded_masks(entry);
-  } else if (section.is_map() && section.has("phases")) {
-    const std::vector<Config> phases = section.at("phases").items();
-    if (!phases.empty()) inherit_loaded_masks(phases.front());
-  } else {
-    inherit_loaded_masks(section);
-  }
-}
-
 // By `model.frozen`, beside what layers have frozen themselves.
 void freeze_parameters(Module& model, const Config& section) {
   const Config frozen = section.is_map() ? section.get("frozen") : Config();
@@ -375,7 +347,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   freeze_parameters(*e->model, model);
   choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);
-  if (start == Start::Fresh) load_first_values(*e);
+  if (start == Start::Fresh) e->notes = load_first_values(e->config, *e->model);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) judge_warmup(*e);

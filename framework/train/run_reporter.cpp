@@ -13,9 +13,9 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/nn/memory_report.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/neurons.h"
-#include "lacuna/framework/train/memory_report.h"
 
 namespace lacuna {
 namespace {

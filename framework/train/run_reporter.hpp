@@ -5,14 +5,14 @@
 #include <string>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/records/tensorboard.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/mask_recorder.hpp"
-#include "lacuna/framework/train/progress.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/run_state.h"
-#include "lacuna/framework/train/tensorboard.hpp"
 
 namespace lacuna {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
-#include "lacuna/framework/train/progress.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/run_state.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/progress.h"
+#include "lacuna/framework/io/progress.h"
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>

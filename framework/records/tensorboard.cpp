@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/tensorboard.hpp"
+#include "lacuna/framework/records/tensorboard.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/memory_report.h"
+#include "lacuna/framework/nn/memory_report.h"
 
 #include <fmt/core.h>
 

@@ -1,16 +1,14 @@
-#include "lacuna/framework/train/progress.h"
+#include "lacuna/framework/io/progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <limits>
 #include <string>
 
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/train/stop_signal.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -112,33 +110,6 @@ TEST(Progress, RewritesOneLineOnATerminalAndKeepsReportsInTheLogFile) {
   EXPECT_EQ(shown.find("step", drawn.size()), shown.rfind("step"));  // drawn twice
   EXPECT_THAT(shown, testing::EndsWith(" left\r\x1b[K"));
   EXPECT_THAT(read_text(folder / "log.txt"), HasSubstr("info: " + to_string(kReport) + "\n"));
-}
-
-TEST(StopSignal, NotesTheFirstSignalAndPutsTheHandlersBack) {
-  EXPECT_EQ(std::signal(SIGTERM, SIG_IGN), SIG_DFL);
-  {
-    const StopSignal stop;
-    EXPECT_EQ(StopSignal::received(), 0);
-    std::raise(SIGTERM);
-    EXPECT_EQ(StopSignal::received(), SIGTERM);
-  }
-  EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), SIG_IGN);
-  {
-    const StopSignal stop;
-    EXPECT_EQ(StopSignal::received(), 0);
-    std::raise(SIGINT);
-    EXPECT_EQ(StopSignal::received(), SIGINT);
-  }
-}
-
-TEST(StopSignal, LetsASecondSignalEndTheProcess) {
-  const StopSignal stop;
-  EXPECT_EXIT(
-      {
-        std::raise(SIGINT);
-        std::raise(SIGTERM);
-      },
-      testing::KilledBySignal(SIGTERM), "");
 }
 
 }  // namespace
