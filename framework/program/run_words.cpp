@@ -8,9 +8,9 @@
 
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/io/progress.h"
 
 namespace lacuna {
 namespace {

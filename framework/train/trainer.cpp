@@ -48,11 +48,11 @@ void Trainer::resume(const CheckpointFile& file) {
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state);
     state_.load_state_dict(saved.state.below("trainer"), experiment_.loss.answers());
-    if (state_.test && experiment_.loss.has_accuracy()) {
-      saved.state.number("trainer/test_accuracy", 0.0, 1.0);  // NaN is regression's
-    }
-    if (state_.validation && experiment_.loss.has_accuracy()) {
-      saved.state.number("trainer/validation_accuracy", 0.0, 1.0);
+    const StateDict trainer = saved.state.below("trainer");
+    for (const char* key : {"test_accuracy", "validation_accuracy", "best_test_accuracy",
+                            "best_validation_accuracy"}) {
+      const bool must_be = trainer.contains(key) && experiment_.loss.has_accuracy();
+      if (must_be) saved.state.number(std::string("trainer/") + key, 0.0, 1.0);  // not NaN
     }
     if (state_.step == saved.step) return;
     throw CheckpointError(

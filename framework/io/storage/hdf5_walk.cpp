@@ -1,7 +1,7 @@
 // Going through all groups of an HDF5 file.
-#include <fmt/core.h>
-
 #include "lacuna/framework/io/storage/hdf5_walk.hpp"
+
+#include <fmt/core.h>
 
 namespace lacuna::hdf5 {
 

@@ -23,7 +23,7 @@ TEST(ModuleName, MayHaveDotsButNoEmptyParts) {
   }
   for (const char* name : {"", ".", ".a", "a.", "a..b", "a/b"}) {
     expect_throws<StateError>([&] { require_module_name(name); },
-                              std::string("a module's name must be text between single dots, "
+                              std::string("a module's name must be text (UTF-8) between single dots, "
                                           "without '/', found '") +
                                   name + "'");
   }

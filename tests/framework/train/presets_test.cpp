@@ -145,7 +145,8 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
   const Config section = parse_yaml("{from_hf: " + folder.path() + "}", "m.yaml");
   const auto loaded = build_model(model_layers(section), {8});
   loaded->initialize(6);
-  load_initial_values(section, *loaded);
+  Config config = Config::map({{"model", section}});
+  EXPECT_THAT(load_first_values(config, *loaded), testing::IsEmpty());
   section.require_all_read();
   for (const ParameterPtr& parameter : loaded->parameters()) {
     EXPECT_EQ(parameter->to_dense().to_vector(),
