@@ -223,7 +223,8 @@ TEST_F(LoadData, AugmentationPadsWithWhatABlackPixelBecomes) {
   data.set("augment", Config::map({{"crop", 4}}));
   EXPECT_EQ(load_data(data, 0).augment.to_string(), "crop 4");
   EXPECT_THAT(load_data(data, 0).augment.padding, ElementsAre(0));
-  EXPECT_EQ(data.get("augment").to_json(), R"({"crop": 4, "flip": false, "cutout": 0, "mixup": 0.0})");
+  EXPECT_EQ(data.get("augment").to_json(),
+            R"({"crop": 4, "flip": false, "cutout": 0, "mixup": 0.0})");
   data.set("normalize", Config::map({{"mean", Config::list({0.5, 0.25, 0.0})}, {"std", 0.25}}));
   EXPECT_THAT(load_data(data, 0).augment.padding, ElementsAre(-2, -1, 0));
   data.set("normalize", Config::map({{"mean", 0.3}, {"std", Config::list({0.1, 0.2, 0.3})}}));

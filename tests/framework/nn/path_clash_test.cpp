@@ -22,10 +22,11 @@ TEST(ModuleName, MayHaveDotsButNoEmptyParts) {
     EXPECT_NO_THROW(require_module_name(name)) << name;
   }
   for (const char* name : {"", ".", ".a", "a.", "a..b", "a/b"}) {
-    expect_throws<StateError>([&] { require_module_name(name); },
-                              std::string("a module's name must be text (UTF-8) between single dots, "
-                                          "without '/', found '") +
-                                  name + "'");
+    expect_throws<StateError>(
+        [&] { require_module_name(name); },
+        std::string("a module's name must be text (UTF-8) between single dots, "
+                    "without '/', found '") +
+            name + "'");
   }
 }
 
