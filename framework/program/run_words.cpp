@@ -231,7 +231,7 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));
   const std::string run = shell_word(run_folder);
-  add("next", fmt::format("lacuna eval {}, lacuna inspect {}, lacuna predict {} INPUT --out FILE",
+  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna predict {} INPUT --out FILE",
                           run, run, run));
   return lines;
 }

@@ -88,6 +88,26 @@ bool is_better(double accuracy, double loss, double other_accuracy, double other
   return loss < other_loss;
 }
 
+// The evaluation that was the best, as a trainer judges: by the validation split where there is
+// one, by accuracy, or by loss where each token has a label, or nothing is right or wrong.
+double best_step_of(const RunData& run, const std::string& split) {
+  const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
+  const Curve* accuracy = find_curve(run, judged, "accuracy");
+  if (accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr) {
+    const auto most = std::ranges::max_element(accuracy->values);
+    return accuracy->steps[static_cast<size_t>(most - accuracy->values.begin())];
+  }
+  const Curve& loss = *find_curve(run, judged, "loss");
+  const auto least = std::ranges::min_element(loss.values);
+  return loss.steps[static_cast<size_t>(least - loss.values.begin())];
+}
+
+double value_at(const Curve& curve, double step) {
+  const auto at = std::ranges::find(curve.steps, step);
+  return at == curve.steps.end() ? RunResult::kNone
+                                 : curve.values[static_cast<size_t>(at - curve.steps.begin())];
+}
+
 }  // namespace
 
 RunResult result_of(const RunData& run) {
@@ -100,14 +120,11 @@ RunResult result_of(const RunData& run) {
     if (loss == nullptr) continue;
     result.split = split;
     result.loss = loss->values.back();
-    const auto least = std::ranges::min_element(loss->values);
-    result.best_loss = *least;
-    result.best_step = loss->steps[static_cast<size_t>(least - loss->values.begin())];
+    result.best_step = best_step_of(run, split);
+    result.best_loss = value_at(*loss, result.best_step);
     if (const Curve* accuracy = find_curve(run, split, "accuracy")) {
       result.accuracy = accuracy->values.back();
-      const auto most = std::ranges::max_element(accuracy->values);
-      result.best_accuracy = *most;
-      result.best_step = accuracy->steps[static_cast<size_t>(most - accuracy->values.begin())];
+      result.best_accuracy = value_at(*accuracy, result.best_step);
     }
     break;
   }

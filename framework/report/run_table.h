@@ -19,9 +19,8 @@ struct RunResult {
   std::string split = {};        ///< which the results are of: "test", else "validation" or "train"
   double accuracy = kNone;       ///< of the last evaluation, a fraction
   double loss = kNone;           ///< the same
-  double best_accuracy = kNone;  ///< the largest of all evaluations
-  double best_loss = kNone;      ///< the smallest
-  double best_step = kNone;      ///< of the best accuracy, else of the best loss
+  /// Of the best evaluation, which the validation split judges where there is one.
+  double best_accuracy = kNone, best_loss = kNone, best_step = kNone;
   double density = kNone;        ///< nonzeros over all parameters
   double nnz = kNone;
   double parameter_bytes = kNone;

@@ -130,13 +130,14 @@ std::string TextTable::csv() const {
 }
 
 TextTable readable_table(const std::vector<RunResult>& results) {
-  TextTable table{.columns = {"run", "state", "result of", "accuracy", "best", "at step", "loss",
-                              "lowest", "steps", "density", "nonzeros", "memory", "train time"},
+  TextTable table{.columns = {"run", "state", "result of", "accuracy", "loss", "best", "its loss",
+                              "at step", "steps", "density", "nonzeros", "memory", "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
-    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), percent(r.best_accuracy),
-                          whole(r.best_step), rounded(r.loss), rounded(r.best_loss), whole(r.step),
-                          percent(r.density), whole(r.nnz), memory_text(r.parameter_bytes),
+    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), rounded(r.loss),
+                          percent(r.best_accuracy), rounded(r.best_loss), whole(r.best_step),
+                          whole(r.step), percent(r.density), whole(r.nnz),
+                          memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "lacuna/framework/io/yaml.h"
 
@@ -27,9 +28,22 @@ TEST(RunTable, TakesTheLastResultAndTheBest) {
   EXPECT_EQ(result.accuracy, 0.7);
   EXPECT_EQ(result.best_accuracy, 0.75);
   EXPECT_EQ(result.best_step, 20.0);
-  EXPECT_EQ(result.best_loss, 0.5);
+  EXPECT_EQ(result.best_loss, 1.0);
   EXPECT_EQ(result.step, 30.0);
   EXPECT_TRUE(std::isnan(result.nnz));
+}
+
+TEST(RunTable, JudgesByTheValidationSplitWhereThereIsOne) {
+  RunData run = run_with("a", {0.5, 0.75, 0.7}, {2.0, 1.0, 0.5});
+  for (const auto& [step, accuracy] : {std::pair{10.0, 0.8}, {20.0, 0.6}, {30.0, 0.7}}) {
+    run.splits["validation"]["loss"].add(step, 3.0 - step / 10);
+    run.splits["validation"]["accuracy"].add(step, accuracy);
+  }
+  EXPECT_EQ(result_of(run).best_step, 10.0);
+  EXPECT_EQ(result_of(run).best_accuracy, 0.5);  // of the test split
+  for (const double step : {10.0, 20.0, 30.0})
+    run.splits["validation"]["perplexity"].add(step, 1.0);
+  EXPECT_EQ(result_of(run).best_step, 30.0);  // of tokens by the loss
 }
 
 TEST(RunTable, JudgesRegressionByItsLoss) {
