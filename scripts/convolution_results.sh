@@ -10,7 +10,7 @@ set -euo pipefail
 data=$(cd "${1:?usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS]}" && pwd)
 seeds=${2:-0}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/training_runs.sh
+source scripts/image_runs.sh
 
 # The wider network trains for fewer epochs, with all its schedules as long as these: a step of it takes
 # as much longer than one of the dense ResNet-20.
@@ -29,67 +29,11 @@ arguments() {
   esac
 }
 
+prefix=cifar10
 table=docs/convolution_results.tsv
 variants=${3:-dense rigl90 static90 rigl80 wide}
-is_known() { # VARIANT SEED
-  [ -e "$table" ] && grep -q "^$1	$2	" "$table"
-}
-commands() {
-  local seed variant folder
-  for seed in $seeds; do
-    for variant in $variants; do
-      folder=$results/cifar10-$variant-$seed
-      if is_known "$variant" "$seed"; then
-        continue
-      elif [ ! -e "$folder/summary.json" ] && compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
-        echo "OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --threads 1 --quiet"
-      else
-        run_command "$folder" "$(arguments "$variant")" "$data" "$seed"
-      fi
-    done
-  done
-}
-run_all commands
-
-# The new runs' lines: variant, seed, accuracy, nonzeros, FLOPs of a step for one example, steps.
-[ -e "$table" ] || printf 'variant\tseed\ttest_accuracy\tnnz\ttraining_flops\tsteps\n' >"$table"
-value() { # VARIANT SEED NAME
-  sed -n "s/^  \"$3\": \([0-9.e+-]*\).*/\1/p" "$results/cifar10-$1-$2/summary.json"
-}
-for seed in $seeds; do
-  for variant in $variants; do
-    is_known "$variant" "$seed" && continue
-    printf '%s\t%s' "$variant" "$seed" >>"$table"
-    for name in test_accuracy nnz training_flops steps; do
-      printf '\t%s' "$(value "$variant" "$seed" "$name")" >>"$table"
-    done
-    echo >>"$table"
-  done
-done
-
-# Milliseconds of a training step, one run after the other with the machine to itself: all the runs of
-# the table side by side, whenever and wherever they were made.
-declare -A step_ms
-for variant in $(cut -f 1 "$table" | sed 1d | sort -u); do
-  step_ms[$variant]=$(step_milliseconds "$results/cifar10-$variant-timing" \
-    "$(arguments "$variant") --set 'data.dir=$data'")
-done
-
-# A variant's line: means over all its seeds, of the accuracy the lowest and the highest besides.
-row() { # VARIANT TEXT
-  if [ -z "${step_ms[$1]:-}" ]; then return; fi
-  awk -F '\t' -v variant="$1" -v text="$2" -v step_ms="${step_ms[$1]}" '
-    $1 == variant {
-      x = 100 * $3; n++; accuracy += x; nnz += $4; flops += $5; steps = $6
-      if (n == 1 || x < low) low = x
-      if (x > high) high = x
-    }
-    END {
-      spread = n > 1 ? sprintf(" (%.2f–%.2f)", low, high) : ""
-      printf "| %s | %.2f%s | %d | %.0f | %.0f | %.0f | %.0f |\n", text, accuracy / n, spread, n,
-             nnz / n / 1e3, flops / n / 1e6, step_ms, step_ms * steps / 1000
-    }' "$table"
-}
+train_and_note
+measure_steps
 
 begin='## Convolutional networks'
 others=$(results_without "$begin")

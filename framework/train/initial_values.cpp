@@ -1,6 +1,9 @@
 #include "lacuna/framework/train/initial_values.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,32 +60,44 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   });
 }
 
-// A static mask is the one that another tool's file, or its zeros, gave a weight, unless the entry
-// says how it is made: pruning anew, at random, is nobody's wish then.
-void inherit_loaded_masks(Config entry) {
-  if (!entry.is_map()) return;
+// First masks of values that were loaded are what was loaded with them, pruned by magnitude where
+// more is asked for, unless the entry says how they are made: to prune them at random is nobody's
+// wish. Algorithms that begin dense make no first masks.
+bool inherit_loaded_masks(Config entry) {
+  if (!entry.is_map() || entry.has("init_method")) return false;
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
-  const bool is_static = named.is_null() || to_lower(named.text()) == "static";
-  if (is_static && !entry.has("init_method")) entry.set("init_method", "inherit");
+  const std::string type = named.is_null() ? "static" : to_lower(named.text());
+  constexpr std::array<std::string_view, 4> kBeginSparse = {"static", "set", "rigl", "snfs"};
+  if (std::ranges::find(kBeginSparse, type) == kBeginSparse.end()) return false;
+  entry.set("init_method", "inherit");
+  return true;
 }
 
 }  // namespace
 
 std::vector<std::string> load_first_values(Config& config, Module& model) {
-  LoadedWeights loaded = load_initial_values(config.at("model"), model);
-  if (loaded.masked.empty()) return std::move(loaded.notes);
+  const Config section_of_model = config.at("model");
+  LoadedWeights loaded = load_initial_values(section_of_model, model);
+  if (!section_of_model.is_map() || section_of_model.get("init_from").is_null()) return {};
   Config section = config.get("sparsity");
   if (section.is_number()) {
     section = Config::map({{"sparsity", section.clone()}});
     config.set("sparsity", section);
   }
+  bool inherits = false;
   if (section.is_list()) {
-    for (const Config& entry : section.items()) inherit_loaded_masks(entry);
+    for (const Config& entry : section.items()) inherits |= inherit_loaded_masks(entry);
   } else if (section.is_map() && section.has("phases")) {
     const std::vector<Config> phases = section.at("phases").items();
-    if (!phases.empty()) inherit_loaded_masks(phases.front());
+    inherits = !phases.empty() && inherit_loaded_masks(phases.front());
   } else {
-    inherit_loaded_masks(section);
+    inherits = inherit_loaded_masks(section);
+  }
+  if (inherits) {
+    loaded.notes.emplace_back(
+        "the first masks are those of the loaded weights, pruned by magnitude where `sparsity` "
+        "asks "
+        "for more (init_method: inherit)");
   }
   return std::move(loaded.notes);
 }

@@ -293,6 +293,10 @@ TEST_F(ImportedWeights, StaticSparsityKeepsThem) {
     EXPECT_EQ(weight->sparsified_by, "static");
     EXPECT_THAT(experiment->config.to_yaml(), HasSubstr("init_method: inherit"));
   }
+  const auto dynamic = build_experiment(parse_yaml(
+      data + "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}}\n", "run.yaml"));
+  EXPECT_EQ(dynamic->model->parameter("fc.weight")->mask(), every_third());
+  EXPECT_THAT(dynamic->notes, Contains(HasSubstr("init_method: inherit")));
   const auto random = build_experiment(
       parse_yaml(data + "sparsity: {sparsity: 0.5, init_method: random}\n", "run.yaml"));
   EXPECT_EQ(random->model->parameter("fc.weight")->pattern()->nnz(), 16);
