@@ -15,13 +15,13 @@ struct RunResult {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
   std::string name, folder, state;
-  double step = kNone;           ///< the last one
-  std::string split = {};        ///< which the results are of: "test", else "validation" or "train"
-  double accuracy = kNone;       ///< of the last evaluation, a fraction
-  double loss = kNone;           ///< the same
+  double step = kNone;      ///< the last one
+  std::string split = {};   ///< which the results are of: "test", else "validation" or "train"
+  double accuracy = kNone;  ///< of the last evaluation, a fraction
+  double loss = kNone;      ///< the same
   /// Of the best evaluation, which the validation split judges where there is one.
   double best_accuracy = kNone, best_loss = kNone, best_step = kNone;
-  double density = kNone;        ///< nonzeros over all parameters
+  double density = kNone;  ///< nonzeros over all parameters
   double nnz = kNone;
   double parameter_bytes = kNone;
   double train_seconds = kNone;
