@@ -4,7 +4,8 @@
 # CIFAR10_FOLDER holds cifar-10-batches-bin; TEXT_FOLDER what scripts/text_results.sh takes, whose dense
 # models of seed 0 are trained first where they are not there.
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
-# ONE_SHOT_TUNE=0 leaves the training after pruning out.
+# ONE_SHOT_TUNE=0 leaves the training after pruning out; a list as "magnitude-80 admm+ls-2:4" names what is
+# trained.
 set -euo pipefail
 data=$(cd "${1:?usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]}" && pwd)
 text=${2:+$(cd "$2" && pwd)}
@@ -55,6 +56,10 @@ text_commands() {
 
 # Each method at 80 %, and admm with least squares at every target.
 tuned() {
+  if [ "${ONE_SHOT_TUNE:-1}" != 1 ]; then
+    printf '%s\n' $ONE_SHOT_TUNE
+    return
+  fi
   for method in $methods; do echo "$method-80"; done
   for target in 50 70 2:4; do echo "admm+ls-$target"; done
 }
