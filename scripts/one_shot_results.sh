@@ -138,7 +138,8 @@ TEXT
   if [ "${ONE_SHOT_TUNE:-1}" != 0 ]; then
     cat <<TEXT
 
-Three epochs of training at the kept masks after that (SGD, learning rate from 0.01 on a cosine to 0):
+Three epochs of training at the kept masks after that (SGD, learning rate from 0.01 on a cosine to 0). The
+network was trained on the originals, and meets the copies for the first time there:
 
 | method | sparsity | pruned | and trained |
 |---|---|---|---|
