@@ -94,7 +94,7 @@ std::map<std::string, double> EncoderBlock::ms_by_kind() const {
 
 double EncoderBlock::operations(bool with_backward) const {
   const Shape& batch = input_.shape();
-  return operations_of(*model_, batch.without_batch(), batch.batch(),
+  return operations_of(*model_, batch.without_batch(), batch[0],
                        with_backward ? Extent::Training : Extent::Forward);
 }
 

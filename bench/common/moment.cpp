@@ -16,6 +16,8 @@ constexpr double kQuiet = 0.8;
 constexpr double kOwnTime = 0.98;
 constexpr int kFirstLooks = 100;
 
+bool looked = false;
+
 // The results of loops go here, so that they are computed.
 volatile float sink = 0.0f;
 
@@ -38,8 +40,11 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
+bool MachineProbe::has_looked() { return looked; }
+
 MachineProbe& MachineProbe::instance() {
   static MachineProbe probe;
+  looked = true;
   return probe;
 }
 

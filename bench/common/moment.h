@@ -23,6 +23,8 @@ class MachineProbe {
  public:
   /// The one of this program: what it saw best counts for all that is measured.
   static MachineProbe& instance();
+  /// Whether it has been needed.
+  static bool has_looked();
 
   /// Looks, on as many threads as work in parallel now.
   Moment look();

@@ -95,11 +95,15 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
     std::printf("%s: %s\n", name.c_str(), setting.c_str());
     Report report;
     body(settings, report);
-    const std::string limits = MachineProbe::instance().to_string();
-    std::printf("\nThe machine gave %s.\n", limits.c_str());
+    std::string limits;
+    if (MachineProbe::has_looked()) {
+      limits = MachineProbe::instance().to_string();
+      std::printf("\nThe machine gave %s.\n", limits.c_str());
+      limits = "; " + limits;
+    }
     if (!json.empty()) report.write_json(json);
     if (!markdown.empty()) {
-      report.write_markdown(markdown, command_line(argc, argv, name), setting + "; " + limits);
+      report.write_markdown(markdown, command_line(argc, argv, name), setting + limits);
     }
     return 0;
   } catch (const std::exception& error) {

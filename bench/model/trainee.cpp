@@ -109,7 +109,7 @@ std::map<std::string, double> ImageNetwork::ms_by_kind() const {
 }
 
 double ImageNetwork::operations(bool is_training) const {
-  return operations_of(*model_, images_.shape().without_batch(), images_.shape().batch(),
+  return operations_of(*model_, images_.shape().without_batch(), images_.shape()[0],
                        is_training ? Extent::Training : Extent::Forward);
 }
 

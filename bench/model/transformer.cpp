@@ -180,7 +180,7 @@ std::map<std::string, double> TransformerTrainee::ms_by_kind() const {
 
 double TransformerTrainee::operations() const {
   const Shape& batch = images_.defined() ? images_.shape() : ids_.at("input_ids").shape();
-  return operations_of(*model_, batch.without_batch(), batch.batch(), Extent::Training);
+  return operations_of(*model_, batch.without_batch(), batch[0], Extent::Training);
 }
 
 std::string TransformerTrainee::stored() const {

@@ -9,8 +9,13 @@
 
 #include "common/fed_loops.h"
 #include "common/moment.h"
+#include "common/operations.h"
 #include "common/row.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/linear.h"
+#include "lacuna/layers/relu.h"
 
 namespace lacuna::bench {
 namespace {
@@ -109,6 +114,22 @@ TEST(FedLoops, MultiplyAndAddEveryElement) {
   EXPECT_NEAR(fed_loop(data.storage(), 1) - once, 1e3, 1.0);
   EXPECT_FLOAT_EQ(read_loop(data.storage()), 1e6f + 2 * kFedLoopFloats - 1);
   EXPECT_TRUE(std::isfinite(register_loop(kFedLoopFloats, 3)));
+}
+
+TEST(Operations, AreThoseOfTheNonzerosOfAllExamples) {
+  Sequential model;
+  model.add<Linear>("fc1", {.in_features = 6, .out_features = 4});
+  model.add<ReLU>("relu");
+  model.add<Linear>("fc2", {.in_features = 4, .out_features = 2});
+  model.initialize(0);
+  EXPECT_EQ(operations_of(model, Shape{6}, 5, Extent::Forward), 5 * 2 * (24 + 8));
+  // The first layer's input wants no gradient.
+  EXPECT_EQ(operations_of(model, Shape{6}, 5, Extent::Training), 5 * 2 * (2 * 24 + 3 * 8));
+  BitMask mask = BitMask::zeros(8);
+  mask.set(3);
+  Parameter& weight = *model.parameter("fc2.weight");
+  weight.set_pattern(Pattern::masked(weight.shape(), mask));
+  EXPECT_EQ(operations_of(model, Shape{6}, 5, Extent::Training), 5 * 2 * (2 * 24 + 3 * 1));
 }
 
 TEST(Row, SaysATimeAndItsMoment) {
