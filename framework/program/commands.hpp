@@ -24,7 +24,10 @@ struct TrainCommand {
   bool resume = false;
   std::optional<std::string> threads;  ///< short for --set train.threads=…
   std::optional<std::string> seed;     ///< short for --set train.seed=…
-  bool quiet = false;                  ///< the result alone, warnings and errors
+  std::optional<std::string>
+      init_from;             ///< what model.init_from names; absent: the configuration's
+  bool change = false;       ///< with resume: the optimizer may be changed, which is recorded
+  bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
 };

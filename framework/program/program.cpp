@@ -41,7 +41,13 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
+  command
+      ->add_option("--init-from", c.init_from,
+                   "Begin with the weights of a run folder, a checkpoint, or another tool's file")
+      ->type_name("RUN");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
+  command->add_flag("--change", c.change,
+                    "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
