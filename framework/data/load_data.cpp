@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -331,6 +333,38 @@ DataSplits load_data(const Config& data, uint64_t seed) {
     splits.validation = subset(splits.train, std::move(parts.validation));
   }
   if (parts.train) splits.train = subset(splits.train, std::move(*parts.train));
+  return splits;
+}
+
+bool has_training_files(const Config& data) {
+  const auto type = data.required<std::string>("type");
+  if (type == "mnist") return has_mnist_training(data);
+  if (type == "cifar10" || type == "cifar100") return has_cifar_training(data);
+  if (type == "image_folder") return has_image_folder_training(data);
+  if (type == "hdf5") return has_hdf5_training(data);
+  const char* key = type == "csv" || type == "labelled_text" ? "train" : "path";
+  if (type == "tokens") return has_tokens_training(data);
+  std::error_code ignored;
+  return !data.has(key) || std::filesystem::exists(data.required<std::string>(key), ignored);
+}
+
+DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known) {
+  const auto type = data.required<std::string>("type");
+  DataSplits splits;
+  if (type == "csv") splits = load_csv_held_out(data, known);
+  if (type == "mnist") splits = load_mnist_held_out(data, known);
+  if (type == "cifar10" || type == "cifar100") splits = load_cifar_held_out(data);
+  if (type == "image_folder") splits = load_image_folder_held_out(data, known);
+  if (type == "hdf5") splits = load_hdf5_held_out(data, known);
+  if (type == "text") splits = load_text_held_out(data, seed, known);
+  if (type == "tokens") splits = load_tokens_held_out(data, known);
+  if (type == "labelled_text") splits = load_labelled_text_held_out(data, known);
+  splits.train = splits.test != nullptr ? splits.test : splits.validation;
+  if (splits.train == nullptr) return splits;
+  const HoldOut parts{.size = splits.train->size(), .train = {}};
+  normalize_targets(data, splits, parts);
+  normalize(data, splits, parts);
+  data.mark_read();  // what is of the training examples alone
   return splits;
 }
 

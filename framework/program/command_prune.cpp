@@ -247,7 +247,7 @@ void write_run(FolderInTheMaking& making, const Experiment& e, const std::string
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());
   making.folder().save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
-  write_file_atomically(making.file("prune.json"), report.to_json_indented());
+  write_file_atomically(making.file("prune.json"), json_text(report));
   making.finish();
 }
 
@@ -283,7 +283,7 @@ int run_prune(const PruneCommand& command) {
   report.set("after", evaluation(*e));
   FolderInTheMaking making(command.run_dir, e->config);
   write_run(making, *e, source.path, report);
-  const std::string text = command.json ? report.to_json_indented() : table(report);
+  const std::string text = command.json ? json_text(report) : table(report);
   std::fputs(text.c_str(), stdout);
   if (!command.json) {
     std::printf("the pruned model is in %s\n", command.run_dir.c_str());

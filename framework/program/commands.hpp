@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/config.h"
+
 namespace lacuna {
 
 enum ExitCode {
@@ -112,6 +114,12 @@ struct SweepCommand {
   int64_t seeds = 1;
   int64_t jobs = 1;
 };
+
+/// A report as JSON. *Errors:* Error that names a number that is NaN or infinite, for which JSON
+/// has no word.
+std::string json_text(const Config& report);
+/// Prints it.
+void print_json(const Config& report);
 
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/program/config_changes.hpp"
 
 namespace lacuna {
@@ -58,15 +59,16 @@ fs::path made_absolute(const fs::path& path) {
 
 std::vector<std::string> find_beside(Config& config, const std::string& config_path) {
   const fs::path folder = fs::path(config_path).parent_path();
-  std::vector<std::string> lines;
-  if (folder.empty()) return lines;
+  if (folder.empty()) return {};
+  std::vector<std::string> found;
   replace_paths(config, [&](const fs::path& given) -> std::optional<fs::path> {
     if (is_there(given) || !is_there(folder / given)) return std::nullopt;
-    lines.push_back("'" + given.string() + "' is not in the current folder; taken from that of " +
-                    config_path);
+    found.push_back("'" + given.string() + "'");
     return made_absolute(folder / given);
   });
-  return lines;
+  if (found.empty()) return {};
+  return {join(found, ", ") + (found.size() == 1 ? " is" : " are") +
+          " not in the current folder; taken from that of " + config_path};
 }
 
 void make_paths_absolute(Config& config) {

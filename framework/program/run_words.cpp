@@ -74,15 +74,15 @@ std::string result_of(const Config& summary, const std::string& split) {
   if (summary.has(split + "_r2")) {
     parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }
+  if (summary.has(split + "_mae")) {
+    parts.push_back(fmt::format("MAE {:.4g}", number(summary, split + "_mae")));
+  }
   if (summary.has(split + "_rmse")) {
     parts.push_back(fmt::format("RMSE {:.4g}", number(summary, split + "_rmse")));
   }
   if (summary.has(split + "_bits_per_character")) {
     parts.push_back(
         fmt::format("{:.4g} bits a character", number(summary, split + "_bits_per_character")));
-  }
-  if (summary.has(split + "_r2")) {
-    parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }
   parts.push_back(fmt::format("loss {:.4g}", number(summary, split + "_loss")));
   return join(parts, ", ");

@@ -115,7 +115,8 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
                    "sparsity: {algorithm: set, sparsity: 0.2, param_filter: fc1.weight, "
                    "update: {freq: 2}}\n")
                   .err,
-              HasSubstr("init_from: the loaded masks are kept: 7840 nonzeros (fc1.weight)\n"));
+              HasSubstr("init_from: the loaded masks are kept: 7840 nonzeros (fc1.weight); "
+                        "init_method: inherit\n"));
   EXPECT_THAT(from("half",
                    "sparsity: {algorithm: gmp, sparsity: {type: polynomial, init: 0.0, "
                    "final: 0.9, start: 0, end: 4}, param_filter: fc1.weight, update: "
