@@ -231,8 +231,11 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));
   const std::string run = shell_word(run_folder);
-  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna predict {} INPUT --out FILE",
-                          run, run, run));
+  // A model that tells what follows in a text is asked to go on with one.
+  const bool goes_on = summary.has("bits_per_character");
+  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna {} {} {}", run, run,
+                          goes_on ? "generate" : "predict", run,
+                          goes_on ? "--prompt TEXT" : "INPUT --out FILE"));
   return lines;
 }
 

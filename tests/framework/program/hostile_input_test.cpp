@@ -330,6 +330,26 @@ TEST_F(HostileInput, OfAMachineWithLittleMemory) {
   }
 }
 
+// Where it is the checkpoint that there is no memory for.
+TEST_F(HostileInput, OfLittleMemoryForCheckpoints) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "to be or not to be " + std::to_string(i) + "\n";
+  write_text(folder_ / "text.txt", text);
+  write_text(config(), "data: {type: text, path: " + (folder_ / "text.txt") +
+                           ", context: 32}\n"
+                           "model: {type: gpt2, n_layer: 4, n_head: 4, n_embd: 128, n_positions: "
+                           "32}\n"
+                           "optimizer: {type: adamw}\n"
+                           "sparsity: {sparsity: 0.8, layout: csr}\n"
+                           "train: {steps: 2, batch_size: 4, threads: 1}\n");
+  for (int megabytes = 80; megabytes <= 112; megabytes += 2) {
+    const std::string name = "run" + std::to_string(megabytes);
+    const Ended ended = train({}, name, {.max_address_bytes = int64_t{megabytes} * 1'000'000});
+    EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
+    EXPECT_THAT(ended.err, Not(HasSubstr("HDF5: infinite loop"))) << megabytes;
+  }
+}
+
 TEST_F(HostileInput, OfASmallStack) {
   for (const rlim_t kilobytes : {64, 128, 512}) {
     const Ended ended = train({}, "run" + std::to_string(kilobytes), {.in_child = [&] {
