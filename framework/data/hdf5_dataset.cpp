@@ -130,6 +130,30 @@ std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const Split
 
 }  // namespace
 
+namespace {
+
+Hdf5File open_file(const Config& data) {
+  const bool follow = data.get<bool>("follow_links", false);
+  return Hdf5File::open(data.required<std::string>("path"),
+                        follow ? Hdf5Links::Followed : Hdf5Links::Refused);
+}
+
+}  // namespace
+
+bool has_hdf5_training(const Config& data) {
+  return open_file(data).exists(data.get<std::string>("train_inputs", "train_inputs"));
+}
+
+DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
+  TaskKeys task = read_task(data);
+  task.num_classes = known.num_classes;
+  const auto inputs = data.optional<std::string>("test_inputs");
+  const auto targets = data.optional<std::string>("test_targets");
+  DataSplits splits;
+  if (inputs && targets) splits.test = load_split(open_file(data), {*inputs, *targets}, task);
+  return splits;
+}
+
 DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   TaskKeys task = read_task(data);
   const SplitNames train{data.get<std::string>("train_inputs", "train_inputs"),
@@ -139,9 +163,7 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   if (test_inputs.has_value() != test_targets.has_value()) {
     data.error("test_inputs and test_targets go together; found only one of them");
   }
-  const bool follow = data.get<bool>("follow_links", false);
-  const Hdf5File file = Hdf5File::open(data.required<std::string>("path"),
-                                       follow ? Hdf5Links::Followed : Hdf5Links::Refused);
+  const Hdf5File file = open_file(data);
   DataSplits splits;
   splits.train = load_split(file, train, task);
   if (!test_inputs) return splits;
