@@ -12,6 +12,7 @@
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/sparsity/configure.h"
 #include "model/median.h"
+#include "model/stored_as.h"
 
 namespace lacuna::bench {
 namespace {
@@ -107,16 +108,6 @@ std::map<std::string, double> ImageNetwork::ms_by_kind() const {
   return median_ms_by_kind(seconds_);
 }
 
-std::string ImageNetwork::stored() const {
-  std::map<std::string, int> counts;
-  int all = 0;
-  for (const ParameterPtr& weight : sparse_weights(*model_)) {
-    ++counts[std::string(weight->pattern()->layout().name())];
-    ++all;
-  }
-  const auto& [layout, count] = *counts.begin();
-  return count == all ? layout
-                      : layout + " in " + std::to_string(count) + " of " + std::to_string(all);
-}
+std::string ImageNetwork::stored() const { return stored_as(sparse_weights(*model_)); }
 
 }  // namespace lacuna::bench

@@ -16,6 +16,7 @@
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/sparsity/configure.h"
 #include "model/median.h"
+#include "model/stored_as.h"
 
 namespace lacuna::bench {
 namespace {
@@ -177,16 +178,6 @@ std::map<std::string, double> TransformerTrainee::ms_by_kind() const {
   return median_ms_by_kind(seconds_);
 }
 
-std::string TransformerTrainee::stored() const {
-  std::map<std::string, int> counts;
-  int all = 0;
-  for (const ParameterPtr& weight : block_weights(*model_)) {
-    ++counts[std::string(weight->pattern()->layout().name())];
-    ++all;
-  }
-  const auto& [layout, count] =
-      *std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  return count == all ? layout : fmt::format("{} in {} of {}", layout, count, all);
-}
+std::string TransformerTrainee::stored() const { return stored_as(block_weights(*model_)); }
 
 }  // namespace lacuna::bench

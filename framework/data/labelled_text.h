@@ -65,6 +65,9 @@ class LabelledText final : public Dataset {
 ///   before the words; wordpiece has [CLS] and [SEP] always.
 /// - `max_length`: most tokens of an example; what is beyond it is cut off. Default 128.
 /// - `num_classes`: labels are integers below it. Default 0: one more than the largest in `train`.
+/// - `mask_fraction`, `mask_token`: a masked language model's, as of `text`: tokens of the
+/// sentences
+///   are hidden and to be told (MaskedSentences), and the files' labels say nothing.
 ///
 /// *Errors:* DataError "file:line: …" on a line without a label or a sentence, on a label that is
 /// no class, and on text that is not UTF-8 or not in the vocabulary; ConfigError on values out of
