@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_probe.h"
 
 namespace lacuna {
 namespace {
@@ -128,35 +130,58 @@ std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const Split
   return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
-}  // namespace
+// What the configuration says.
+struct Source {
+  std::string path;
+  Hdf5Links links = Hdf5Links::Refused;
+  TaskKeys task;
+  SplitNames train;
+  std::optional<SplitNames> test = {};
+};
 
-DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
-  TaskKeys task = read_task(data);
-  const SplitNames train{data.get<std::string>("train_inputs", "train_inputs"),
-                         data.get<std::string>("train_targets", "train_targets")};
-  const auto test_inputs = data.optional<std::string>("test_inputs");
-  const auto test_targets = data.optional<std::string>("test_targets");
-  if (test_inputs.has_value() != test_targets.has_value()) {
-    data.error("test_inputs and test_targets go together; found only one of them");
-  }
-  const bool follow = data.get<bool>("follow_links", false);
-  const Hdf5File file = Hdf5File::open(data.required<std::string>("path"),
-                                       follow ? Hdf5Links::Followed : Hdf5Links::Refused);
+DataSplits read_splits(const Source& source) {
+  const Hdf5File file = Hdf5File::open(source.path, source.links);
   DataSplits splits;
-  splits.train = load_split(file, train, task);
-  if (!test_inputs) return splits;
+  splits.train = load_split(file, source.train, source.task);
+  if (!source.test) return splits;
 
+  TaskKeys task = source.task;
   task.num_classes = splits.train->num_classes();
-  splits.test = load_split(file, {*test_inputs, *test_targets}, task);
+  splits.test = load_split(file, *source.test, task);
   if (splits.test->example_shape() != splits.train->example_shape() ||
       splits.test->num_outputs() != splits.train->num_outputs()) {
-    fail(file, *test_inputs,
+    fail(file, source.test->inputs,
          fmt::format("test examples of shape {} with {} outputs; the training examples are of "
                      "shape {} with {}",
                      splits.test->example_shape().to_string(), splits.test->num_outputs(),
                      splits.train->example_shape().to_string(), splits.train->num_outputs()));
   }
   return splits;
+}
+
+}  // namespace
+
+DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
+  Source source{.path = {},
+                .task = read_task(data),
+                .train = {data.get<std::string>("train_inputs", "train_inputs"),
+                          data.get<std::string>("train_targets", "train_targets")}};
+  const auto test_inputs = data.optional<std::string>("test_inputs");
+  const auto test_targets = data.optional<std::string>("test_targets");
+  if (test_inputs.has_value() != test_targets.has_value()) {
+    data.error("test_inputs and test_targets go together; found only one of them");
+  }
+  if (test_inputs) source.test = SplitNames{*test_inputs, *test_targets};
+  const bool follow = data.get<bool>("follow_links", false);
+  if (follow) source.links = Hdf5Links::Followed;
+  source.path = data.required<std::string>("path");
+  const std::string names =
+      join(std::vector<std::string>{source.train.inputs, source.train.targets,
+                                    test_inputs.value_or(""), test_targets.value_or("")},
+           ", ");
+  probe_hdf5({.path = source.path, .purpose = "data " + names, .has_time_limit = !follow},
+             [&] { read_splits(source); });
+  return read_splits(source);
 }
 
 }  // namespace lacuna

@@ -127,7 +127,7 @@ MaskedWindows::Options masking_of(const MaskKeys& keys, const Tokens& tokens, co
     if (const auto id = tokenizer.find(name)) specials.push_back(*id);
   }
   std::ranges::sort(specials);
-  specials.erase(std::ranges::unique(specials).begin(), specials.end());
+  specials.erase(std::unique(specials.begin(), specials.end()), specials.end());
   return options;
 }
 

@@ -17,14 +17,17 @@ namespace lacuna {
 namespace hdf5 {
 namespace {
 
-std::recursive_mutex& library_mutex() {
-  static std::recursive_mutex mutex;
-  return mutex;
-}
+std::recursive_mutex first_lock;
+std::recursive_mutex* library_lock = &first_lock;
 
 }  // namespace
 
-Session::Session() : lock_(library_mutex()) {
+void renew_lock() {
+  static std::recursive_mutex lock;
+  library_lock = &lock;
+}
+
+Session::Session() : lock_(*library_lock) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
