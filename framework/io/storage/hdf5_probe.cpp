@@ -30,7 +30,9 @@
 namespace lacuna {
 namespace {
 
-constexpr char kEnded = 'e';
+// What the child says: that it has come to the end, or the words of a DataError behind a kRefused.
+constexpr char kEnded = 'e', kRefused = 'r';
+constexpr size_t kMostWords = 4000;  // less than any pipe holds
 
 // Fuzzing, which comes upon many files that never end, has less patience.
 #if defined(LACUNA_PROBE_SECONDS)
@@ -129,14 +131,16 @@ void prepare_child(const Hdf5Probe& probe, int64_t bytes) {
 [[noreturn]] void run_child(const Hdf5Probe& probe, int64_t bytes,
                             const std::function<void()>& read, int result) {
   prepare_child(probe, bytes);
+  std::string words(1, kEnded);
   try {
     read();
-  } catch (...) {  // whatever it is, the library did not crash
+  } catch (const DataError& error) {
+    words = kRefused + std::string(error.what()).substr(0, kMostWords);
+  } catch (...) {  // the parent will see
   }
-  // What the library frees on the way out it may do wrong as well, but the parent does not.
-  while (::write(result, &kEnded, 1) < 0 && errno == EINTR) {
+  while (::write(result, words.data(), words.size()) < 0 && errno == EINTR) {
   }
-  ::_exit(0);
+  ::_exit(0);  // without the library's own end, which goes wrong where a file was damaged
 }
 
 // A pipe's two ends.
@@ -154,9 +158,12 @@ class Pipe {
   }
   bool is_open() const { return ends_[0] >= 0; }
   int in() const { return ends_[1]; }
-  bool has_ended() const {
-    char byte = 0;
-    return ::read(ends_[0], &byte, 1) == 1 && byte == kEnded;
+  // Nothing where the child died.
+  std::string words() const {
+    std::string words(kMostWords + 1, '\0');
+    const ssize_t count = ::read(ends_[0], words.data(), words.size());
+    words.resize(count < 0 ? 0 : static_cast<size_t>(count));
+    return words;
   }
 
  private:
@@ -205,7 +212,9 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
                            std::strerror(errno));
   }
   const int signal = wait_for(process);
-  if (pipe.has_ended()) {
+  const std::string words = pipe.words();
+  if (words.starts_with(kRefused)) throw DataError(words.substr(1));
+  if (words.starts_with(kEnded)) {
     found_files().add(*file);
     return;
   }

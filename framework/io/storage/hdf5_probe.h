@@ -17,16 +17,19 @@ struct Hdf5Probe {
   bool has_time_limit = true;
 };
 
-/// Does `read`, which must read the file alone, in a child process; what it throws there is
-/// forgotten, for whoever calls this does the same after it. Files that this process has written,
-/// or probed for the same purpose, are passed over: those are told by device, inode, size and time.
+/// Does `read`, which must read the file alone, in a child process, so that whoever calls this can
+/// do the same after it. A DataError that it throws there is thrown here, and the file never seen
+/// by this process's HDF5 library, which damaged files leave in disorder. Files that this process
+/// has written, or probed for the same purpose, are passed over: those are told by device, inode,
+/// size and time.
 ///
 /// The child is a copy of this process (fork without exec, so that a library needs no program of
 /// its own) with one thread, in which `parallel_for` runs serially; it prints nothing, leaves no
 /// core file, may take what memory is available, and compute for `probe_seconds`.
 ///
-/// *Errors:* DataError "could not be read: the HDF5 library crashed on it (signal 11)", or did not
-/// come to an end, or no process could be started. *Cost:* fork, and reading the file twice.
+/// *Errors:* DataError: what `read` throws; "could not be read: the HDF5 library crashed on it
+/// (signal 11)", or did not come to an end; or no process could be started. *Cost:* fork, and
+/// reading the file twice.
 void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read);
 
 /// Seconds of computing for a file of so many bytes: 3, and 2 for each megabyte.
