@@ -34,7 +34,7 @@ model: [flatten, {type: linear, name: fc1, out_features: 96}, relu, {type: dropo
 optimizer: {type: adam, lr: 0.001}
 train: {steps: 220, batch_size: 8, accumulate: 2, log_every: 7, eval_every: 50, tensorboard: true,
         checkpoint: {every: 9, keep_last: 3, keep_best: true}}'
-conv='data: {type: glyphs, train_size: 600, test_size: 100, validation: 100,
+conv='data: {type: colour_glyphs, train_size: 600, test_size: 100, validation: 100,
        augment: {crop: 2, mixup: 0.2}}
 model: [{type: conv2d, name: conv1, out_channels: 8, kernel: 3, padding: 1}, {type: batch_norm, name: bn1},
         relu, {type: max_pool, kernel: 2}, {type: conv2d, name: conv2, out_channels: 16, kernel: 3},
@@ -68,7 +68,7 @@ variant mlp-static-nm mlp '{algorithm: static, pattern: {type: nm, n: 2, m: 4}, 
 variant mlp-set-csr mlp '{algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 5}}'
 variant mlp-rigl-csr mlp '{algorithm: rigl, sparsity: 0.8, layout: csr, update: {freq: 5}}'
 variant mlp-rigl-masked mlp '{algorithm: rigl, sparsity: 0.8, layout: masked, update: {freq: 5}}'
-variant mlp-rigl-block mlp '{algorithm: rigl, sparsity: 0.6, layout: block, update: {freq: 5}, pattern: {type: block, rows: 8, columns: 8}, param_filter: [fc1.weight]}'
+variant mlp-rigl-block mlp '{algorithm: rigl, sparsity: 0.6, layout: block, update: {freq: 5}, pattern: {type: block, rows: 8, cols: 8}, param_filter: [fc1.weight]}'
 variant mlp-snfs mlp '{algorithm: snfs, sparsity: 0.8, update: {freq: 5}}'
 variant mlp-gmp mlp "{algorithm: gmp, update: {freq: 5}, $to}"
 variant mlp-ste mlp "{algorithm: ste, update: {freq: 5}, $to}"
@@ -138,8 +138,13 @@ soak() { # INDEX
     lasts[$1]=$(($(milliseconds) - began + 1))
   fi
   while true; do
-    options=(--run-dir "$folder/run" --threads $((1 + RANDOM % 2)) --quiet)
-    if [ -e "$folder/run/config.yaml" ]; then options+=(--resume); fi
+    options=(--run-dir "$folder/run" --quiet)
+    # The first process chooses layouts, by what products cost with its threads; the run keeps them.
+    if [ -e "$folder/run/config.yaml" ]; then
+      options+=(--resume --threads $((1 + RANDOM % 2)))
+    else
+      options+=(--threads 1)
+    fi
     "$lacuna" train "$folder/config.yaml" "${options[@]}" > "$work/out" 2>&1 &
     pid=$!
     if [ "$stopped" -lt "$stops" ]; then
