@@ -105,21 +105,24 @@ events() {
   sed -E 's/, "(seconds|examples_per_second)": [^,}]*//g' "$1/metrics.jsonl"
 }
 
-# Every checkpoint and file of masks of the run that was left alone is there, and none besides.
+# The last and the best checkpoint, those between that both have (a signal saves one of its own, which
+# pushes out an older one), and the files of masks.
 compare() {
-  local file part
-  for part in checkpoints masks; do
-    [ -d "$folder/whole/$part" ] || continue
-    cmp <(ls "$folder/whole/$part") <(ls "$folder/run/$part") || fail "$part/ holds other files"
-    for file in "$folder/whole/$part"/*.h5; do
-      if [ $part = masks ]; then
-        cmp "$file" "$folder/run/$part/$(basename "$file")" || fail "$(basename "$file") differs"
-      else
-        "$build/tests/compare_checkpoints" "$file" "$folder/run/$part/$(basename "$file")" ||
-          fail "$(basename "$file") differs"
-      fi
-    done
+  local file name_of_file
+  cmp <(ls "$folder/whole/checkpoints" | tail -n 1) <(ls "$folder/run/checkpoints" | tail -n 1) ||
+    fail "it has another last checkpoint"
+  for file in "$folder/whole/checkpoints"/*.h5; do
+    name_of_file=$(basename "$file")
+    if [ ! -e "$folder/run/checkpoints/$name_of_file" ]; then
+      [ "$name_of_file" != best.h5 ] || fail "best.h5 is missing"
+      continue
+    fi
+    "$build/tests/compare_checkpoints" "$file" "$folder/run/checkpoints/$name_of_file" ||
+      fail "$name_of_file differs"
   done
+  if [ -d "$folder/whole/masks" ]; then
+    diff -r "$folder/whole/masks" "$folder/run/masks" || fail "the masks differ"
+  fi
   cmp <(events "$folder/whole") <(events "$folder/run") || fail "the metrics differ"
 }
 
