@@ -179,12 +179,9 @@ std::map<std::string, std::vector<Timing>> measure(const std::vector<Work>& work
   Samples samples;
   benchmark::RunSpecifiedBenchmarks(&samples);
   benchmark::ClearRegisteredBenchmarks();
-  const bool quiet_alone = std::ranges::all_of(samples.works, [](const auto& entry) {
-    const int repetitions = static_cast<int>(entry.second.moments.size());
-    return entry.second.quiet() >= enough(repetitions);
-  });
   std::map<std::string, std::vector<Timing>> timings;
   for (const auto& [name, work] : samples.works) {
+    const bool quiet_alone = work.quiet() >= enough(static_cast<int>(work.moments.size()));
     for (size_t stage = 0; stage < work.seconds.size(); ++stage) {
       timings[name].push_back(summarize(work, stage, quiet_alone));
     }

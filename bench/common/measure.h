@@ -16,9 +16,9 @@ struct Work {
   std::function<void()> prepare = [] {};
 };
 
-/// Of the runs of a stage: the time from the work's start to the stage's end. Where every work that
-/// was measured beside it has enough repetitions in quiet moments (MachineProbe), these alone
-/// count, and the others stand apart; else all count, quiet or not.
+/// Of the runs of a stage: the time from the work's start to the stage's end. Where there are
+/// enough repetitions in quiet moments (MachineProbe), these alone count, and the others stand
+/// apart; else all count, quiet or not.
 struct Timing {
   double median_ms = 0.0;
   double mean_ms = 0.0;

@@ -125,6 +125,28 @@ DataSplits load_cifar100(const Config& data, uint64_t /*seed*/) {
   return load_files(data, cifar100_files(), labels == "fine" ? 1 : 0);
 }
 
+DataSplits load_cifar_held_out(const Config& data) {
+  const bool has_fine = data.required<std::string>("type") == "cifar100";
+  const CifarFiles files = has_fine ? cifar100_files() : cifar10_files();
+  const bool is_fine = has_fine && data.get<std::string>("labels", "fine") == "fine";
+  const fs::path folder = find_folder(data.required<std::string>("dir"), files);
+  DataSplits splits;
+  if (!is_there(folder / files.test.front())) return splits;
+  splits.test = load_split(folder, files.test, files, is_fine ? 1 : 0);
+  return splits;
+}
+
+bool has_cifar_training(const Config& data) {
+  const bool has_fine = data.required<std::string>("type") == "cifar100";
+  const CifarFiles files = has_fine ? cifar100_files() : cifar10_files();
+  const fs::path dir = data.required<std::string>("dir");
+  for (const fs::path& folder : {dir, dir / files.folder}) {
+    if (std::ranges::all_of(files.train, [&](const auto& name) { return is_there(folder / name); }))
+      return true;
+  }
+  return false;
+}
+
 Examples read_cifar_images(const fs::path& path, CifarKind kind) {
   CifarRecords records;
   const CifarFiles files = kind == CifarKind::Cifar10 ? cifar10_files() : cifar100_files();

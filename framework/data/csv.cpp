@@ -225,4 +225,27 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
+DataSplits load_csv_held_out(const Config& data, const KnownData& known) {
+  CsvOptions options = read_options(data);
+  DataSplits splits;
+  const auto test_path = data.optional<std::string>("test");
+  if (!test_path) return splits;
+  options.num_classes = known.num_classes;
+  options.class_names = known.class_names;
+  CsvTable test = read_csv(*test_path, options);
+  if (options.header == CsvHeader::Present && !known.columns.empty()) {
+    splits.columns = input_columns(test);
+    splits.label_column = test.columns[static_cast<size_t>(test.label)];
+    if (splits.columns != known.columns || splits.label_column != known.label_column) {
+      throw DataError(fmt::format(
+          "{}: expected the columns that the model was trained on ({}, and '{}' for the label), "
+          "found {}, and '{}'",
+          *test_path, listed(known.columns), known.label_column, listed(splits.columns),
+          splits.label_column));
+    }
+  }
+  splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
+  return splits;
+}
+
 }  // namespace lacuna

@@ -78,5 +78,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
 /// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test
 /// file are not those of the training file; ConfigError on values out of range.
 DataSplits load_csv(const Config& data, uint64_t seed);
+/// The test split alone, of which more is known than its file says (load_held_out).
+DataSplits load_csv_held_out(const Config& data, const KnownData& known);
 
 }  // namespace lacuna

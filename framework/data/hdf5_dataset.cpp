@@ -130,27 +130,18 @@ std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const Split
   return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
-// What the configuration says.
-struct Source {
-  std::string path;
-  Hdf5Links links = Hdf5Links::Refused;
-  TaskKeys task;
-  SplitNames train;
-  std::optional<SplitNames> test = {};
-};
-
-DataSplits read_splits(const Source& source) {
-  const Hdf5File file = Hdf5File::open(source.path, source.links);
+// The splits that are named, the test split checked against the training one.
+DataSplits read_splits(const Hdf5File& file, const SplitNames& train,
+                       const std::optional<SplitNames>& test, TaskKeys task) {
   DataSplits splits;
-  splits.train = load_split(file, source.train, source.task);
-  if (!source.test) return splits;
+  splits.train = load_split(file, train, task);
+  if (!test) return splits;
 
-  TaskKeys task = source.task;
   task.num_classes = splits.train->num_classes();
-  splits.test = load_split(file, *source.test, task);
+  splits.test = load_split(file, *test, task);
   if (splits.test->example_shape() != splits.train->example_shape() ||
       splits.test->num_outputs() != splits.train->num_outputs()) {
-    fail(file, source.test->inputs,
+    fail(file, test->inputs,
          fmt::format("test examples of shape {} with {} outputs; the training examples are of "
                      "shape {} with {}",
                      splits.test->example_shape().to_string(), splits.test->num_outputs(),
@@ -159,29 +150,55 @@ DataSplits read_splits(const Source& source) {
   return splits;
 }
 
+// What `read` makes of the file that `data` names, once it has come to its end in a child process.
+template <class Read>
+auto read_probed(const Config& data, const std::string& purpose, const Read& read) {
+  const auto links =
+      data.get<bool>("follow_links", false) ? Hdf5Links::Followed : Hdf5Links::Refused;
+  const auto path = data.required<std::string>("path");
+  const auto open_and_read = [&] { return read(Hdf5File::open(path, links)); };
+  probe_hdf5(
+      {.path = path, .purpose = "data: " + purpose, .has_time_limit = links == Hdf5Links::Refused},
+      [&] { open_and_read(); });
+  return open_and_read();
+}
+
 }  // namespace
 
+bool has_hdf5_training(const Config& data) {
+  const auto name = data.get<std::string>("train_inputs", "train_inputs");
+  return read_probed(data, "is there " + name,
+                     [&](const Hdf5File& file) { return file.exists(name); });
+}
+
+DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
+  TaskKeys task = read_task(data);
+  task.num_classes = known.num_classes;
+  const auto inputs = data.optional<std::string>("test_inputs");
+  const auto targets = data.optional<std::string>("test_targets");
+  DataSplits splits;
+  if (!inputs || !targets) return splits;
+  const SplitNames test{*inputs, *targets};
+  splits.test = read_probed(data, *inputs + ", " + *targets,
+                            [&](const Hdf5File& file) { return load_split(file, test, task); });
+  return splits;
+}
+
 DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
-  Source source{.path = {},
-                .task = read_task(data),
-                .train = {data.get<std::string>("train_inputs", "train_inputs"),
-                          data.get<std::string>("train_targets", "train_targets")}};
+  const TaskKeys task = read_task(data);
+  const SplitNames train{data.get<std::string>("train_inputs", "train_inputs"),
+                         data.get<std::string>("train_targets", "train_targets")};
   const auto test_inputs = data.optional<std::string>("test_inputs");
   const auto test_targets = data.optional<std::string>("test_targets");
   if (test_inputs.has_value() != test_targets.has_value()) {
     data.error("test_inputs and test_targets go together; found only one of them");
   }
-  if (test_inputs) source.test = SplitNames{*test_inputs, *test_targets};
-  const bool follow = data.get<bool>("follow_links", false);
-  if (follow) source.links = Hdf5Links::Followed;
-  source.path = data.required<std::string>("path");
-  const std::string names =
-      join(std::vector<std::string>{source.train.inputs, source.train.targets,
-                                    test_inputs.value_or(""), test_targets.value_or("")},
-           ", ");
-  probe_hdf5({.path = source.path, .purpose = "data " + names, .has_time_limit = !follow},
-             [&] { read_splits(source); });
-  return read_splits(source);
+  std::optional<SplitNames> test;
+  if (test_inputs) test = SplitNames{*test_inputs, *test_targets};
+  const std::string names = train.inputs + ", " + train.targets + ", " + test_inputs.value_or("") +
+                            ", " + test_targets.value_or("");
+  return read_probed(data, names,
+                     [&](const Hdf5File& file) { return read_splits(file, train, test, task); });
 }
 
 }  // namespace lacuna

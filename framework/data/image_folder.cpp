@@ -203,4 +203,24 @@ DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
+bool has_image_folder_training(const Config& data) {
+  std::error_code ignored;
+  const bool is_below = data.has("dir");
+  const fs::path folder = is_below
+                              ? fs::path(data.required<std::string>("dir")) / "train"
+                              : fs::path(data.optional<std::string>("train_dir").value_or("."));
+  return fs::is_directory(folder, ignored);
+}
+
+DataSplits load_image_folder_held_out(const Config& data, const KnownData& known) {
+  const ImageFormat format = read_format(data);
+  const SplitFolders folders = read_folders(data);
+  DataSplits splits;
+  if (folders.validation) {
+    splits.validation = load_split(list_split(*folders.validation, known.class_names), format);
+  }
+  if (folders.test) splits.test = load_split(list_split(*folders.test, known.class_names), format);
+  return splits;
+}
+
 }  // namespace lacuna

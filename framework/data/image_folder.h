@@ -42,5 +42,8 @@ Examples read_images(std::span<const std::filesystem::path> paths, const ImageFo
 /// class folder, and a file that is not an image, as in formats/image.h. ConfigError on values out
 /// of range, and when both ways to name the folders are used.
 DataSplits load_image_folder(const Config& data, uint64_t seed);
+/// The other splits alone (load_held_out), and whether the training folder is there.
+DataSplits load_image_folder_held_out(const Config& data, const KnownData& known);
+bool has_image_folder_training(const Config& data);
 
 }  // namespace lacuna

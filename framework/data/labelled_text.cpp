@@ -275,4 +275,20 @@ DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
+DataSplits load_labelled_text_held_out(const Config& data, const KnownData& known) {
+  const TextFormat format = read_format(data);
+  const auto max_length = data.get<int64_t>("max_length", 128);
+  DataSplits splits;
+  splits.is_held_out = true;
+  if (known.tokenizer == nullptr) return splits;
+  for (const auto& [key, split] :
+       {std::pair{"validation", &splits.validation}, std::pair{"test", &splits.test}}) {
+    const Config path = data.get(key);
+    if (!path.is_scalar() || path.is_number()) continue;
+    *split = encoded(read_sentences(path.as<std::string>(), format), known.tokenizer, max_length,
+                     known.num_classes);
+  }
+  return splits;
+}
+
 }  // namespace lacuna

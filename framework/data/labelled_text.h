@@ -70,5 +70,7 @@ class LabelledText final : public Dataset {
 /// no class, and on text that is not UTF-8 or not in the vocabulary; ConfigError on values out of
 /// range. *Cost:* 4 bytes a token in memory.
 DataSplits load_labelled_text(const Config& data, uint64_t seed);
+/// The other splits alone, which are files (load_held_out).
+DataSplits load_labelled_text_held_out(const Config& data, const KnownData& known);
 
 }  // namespace lacuna

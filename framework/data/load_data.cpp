@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -220,6 +222,18 @@ std::vector<float> normalized_zero(const Config& augment, const Normalization& n
   return zeros;
 }
 
+// Numbers that are to be predicted, and not classes: of most of these there is no example.
+void require_plausible_labels(const Config& data, const Dataset& train) {
+  constexpr int64_t kMany = 10000;
+  const bool is_read_off = data.has("num_classes") && data.required<int64_t>("num_classes") == 0 &&
+                           train.vocabulary_size() == 0;
+  if (!is_read_off || train.num_classes() <= std::max(kMany, 10 * train.size())) return;
+  data.error(fmt::format(
+      "the training labels go up to {}, and there are {} examples: if they are numbers to be "
+      "predicted, say task: regression; if they are classes, give num_classes",
+      train.num_classes() - 1, train.size()));
+}
+
 void require_no_image_keys(const Config& data, const Dataset& train) {
   if (train.vocabulary_size() == 0) return;
   for (const char* key : {"normalize", "augment"}) {
@@ -317,6 +331,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
         "all training labels are 0, and classification needs two classes; choose another label "
         "column, or say task: regression or num_classes");
   }
+  require_plausible_labels(data, *splits.train);
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
   normalize_targets(data, splits, parts);
@@ -331,6 +346,38 @@ DataSplits load_data(const Config& data, uint64_t seed) {
     splits.validation = subset(splits.train, std::move(parts.validation));
   }
   if (parts.train) splits.train = subset(splits.train, std::move(*parts.train));
+  return splits;
+}
+
+bool has_training_files(const Config& data) {
+  const auto type = data.required<std::string>("type");
+  if (type == "mnist") return has_mnist_training(data);
+  if (type == "cifar10" || type == "cifar100") return has_cifar_training(data);
+  if (type == "image_folder") return has_image_folder_training(data);
+  if (type == "hdf5") return has_hdf5_training(data);
+  const char* key = type == "csv" || type == "labelled_text" ? "train" : "path";
+  if (type == "tokens") return has_tokens_training(data);
+  std::error_code ignored;
+  return !data.has(key) || std::filesystem::exists(data.required<std::string>(key), ignored);
+}
+
+DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known) {
+  const auto type = data.required<std::string>("type");
+  DataSplits splits;
+  if (type == "csv") splits = load_csv_held_out(data, known);
+  if (type == "mnist") splits = load_mnist_held_out(data, known);
+  if (type == "cifar10" || type == "cifar100") splits = load_cifar_held_out(data);
+  if (type == "image_folder") splits = load_image_folder_held_out(data, known);
+  if (type == "hdf5") splits = load_hdf5_held_out(data, known);
+  if (type == "text") splits = load_text_held_out(data, seed, known);
+  if (type == "tokens") splits = load_tokens_held_out(data, known);
+  if (type == "labelled_text") splits = load_labelled_text_held_out(data, known);
+  splits.train = splits.test != nullptr ? splits.test : splits.validation;
+  if (splits.train == nullptr) return splits;
+  const HoldOut parts{.size = splits.train->size(), .train = {}};
+  normalize_targets(data, splits, parts);
+  normalize(data, splits, parts);
+  data.mark_read();  // what is of the training examples alone
   return splits;
 }
 

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/registry.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {
 
@@ -51,6 +52,26 @@ struct TaskKeys {
   int64_t num_classes = 0;
 };
 TaskKeys read_task(const Config& data);
+
+/// What a trained model knows of the data that it was trained on.
+struct KnownData {
+  int64_t num_classes = 0;  ///< 0: regression
+  std::vector<std::string> class_names = {};
+  TokenizerPtr tokenizer = nullptr;       ///< of text
+  std::vector<std::string> columns = {};  ///< of a table's inputs, where its first line names them
+  std::string label_column = {};
+};
+
+/// Whether the files are there that load_data takes the training examples from. True of data
+/// without files, and of types that are not built in.
+bool has_training_files(const Config& data);
+
+/// The splits that lie in files of their own, for a model that is trained: its training files are
+/// neither read nor need they be there. `train` is one of the other splits, for what it tells of
+/// their kind; null where there is none. Reads the keys of load_data; `normalize` must be a map
+/// where it is given, as must `normalize_targets`, since there is nothing to measure. *Errors:* as
+/// load_data; DataError when classes or columns are not those that are known.
+DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known);
 
 /// Largest number of classes: a label beyond it is a mistake in the data, not a class.
 inline constexpr int64_t kMaxClasses = 1 << 20;

@@ -22,6 +22,11 @@ constexpr const char* kTest = "t10k";
 std::string images_name(const std::string& split) { return split + "-images-idx3-ubyte"; }
 std::string labels_name(const std::string& split) { return split + "-labels-idx1-ubyte"; }
 
+bool is_there(const fs::path& folder, const std::string& name) {
+  std::error_code ignored;
+  return fs::exists(folder / name, ignored) || fs::exists(folder / (name + ".gz"), ignored);
+}
+
 fs::path find_file(const fs::path& folder, const std::string& name) {
   for (const fs::path& path : {folder / name, folder / (name + ".gz")}) {
     std::error_code ignored;
@@ -56,6 +61,19 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std
 }
 
 }  // namespace
+
+bool has_mnist_training(const Config& data) {
+  const fs::path folder = data.required<std::string>("dir");
+  return is_there(folder, images_name(kTrain)) && is_there(folder, labels_name(kTrain));
+}
+
+DataSplits load_mnist_held_out(const Config& data, const KnownData& known) {
+  const fs::path folder = data.required<std::string>("dir");
+  DataSplits splits;
+  if (!is_there(folder, images_name(kTest))) return splits;
+  splits.test = load_split(folder, kTest, known.num_classes);
+  return splits;
+}
 
 DataSplits load_mnist(const Config& data, uint64_t /*seed*/) {
   const fs::path folder = data.required<std::string>("dir");

@@ -232,6 +232,15 @@ double characters_of(const Tokens& tokens, std::string_view text, int64_t begin,
   return static_cast<double>(characters);
 }
 
+std::shared_ptr<const Dataset> whole_file(const Tokens& tokens, const WindowKeys& keys,
+                                          const fs::path& path) {
+  Tokens of_file = tokens;
+  of_file.sequence = tokens_of_file(path, tokens.vocabulary_size);
+  const int64_t end = of_file.sequence->size();
+  return windows(of_file, 0, end, keys, Split::Evaluation, path.string(),
+                 characters_of(of_file, {}, 0, end));
+}
+
 std::optional<fs::path> file_in(const fs::path& folder, const char* name) {
   std::error_code ignored;
   if (!fs::exists(folder / name, ignored)) return std::nullopt;
@@ -286,6 +295,26 @@ DataSplits load_text(const Config& data, uint64_t seed) {
   return splits;
 }
 
+DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
+  const WindowKeys keys = read_windows(data);
+  const Config test = data.get("test");
+  DataSplits splits;
+  splits.is_held_out = true;
+  if (!test.is_scalar() || test.is_number() || known.tokenizer == nullptr) return splits;
+  const std::optional<MaskKeys> mask =
+      read_mask(data, data.get<std::string>("tokenizer", "characters"), seed);
+  const auto path = test.as<std::string>();
+  const Source source = read_source(path, std::string(known.tokenizer->kind()));
+  Tokens tokens{.sequence = tokens_of(source, *known.tokenizer),
+                .vocabulary_size = known.tokenizer->vocabulary_size(),
+                .tokenizer = known.tokenizer};
+  if (mask) tokens.masking = masking_of(*mask, tokens, data);
+  const int64_t end = tokens.sequence->size();
+  splits.test = windows(tokens, 0, end, keys, Split::Evaluation, path,
+                        characters_of(tokens, source.text, 0, end));
+  return splits;
+}
+
 DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
   const fs::path folder = data.required<std::string>("dir");
   const WindowKeys keys = read_windows(data);
@@ -308,13 +337,6 @@ DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
                     ": no such file; data.dir must hold train.bin and may hold val.bin and "
                     "test.bin");
   }
-  const auto whole = [&](const fs::path& path) {
-    Tokens of_file = tokens;
-    of_file.sequence = tokens_of_file(path, tokens.vocabulary_size);
-    const int64_t end = of_file.sequence->size();
-    return windows(of_file, 0, end, keys, Split::Evaluation, path.string(),
-                   characters_of(of_file, {}, 0, end));
-  };
   tokens.sequence = tokens_of_file(*train, tokens.vocabulary_size);
   const auto validation = file_in(folder, "val.bin"), test = file_in(folder, "test.bin");
   const Parts parts = split_tokens(data, tokens.sequence->size(), true);
@@ -326,11 +348,30 @@ DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
   splits.train =
       windows(tokens, 0, parts.train, keys, Split::Train, train->string() + ": the training split");
   splits.validation = validation
-                          ? whole(*validation)
+                          ? whole_file(tokens, keys, *validation)
                           : windows(tokens, parts.train, parts.validation, keys, Split::Evaluation,
                                     train->string() + ": the validation split",
                                     characters_of(tokens, {}, parts.train, parts.validation));
-  if (test) splits.test = whole(*test);
+  if (test) splits.test = whole_file(tokens, keys, *test);
+  return splits;
+}
+
+bool has_tokens_training(const Config& data) {
+  return file_in(data.required<std::string>("dir"), "train.bin").has_value();
+}
+
+DataSplits load_tokens_held_out(const Config& data, const KnownData& known) {
+  const fs::path folder = data.required<std::string>("dir");
+  const WindowKeys keys = read_windows(data);
+  const Tokens tokens{.sequence = nullptr,
+                      .vocabulary_size = data.get("vocab_size", kDefaultVocabulary),
+                      .tokenizer = known.tokenizer};
+  DataSplits splits;
+  splits.is_held_out = true;
+  if (const auto path = file_in(folder, "val.bin")) {
+    splits.validation = whole_file(tokens, keys, *path);
+  }
+  if (const auto path = file_in(folder, "test.bin")) splits.test = whole_file(tokens, keys, *path);
   return splits;
 }
 

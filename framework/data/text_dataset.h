@@ -36,6 +36,8 @@ namespace lacuna {
 /// however large. A pass over the splits to evaluate on counts the characters that their tokens
 /// stand for.
 DataSplits load_text(const Config& data, uint64_t seed);
+/// The test split alone, where it is a text of its own (load_held_out).
+DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData& known);
 
 /// Keys of `data` (besides those of load_data):
 ///
@@ -49,5 +51,8 @@ DataSplits load_text(const Config& data, uint64_t seed);
 /// with file and position, on a token outside of it; with the file when it is missing, is cut off
 /// within a token, or has too few tokens.
 DataSplits load_tokens(const Config& data, uint64_t seed);
+/// The splits of val.bin and test.bin (load_held_out), and whether train.bin is there.
+DataSplits load_tokens_held_out(const Config& data, const KnownData& known);
+bool has_tokens_training(const Config& data);
 
 }  // namespace lacuna

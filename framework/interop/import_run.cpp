@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/trainer.h"
 
@@ -15,16 +19,14 @@ namespace {
 Config with_source(const Config& given, const std::string& file, const std::string& run_dir,
                    const ImportOptions& options) {
   Config config = given.clone();
-  Config model = config.at("model");
-  if (model.is_list()) {
-    config.set("model", Config::map({{"layers", model.clone()}}));
-    model = config.at("model");
+  std::error_code unknown;  // a current folder that was removed
+  const std::filesystem::path absolute = std::filesystem::absolute(file, unknown);
+  set_init_from(config, unknown ? file : absolute.string(), "import " + file);
+  if (options.find_pattern) {
+    Config model = config.at("model"), source = model.at("init_from");
+    if (!source.is_map()) model.set("init_from", Config::map({{"path", source}}));
+    model.at("init_from").set("find_pattern", true);
   }
-  const Config stated = model.get("init_from");
-  Config source = stated.is_map() ? stated.clone() : Config::map();
-  source.set("path", file);
-  if (options.find_pattern) source.set("find_pattern", true);
-  model.set("init_from", source);
   config.set("run_dir", run_dir);
   return config;
 }

@@ -45,6 +45,37 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
       "text, leave the training data as it was and give the text as data.test");
 }
 
+// What the model knows of its training data.
+KnownData known_data(const Config& config, const InputFormat& format, const Module& model) {
+  const Config loss = config.get("loss");
+  const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
+  const Config task = config.get("data").get("task");
+  int64_t classes = static_cast<int64_t>(format.class_names.size());
+  if (classes == 0) classes = model.output_shape(format.example_shape).features();
+  if (name == "binary_cross_entropy") classes = 2;
+  if (task.text() == "regression") classes = 0;
+  return {.num_classes = classes,
+          .class_names = format.class_names,
+          .tokenizer = format.tokenizer,
+          .columns = format.columns,
+          .label_column = format.label_column};
+}
+
+// The data, of which the training files need not be there: what lies in files of its own can be
+// evaluated without them.
+DataSplits load_splits(const Config& data, uint64_t seed, const KnownData& known) {
+  try {
+    return load_data(data, seed);
+  } catch (const DataError&) {
+    if (has_training_files(data)) throw;
+    DataSplits splits = load_held_out(data, seed, known);
+    if (splits.train == nullptr) throw;
+    std::fputs("the training data is not there; the splits in files of their own are evaluated\n",
+               stderr);
+    return splits;
+  }
+}
+
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
@@ -58,7 +89,10 @@ int run_eval(const EvalCommand& command) {
   apply_eval_overrides(config, command.overrides);
   const TrainOptions train = TrainOptions::from_config(config.get("train"));
   if (train.threads > 0) set_num_threads(train.threads);
-  const DataSplits data = load_data(config.at("data"), train.seed);
+  std::unique_ptr<Sequential> model;
+  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
+  const DataSplits data =
+      load_splits(config.at("data"), train.seed, known_data(config, format, *model));
   if (data.train->example_shape() != format.example_shape) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());
@@ -68,8 +102,6 @@ int run_eval(const EvalCommand& command) {
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.set_target_scale(data.target_std);
   config.require_all_read();
-  std::unique_ptr<Sequential> model;
-  naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
 
   const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);
   if (splits.items().empty()) {
@@ -78,7 +110,7 @@ int run_eval(const EvalCommand& command) {
   if (command.json) {
     const Config report =
         Config::map({{"checkpoint", path}, {"step", checkpoint.step}, {"splits", splits}});
-    std::fputs(report.to_json_indented().c_str(), stdout);
+    print_json(report);
     return kDone;
   }
   for (const Config& entry : splits.items()) {

@@ -8,6 +8,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/data_paths.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 
 namespace lacuna {
@@ -29,7 +30,11 @@ int run_export(const ExportCommand& command) {
 
 int run_import(const ImportCommand& command) {
   Config config = load_yaml(command.config_path);
+  for (const std::string& line : find_beside(config, command.config_path)) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
   apply_overrides(config, command.overrides);
+  make_paths_absolute(config);
   apply_process_options(config);
   const ImportedRun imported =
       import_run(command.file, config, command.out, {.find_pattern = command.find_pattern});

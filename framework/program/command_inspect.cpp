@@ -183,7 +183,7 @@ int run_inspect(const InspectCommand& command) {
     Config damaged = Config::map();
     for (const auto& [name, count] : not_finite) damaged.set(name, count);
     report.set("not_finite", damaged);
-    std::fputs(report.to_json_indented().c_str(), stdout);
+    print_json(report);
     return kDone;
   }
   std::printf("%s\nwritten by lacuna %s at step %lld; %lld parameters, %lld of them nonzeros\n",
@@ -238,7 +238,7 @@ int run_info(bool json) {
                                    {"instruction_set", active_instruction_set()},
                                    {"dense_provider", dense_provider()}});
   if (json) {
-    std::fputs(info.to_json_indented().c_str(), stdout);
+    print_json(info);
     return kDone;
   }
   std::printf("lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s\n",

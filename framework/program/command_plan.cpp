@@ -148,7 +148,7 @@ int run_plan(const PlanCommand& command) {
                                        {"flops", model.total().flops},
                                        {"layers", model.to_config()},
                                        {"parameters", entries}});
-    std::fputs(report.to_json_indented().c_str(), stdout);
+    print_json(report);
     return kDone;
   }
   std::printf("%lld steps, %lld in an epoch; %lld parameters, %lld nonzeros at the end\n\n",

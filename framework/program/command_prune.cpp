@@ -19,9 +19,11 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/data_paths.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/run_state.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
@@ -94,16 +96,11 @@ Config merged_config(const Source& source, const Config& given) {
 }
 
 // The weights are those of the checkpoint, with their masks; `rename` and `skip` may be given.
-void set_init_from(Config& config, const Config& given, const std::string& path) {
+void start_from(Config& config, const Config& given, const std::string& path) {
   Config model = config.get("model");
-  if (model.is_list()) {
-    config.set("model", Config::map({{"layers", model}}));
-    model = config.get("model");
-  }
-  if (!model.is_map()) return;                // reported when it is built
-  Config init_from = model.get("init_from");  // without a model given, how the run began
-  const bool has_rules = given.has("model") && init_from.is_map();
-  has_rules ? init_from.set("path", path) : model.set("init_from", path);
+  // Without a model given, it is how the run began.
+  if (model.is_map() && !given.has("model")) model.erase("init_from");
+  set_init_from(config, path, "prune " + path);
 }
 
 // Every algorithm prunes in one shot.
@@ -250,7 +247,7 @@ void write_run(FolderInTheMaking& making, const Experiment& e, const std::string
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());
   making.folder().save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
-  write_file_atomically(making.file("prune.json"), report.to_json_indented());
+  write_file_atomically(making.file("prune.json"), json_text(report));
   making.finish();
 }
 
@@ -261,10 +258,14 @@ int run_prune(const PruneCommand& command) {
   RunFolder::require_unused(command.run_dir);
   const Source source = read_source(command.checkpoint);
   Config given = load_yaml(command.config_path);
+  for (const std::string& line : find_beside(given, command.config_path)) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
   apply_overrides(given, command.overrides);
   Config config = merged_config(source, given);
   config.set("run_dir", command.run_dir);
-  set_init_from(config, given, source.path);
+  start_from(config, given, source.path);
+  make_paths_absolute(config);
   apply_process_options(config);
   const auto e = build_experiment(config);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
@@ -282,7 +283,7 @@ int run_prune(const PruneCommand& command) {
   report.set("after", evaluation(*e));
   FolderInTheMaking making(command.run_dir, e->config);
   write_run(making, *e, source.path, report);
-  const std::string text = command.json ? report.to_json_indented() : table(report);
+  const std::string text = command.json ? json_text(report) : table(report);
   std::fputs(text.c_str(), stdout);
   if (!command.json) {
     std::printf("the pruned model is in %s\n", command.run_dir.c_str());

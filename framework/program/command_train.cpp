@@ -1,13 +1,16 @@
 // `lacuna train`: a new run, or the next part of one.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
@@ -20,6 +23,7 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
+#include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {
@@ -111,6 +115,7 @@ int train_new(const TrainCommand& command) {
   Config config = load_yaml(command.config_path);
   const std::vector<std::string> found = find_beside(config, command.config_path);
   apply_overrides(config, all_overrides(command));
+  if (command.init_from) set_init_from(config, *command.init_from, "--init-from");
   make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(command, config);
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
@@ -143,6 +148,39 @@ void prepare_folder(const RunFolder& folder, const std::optional<CheckpointFile>
   }
 }
 
+std::string changes_path(const RunFolder& folder) { return folder.path() + "/changes.jsonl"; }
+
+int64_t step_of(const RunFolder& folder, const CheckpointFile& checkpoint) {
+  for (const int64_t step : folder.checkpoint_steps()) {
+    if (folder.checkpoint_path(step) == checkpoint.path()) return step;
+  }
+  return checkpoint.read().step;
+}
+
+// What was recorded that the checkpoint's configuration may not have.
+std::vector<ConfigChange> since(const std::vector<ConfigChange>& changes, int64_t step) {
+  std::vector<ConfigChange> later;
+  std::ranges::copy_if(changes, std::back_inserter(later),
+                       [&](const ConfigChange& change) { return change.step >= step; });
+  return later;
+}
+
+// changes.jsonl with what has changed since the checkpoint; what it tells of later steps, or of
+// this one and did not come to be, goes.
+void record_changes(const RunFolder& folder, const std::vector<ConfigChange>& told,
+                    const std::vector<ConfigChange>& made, const Config& before, int64_t step) {
+  std::vector<ConfigChange> all;
+  for (const ConfigChange& change : told) {
+    const bool is_in = value_at(before.clone(), change.key) == change.after;
+    if (change.step < step || (change.step == step && is_in)) all.push_back(change);
+  }
+  for (const ConfigChange& change : made) {
+    all.push_back(change);
+    log_info(fmt::format("changed at step {}: {} (changes.jsonl)", step, in_words(change)));
+  }
+  write_changes(changes_path(folder), all);
+}
+
 int train_resumed(const TrainCommand& command) {
   const std::vector<std::string> overrides = all_overrides(command);
   Config given, chosen = Config::map();
@@ -163,12 +201,18 @@ int train_resumed(const TrainCommand& command) {
   start_logging(command, folder);
   Config written = config.clone();
   const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
+  const int64_t step = checkpoint ? step_of(folder, *checkpoint) : 0;
+  const std::vector<ConfigChange> told = read_changes(changes_path(folder));
+  const MayChange may{.optimizer = command.change, .recorded = since(told, step)};
+  Config before = config.clone();
   if (checkpoint) {
     config = parse_yaml(checkpoint->read_config(), folder.config_path());
     make_paths_absolute(config);
-    take_changes(config, written, folder.config_path());
+    before = config.clone();
+    take_changes(config, written, folder.config_path(), may);
   }
-  apply_resume_overrides(config, overrides);
+  apply_resume_overrides(config, overrides, may);
+  const Config asked = config.clone();
   make_paths_absolute(config);
   config.set("run_dir", folder.path());
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
@@ -178,13 +222,15 @@ int train_resumed(const TrainCommand& command) {
   const auto experiment =
       build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
   if (checkpoint) {
-    apply_resume_overrides(written, overrides);
+    apply_resume_overrides(written, overrides, may);
     make_paths_absolute(written);
     refuse_additions(experiment->config, written, folder.config_path());
   }
   Trainer trainer(*experiment, folder, progress_style(command));
   if (checkpoint) trainer.resume(*checkpoint);
   const auto verification = make_verification(command, *experiment, checkpoint);
+  record_changes(folder, told, optimizer_changes(before, asked, experiment->config, step), before,
+                 step);
   write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
   return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
@@ -193,6 +239,14 @@ int train_resumed(const TrainCommand& command) {
 
 int run_train(const TrainCommand& command) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of our messages that goes away ends no run
+  if (command.resume && command.init_from) {
+    throw ConfigError(
+        "--init-from does not go with --resume: a run that goes on has weights of its own; start "
+        "a new one in another --run-dir");
+  }
+  if (command.change && !command.resume) {
+    throw ConfigError("--change goes with --resume alone: a new run has nothing to be changed");
+  }
   return command.resume ? train_resumed(command) : train_new(command);
 }
 

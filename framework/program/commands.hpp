@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/config.h"
+
 namespace lacuna {
 
 enum ExitCode {
@@ -24,7 +26,10 @@ struct TrainCommand {
   bool resume = false;
   std::optional<std::string> threads;  ///< short for --set train.threads=…
   std::optional<std::string> seed;     ///< short for --set train.seed=…
-  bool quiet = false;                  ///< the result alone, warnings and errors
+  std::optional<std::string>
+      init_from;             ///< what model.init_from names; absent: the configuration's
+  bool change = false;       ///< with resume: the optimizer may be changed, which is recorded
+  bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
 };
@@ -109,6 +114,12 @@ struct SweepCommand {
   int64_t seeds = 1;
   int64_t jobs = 1;
 };
+
+/// A report as JSON. *Errors:* Error that names a number that is NaN or infinite, for which JSON
+/// has no word.
+std::string json_text(const Config& report);
+/// Prints it.
+void print_json(const Config& report);
 
 // Each returns an exit code or throws an Error.
 int run_train(const TrainCommand& command);

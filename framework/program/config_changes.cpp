@@ -25,29 +25,6 @@ bool may_change(const std::string& path) {
          });
 }
 
-// The node at a dotted path, or null.
-Config find(const Config& root, const std::string& path) {
-  Config node = root;
-  size_t begin = 0;
-  while (begin <= path.size()) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    const std::string key = path.substr(begin, end - begin);
-    if (node.is_list()) {
-      const std::vector<Config> items = node.items();
-      const bool is_index =
-          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
-      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
-      node = index < items.size() ? items[index] : Config();
-    } else if (node.is_map()) {
-      node = node.get(key);
-    } else {
-      return {};
-    }
-    begin = end + 1;
-  }
-  return node;
-}
-
 std::string show(const Config& value) {
   return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
 }
@@ -135,11 +112,39 @@ std::vector<Difference> changes_between(const Config& run, const Config& written
 [[noreturn]] void refuse_change(const std::string& change, const std::string& path,
                                 const Config& before) {
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
-                    "; only these may change: " + join(changeable(), ", "));
+                    "; only these may change: " + join(changeable(), ", ") +
+                    "; and with --change the optimizer (not its type, nor momentum from or to 0), "
+                    "which changes.jsonl then tells");
 }
 
 [[noreturn]] void refuse_edit(const std::string& file, const Difference& d) {
   refuse_change(file + ", " + d.path + " = " + show(d.given), d.path, d.run);
+}
+
+// "optimizer.lr" of what is in or below it: an optimizer's values change whole, so that a schedule
+// is another schedule. Empty for other paths, and for its type, which has states of its own.
+std::string optimizer_key(const std::string& path) {
+  const std::string section = "optimizer.";
+  if (!path.starts_with(section)) return "";
+  const std::string key = path.substr(0, path.find('.', section.size()));
+  return key == section + "type" ? "" : key;
+}
+
+// Whether an optimizer's state has the same arrays under both values of momentum. Of clones.
+bool keeps_states(const Config& run, const Config& changed) {
+  const auto has_momentum = [](const Config& config) {
+    const Config momentum = value_at(config, "optimizer.momentum");
+    return momentum.is_number() && momentum.as<double>() != 0.0;
+  };
+  return has_momentum(run) == has_momentum(changed);
+}
+
+// Whether nothing is another in the optimizer that must stay.
+bool may_change_optimizer(const Config& run, const Config& changed) {
+  for (const Difference& d : changes_between(run, changed)) {
+    if (d.path.starts_with("optimizer") && optimizer_key(d.path).empty()) return false;
+  }
+  return keeps_states(run.clone(), changed.clone());
 }
 
 // Sections that are measured and not chosen; new layouts have new ones.
@@ -158,22 +163,56 @@ void write_out_sparsity(Config& run, const Config& written) {
 void put(Config& run, const std::string& path, const Config& value) {
   if (!value.is_null()) return run.set_path(path, value);
   const size_t dot = path.rfind('.');
-  Config parent = dot == std::string::npos ? run : find(run, path.substr(0, dot));
+  Config parent = dot == std::string::npos ? run : value_at(run, path.substr(0, dot));
   if (parent.is_map()) parent.erase(path.substr(dot == std::string::npos ? 0 : dot + 1));
 }
 
 }  // namespace
 
-void take_changes(Config& run, const Config& written, const std::string& file) {
+Config value_at(const Config& root, const std::string& path) {
+  Config node = root;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (node.is_list()) {
+      const std::vector<Config> items = node.items();
+      const bool is_index =
+          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
+      node = index < items.size() ? items[index] : Config();
+    } else if (node.is_map()) {
+      node = node.get(key);
+    } else {
+      return {};
+    }
+    begin = end + 1;
+  }
+  return node;
+}
+
+std::string in_words(const ConfigChange& change) {
+  return change.key + " was " + show(change.before) + ", and is " + show(change.after);
+}
+
+void take_changes(Config& run, const Config& written, const std::string& file,
+                  const MayChange& may) {
   write_out_sparsity(run, written);
+  const bool may_edit = may.optimizer && may_change_optimizer(run, written);
+  Config told = run.clone();  // with what was recorded since
+  for (const ConfigChange& change : may.recorded) put(told, change.key, change.after);
   const std::vector<Difference> changes = changes_between(run, written);
   const bool has_other_layouts =
       std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
   const Config now = written.clone();
   for (const Difference& d : changes) {
     const std::string section = d.path.substr(0, d.path.find('.'));
+    const std::string key = optimizer_key(d.path);
+    const bool is_told = !key.empty() && value_at(told.clone(), key) == value_at(now.clone(), key);
     if (may_change(d.path)) {
       put(run, d.path, d.given);
+    } else if (is_told || (!key.empty() && may_edit)) {
+      put(run, key, value_at(now.clone(), key));
     } else if (is_measured(d.path) && (has_other_layouts || !run.clone().has(section))) {
       now.has(section) ? run.set(section, now.get(section).clone()) : run.erase(section);
     } else if (!d.run.is_null() && !is_measured(d.path)) {
@@ -202,17 +241,35 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
   }
 }
 
-void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments) {
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
+                            const MayChange& may) {
   for (const std::string& assignment : assignments) {
     Config changed = run.clone();
     apply_overrides(changed, {assignment});
     const std::string path = path_of(assignment);
-    const Config before = find(run.clone(), path);
-    if (!(before == find(changed.clone(), path)) && !may_change(path)) {
+    const Config before = value_at(run.clone(), path);
+    const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
+    const bool is_allowed =
+        may_change(path) || (is_optimizer && may.optimizer && may_change_optimizer(run, changed));
+    if (!(before == value_at(changed.clone(), path)) && !is_allowed) {
       refuse_change("--set " + assignment, path, before);
     }
     run = changed;
   }
+}
+
+std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
+                                            const Config& resolved, int64_t step) {
+  std::vector<ConfigChange> changes;
+  for (const Difference& d : changes_between(before, asked)) {
+    const std::string key = optimizer_key(d.path);
+    const bool is_known =
+        std::ranges::any_of(changes, [&](const ConfigChange& c) { return c.key == key; });
+    if (key.empty() || is_known) continue;
+    const Config old = value_at(before.clone(), key), now = value_at(resolved.clone(), key);
+    if (!(old == now)) changes.push_back({.step = step, .key = key, .before = old, .after = now});
+  }
+  return changes;
 }
 
 void require_same_model(const Config& run, const Config& given) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/records/change_record.h"
 
 namespace lacuna {
 
@@ -14,21 +15,42 @@ namespace lacuna {
 /// *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
+/// What may change of a run that goes on, beside what always may.
+struct MayChange {
+  /// The optimizer's keys (--change): not its type, and momentum not from or to 0, whose states the
+  /// checkpoint does not have or has for nothing.
+  bool optimizer = false;
+  std::vector<ConfigChange> recorded = {};  ///< of changes.jsonl, since the checkpoint
+};
+
 /// Applies --set assignments to the configuration of a run that goes on. Allowed are data.dir, the
 /// length, and whatever does not touch the numbers: threads, logging, evaluation, checkpoints,
-/// layouts; and any key set to the value it has. *Errors:* ConfigError that names the key, the
-/// run's value, and what may be changed.
-void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments);
+/// layouts; any key set to the value it has; and what `may` says. *Errors:* ConfigError that names
+/// the key, the run's value, and what may be changed.
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
+                            const MayChange& may = {});
 
 /// Brings the configuration of a run's checkpoint to what its config.yaml (`written`, of the name
 /// `file`) has been changed to since by --set. *Errors:* ConfigError, as of apply_resume_overrides,
 /// when the file says another thing that may not change: somebody edited it.
-void take_changes(Config& run, const Config& written, const std::string& file);
+void take_changes(Config& run, const Config& written, const std::string& file,
+                  const MayChange& may = {});
+
+/// Which of the optimizer's values are others than `before`: `asked` says which keys were changed,
+/// `resolved` what they are with their defaults.
+std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
+                                            const Config& resolved, int64_t step);
+/// "optimizer.lr was 0.01, and is 0.001".
+std::string in_words(const ConfigChange& change);
 
 /// The same of keys that the checkpoint's configuration did not have, once the experiment is built
 /// and the defaults are known (`resolved`), which a newer version may have more of. *Errors:*
 /// ConfigError.
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
+
+/// The value at a dotted path, lists by index; null where there is none. Looking marks what it
+/// looks at as read: of clones.
+Config value_at(const Config& root, const std::string& path);
 
 /// *Errors:* ConfigError that shows each difference when `given` (null: anything
 /// goes) describes another model.

@@ -6,6 +6,8 @@
 #include <system_error>
 
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/program/config_changes.hpp"
 
 namespace lacuna {
 namespace {
@@ -16,9 +18,10 @@ namespace fs = std::filesystem;
 // there (data.validation may be a number, and model.init_from a map).
 const std::vector<std::string>& path_keys() {
   static const std::vector<std::string> keys = {
-      "data.dir",   "data.train_dir", "data.validation_dir", "data.test_dir",
-      "data.path",  "data.train",     "data.test",           "data.validation",
-      "data.vocab", "data.merges",    "loss.teacher",        "model.init_from"};
+      "data.dir",      "data.train_dir",      "data.validation_dir", "data.test_dir",
+      "data.path",     "data.train",          "data.test",           "data.validation",
+      "data.vocab",    "data.merges",         "loss.teacher",        "model.init_from",
+      "model.from_hf", "model.init_from.path"};
   return keys;
 }
 
@@ -34,9 +37,7 @@ void replace_paths(Config& config,
   if (!config.is_map()) return;
   const Config shown = config.clone();
   for (const std::string& key : path_keys()) {
-    const size_t dot = key.find('.');
-    const Config section = shown.get(key.substr(0, dot));
-    const Config value = section.is_map() ? section.get(key.substr(dot + 1)) : Config();
+    const Config value = value_at(shown, key);
     if (!value.is_scalar() || value.is_number() || value.is_bool()) continue;
     const fs::path given = value.text();
     if (given.empty() || given.is_absolute()) continue;
@@ -58,15 +59,16 @@ fs::path made_absolute(const fs::path& path) {
 
 std::vector<std::string> find_beside(Config& config, const std::string& config_path) {
   const fs::path folder = fs::path(config_path).parent_path();
-  std::vector<std::string> lines;
-  if (folder.empty()) return lines;
+  if (folder.empty()) return {};
+  std::vector<std::string> found;
   replace_paths(config, [&](const fs::path& given) -> std::optional<fs::path> {
     if (is_there(given) || !is_there(folder / given)) return std::nullopt;
-    lines.push_back("'" + given.string() + "' is not in the current folder; taken from that of " +
-                    config_path);
+    found.push_back("'" + given.string() + "'");
     return made_absolute(folder / given);
   });
-  return lines;
+  if (found.empty()) return {};
+  return {join(found, ", ") + (found.size() == 1 ? " is" : " are") +
+          " not in the current folder; taken from that of " + config_path};
 }
 
 void make_paths_absolute(Config& config) {

@@ -50,7 +50,7 @@ Config to_config(const char* split, const Evaluation& result) {
   Config entry = Config::map({{"split", split}, {"loss", result.loss}});
   if (!std::isnan(result.accuracy)) entry.set("accuracy", result.accuracy);
   if (!std::isnan(result.top5_accuracy)) entry.set("top5_accuracy", result.top5_accuracy);
-  if (!std::isnan(result.perplexity)) entry.set("perplexity", result.perplexity);
+  if (std::isfinite(result.perplexity)) entry.set("perplexity", result.perplexity);
   if (!std::isnan(result.bits_per_character)) {
     entry.set("bits_per_character", result.bits_per_character);
   }

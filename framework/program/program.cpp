@@ -41,7 +41,13 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
+  command
+      ->add_option("--init-from", c.init_from,
+                   "Begin with the weights of a run folder, a checkpoint, or another tool's file")
+      ->type_name("RUN");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
+  command->add_flag("--change", c.change,
+                    "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
@@ -304,7 +310,37 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   }
 }
 
+// Of a number's text, as configurations have it.
+bool text_is_finite(const std::string& text) {
+  return text.find("nan") == std::string::npos && text.find("inf") == std::string::npos &&
+         text.find("NaN") == std::string::npos;
+}
+
+// The number below a node that is NaN or infinite, or null.
+Config find_not_finite(const Config& node) {
+  if (node.is_number()) return text_is_finite(node.text()) ? Config() : node;
+  std::vector<Config> below;
+  if (node.is_list()) below = node.items();
+  if (node.is_map()) {
+    for (const auto& [key, value] : node.entries()) below.push_back(value);
+  }
+  for (const Config& child : below) {
+    if (const Config found = find_not_finite(child); !found.is_null()) return found;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string json_text(const Config& report) {
+  const Config found = find_not_finite(report);
+  if (!found.is_null()) {
+    throw Error("the result '" + found.path() + "' is NaN or infinite, which JSON cannot say");
+  }
+  return report.to_json_indented();
+}
+
+void print_json(const Config& report) { std::fputs(json_text(report).c_str(), stdout); }
 
 int run_program(int argc, char** argv) {
   take_standard_descriptors();

@@ -74,15 +74,15 @@ std::string result_of(const Config& summary, const std::string& split) {
   if (summary.has(split + "_r2")) {
     parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }
+  if (summary.has(split + "_mae")) {
+    parts.push_back(fmt::format("MAE {:.4g}", number(summary, split + "_mae")));
+  }
   if (summary.has(split + "_rmse")) {
     parts.push_back(fmt::format("RMSE {:.4g}", number(summary, split + "_rmse")));
   }
   if (summary.has(split + "_bits_per_character")) {
     parts.push_back(
         fmt::format("{:.4g} bits a character", number(summary, split + "_bits_per_character")));
-  }
-  if (summary.has(split + "_r2")) {
-    parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }
   parts.push_back(fmt::format("loss {:.4g}", number(summary, split + "_loss")));
   return join(parts, ", ");
@@ -231,8 +231,11 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));
   const std::string run = shell_word(run_folder);
-  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna predict {} INPUT --out FILE",
-                          run, run, run));
+  // A model that tells what follows in a text is asked to go on with one.
+  const bool goes_on = summary.has("bits_per_character");
+  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna {} {} {}", run, run,
+                          goes_on ? "generate" : "predict", run,
+                          goes_on ? "--prompt TEXT" : "INPUT --out FILE"));
   return lines;
 }
 

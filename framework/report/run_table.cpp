@@ -58,6 +58,13 @@ void flatten(const Config& node, const std::string& path, Flat& to) {
   }
 }
 
+// Whether somebody has said it: where a run is follows from that, and limits of layouts and
+// algorithms were measured on the machine.
+bool is_chosen(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  return section != "run_dir" && section != "csr_up_to" && section != "convolution_algorithms";
+}
+
 struct Moments {
   double mean = RunResult::kNone, spread = RunResult::kNone;
 };
@@ -148,7 +155,7 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
   }
   std::vector<Difference> differences;
   for (const std::string& key : keys) {
-    if (key == "run_dir") continue;
+    if (!is_chosen(key)) continue;
     Difference difference{key, {}};
     for (const Flat& flat : configs) {
       const auto value = flat.find(key);

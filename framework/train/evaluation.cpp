@@ -124,7 +124,7 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
 std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result) {
   std::vector<std::pair<std::string, double>> results;
   const auto add = [&](const char* name, double value) {
-    if (!std::isnan(value)) results.emplace_back(name, value);
+    if (std::isfinite(value)) results.emplace_back(name, value);
   };
   add("r2", result.r2);
   add("mae", result.mae);

@@ -347,7 +347,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   freeze_parameters(*e->model, model);
   choose_algorithms(e->config, *e->model, e->train.batch_size);
   e->model->initialize(e->train.seed);
-  if (start == Start::Fresh) e->notes = load_first_values(e->config, *e->model);
+  FirstValues first;
+  if (start == Start::Fresh) first = load_first_values(e->config, *e->model);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) judge_warmup(*e);
@@ -356,7 +357,9 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
+  e->notes = first.notes;
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
+  std::ranges::move(first.mask_notes(*e->model, e->sparsity.get()), std::back_inserter(e->notes));
   if (e->train.ema)
     e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
   require_norms_fit(*e);

@@ -1,15 +1,20 @@
 #include "lacuna/framework/train/initial_values.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
+#include <functional>
+#include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/train/model_file.h"
+#include "lacuna/sparsity/options/target.h"
 
 namespace lacuna {
 namespace {
@@ -34,6 +39,12 @@ std::vector<WeightNames::Rename> rules(const Config& node) {
   return list;
 }
 
+// What a file is wrong about is said of what named it: an argument of the command line, or a key.
+std::string named_by(const Config& path) {
+  const SourcePosition& position = path.position();
+  return position.line == 0 && !position.file.empty() ? position.file : path.where();
+}
+
 // What the `init_from` of a `model` section names, if it is there.
 LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   if (!model_section.is_map()) return {};
@@ -48,34 +59,100 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
              .skip = globs(source.get("skip")),
              .find_pattern = source.optional<bool>("find_pattern").value_or(false)};
   }
-  const auto path =
-      source.is_map() ? source.required<std::string>("path") : source.as<std::string>();
+  const Config path = source.is_map() ? source.at("path") : source;
+  const auto file = path.as<std::string>();
   source.require_all_read();
   return at_position(source, [&] {
     try {
-      return load_weights(path, model, names);
+      return load_weights(file, model, names);
     } catch (const CheckpointError& error) {
-      throw CheckpointError(source.where() + ": " + error.what());
+      throw CheckpointError(named_by(path) + ": " + error.what());
     }
   });
 }
 
+// How a kind of algorithm comes by its first masks.
+enum class FirstMasks {
+  Always,       // made as it begins
+  WhereSparse,  // made as it begins, where its schedule does not begin dense
+  Largest,      // of what there is, and it has no choice
+  None,         // it begins dense, or with what there is
+};
+
+FirstMasks first_masks_of(const Config& entry) {
+  static const std::map<std::string, FirstMasks, std::less<>> kinds = {
+      {"static", FirstMasks::Always},   {"set", FirstMasks::Always},
+      {"rigl", FirstMasks::Always},     {"snfs", FirstMasks::Always},
+      {"gmp", FirstMasks::WhereSparse}, {"saliency", FirstMasks::WhereSparse},
+      {"ste", FirstMasks::WhereSparse}, {"semi_sparse", FirstMasks::Largest}};
+  if (!entry.is_map()) return FirstMasks::None;
+  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
+  const auto kind = kinds.find(named.is_null() ? "static" : to_lower(named.text()));
+  return kind == kinds.end() ? FirstMasks::None : kind->second;
+}
+
+// Whether the entry asks for zeros from the first step on. (What is wrong with it is said where the
+// algorithm is made of it.)
+bool begins_sparse(const Config& entry) {
+  const Config copy = entry.clone();  // looking marks what it looks at as read
+  try {
+    if (PatternShape::from_config(copy.get("pattern")).is_nm()) return true;
+    const SparsityTarget target = SparsityTarget::from_config(copy);
+    return target.has_fan_in() || target.sparsity_at(0, 0, Shape{1}) > 0.0;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
 // First masks of values that were loaded are what was loaded with them, pruned by magnitude where
 // more is asked for, unless the entry says how they are made: to prune them at random is nobody's
-// wish. Algorithms that begin dense make no first masks.
-bool inherit_loaded_masks(Config entry) {
-  if (!entry.is_map() || entry.has("init_method")) return false;
-  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
-  const std::string type = named.is_null() ? "static" : to_lower(named.text());
-  constexpr std::array<std::string_view, 4> kBeginSparse = {"static", "set", "rigl", "snfs"};
-  if (std::ranges::find(kBeginSparse, type) == kBeginSparse.end()) return false;
+// wish. Returns the method, or nothing where no masks are made.
+std::string choose_init_method(Config entry, bool has_masks) {
+  const FirstMasks kind = first_masks_of(entry);
+  if (kind == FirstMasks::None) return "";
+  if (kind == FirstMasks::Largest) return "topk";
+  if (entry.has("init_method")) return entry.get("init_method").text();
+  if (!begins_sparse(entry) && !(kind == FirstMasks::Always && has_masks)) return "";
   entry.set("init_method", "inherit");
-  return true;
+  return "inherit";
+}
+
+// The entries of a sparsity section whose masks are there in the beginning.
+std::vector<Config> first_entries(const Config& section) {
+  if (section.is_list()) return section.items();
+  if (!section.is_map()) return {};
+  if (!section.has("phases")) return {section};
+  const Config phases = section.at("phases");
+  if (!phases.is_list() || phases.items().empty()) return {};
+  return {phases.items().front()};
+}
+
+// The first of some parameters, and how many there are besides.
+std::string first_of(const std::vector<std::string>& names) {
+  return names.size() == 1 ? names.front()
+                           : fmt::format("{} and {} more", names.front(), names.size() - 1);
+}
+
+// Parameters of one fate.
+struct Fate {
+  std::vector<std::string> names;
+  int64_t before = 0, after = 0;  // nonzeros
+  void add(const Parameter& parameter, const Pattern& loaded) {
+    names.push_back(parameter.name());
+    before += loaded.nnz();
+    after += parameter.pattern()->nnz();
+  }
+};
+
+bool has_mask(const Pattern& pattern) { return pattern.nnz() < pattern.numel(); }
+
+bool is_same_mask(const PatternPtr& a, const PatternPtr& b) {
+  return a == b || (a->nnz() == b->nnz() && (!has_mask(*a) || MaskSet(a) == MaskSet(b)));
 }
 
 }  // namespace
 
-std::vector<std::string> load_first_values(Config& config, Module& model) {
+FirstValues load_first_values(Config& config, Module& model) {
   const Config section_of_model = config.at("model");
   LoadedWeights loaded = load_initial_values(section_of_model, model);
   if (!section_of_model.is_map() || section_of_model.get("init_from").is_null()) return {};
@@ -84,22 +161,54 @@ std::vector<std::string> load_first_values(Config& config, Module& model) {
     section = Config::map({{"sparsity", section.clone()}});
     config.set("sparsity", section);
   }
-  bool inherits = false;
-  if (section.is_list()) {
-    for (const Config& entry : section.items()) inherits |= inherit_loaded_masks(entry);
-  } else if (section.is_map() && section.has("phases")) {
-    const std::vector<Config> phases = section.at("phases").items();
-    inherits = !phases.empty() && inherit_loaded_masks(phases.front());
-  } else {
-    inherits = inherit_loaded_masks(section);
+  FirstValues values{.notes = std::move(loaded.notes), .patterns = {}, .methods = {}};
+  bool is_masked = false;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    values.patterns[parameter->name()] = parameter->pattern();
+    is_masked |= has_mask(*parameter->pattern());
   }
-  if (inherits) {
-    loaded.notes.emplace_back(
-        "the first masks are those of the loaded weights, pruned by magnitude where `sparsity` "
-        "asks "
-        "for more (init_method: inherit)");
+  for (const Config& entry : first_entries(section)) {
+    const std::string method = choose_init_method(entry, is_masked);
+    if (!method.empty()) values.methods.insert(method);
   }
-  return std::move(loaded.notes);
+  return values;
+}
+
+std::vector<std::string> FirstValues::mask_notes(const Module& model,
+                                                 const SparsityAlgorithm* algorithm) const {
+  Fate pruned, kept, opened;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const auto loaded = patterns.find(parameter->name());
+    if (loaded == patterns.end()) continue;
+    const int64_t before = loaded->second->nnz(), after = parameter->pattern()->nnz();
+    if (!has_mask(*loaded->second) && !has_mask(*parameter->pattern())) continue;
+    const bool is_kept = is_same_mask(loaded->second, parameter->pattern());
+    (is_kept ? kept : after > before ? opened : pruned).add(*parameter, *loaded->second);
+  }
+  const std::string how =
+      methods.empty() ? ""
+                      : "; init_method: " +
+                            join(std::vector<std::string>(methods.begin(), methods.end()), ", ");
+  const bool takes_largest =
+      std::ranges::all_of(methods, [](const auto& m) { return m == "inherit" || m == "topk"; });
+  std::vector<std::string> lines;
+  if (!pruned.names.empty()) {
+    lines.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
+                                takes_largest ? "by magnitude" : "as init_method says",
+                                pruned.before, pruned.after, first_of(pruned.names), how));
+  }
+  if (!kept.names.empty()) {
+    lines.push_back(fmt::format("the loaded masks are kept: {} nonzeros ({}){}", kept.after,
+                                first_of(kept.names), how));
+  }
+  if (!opened.names.empty()) {
+    lines.push_back(fmt::format(
+        "the loaded masks are not kept: they had {} nonzeros, and {} positions may be some ({}), "
+        "as {} begins",
+        opened.before, opened.after, first_of(opened.names),
+        algorithm == nullptr ? "the run" : std::string(algorithm->type())));
+  }
+  return lines;
 }
 
 }  // namespace lacuna

@@ -1,20 +1,36 @@
 // `model.init_from`: the values that a model starts from, where it is not the seed's.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/sparsity/algorithm.h"
 
 namespace lacuna {
+
+/// What loading them has to say, and what the first masks are compared with.
+struct FirstValues {
+  std::vector<std::string> notes;  ///< lines for a log: what was converted, which masks found
+  std::map<std::string, PatternPtr> patterns;  ///< as they were loaded; empty: nothing was
+  std::set<std::string> methods;  ///< init_methods of the first masks, "inherit" where chosen
+
+  /// What the first masks of an algorithm (null: none) have made of the loaded weights, in at most
+  /// three lines.
+  std::vector<std::string> mask_notes(const Module& model,
+                                      const SparsityAlgorithm* algorithm) const;
+};
 
 /// Loads what the `init_from` of the `model` section names, if it is there: a path, or a map of
 /// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity that begins
 /// with masks inherits those of the loaded weights, pruned by magnitude where more is asked for,
-/// unless it says another way: that is written into the configuration. *Returns* what the user
-/// should know. *Errors:* ConfigError and CheckpointError with the position; those of
-/// `load_weights`.
-std::vector<std::string> load_first_values(Config& config, Module& model);
+/// unless it says another way: that is written into the configuration. *Errors:* ConfigError and
+/// CheckpointError with the position, or the argument of the command line (`set_init_from`); those
+/// of `load_weights`.
+FirstValues load_first_values(Config& config, Module& model);
 
 }  // namespace lacuna

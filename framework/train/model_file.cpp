@@ -54,4 +54,17 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   return {};
 }
 
+void set_init_from(Config& config, const std::string& path, const std::string& argument) {
+  Config model = config.at("model");
+  if (model.is_list()) {
+    config.set("model", Config::map({{"layers", model}}));
+    model = config.at("model");
+  }
+  if (!model.is_map()) model.fail("a list of layers, or a map");
+  Config source(path);
+  source.set_position({argument, 0, 0});
+  Config stated = model.get("init_from");
+  stated.is_map() ? stated.set("path", source) : model.set("init_from", source);
+}
+
 }  // namespace lacuna

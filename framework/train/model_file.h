@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -66,5 +67,11 @@ struct LoadedWeights {
 /// of `skip` matches nothing, and when a `to` has more stars than its `from`. *Cost:* the file's
 /// values are in memory once, besides the model's.
 LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names = {});
+
+/// Makes `path` what a configuration's `model.init_from` names, whose `rename`, `skip` and
+/// `find_pattern` stay; a list of layers becomes a map for it. What is wrong with the file is then
+/// said of `argument`, the part of the command line that named it ("--init-from"), and not of a
+/// line of the configuration. *Errors:* ConfigError when there is no section `model`.
+void set_init_from(Config& config, const std::string& path, const std::string& argument);
 
 }  // namespace lacuna

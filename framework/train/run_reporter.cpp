@@ -60,7 +60,10 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
     summary.set(split + "_" + name, value);
   }
   summary.set(split + "_loss", result->loss);
-  if (loss.labels_tokens()) summary.set(split + "_perplexity", std::exp(result->loss));
+  const double perplexity = std::exp(result->loss);
+  if (loss.labels_tokens() && std::isfinite(perplexity)) {
+    summary.set(split + "_perplexity", perplexity);
+  }
   const double bits = bits_per_character(result->loss, *data);
   if (!std::isnan(bits)) summary.set(split + "_bits_per_character", bits);
 }
@@ -203,7 +206,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   Config evaluation = event(split, result.loss, result.accuracy);
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
-  if (!std::isnan(result.perplexity)) evaluation.set("perplexity", result.perplexity);
+  if (std::isfinite(result.perplexity)) evaluation.set("perplexity", result.perplexity);
   for (const auto& [name, value] : regression_results(result)) evaluation.set(name, value);
   if (!std::isnan(result.bits_per_character)) {
     evaluation.set("bits_per_character", result.bits_per_character);
@@ -218,7 +221,8 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (!std::isnan(result.r2)) line += fmt::format("  R² {:.4f}", result.r2);
   if (!std::isnan(result.rmse)) line += fmt::format("  RMSE {:.4g}", result.rmse);
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
-  if (!std::isnan(result.perplexity)) line += fmt::format("  perplexity {:.4g}", result.perplexity);
+  if (std::isfinite(result.perplexity))
+    line += fmt::format("  perplexity {:.4g}", result.perplexity);
   if (!std::isnan(result.bits_per_character)) {
     line += fmt::format("  {:.4g} bits a character", result.bits_per_character);
   }

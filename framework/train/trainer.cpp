@@ -16,6 +16,7 @@
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/weight_comparison.hpp"
 
 namespace lacuna {
 namespace {
@@ -47,6 +48,7 @@ void Trainer::resume(const CheckpointFile& file) {
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state);
+    require_finite(saved.state, file.path());
     state_.load_state_dict(saved.state.below("trainer"), experiment_.loss.answers());
     const StateDict trainer = saved.state.below("trainer");
     for (const char* key : {"test_accuracy", "validation_accuracy", "best_test_accuracy",
@@ -189,7 +191,11 @@ bool Trainer::judge(const Evaluation& result) {
 void Trainer::save() {
   if (last_saved_step_ == state_.step) return;
   require_finite_values();
-  folder_.save_checkpoint(checkpoint(), experiment_.train.checkpoint.keep_last);
+  const Checkpoint now = checkpoint();
+  if (const std::string name = first_not_finite(now.state); !name.empty()) {
+    fail_diverged("the state '" + name + "'", state_.step);
+  }
+  folder_.save_checkpoint(now, experiment_.train.checkpoint.keep_last);
   last_saved_step_ = state_.step;
 }
 

@@ -13,6 +13,8 @@
 
 namespace lacuna {
 
+/// The first array that holds values that are NaN or infinite; empty where none does.
+std::string first_not_finite(const StateDict& state);
 /// *Errors:* CheckpointError, from the constructor on, when `stored` holds values that are NaN or
 /// infinite, with the file's name.
 void require_finite(const StateDict& state, const std::string& path);

@@ -45,14 +45,22 @@ struct Found {
 
 }  // namespace
 
-void require_finite(const StateDict& state, const std::string& path) {
+std::string first_not_finite(const StateDict& state) {
   for (const auto& [name, value] : state.values()) {
     const auto* values = std::get_if<Tensor>(&value);
     if (values == nullptr) continue;
-    if (std::ranges::all_of(values->storage(), [](float v) { return std::isfinite(v); })) continue;
-    throw CheckpointError(
-        fmt::format("'{}' has values that are NaN or infinite (in '{}')", name, path));
+    if (!std::ranges::all_of(values->storage(), [](float v) { return std::isfinite(v); })) {
+      return name;
+    }
   }
+  return "";
+}
+
+void require_finite(const StateDict& state, const std::string& path) {
+  const std::string name = first_not_finite(state);
+  if (name.empty()) return;
+  throw CheckpointError(
+      fmt::format("'{}' has values that are NaN or infinite (in '{}')", name, path));
 }
 
 StateDict WeightComparison::read_values() const {

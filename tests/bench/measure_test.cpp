@@ -93,7 +93,7 @@ TEST(Measure, CountsRepetitionsAndLooksAtTheMachineBesideThem) {
   EXPECT_GE(sleep.median_ms, 1.0);
   EXPECT_EQ(sleep.quiet, 0) << "a thread that does not run has no quiet moment";
   EXPECT_FALSE(sleep.is_quiet);
-  EXPECT_FALSE(stages[0].is_quiet) << "works measured together count alike";
+  EXPECT_EQ(stages[0].is_quiet, stages[0].quiet >= 3) << "of seven, three are enough";
   EXPECT_EQ(sleep.busy_ms, sleep.median_ms);
 }
 

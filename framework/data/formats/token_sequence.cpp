@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -23,6 +24,8 @@ namespace fs = std::filesystem;
 class MappedFile {
  public:
   explicit MappedFile(fs::path path) : path_(std::move(path)) {
+    const std::string other = why_no_file(path_.string());  // a pipe would be waited for
+    if (!other.empty()) throw DataError(path_.string() + ": " + other + " of data");
     const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot be opened");
     struct stat status {};

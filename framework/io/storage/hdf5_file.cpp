@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
@@ -19,6 +21,16 @@ namespace {
 
 std::recursive_mutex first_lock;
 std::recursive_mutex* library_lock = &first_lock;
+
+// HDF5 1.10 crashes, or complains without end as the process ends, where it finds no memory for
+// what it keeps of a file.
+void require_memory_for_library() {
+  constexpr size_t kRoom = size_t{16} << 20;
+  void* const room =
+      ::mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(room, kRoom);
+}
 
 }  // namespace
 
@@ -218,6 +230,7 @@ Hdf5File::~Hdf5File() = default;
 
 Hdf5File Hdf5File::open(const std::string& path, Hdf5Links links) {
   hdf5::require_readable(path);
+  hdf5::require_memory_for_library();
   auto opened = std::make_unique<OpenFile>(path, false);
   const Session session;
   opened->follow_links(links);
@@ -231,6 +244,7 @@ Hdf5File Hdf5File::open(const std::string& path, Hdf5Links links) {
 }
 
 Hdf5File Hdf5File::create(const std::string& path, const Hdf5CreateOptions& options) {
+  hdf5::require_memory_for_library();
   auto created = std::make_unique<OpenFile>(path, true);
   const Session session;
   const Id creation(H5Pcreate(H5P_FILE_CREATE));

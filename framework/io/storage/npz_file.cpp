@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 
@@ -27,6 +28,8 @@ struct OpenedFile {
 };
 
 OpenedFile open_file(const std::string& path) {
+  const std::string other = why_no_file(path);
+  if (!other.empty()) throw DataError(fmt::format("'{}' {}", path, other));
   std::error_code error;
   OpenedFile file;
   file.bytes = std::filesystem::file_size(path, error);  // fails on a folder, too

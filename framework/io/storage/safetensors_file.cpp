@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/storage/element_type.h"
 #include "lacuna/framework/io/storage/safetensors_header.hpp"
@@ -136,6 +137,8 @@ void SafetensorsFile::fail(const std::string& problem) const {
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
+  const std::string other = why_no_file(path_);
+  if (!other.empty()) throw DataError(fmt::format("'{}' {}", path_, other));
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path_, error);  // fails on a folder, too
   if (error) throw DataError(fmt::format("cannot read '{}': {}", path_, error.message()));

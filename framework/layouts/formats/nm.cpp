@@ -253,10 +253,12 @@ class NmLayout final : public Layout {
   }
 
   // The index takes longer to build than a transposable matrix's transpose, and then saves time at
-  // every step.
+  // every step; of a small matrix none that counts.
   static bool goes_by_columns(const WeightView& weight) {
+    constexpr int64_t kSmall = 1 << 12;
+    const NmMatrix& matrix = index_of(weight.pattern).forward;
     return weight.pattern.lifetime() != PatternLifetime::OneStep &&
-           nm_has_columns(index_of(weight.pattern).forward);
+           matrix.form.stored() >= kSmall && nm_has_columns(matrix);
   }
 
   static Tensor by_columns(const WeightView& weight, const Tensor& dy) {

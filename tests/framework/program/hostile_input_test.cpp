@@ -90,8 +90,76 @@ TEST_F(HostileInput, OfPipes) {
   };
   refuses(data("{type: csv, train: " + fifo + "}"), 1, fifo + ": is a pipe, not a file of data");
   refuses(data("{type: hdf5, path: " + fifo + "}"), 1, "it is a pipe, not a file");
+  for (const char* keys : {"type: text, path: ", "type: text, tokenizer: bytes, path: ",
+                           "type: labelled_text, train: "}) {
+    refuses(data("{" + std::string(keys) + fifo + "}"), 1, "is a pipe, not a file of data");
+  }
+  const std::string folder = folder_ / "pipes/train/a";
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "train.bin",
+                           "data_batch_1.bin", "train/a/1.png", "config.json", "model.safetensors",
+                           "w.npz", "w.npy", "vocab.json", "merges.txt"}) {
+    ASSERT_EQ(::mkfifo((folder_ / ("pipes/" + std::string(name))).c_str(), 0600), 0);
+  }
+  const std::string pipes = folder_ / "pipes";
+  for (const char* type : {"mnist", "cifar10", "tokens"}) {
+    refuses(data("{type: " + std::string(type) + ", dir: " + pipes + "}"), 1,
+            "is a pipe, not a file of data");
+  }
+  refuses(data("{type: image_folder, size: 8, train_dir: " + pipes + "/train}"), 1,
+          "neither a file nor a link to one");
+  write_text(folder_ / "text.txt", "to be or not to be");
+  refuses(data("{type: text, path: " + (folder_ / "text.txt") + ", tokenizer: bpe, vocab: " +
+               pipes + "/vocab.json, merges: " + pipes + "/merges.txt}"),
+          1, "is a pipe, not a file of data");
+  for (const std::string& source : {fifo, pipes, pipes + "/w.npz", pipes + "/w.npy"}) {
+    refuses({"train", config(), "--run-dir", run_dir(), "--init-from", source}, 1,
+            "is a pipe, not a file");
+    refuses({"import", source, "--config", config(), "--out", run_dir()}, 1,
+            "is a pipe, not a file");
+  }
+  refuses({"train", config(), "--run-dir", run_dir(), "--set", "model={from_hf: " + pipes + "}"}, 2,
+          "it is a pipe, not a file");
+  refuses({"train", config(), "--run-dir", run_dir(), "--set",
+           "loss={type: distillation, teacher: " + fifo + "}"},
+          1, "is a pipe, not a file");
+  for (const char* command : {"inspect", "generate"}) refuses({command, fifo}, 1, "is a pipe");
   train_table();
   refuses({"predict", run_dir(), fifo, "--out", folder_ / "o.csv"}, 1, "is a pipe");
+}
+
+// Whatever file of a run is one, it is said, or the file is passed over.
+TEST_F(HostileInput, OfPipesInARunFolder) {
+  ASSERT_EQ(train({"--set", "sparsity={sparsity: 0.5}", "--set", "train.tensorboard=true"}).code,
+            0);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run_dir())) {
+    if (entry.is_regular_file()) {
+      files.push_back(std::filesystem::relative(entry.path(), run_dir()).string());
+    }
+  }
+  files.emplace_back("changes.jsonl");
+  files.emplace_back("checkpoints/best.h5");
+  ASSERT_GE(files.size(), 8u);
+  for (const std::string& file : files) {
+    const std::string copy = run_dir("copy");
+    std::filesystem::copy(run_dir(), copy, std::filesystem::copy_options::recursive);
+    std::filesystem::remove(copy + "/" + file);
+    ASSERT_EQ(::mkfifo((copy + "/" + file).c_str(), 0600), 0) << file;
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"report", copy, "--out", folder_ / "report.html"},
+          {"compare", copy},
+          {"inspect", copy},
+          {"eval", copy},
+          {"train", "--resume", "--run-dir", copy, "--set", "train.epochs=4"}}) {
+      const Ended ended = soon(arguments);
+      EXPECT_GE(ended.code, 0) << arguments.front() << " waits for " << file;
+      if (ended.code > 0) {
+        EXPECT_THAT(ended.err, HasSubstr("error: "));
+      }
+    }
+    std::filesystem::remove_all(copy);
+  }
 }
 
 TEST_F(HostileInput, OfAPipeInPlaceOfTheCostCache) {
@@ -153,6 +221,45 @@ TEST_F(HostileInput, OfValuesThatAreNoNumbers) {
   const Ended resumed = train({"--resume", "--set", "train.steps=6"});
   EXPECT_EQ(resumed.code, 1);
   EXPECT_THAT(resumed.err, HasSubstr(message));
+}
+
+// In what a run needs to go on, though not to be evaluated.
+TEST_F(HostileInput, OfStatesThatAreNoNumbers) {
+  ASSERT_EQ(train({"--set", "train.steps=4"}).code, 0);
+  const Checkpoint good = read_checkpoint(checkpoint(4));
+  for (const char* name : {"optimizer/fc2.weight/exp_avg", "optimizer/fc1.bias/exp_avg_sq"}) {
+    for (const float bad : {std::nanf(""), INFINITY}) {
+      Checkpoint saved = good;
+      auto state = saved.state.get<Tensor>(name).clone();
+      state.mutable_data()[2] = bad;
+      saved.state.set(name, state);
+      write_checkpoint(checkpoint(4), saved);
+      EXPECT_THAT(soon({"inspect", run_dir()}).out,
+                  HasSubstr("'" + std::string(name) + "' has 1 values that are NaN or infinite"));
+      const Config report = parse_yaml(soon({"inspect", run_dir(), "--json"}).out, "out");
+      EXPECT_EQ(report.at("not_finite").at(name).text(), "1");
+      EXPECT_EQ(soon({"eval", run_dir()}).code, 0);
+      const Ended resumed = train({"--resume", "--set", "train.steps=6"});
+      EXPECT_EQ(resumed.code, 1);
+      EXPECT_THAT(resumed.err,
+                  HasSubstr("'" + std::string(name) +
+                            "' has values that are NaN or infinite (in '" + checkpoint(4) + "')"));
+    }
+  }
+}
+
+// The square of such a gradient is infinite, and the weights stay where they are for good.
+TEST_F(HostileInput, OfStatesThatBecomeInfinite) {
+  std::string table = "x,y\n";
+  for (int i = 0; i < 20; ++i) table += std::to_string(i) + "e20,1e12\n";
+  write_text(folder_ / "table.csv", table);
+  write_text(config(), "data: {type: csv, task: regression, train: " + (folder_ / "table.csv") +
+                           "}\nmodel: [{type: linear, out_features: 1}]\n"
+                           "optimizer: {type: adam, lr: 1.0e-30}\n"
+                           "train: {epochs: 2, batch_size: 10, threads: 1}\n");
+  const Ended ended = train();
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("is NaN or infinite at step "));
 }
 
 TEST_F(HostileInput, OfAWrongInstructionSet) {
@@ -220,6 +327,26 @@ TEST_F(HostileInput, OfAMachineWithLittleMemory) {
     EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
     if (ended.code == 0 || ended.code == 127) continue;
     EXPECT_FALSE(ended.err.empty()) << megabytes;
+  }
+}
+
+// Where it is the checkpoint that there is no memory for.
+TEST_F(HostileInput, OfLittleMemoryForCheckpoints) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "to be or not to be " + std::to_string(i) + "\n";
+  write_text(folder_ / "text.txt", text);
+  write_text(config(), "data: {type: text, path: " + (folder_ / "text.txt") +
+                           ", context: 32}\n"
+                           "model: {type: gpt2, n_layer: 4, n_head: 4, n_embd: 128, n_positions: "
+                           "32}\n"
+                           "optimizer: {type: adamw}\n"
+                           "sparsity: {sparsity: 0.8, layout: csr}\n"
+                           "train: {steps: 2, batch_size: 4, threads: 1}\n");
+  for (int megabytes = 80; megabytes <= 112; megabytes += 2) {
+    const std::string name = "run" + std::to_string(megabytes);
+    const Ended ended = train({}, name, {.max_address_bytes = int64_t{megabytes} * 1'000'000});
+    EXPECT_GE(ended.code, 0) << megabytes << " MB\n" << ended.err;
+    EXPECT_THAT(ended.err, Not(HasSubstr("HDF5: infinite loop"))) << megabytes;
   }
 }
 

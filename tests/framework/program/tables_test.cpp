@@ -134,6 +134,9 @@ TEST_F(Tables, OfRegressionAreToldInTheirOwnUnit) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   const Config results = summary(run_dir());
   EXPECT_GT(results.required<double>("test_r2"), 0.99);
+  const size_t last = trained.out.find("last ");
+  const std::string line = trained.out.substr(last, trained.out.find('\n', last) - last);
+  EXPECT_THAT(line, testing::MatchesRegex("last +test R² [^ ]+, MAE [^ ]+, RMSE [^ ]+, loss .*"));
   EXPECT_LT(results.required<double>("test_loss"), 0.01);
   ASSERT_EQ(predict("in.csv").code, 0);
   std::string header;
@@ -152,6 +155,18 @@ TEST_F(Tables, OfRegressionAreToldInTheirOwnUnit) {
   EXPECT_EQ(split.at("rmse").text(), results.at("test_rmse").text());
   EXPECT_EQ(split.at("r2").text(), results.at("test_r2").text());
   EXPECT_THAT(predict("train.csv").out, HasSubstr("by the column 'price'"));
+}
+
+TEST_F(Tables, WhoseNumbersAreNoClassesAskForRegression) {
+  write_text(folder_ / "prices.csv", "area,price\n30,95000\n40,120000\n50,151000\n");
+  write_text(config(), "data: {type: csv, train: " + (folder_ / "prices.csv") +
+                           "}\nmodel: [{type: linear}]\noptimizer: {type: adam}\n"
+                           "train: {steps: 2, batch_size: 3, threads: 1}\n");
+  const Ended ended = train();
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("the training labels go up to 151000, and there are 3 examples: "
+                                   "if they are numbers to be predicted, say task: regression"));
+  EXPECT_EQ(train({"--set", "data.task=regression"}).code, 0);
 }
 
 TEST_F(Tables, AreLookedForBesideTheConfiguration) {

@@ -46,6 +46,7 @@ class TextRuns : public RunFixture {
 TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   const Ended trained = train({"--set", "train.steps=150"});
   ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("lacuna generate " + run_dir() + " --prompt TEXT"));
   const Config result = summary(run_dir());
   const auto loss = result.required<double>("validation_loss");
   EXPECT_LT(loss, 1.5);  // of 17 characters: 2.8 at first

@@ -81,7 +81,7 @@ TEST(RunTable, IsWrittenAsCsvAndJson) {
 
 TEST(ConfigDifferences, NamesKeysWithEachRunsValue) {
   const std::vector<RunData> runs = {
-      run_with("a", {}, {}, "{x: {y: [1, 2]}, z: same, run_dir: a}"),
+      run_with("a", {}, {}, "{x: {y: [1, 2]}, z: same, run_dir: a, csr_up_to: {w: 0.5}}"),
       run_with("b", {}, {}, "{x: {y: [1, 3]}, z: same, run_dir: b, more: true}")};
   const std::vector<Difference> differences = config_differences(runs);
   ASSERT_EQ(differences.size(), 2u);

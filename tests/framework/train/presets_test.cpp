@@ -146,7 +146,7 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
   const auto loaded = build_model(model_layers(section), {8});
   loaded->initialize(6);
   Config config = Config::map({{"model", section}});
-  EXPECT_THAT(load_first_values(config, *loaded), testing::IsEmpty());
+  EXPECT_THAT(load_first_values(config, *loaded).notes, testing::IsEmpty());
   section.require_all_read();
   for (const ParameterPtr& parameter : loaded->parameters()) {
     EXPECT_EQ(parameter->to_dense().to_vector(),

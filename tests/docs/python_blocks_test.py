@@ -1,0 +1,45 @@
+"""Runs the Python that docs/checkpoint.md shows, as it stands, beside runs of the quickstart: one with
+each layout, csr and masked, as which checkpoints hold weights.
+
+usage: python_blocks_test.py LACUNA SOURCE FOLDER
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+
+def python_blocks(path):
+    text = open(path, encoding="utf-8").read()
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def main():
+    lacuna, source, folder = sys.argv[1:]
+    blocks = python_blocks(os.path.join(source, "docs", "checkpoint.md"))
+    assert len(blocks) == 3, len(blocks)
+    for layout in "csr", "masked":
+        place = os.path.join(folder, layout)
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
+        subprocess.run([lacuna, "train", os.path.join(source, "configs", "quickstart.yaml"), "--quiet",
+                        "--set", "data.train_size=2000", "--set", "train.steps=100", "--set",
+                        "data.test_size=100", "--set", "sparsity.update.stop=80",
+                        "--set", "sparsity.layout=" + layout], cwd=place, check=True)
+        outputs = []
+        for block in blocks:
+            ended = subprocess.run([sys.executable, "-c", block], cwd=place, capture_output=True,
+                                   text=True)
+            assert ended.returncode == 0, block + ended.stderr
+            assert ended.stderr == "", ended.stderr
+            outputs.append(ended.stdout)
+        print("".join(outputs))
+        assert outputs[0].startswith("100 "), outputs[0]
+        # 90 % of 300 * 784 weights are zero, in either layout.
+        assert "(300, 784) density 0.1" in outputs[0], outputs[0]
+        assert "exp_avg_sq" in outputs[0], outputs[0]
+        assert ("csr 23520 " in outputs[1]) == (layout == "csr"), outputs[1]
+
+
+main()

@@ -1,0 +1,26 @@
+# What documents show beside YAML and C++: commands, held against --help, and Python, which is run.
+if(LACUNA_PYTHON)
+  add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.commands_are_understood PROPERTIES TIMEOUT 120)
+endif()
+# Debian's interpreter has Debian's h5py, whichever comes first in the path.
+foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
+  if(NOT LACUNA_PYTHON_WITH_H5PY AND EXISTS ${python})
+    execute_process(COMMAND ${python} -c "import h5py, numpy" RESULT_VARIABLE failed
+      OUTPUT_QUIET ERROR_QUIET)
+    if(NOT failed)
+      set(LACUNA_PYTHON_WITH_H5PY ${python})
+    endif()
+  endif()
+endforeach()
+if(LACUNA_PYTHON_WITH_H5PY)
+  add_test(NAME docs.python_runs_as_it_stands COMMAND ${LACUNA_PYTHON_WITH_H5PY}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/python_blocks_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/python_check)
+  set_tests_properties(docs.python_runs_as_it_stands PROPERTIES TIMEOUT 300
+    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+else()
+  message(NOTICE "Documents: without python3-h5py, so that their Python is not run here")
+endif()
