@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_probe.h"
 
 namespace lacuna {
 namespace {
@@ -128,20 +130,45 @@ std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const Split
   return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
-}  // namespace
+// The splits that are named, the test split checked against the training one.
+DataSplits read_splits(const Hdf5File& file, const SplitNames& train,
+                       const std::optional<SplitNames>& test, TaskKeys task) {
+  DataSplits splits;
+  splits.train = load_split(file, train, task);
+  if (!test) return splits;
 
-namespace {
+  task.num_classes = splits.train->num_classes();
+  splits.test = load_split(file, *test, task);
+  if (splits.test->example_shape() != splits.train->example_shape() ||
+      splits.test->num_outputs() != splits.train->num_outputs()) {
+    fail(file, test->inputs,
+         fmt::format("test examples of shape {} with {} outputs; the training examples are of "
+                     "shape {} with {}",
+                     splits.test->example_shape().to_string(), splits.test->num_outputs(),
+                     splits.train->example_shape().to_string(), splits.train->num_outputs()));
+  }
+  return splits;
+}
 
-Hdf5File open_file(const Config& data) {
-  const bool follow = data.get<bool>("follow_links", false);
-  return Hdf5File::open(data.required<std::string>("path"),
-                        follow ? Hdf5Links::Followed : Hdf5Links::Refused);
+// What `read` makes of the file that `data` names, once it has come to its end in a child process.
+template <class Read>
+auto read_probed(const Config& data, const std::string& purpose, const Read& read) {
+  const auto links =
+      data.get<bool>("follow_links", false) ? Hdf5Links::Followed : Hdf5Links::Refused;
+  const auto path = data.required<std::string>("path");
+  const auto open_and_read = [&] { return read(Hdf5File::open(path, links)); };
+  probe_hdf5(
+      {.path = path, .purpose = "data: " + purpose, .has_time_limit = links == Hdf5Links::Refused},
+      [&] { open_and_read(); });
+  return open_and_read();
 }
 
 }  // namespace
 
 bool has_hdf5_training(const Config& data) {
-  return open_file(data).exists(data.get<std::string>("train_inputs", "train_inputs"));
+  const auto name = data.get<std::string>("train_inputs", "train_inputs");
+  return read_probed(data, "is there " + name,
+                     [&](const Hdf5File& file) { return file.exists(name); });
 }
 
 DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
@@ -150,12 +177,15 @@ DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
   const auto inputs = data.optional<std::string>("test_inputs");
   const auto targets = data.optional<std::string>("test_targets");
   DataSplits splits;
-  if (inputs && targets) splits.test = load_split(open_file(data), {*inputs, *targets}, task);
+  if (!inputs || !targets) return splits;
+  const SplitNames test{*inputs, *targets};
+  splits.test = read_probed(data, *inputs + ", " + *targets,
+                            [&](const Hdf5File& file) { return load_split(file, test, task); });
   return splits;
 }
 
 DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
-  TaskKeys task = read_task(data);
+  const TaskKeys task = read_task(data);
   const SplitNames train{data.get<std::string>("train_inputs", "train_inputs"),
                          data.get<std::string>("train_targets", "train_targets")};
   const auto test_inputs = data.optional<std::string>("test_inputs");
@@ -163,22 +193,12 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   if (test_inputs.has_value() != test_targets.has_value()) {
     data.error("test_inputs and test_targets go together; found only one of them");
   }
-  const Hdf5File file = open_file(data);
-  DataSplits splits;
-  splits.train = load_split(file, train, task);
-  if (!test_inputs) return splits;
-
-  task.num_classes = splits.train->num_classes();
-  splits.test = load_split(file, {*test_inputs, *test_targets}, task);
-  if (splits.test->example_shape() != splits.train->example_shape() ||
-      splits.test->num_outputs() != splits.train->num_outputs()) {
-    fail(file, *test_inputs,
-         fmt::format("test examples of shape {} with {} outputs; the training examples are of "
-                     "shape {} with {}",
-                     splits.test->example_shape().to_string(), splits.test->num_outputs(),
-                     splits.train->example_shape().to_string(), splits.train->num_outputs()));
-  }
-  return splits;
+  std::optional<SplitNames> test;
+  if (test_inputs) test = SplitNames{*test_inputs, *test_targets};
+  const std::string names = train.inputs + ", " + train.targets + ", " + test_inputs.value_or("") +
+                            ", " + test_targets.value_or("");
+  return read_probed(data, names,
+                     [&](const Hdf5File& file) { return read_splits(file, train, test, task); });
 }
 
 }  // namespace lacuna

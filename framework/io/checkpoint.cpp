@@ -16,6 +16,7 @@
 #include "lacuna/framework/io/storage/checkpoint_seal.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_probe.h"
 
 namespace lacuna {
 namespace {
@@ -116,6 +117,26 @@ void write_content(const std::string& path, const Checkpoint& checkpoint) {
   file.close();
 }
 
+Checkpoint read_content(const std::string& path) {
+  const Hdf5File file = Hdf5File::open(path);
+  Checkpoint checkpoint;
+  checkpoint.step = count_attribute(file, "step");
+  require_known_format(file);
+  checkpoint.config_yaml = file.attribute_text("/", "config");
+  checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
+  checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");
+  checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
+  for (const std::string& name : file.datasets()) {
+    checkpoint.state.set(name, read_value(file, name));
+  }
+  return checkpoint;
+}
+
+// The seal says that the bytes are those that were written, and nothing of who wrote them.
+void probe(const std::string& path) {
+  probe_hdf5({.path = path, .purpose = "checkpoint"}, [&] { read_content(path); });
+}
+
 }  // namespace
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
@@ -127,6 +148,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
     replacement.flush();
     fault_point("checkpoint.before_rename");
     replacement.commit();
+    trust_hdf5(path);
   } catch (const StateError& error) {
     throw StateError("the checkpoint '" + path + "' was not written: " + error.what());
   }
@@ -147,18 +169,8 @@ CheckpointFile::CheckpointFile(std::string path) : path_(std::move(path)) {
 
 Checkpoint CheckpointFile::read() const {
   try {
-    const Hdf5File file = Hdf5File::open(path_);
-    Checkpoint checkpoint;
-    checkpoint.step = count_attribute(file, "step");
-    require_known_format(file);
-    checkpoint.config_yaml = file.attribute_text("/", "config");
-    checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
-    checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");
-    checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
-    for (const std::string& path : file.datasets()) {
-      checkpoint.state.set(path, read_value(file, path));
-    }
-    return checkpoint;
+    probe(path_);
+    return read_content(path_);
   } catch (const DataError& error) {
     throw CheckpointError("the checkpoint '" + path_ + "' cannot be used: " + error.what());
   }
@@ -166,6 +178,7 @@ Checkpoint CheckpointFile::read() const {
 
 std::string CheckpointFile::read_config() const {
   try {
+    probe(path_);
     return Hdf5File::open(path_).attribute_text("/", "config");
   } catch (const DataError& error) {
     throw CheckpointError("the checkpoint '" + path_ + "' cannot be used: " + error.what());

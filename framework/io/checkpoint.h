@@ -41,7 +41,9 @@ struct Checkpoint {
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 /// A file that has been found to be a good checkpoint: the checksum over every byte was compared,
-/// before the HDF5 library, which can crash on damaged files, sees it.
+/// before the HDF5 library, which can crash on damaged files, sees it. Since anybody can write a
+/// checksum, what this process has not written itself is read in a child process first
+/// (`probe_hdf5`).
 class CheckpointFile {
  public:
   /// *Errors:* CheckpointError when the file is missing or unreadable, no checkpoint, cut off,
@@ -50,7 +52,7 @@ class CheckpointFile {
 
   const std::string& path() const { return path_; }
   /// What is inside. Types and values come back exactly as they were written. *Errors:*
-  /// CheckpointError.
+  /// CheckpointError. *Cost:* reads the file, the first time once more in a child process.
   Checkpoint read() const;
   /// The configuration alone. *Errors:* CheckpointError.
   std::string read_config() const;

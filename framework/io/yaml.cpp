@@ -311,6 +311,11 @@ void apply_override(Config& root, std::string_view assignment) {
   if (equals == std::string_view::npos || equals == 0) {
     fail({source.name, 0, 0}, "expected PATH=VALUE, as in train.epochs=5 or data.dir=/somewhere");
   }
+  const std::string_view path = assignment.substr(0, equals);
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (!is_utf8(path) || std::ranges::any_of(path, is_control)) {
+    fail({source.name, 0, 0}, "the path before = is not text in UTF-8 on one line");
+  }
   Config value;
   try {
     value = parse(assignment.substr(equals + 1), source).value_or(Config());
@@ -320,7 +325,7 @@ void apply_override(Config& root, std::string_view assignment) {
   if (value.position().file.empty()) value.set_position({source.name, 0, 0});
   Config changed = root.clone();
   try {
-    changed.set_path(assignment.substr(0, equals), value);
+    changed.set_path(path, value);
   } catch (const ConfigError& error) {
     fail({source.name, 0, 0}, error.what());
   }

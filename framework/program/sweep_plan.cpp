@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lacuna/framework/core/error.h"
 
@@ -92,6 +93,7 @@ std::vector<SweepRun> plan_sweep(const std::vector<std::string>& over, int64_t f
     runs = std::move(longer);
   }
   std::vector<SweepRun> with_seeds;
+  std::set<std::string> names;
   for (const SweepRun& run : runs) {
     for (int64_t seed = first_seed; seed - first_seed < seeds; ++seed) {
       SweepRun& next = with_seeds.emplace_back(run);
@@ -99,8 +101,7 @@ std::vector<SweepRun> plan_sweep(const std::vector<std::string>& over, int64_t f
           file_name_of(run.label + (run.label.empty() ? "" : ",") + fmt::format("seed={}", seed));
       next.overrides.push_back(fmt::format("train.seed={}", seed));
       if (next.label.empty()) next.label = "as configured";
-      const auto is_same = [&](const SweepRun& other) { return other.name == next.name; };
-      if (std::ranges::count_if(with_seeds, is_same) > 1) {
+      if (!names.insert(next.name).second) {
         throw ConfigError("--over: two runs would have the folder '" + next.name + "'");
       }
       if (next.name.size() > kMostNameBytes) {

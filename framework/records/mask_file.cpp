@@ -9,6 +9,7 @@
 #include "lacuna/framework/io/storage/checkpoint_seal.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/storage/hdf5_probe.h"
 #include "lacuna/framework/records/mask_record.h"
 
 namespace lacuna {
@@ -128,10 +129,12 @@ void write_masks(const std::string& path, int64_t step, const std::vector<MaskRe
   seal_file(replacement.temporary_path(), kMaskFormat);
   replacement.flush();
   replacement.commit();
+  trust_hdf5(path);
 }
 
-StepMasks read_masks(const std::string& path) {
-  verify_seal(path, kMaskFormat);
+namespace {
+
+StepMasks read_mask_file(const std::string& path) {
   const Hdf5File file = Hdf5File::open(path);
   StepMasks result{.step = file.attribute_integer("/", "step"), .masks = {}};
   for (const std::string& name : file.children("/masks")) {
@@ -140,8 +143,7 @@ StepMasks read_masks(const std::string& path) {
   return result;
 }
 
-StepMasks read_masks_of_checkpoint(const std::string& path) {
-  verify_seal(path, kNewestCheckpoint);
+StepMasks read_checkpoint_masks(const std::string& path) {
   const Hdf5File file = Hdf5File::open(path);
   StepMasks result{.step = file.attribute_integer("/", "step"), .masks = {}};
   for (const std::string& name : file.children("/model")) {
@@ -158,6 +160,21 @@ StepMasks read_masks_of_checkpoint(const std::string& path) {
         mask_of(name, shape, shape.numel(), [&](size_t i) { return bytes[i] != 0; }));
   }
   return result;
+}
+
+}  // namespace
+
+StepMasks read_masks(const std::string& path) {
+  verify_seal(path, kMaskFormat);
+  probe_hdf5({.path = path, .purpose = "masks"}, [&] { read_mask_file(path); });
+  return read_mask_file(path);
+}
+
+StepMasks read_masks_of_checkpoint(const std::string& path) {
+  verify_seal(path, kNewestCheckpoint);
+  probe_hdf5({.path = path, .purpose = "masks of a checkpoint"},
+             [&] { read_checkpoint_masks(path); });
+  return read_checkpoint_masks(path);
 }
 
 }  // namespace lacuna

@@ -133,7 +133,7 @@ void TensorBoard::write_masks(const std::string& path) {
       file_->write(masks.step, began_ + seconds_, "mask/" + mask.name,
                    picture_of(mask, kMostPixels));
     }
-  } catch (const CheckpointError& error) {
+  } catch (const Error& error) {  // a file of an earlier process, damaged since
     log_warning(std::string(error.what()) + "; TensorBoard does not get its pictures");
   }
 }

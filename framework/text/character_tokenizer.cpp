@@ -37,9 +37,14 @@ std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) 
 CharacterTokenizer CharacterTokenizer::of(std::string_view text) {
   require_utf8(text);
   std::vector<bool> occurs(0x110000);
-  for (size_t at = 0; at < text.size();) occurs[unicode::next(text, at)] = true;
+  size_t end = 0;  // behind the largest
+  for (size_t at = 0; at < text.size();) {
+    const size_t code = unicode::next(text, at);
+    occurs[code] = true;
+    end = std::max(end, code + 1);
+  }
   std::vector<char32_t> characters;
-  for (size_t code = 0; code < occurs.size(); ++code) {
+  for (size_t code = 0; code < end; ++code) {
     if (occurs[code]) characters.push_back(static_cast<char32_t>(code));
   }
   return CharacterTokenizer(CodePoints{std::move(characters)});

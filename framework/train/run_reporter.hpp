@@ -30,8 +30,12 @@ class RunReporter {
   /// going to be written again, so it is cut off, masks and TensorBoard's events too. At the start
   /// of a run keeps the first masks. *Errors:* StateError.
   void open_metrics(int64_t bytes);
-  /// Of the metrics so far. *Requires* open metrics, as all that writes events.
-  int64_t metrics_bytes() const { return metrics_->size(); }
+  /// Of the metrics so far, flushed to the disk: a checkpoint that names them must not outlive
+  /// them. *Requires* open metrics, as all that writes events.
+  int64_t flushed_metrics_bytes() const {
+    metrics_->flush();
+    return metrics_->size();
+  }
 
   /// The time that is left is reckoned from here.
   void begin() { progress_.begin(state_.step, experiment_.total_steps()); }

@@ -204,7 +204,7 @@ Checkpoint Trainer::checkpoint() const {
                         .config_yaml = experiment_.config.to_yaml(),
                         .step = state_.step,
                         .train_seconds = state_.train_seconds,
-                        .metrics_bytes = reporter_->metrics_bytes()};
+                        .metrics_bytes = reporter_->flushed_metrics_bytes()};
   checkpoint.state.merge("trainer", state_.state_dict());
   return checkpoint;
 }

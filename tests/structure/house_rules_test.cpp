@@ -110,7 +110,8 @@ TEST(HouseRules, OpenMpIsInOneFile) {
 
 TEST(HouseRules, FilesBeginWithASentenceAndHeadersWithAGuard) {
   std::vector<SourceFile> files = library_sources();
-  for (const SourceFile& test : read_sources({"tests", "bench", "examples"})) files.push_back(test);
+  for (const SourceFile& test : read_sources({"tests", "bench", "examples", "fuzz/targets"}))
+    files.push_back(test);
   for (const SourceFile& file : files) {
     if (!file.ends_with(".h")) continue;
     ASSERT_FALSE(file.lines.empty()) << file.path;
@@ -141,10 +142,29 @@ TEST(HouseRules, NoPathsOfAMachineAndNothingLeftToDo) {
   forbidden.push_back(std::string("TO") + "DO");
   forbidden.push_back(std::string("FIX") + "ME");
   const std::set<std::string> binary = {".png", ".h5", ".gz", ".safetensors"};
-  for (const SourceFile& file : read_sources(
-           {"framework", "layers", "optimizers", "sparsity", "tests", "bench", "examples", "cmake",
-            "configs", "docs", "scripts", ".ci", "README.md", "CMakeLists.txt", "CMakePresets.json",
-            ".gitignore", ".clang-format", ".clang-tidy", "lacuna.h"})) {
+  for (const SourceFile& file : read_sources({"framework",
+                                              "layers",
+                                              "optimizers",
+                                              "sparsity",
+                                              "tests",
+                                              "bench",
+                                              "examples",
+                                              "cmake",
+                                              "fuzz/targets",
+                                              "fuzz/CMakeLists.txt",
+                                              "fuzz/input.h",
+                                              "fuzz/make_seeds.cpp",
+                                              "configs",
+                                              "docs",
+                                              "scripts",
+                                              ".ci",
+                                              "README.md",
+                                              "CMakeLists.txt",
+                                              "CMakePresets.json",
+                                              ".gitignore",
+                                              ".clang-format",
+                                              ".clang-tidy",
+                                              "lacuna.h"})) {
     if (binary.contains(std::filesystem::path(file.path).extension().string())) continue;
     for (size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& text : forbidden) {

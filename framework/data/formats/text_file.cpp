@@ -16,7 +16,7 @@ namespace lacuna {
 namespace fs = std::filesystem;
 
 std::string read_text_file(const fs::path& path) {
-  constexpr size_t kPiece = 1 << 20;
+  constexpr size_t kPiece = 1 << 20, kAsk = 16 * kPiece;
   ByteReader reader(path);
   std::error_code unknown;
   const auto size = static_cast<int64_t>(fs::file_size(path, unknown));
@@ -29,6 +29,11 @@ std::string read_text_file(const fs::path& path) {
   if (!unknown && path.extension() != ".gz") text.reserve(static_cast<size_t>(size) + kPiece);
   for (size_t count = kPiece; count == kPiece;) {
     const size_t begin = text.size();
+    // A packed file may hold a thousand times its size.
+    if (begin > 0 && begin % kAsk == 0 && static_cast<int64_t>(begin) > available_memory()) {
+      throw DataError(path.string() +
+                      ": what is packed in it is larger than the memory that is left");
+    }
     text.resize(begin + kPiece);
     count = reader.read({reinterpret_cast<uint8_t*>(text.data()) + begin, kPiece});
     text.resize(begin + count);

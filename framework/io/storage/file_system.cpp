@@ -182,6 +182,8 @@ JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
 
 JsonLines::~JsonLines() { ::close(descriptor_); }
 
+void JsonLines::flush() const { flush_descriptor(descriptor_, path_); }
+
 void JsonLines::write(const Config& value) {
   const std::string line = value.to_json() + "\n";
   const int error = write_all(descriptor_, line);

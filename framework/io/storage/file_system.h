@@ -71,7 +71,7 @@ void require_plain_file(const std::string& path);
 void truncate_file(const std::string& path, int64_t bytes);
 
 /// A file to which JSON objects are appended, one a line (metrics.jsonl). Each line is handed to
-/// the system at once, so that it outlives this process, though not a crash of the machine.
+/// the system at once, so that it outlives this process, and a crash of the machine once flushed.
 class JsonLines {
  public:
   /// Opens or creates the file. *Errors:* as require_plain_file.
@@ -83,6 +83,8 @@ class JsonLines {
   /// Appends `value` in JSON and a line end. When that fails (a full disk), the part of the line
   /// that was written is taken back.
   void write(const Config& value);
+  /// Flushes what was written to the disk, so that it outlives a crash of the machine too.
+  void flush() const;
   /// Size of the file in bytes: where the next line begins.
   int64_t size() const { return size_; }
 

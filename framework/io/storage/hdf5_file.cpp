@@ -19,10 +19,8 @@ namespace lacuna {
 namespace hdf5 {
 namespace {
 
-std::recursive_mutex& library_mutex() {
-  static std::recursive_mutex mutex;
-  return mutex;
-}
+std::recursive_mutex first_lock;
+std::recursive_mutex* library_lock = &first_lock;
 
 // HDF5 1.10 crashes, or complains without end as the process ends, where it finds no memory for
 // what it keeps of a file.
@@ -36,7 +34,12 @@ void require_memory_for_library() {
 
 }  // namespace
 
-Session::Session() : lock_(library_mutex()) {
+void renew_lock() {
+  static std::recursive_mutex lock;
+  library_lock = &lock;
+}
+
+Session::Session() : lock_(*library_lock) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

@@ -28,6 +28,10 @@ class Session {
   void* print_data_ = nullptr;
 };
 
+/// Another lock, for a process that was forked while this one was held: the thread that holds it is
+/// not there any more, by its number.
+void renew_lock();
+
 /// An HDF5 identifier of any kind, given back at the end of the scope. Giving one back clears the
 /// library's error stack: name the ones that a call takes, or its reason is gone with them.
 class Id {

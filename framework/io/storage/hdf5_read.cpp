@@ -4,6 +4,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/storage/hdf5_internal.hpp"
 
 namespace lacuna {
@@ -67,6 +68,7 @@ class Item {
   // Storage for all elements from `allocate`, filled.
   template <class Allocate>
   auto read_into(hid_t memory_type, Allocate allocate) const {
+    require_memory(H5Tget_size(memory_type));
     try {
       auto values = allocate();
       if (shape_.numel() > 0) read(memory_type, pointer(values));
@@ -115,6 +117,13 @@ class Item {
   template <class T>
   static void* pointer(std::vector<T>& values) {
     return values.data();
+  }
+
+  // Before it is allocated: a file can name sizes that the system grants until they are filled.
+  void require_memory(size_t element_bytes) const {
+    constexpr int64_t kAsksNothing = int64_t{1} << 20;
+    if (shape_.numel() <= kAsksNothing) return;
+    if (shape_.numel() > available_memory() / static_cast<int64_t>(element_bytes)) too_large();
   }
 
   void read(hid_t memory_type, void* values) const {

@@ -1,0 +1,23 @@
+// Checkpoints, behind a good seal, so that the content is reached: the input is what follows the
+// header. What is read is written, and read again.
+#include "lacuna/framework/io/checkpoint.h"
+
+#include "lacuna/framework/io/storage/checkpoint_seal.h"
+#include "lacuna/fuzz/input.h"
+
+using namespace lacuna;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::ScratchFile file("checkpoint"), again("checkpoint_again");
+  ::unlink(file.path().c_str());
+  file.write(std::string(static_cast<size_t>(kSealBytes), '\0').append(fuzz::text_of(data, size)));
+  seal_file(file.path(), kCheckpointFormat);
+  fuzz::answer([&] {
+    const CheckpointFile opened(file.path());
+    fuzz::answer([&] { opened.read_config(); });
+    const Checkpoint checkpoint = opened.read();
+    write_checkpoint(again.path(), checkpoint);
+    fuzz::require(read_checkpoint(again.path()).step == checkpoint.step, "the step has changed");
+  });
+  return 0;
+}

@@ -1,0 +1,33 @@
+// Packed files that hold more than the memory there is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <string>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+// A limit of address space leaves nothing of what a sanitizer needs.
+#ifndef __SANITIZE_ADDRESS__
+TEST_F(RunFixture, APackedTextLargerThanTheMemoryIsRefused) {
+  const std::string path = folder_ / "text.txt.gz";
+  gzFile file = ::gzopen(path.c_str(), "wb1");
+  const std::string piece(1 << 20, 'a');
+  for (int i = 0; i < 800; ++i) ::gzwrite(file, piece.data(), static_cast<unsigned>(piece.size()));
+  ::gzclose(file);
+  write_text(config(),
+             "data: {type: text, path: " + path + ", tokenizer: bytes, context: 8}\n" +
+                 "model: {type: gpt2, n_layer: 1, n_head: 1, n_embd: 8, n_positions: 8}\n" +
+                 "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 1}\n");
+  const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{600} << 20});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err,
+              testing::HasSubstr("text.txt.gz: what is packed in it is larger than the memory"));
+}
+#endif
+
+}  // namespace
+}  // namespace lacuna
