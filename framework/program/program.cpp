@@ -22,6 +22,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/job.hpp"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {
@@ -256,7 +257,9 @@ void take_standard_descriptors() {
 }
 
 // Says what went wrong, in the run's log too where there is one.
+// Of several processes it ends all.
 int fail(const std::string& message, int code) {
+  end_job(code, message, [](const std::string& text) { log_error(text); });
   log_error(message);
   return code;
 }
@@ -327,6 +330,7 @@ int run_program(int argc, char** argv) {
   add_sweep(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
+  leave_job();
   stop_logging();
   return code;
 }
