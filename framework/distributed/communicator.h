@@ -43,6 +43,8 @@ class Communicator : public ShardPeers {
   /// Tags are from 0 to this, and may be used again.
   virtual int last_tag() const = 0;
 
+  /// Each process's numbers, by rank, counted as sent. Collective.
+  virtual std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) = 0;
   /// Each process's text, by rank. Collective.
   virtual std::vector<std::string> gather_texts(const std::string& own) = 0;
   /// What process 0 has given, in all. Collective.
@@ -52,7 +54,7 @@ class Communicator : public ShardPeers {
   /// Says goodbye to the others, and waits for their doing so. Collective; nothing may follow.
   virtual void leave() = 0;
 
-  /// Bytes that this process has sent by `start`, and by `gather`, so far.
+  /// Bytes that this process has sent by `start` and `gather_numbers`, and by `gather`, so far.
   virtual int64_t bytes_sent() const = 0;
   virtual int64_t bytes_gathered() const = 0;
 };

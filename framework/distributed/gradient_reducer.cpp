@@ -152,4 +152,47 @@ void GradientReducer::sum(TensorSum own, bool was_shared, std::span<float> total
   std::ranges::copy(sum.total().storage(), total.begin());
 }
 
+int GradientReducer::processes() const {
+  return communicator_ == nullptr ? 1 : communicator_->size();
+}
+int GradientReducer::rank() const { return communicator_ == nullptr ? 0 : communicator_->rank(); }
+
+std::vector<std::vector<int64_t>> GradientReducer::gather(std::span<const int64_t> own) {
+  if (communicator_ != nullptr) return communicator_->gather_numbers(own);
+  return {{own.begin(), own.end()}};
+}
+
+void GradientReducer::sum_scattered(std::vector<TensorSum> own, bool was_shared,
+                                    std::span<float> total) {
+  const auto here = static_cast<size_t>(rank());
+  TensorSum sum{JoinTensors()};
+  if (was_shared) {
+    std::vector<std::vector<Tensor>> sent, received(own.size());
+    std::vector<Communicator::Outgoing> out;
+    std::vector<Communicator::Incoming> in;
+    for (size_t p = 0; p < own.size(); ++p) {
+      if (p == here) {
+        sent.emplace_back();
+        continue;
+      }
+      sent.push_back(own[p].take_parts());
+      for (const Tensor& part : sent.back()) out.push_back({static_cast<int>(p), part.storage()});
+      for (size_t i = 0; !total.empty() && i < owners_.nodes(static_cast<int>(p)).size(); ++i) {
+        Tensor& room = received[p].emplace_back(
+            Tensor::empty(Shape{static_cast<int64_t>(total.size())}));
+        in.push_back({static_cast<int>(p), room.mutable_storage()});
+      }
+    }
+    communicator_->start(next_tag(), out, in)->wait();
+    for (size_t p = 0; p < own.size(); ++p) {
+      for (size_t i = 0; i < received[p].size(); ++i) {
+        sum.add(owners_.nodes(static_cast<int>(p))[i], std::move(received[p][i]));
+      }
+    }
+  }
+  if (total.empty()) return;
+  for (const auto& [first, part] : own[here].parts()) sum.add(part.first, part.second);
+  std::ranges::copy(sum.take().storage(), total.begin());
+}
+
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/distributed/array_sum.hpp"
@@ -39,6 +40,11 @@ class GradientReducer final : public GradientCollector {
   int64_t batch() const override { return batch_; }
   bool is_shared() const override { return is_shared_; }
   void sum(TensorSum own, bool was_shared, std::span<float> total) override;
+
+  int processes() const override;
+  int rank() const override;
+  void sum_scattered(std::vector<TensorSum> own, bool was_shared, std::span<float> total) override;
+  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override;
 
   /// Seconds that `finish` has waited for others.
   double seconds_waited() const { return seconds_waited_; }

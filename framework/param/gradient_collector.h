@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/tensor.h"
@@ -34,6 +35,17 @@ class GradientCollector {
   /// among such calls. *Requires* tensors of as many elements as `total`. *Cost:* over N processes
   /// each sends 2 (N − 1) / N of the array, and waits.
   virtual void sum(TensorSum own, bool was_shared, std::span<float> total) = 0;
+
+  /// The processes among which the rows of such sums can be shared, and which of them this is.
+  virtual int processes() const = 0;
+  virtual int rank() const = 0;
+  /// The same sum of another array for each process, of which each gets its own alone: `own` has
+  /// the shards' here of each array, by rank. Empty ones are of no elements. *Cost:* each sends the
+  /// others' arrays once.
+  virtual void sum_scattered(std::vector<TensorSum> own, bool was_shared,
+                             std::span<float> total) = 0;
+  /// Each process's numbers, by rank. Collective.
+  virtual std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) = 0;
 };
 
 }  // namespace lacuna

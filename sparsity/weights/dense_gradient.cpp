@@ -108,21 +108,56 @@ void product_rows(const Tensor& dy, const Tensor& x, std::span<const int64_t> ro
 
 }  // namespace
 
-// Rows of the products of a batch's shards, summed over all of them: into += .
-void DenseGradient::add_rows(const Batch& batch, std::span<const int64_t> rows,
-                             std::span<float> into) const {
+// Rows of the products of a batch's shards, or of what came whole, for each shard here.
+TensorSum DenseGradient::rows_by_shards(const Batch& batch, std::span<const int64_t> rows) {
+  TensorSum sum{JoinTensors()};
+  const auto count = static_cast<int64_t>(rows.size());
+  for (const auto& [first, part] : batch.sum.parts()) {
+    const Tensor& whole = part.second;
+    const int64_t columns = whole.numel() / std::max<int64_t>(whole.shape()[0], 1);
+    Tensor tile = Tensor::empty(Shape{count * columns});
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(whole.data() + rows[static_cast<size_t>(i)] * columns, columns,
+                  tile.mutable_data() + i * columns);
+    }
+    sum.add(part.first, std::move(tile));
+  }
   std::map<int64_t, Tensor> of_shards;
   for (const Product& product : batch.products) {
     Tensor& tile = of_shards[product.shard];
     const bool is_first = !tile.defined();
-    if (is_first) tile = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
+    if (is_first) tile = Tensor::empty(Shape{count * product.x.shape().features()});
     product_rows(product.dy, product.x, rows, is_first ? 0.0f : 1.0f, tile.mutable_storage());
   }
-  if (of_shards.empty()) return;
-  TensorSum sum{JoinTensors()};
   for (auto& [shard, tile] : of_shards) sum.add({0, shard}, std::move(tile));
+  return sum;
+}
+
+void DenseGradient::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
+  std::ranges::fill(into, 0.0f);
+  bool is_first = true;
+  for (const Batch& batch : batches_) {
+    std::vector<TensorSum> by_process;
+    for (const std::vector<int64_t>& of_process : rows) {
+      by_process.push_back(of_process.empty() ? TensorSum{JoinTensors()}
+                                              : rows_by_shards(batch, of_process));
+    }
+    if (is_first) {  // no sum with zeros, which would lose the sign of one
+      collector_->sum_scattered(std::move(by_process), batch.is_shared, into);
+      is_first = false;
+      continue;
+    }
+    Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
+    collector_->sum_scattered(std::move(by_process), batch.is_shared, total.mutable_storage());
+    accumulate(total.storage(), into);
+  }
+}
+
+void DenseGradient::add_rows(const Batch& batch, std::span<const int64_t> rows,
+                             std::span<float> into) const {
+  if (batch.products.empty()) return;
   Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
-  collector_->sum(std::move(sum), batch.is_shared, total.mutable_storage());
+  collector_->sum(rows_by_shards(batch, rows), batch.is_shared, total.mutable_storage());
   accumulate(total.storage(), into);
 }
 

@@ -34,6 +34,12 @@ class DenseGradient final : public GradientTap {
   bool is_known() const { return sum_.defined() || !products_.empty() || !batches_.empty(); }
   /// Some rows, one after the other. *Cost:* that part of the products.
   void rows(std::span<const int64_t> rows, std::span<float> into);
+  /// Some rows for each process, of which this one gets its own: `rows` by rank. Collective.
+  /// *Requires* `is_shared()`. *Cost:* that part of the products, for all processes' rows.
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into);
+  /// Whether several processes have parts of the gradient; null where it did not come by shards.
+  bool is_shared() const { return collector_ != nullptr && collector_->processes() > 1; }
+  GradientCollector* collector() const { return collector_.get(); }
   /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
   const Tensor& sum();
   /// The whole, to be changed; the gradients seen are forgotten.
@@ -52,6 +58,7 @@ class DenseGradient final : public GradientTap {
     std::vector<Product> products = {};
   };
 
+  static TensorSum rows_by_shards(const Batch& batch, std::span<const int64_t> rows);
   Batch& batch_of_shards();
   bool comes_by_shards() const;
   void add_rows(const Batch& batch, std::span<const int64_t> rows, std::span<float> into) const;

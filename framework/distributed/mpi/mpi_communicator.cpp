@@ -92,6 +92,17 @@ class MpiCommunicator final : public Communicator {
     return all;
   }
 
+  std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) override {
+    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
+    std::vector<std::vector<int64_t>> all;
+    for (const std::string& bytes : gather_texts(text)) {
+      all.emplace_back(bytes.size() / sizeof(int64_t));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    }
+    bytes_sent_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
+    return all;
+  }
+
   std::vector<std::string> gather_texts(const std::string& own) override {
     const int length = static_cast<int>(own.size());
     std::vector<int> lengths(static_cast<size_t>(size_)), places;
