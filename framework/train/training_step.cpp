@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -77,6 +80,24 @@ LossFunction::WholeBatch whole_batch(const LossFunction& loss, const BatchShards
   return {whole[0], whole[1]};
 }
 
+// Running moments of batch normalization over each process's own examples are the first one's.
+void share_buffers(Experiment& experiment) {
+  Communicator* job = experiment.communicator();
+  if (job == nullptr || experiment.train.batch_norm != NormBatch::Local) return;
+  std::string bytes;
+  for (const auto& [name, buffer] : experiment.model->buffers()) {
+    const std::span<const float> values = std::as_const(*buffer).storage();
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  bytes = job->from_first(bytes);
+  size_t at = 0;
+  for (const auto& [name, buffer] : experiment.model->buffers()) {
+    const std::span<float> values = buffer->mutable_storage();
+    std::memcpy(values.data(), bytes.data() + at, values.size_bytes());
+    at += values.size_bytes();
+  }
+}
+
 // The same by shards, over all processes.
 bool run_shards(Experiment& experiment, double examples, TrainingSums& sums) {
   const LossFunction& loss = experiment.loss;
@@ -109,6 +130,7 @@ bool run_shards(Experiment& experiment, double examples, TrainingSums& sums) {
   const std::vector<Tensor> ones(losses.size(), Tensor::full(Shape{}, share));
   backward(losses, ones);
   step.finish();
+  share_buffers(experiment);
   return true;
 }
 
