@@ -27,9 +27,7 @@ StateDict Dropout::extra_state() const {
   return state;
 }
 
-void Dropout::load_extra_state(const StateDict& state) {
-  calls_.set(state.count("calls"));
-}
+void Dropout::load_extra_state(const StateDict& state) { calls_.set(state.count("calls")); }
 
 void Dropout::reset_random(uint64_t seed) {
   seed_ = seed;

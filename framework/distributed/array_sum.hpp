@@ -59,8 +59,8 @@ class ArraySum {
   Communicator& communicator_;
   const ShardOwners& owners_;
   int tag_;
-  Tensor total_;             // before the messages, which write into the arrays
-  std::vector<Tensor> own_;  // by node
+  Tensor total_;                             // before the messages, which write into the arrays
+  std::vector<Tensor> own_;                  // by node
   std::vector<std::vector<Tensor>> others_;  // by process and node: this process's part
   bool has_added_ = false;
   std::unique_ptr<PendingMessages> messages_;

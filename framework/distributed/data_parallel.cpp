@@ -27,7 +27,8 @@ std::map<const Parameter*, int> used_often(Module& model) {
   for (const Module* module : model.modules()) {
     const auto* tied = dynamic_cast<const TiedWeight*>(module);
     if (tied == nullptr) continue;
-    const auto [place, is_new] = uses.emplace(tied->tied_weight().get(), 1);  // the layer that has it
+    const auto [place, is_new] =
+        uses.emplace(tied->tied_weight().get(), 1);  // the layer that has it
     ++place->second;
   }
   return uses;
@@ -56,9 +57,10 @@ struct DataParallel::State {
 
 void require_processes_divide(int64_t shards, int processes) {
   if (shards >= 1 && shards % processes == 0) return;
-  throw ConfigError(fmt::format("{} processes do not divide {} shards; start {}, or give another "
-                                "number of shards (train.shards)",
-                                processes, shards, divisors_text(shards)));
+  throw ConfigError(
+      fmt::format("{} processes do not divide {} shards; start {}, or give another "
+                  "number of shards (train.shards)",
+                  processes, shards, divisors_text(shards)));
 }
 
 DataParallel::DataParallel(Module& model, std::shared_ptr<Communicator> communicator,
@@ -130,8 +132,9 @@ void require_agreement(Communicator& communicator, std::span<const Agreed> what)
     const std::vector<std::string> texts = communicator.gather_texts(one.text);
     for (size_t p = 1; p < texts.size(); ++p) {
       if (texts[p] == texts[0]) continue;
-      throw StateError(fmt::format("the processes differ in {}: process 0 has {}, process {} has {}",
-                                   one.name, texts[0], p, texts[p]));
+      throw StateError(
+          fmt::format("the processes differ in {}: process 0 has {}, process {} has {}", one.name,
+                      texts[0], p, texts[p]));
     }
   }
 }

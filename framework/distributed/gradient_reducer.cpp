@@ -36,8 +36,7 @@ void GradientReducer::add(Parameter& parameter, int64_t shard, Tensor gradient) 
   const auto local = static_cast<size_t>(shard - first_);
   collected.contributions.resize(static_cast<size_t>(last_ - first_));
   int64_t use = collected.contributions[local]++;
-  if (const auto often = options_.used_often.find(&parameter);
-      often != options_.used_often.end()) {
+  if (const auto often = options_.used_often.find(&parameter); often != options_.used_often.end()) {
     collected.held.resize(collected.contributions.size());
     Tensor& held = collected.held[local];
     if (held.defined()) {
@@ -178,8 +177,8 @@ void GradientReducer::sum_scattered(std::vector<TensorSum> own, bool was_shared,
       sent.push_back(own[p].take_parts());
       for (const Tensor& part : sent.back()) out.push_back({static_cast<int>(p), part.storage()});
       for (size_t i = 0; !total.empty() && i < owners_.nodes(static_cast<int>(p)).size(); ++i) {
-        Tensor& room = received[p].emplace_back(
-            Tensor::empty(Shape{static_cast<int64_t>(total.size())}));
+        Tensor& room =
+            received[p].emplace_back(Tensor::empty(Shape{static_cast<int64_t>(total.size())}));
         in.push_back({static_cast<int>(p), room.mutable_storage()});
       }
     }

@@ -29,8 +29,8 @@ class GradientReducer final : public GradientCollector {
   /// `communicator` null: one process. *Lifetime:* both outlive it.
   GradientReducer(Communicator* communicator, const ShardOwners& owners, Options options);
 
-  /// A batch's backward pass begins, of shards first, …, last − 1. Not shared: all processes compute
-  /// all of its shards, and nothing is sent.
+  /// A batch's backward pass begins, of shards first, …, last − 1. Not shared: all processes
+  /// compute all of its shards, and nothing is sent.
   void begin(int64_t first, int64_t last, bool is_shared);
   /// Waits for what is under way, and gives parameters their gradients. *Errors:* StateError when a
   /// parameter has gradients of some shards alone.

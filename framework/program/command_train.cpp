@@ -126,8 +126,8 @@ void require_same_start(Communicator* job, const Experiment& e) {
   uint64_t hash = 0;
   for (const ParameterPtr& parameter : e.model->parameters()) {
     const std::span<const float> values = parameter->values().storage();
-    hash = hash * 31 + hash_name({reinterpret_cast<const char*>(values.data()),
-                                  values.size_bytes()});
+    hash =
+        hash * 31 + hash_name({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
   }
   const std::array<Agreed, 2> what = {
       {{"their data: examples to train, validate and test on",
@@ -156,8 +156,8 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   experiment->plan();  // refuses what can only be a mistake
   if (experiment->sparsity != nullptr) experiment->write_layouts();
   const auto verification = make_verification(command, *experiment);
-  const RunFolder folder = is_first ? RunFolder::create(run_dir, config.to_yaml())
-                                    : RunFolder::of_another(run_dir);
+  const RunFolder folder =
+      is_first ? RunFolder::create(run_dir, config.to_yaml()) : RunFolder::of_another(run_dir);
   start_logging(command, folder, job.get());
   log_info("run       " + folder.path());
   for (const std::string& line : found) log_info(line);

@@ -149,11 +149,11 @@ namespace {
 
 std::string sharing_in_words(const Experiment& e) {
   const int64_t processes = e.parallel->processes();
-  std::string text =
-      processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
+  std::string text = processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
   if (e.train.reduction == Reduction::Fast) {
-    return text + ", each in one pass (reduction: fast): other numbers of processes give other "
-                  "last digits";
+    return text +
+           ", each in one pass (reduction: fast): other numbers of processes give other "
+           "last digits";
   }
   text += fmt::format(", in {}: any number of processes gives the same",
                       plural(e.parallel->shards(), "shard"));

@@ -63,7 +63,8 @@ class RegressionSums {
     }
   }
 
-  // What `add_to` gave of a later batch. Its targets are counted from this one's first from then on.
+  // What `add_to` gave of a later batch. Its targets are counted from this one's first from then
+  // on.
   void join(std::span<const double> numbers) {
     columns_.resize(numbers.size() / kNumbers);
     for (size_t i = 0; i < columns_.size(); ++i) {

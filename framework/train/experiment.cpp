@@ -79,7 +79,8 @@ std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
 std::unique_ptr<Loader> make_loader(const Experiment& e, const Communicator* job) {
   const TrainOptions& train = e.train;
   const int64_t shards = shards_of(train, job);
-  const int64_t processes = job == nullptr ? 1 : job->size(), rank = job == nullptr ? 0 : job->rank();
+  const int64_t processes = job == nullptr ? 1 : job->size(),
+                rank = job == nullptr ? 0 : job->rank();
   return std::make_unique<Loader>(
       e.data.train, LoaderOptions{.batch_size = train.batch_size,
                                   .shuffle = Shuffle::EveryEpoch,

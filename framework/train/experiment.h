@@ -28,7 +28,7 @@ struct Experiment {
   std::unique_ptr<Loader> loader;  ///< over data.train
   std::unique_ptr<Sequential> model;
   LossFunction loss;
-  std::unique_ptr<Sequential> teacher;  ///< null, but for a loss of type distillation
+  std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation
   std::unique_ptr<DataParallel> parallel;  ///< null: batches are not cut into shards
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
@@ -78,7 +78,8 @@ enum class Start {
 /// whole process, are set by the lacuna program, and elsewhere by whoever wants them
 /// (`set_num_threads`, `set_fallback_policy`; the number of threads first, because layouts are
 /// measured here). `job`: the processes that train it together (train.shards); null: this one.
-/// Where batches are cut into shards nothing is measured. *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
+/// Where batches are cut into shards nothing is measured. *Errors:* ConfigError, DataError,
+/// CheckpointError (of `model.init_from`).
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh,
                                              std::shared_ptr<Communicator> job = nullptr);
 

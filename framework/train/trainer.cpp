@@ -261,8 +261,9 @@ void Trainer::restore_best() {
 RunEnd Trainer::interrupt() {
   reporter_->clear();
   save();
-  if (experiment_.is_first()) log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
-                          state_.step, total_steps(), folder_.path()));
+  if (experiment_.is_first())
+    log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
+                            state_.step, total_steps(), folder_.path()));
   if (signal_ == SIGHUP) return RunEnd::HungUp;
   return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }

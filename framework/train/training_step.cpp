@@ -72,9 +72,9 @@ LossFunction::WholeBatch whole_batch(const LossFunction& loss, const BatchShards
   }
   std::vector<ShardValues> own;
   for (size_t i = 0; i < batch.drawn.size(); ++i) {
-    own.push_back({batch.drawn[i].index,
-                   {loss.weight_of(batch.drawn[i].batch),
-                    static_cast<double>(outputs[i].shape().batch())}});
+    own.push_back(
+        {batch.drawn[i].index,
+         {loss.weight_of(batch.drawn[i].batch), static_cast<double>(outputs[i].shape().batch())}});
   }
   const std::vector<double> whole = step.join(std::move(own));
   return {whole[0], whole[1]};
@@ -114,8 +114,7 @@ bool run_shards(Experiment& experiment, double examples, TrainingSums& sums) {
   for_each_shard([&](size_t i) {
     const Batch& shard = batch.drawn[i].batch;
     losses.push_back(loss.part_of(whole, outputs[i], taught(experiment, shard), shard));
-    const int64_t correct =
-        loss.has_accuracy() ? loss.count_correct(outputs[i].value(), shard) : 0;
+    const int64_t correct = loss.has_accuracy() ? loss.count_correct(outputs[i].value(), shard) : 0;
     own.push_back({batch.drawn[i].index,
                    {static_cast<double>(losses[i].value().item()), static_cast<double>(correct),
                     static_cast<double>(loss.answers_of(shard))}});

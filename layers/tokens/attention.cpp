@@ -89,9 +89,7 @@ StateDict Attention::extra_state() const {
   return state;
 }
 
-void Attention::load_extra_state(const StateDict& state) {
-  calls_.set(state.count("calls"));
-}
+void Attention::load_extra_state(const StateDict& state) { calls_.set(state.count("calls")); }
 
 void Attention::reset_random(uint64_t seed) {
   seed_ = seed;

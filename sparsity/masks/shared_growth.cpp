@@ -62,8 +62,9 @@ Candidates collect(SharedScores& scores, int64_t wanted, const Positions& presen
   return candidates;
 }
 
-// The key of the last candidate, of all processes', that stays, found byte by byte from above; and
-// how many with that key stay, and how many of these this process has.
+// The key of the last candidate, of all processes', that stays, found four bits after four from
+// above (16 counts to send each time: eight bits would take fewer messages, of eight times as much
+// altogether); and how many with that key stay.
 struct Last {
   uint32_t key = 0;
   int64_t ties = 0;
@@ -72,19 +73,19 @@ struct Last {
 Last last_of_all(SharedScores& scores, const Candidates& own, int64_t wanted) {
   uint32_t prefix = 0;
   int64_t missing = wanted;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    std::vector<int64_t> counts(256);
+  for (int shift = 28; shift >= 0; shift -= 4) {
+    std::vector<int64_t> counts(16);
     for (const uint32_t key : own.keys) {
-      const bool is_within = shift == 24 || key >> (shift + 8) == prefix >> (shift + 8);
-      if (is_within) ++counts[key >> shift & 255u];
+      const bool is_within = shift == 28 || key >> (shift + 4) == prefix >> (shift + 4);
+      if (is_within) ++counts[key >> shift & 15u];
     }
-    std::array<int64_t, 256> all{};
+    std::array<int64_t, 16> all{};
     for (const std::vector<int64_t>& other : scores.gather(counts)) {
       for (size_t i = 0; i < all.size(); ++i) all[i] += other[i];
     }
-    uint32_t byte = 255;
-    while (byte > 0 && all[byte] < missing) missing -= all[byte--];
-    prefix |= byte << shift;
+    uint32_t digit = 15;
+    while (digit > 0 && all[digit] < missing) missing -= all[digit--];
+    prefix |= digit << shift;
   }
   return {prefix, missing};
 }

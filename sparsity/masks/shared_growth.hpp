@@ -15,7 +15,7 @@ int64_t tile_rows(int64_t rows, int64_t columns);
 /// `present` and the positions outside it with the largest |score|, until there are `count`: what
 /// `grow_maximum` of top_k.hpp gives. Each process selects in its rows; which of these are among
 /// the largest of all is found from counts of their scores' bits. Collective. *Cost:* each process
-/// sends what the scores cost, some 8 KiB, and its share of the grown positions to each other.
+/// sends what the scores cost, some 1 KiB, and its share of the grown positions to each other.
 Positions grow_maximum(SharedScores& scores, int64_t count, const Positions& present);
 
 }  // namespace lacuna

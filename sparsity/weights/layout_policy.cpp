@@ -69,8 +69,8 @@ const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) con
   if (found == limits_->compress_below.end()) {
     const double limit =
         !limits_->are_measured ? assumed_limit(parameter, compressed, lifetime_)
-        : is_convolution ? limit_of_convolution(*parameter.convolution)
-                       : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
+        : is_convolution       ? limit_of_convolution(*parameter.convolution)
+                         : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
     found = limits_->compress_below.emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));

@@ -53,7 +53,8 @@ Tensor tensor_of(const std::vector<double>& values) {
 // known.
 class NormGroup {
  public:
-  explicit NormGroup(NormShards shards) : shards_(std::move(shards)), used_(shards_.indices.size()) {
+  explicit NormGroup(NormShards shards)
+      : shards_(std::move(shards)), used_(shards_.indices.size()) {
     for (Use& use : uses_) {
       for (size_t i = 0; i < used_.size(); ++i) use.places.push_back(reserve_place());
       use.own.resize(used_.size());
@@ -233,8 +234,8 @@ struct ShardNormNode final : Node {
     const auto [a, b, c] = slopes(*this, group->sums(use), MomentsOf::Batch, values);
     const NormGradientSums& own = group->own_sums(use, member);
     std::vector<Tensor> gradients(3);
-    gradients[0] = channel_affine_gradient(dy, y, x, a, b, c, nullptr)
-                       .viewed_as(inputs()[0].shape());
+    gradients[0] =
+        channel_affine_gradient(dy, y, x, a, b, c, nullptr).viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = tensor_of(own.gx);  // dw = Σ g n over this shard   [channels]
     if (needs(2)) gradients[2] = tensor_of(own.g);   // db = Σ g over this shard     [channels]
     return gradients;
@@ -257,9 +258,9 @@ Variable recorded_shard(const Norm& norm, const Tensor& x, const Tensor& y, Rect
   Variable inner;
   {
     const NodePlace place(norm.group->place(use, norm.member));
-    inner = record<ShardNormNode>(y.viewed_as(norm.x.shape()), {norm.x, norm.weight, norm.bias}, x,
-                                  masks_inside ? Tensor() : rectified, norm, std::move(weight),
-                                  use);
+    inner =
+        record<ShardNormNode>(y.viewed_as(norm.x.shape()), {norm.x, norm.weight, norm.bias}, x,
+                              masks_inside ? Tensor() : rectified, norm, std::move(weight), use);
   }
   return record<ShardNormOutputNode>(y.viewed_as(norm.x.shape()), {inner, norm.added}, x, rectified,
                                      norm, use);

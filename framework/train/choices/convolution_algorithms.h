@@ -12,8 +12,9 @@ enum class Choice { Measured, Plain };
 
 /// Gives each conv2d of the model its algorithms: those that the section has for its path, as in
 /// `conv1: [winograd, winograd, direct]` (forward, input gradient, weight gradient), and where it
-/// has none the fastest ones for such a batch, measured here (Plain: direct). Writes them all into the section, so
-/// that a repeat or a resume measures nothing. *Errors:* ConfigError at an unknown path or name.
+/// has none the fastest ones for such a batch, measured here (Plain: direct). Writes them all into
+/// the section, so that a repeat or a resume measures nothing. *Errors:* ConfigError at an unknown
+/// path or name.
 void choose_algorithms(Config& config, Module& model, int64_t batch,
                        Choice choice = Choice::Measured);
 

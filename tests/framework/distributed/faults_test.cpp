@@ -70,9 +70,8 @@ TEST_F(Job, DifferentConfigurationsAreNoticed) {
   std::string text = read_text(config());
   text.replace(text.find("lr: 0.003"), 9, "lr: 0.004");
   write_text(other, text);
-  const Ended ended =
-      run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1", LACUNA_PROGRAM,
-                  "train", other, "--run-dir", run_dir()});
+  const Ended ended = run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1",
+                                  LACUNA_PROGRAM, "train", other, "--run-dir", run_dir()});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("the processes have read different configurations"));
   EXPECT_THAT(ended.err, HasSubstr("0.004"));

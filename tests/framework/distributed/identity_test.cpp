@@ -21,9 +21,10 @@ optimizer: {type: adam, lr: 0.01, weight_decay: 0.001, clip_norm: 1.0}
 )";
 const std::string kMlpRun = "train: {steps: 9, batch_size: 24, log_every: 1, eval_every: 3}\n";
 
-const std::string kConvolution = "data: {type: colour_glyphs, train_size: 72, test_size: 20}\n"
-                                 "model:" +
-                                 kTinyConvolutionModel + R"(
+const std::string kConvolution =
+    "data: {type: colour_glyphs, train_size: 72, test_size: 20}\n"
+    "model:" +
+    kTinyConvolutionModel + R"(
 optimizer: {type: sgd, lr: 0.05, momentum: 0.9}
 )";
 const std::string kConvolutionRun = "train: {steps: 5, batch_size: 19, log_every: 1}\n";
@@ -40,8 +41,8 @@ std::string mlp(const std::string& sparsity) {
   return kMlp + kMlpRun + "sparsity: {param_filter: [fc1.weight, fc2.weight], " + sparsity + "}\n";
 }
 std::string convolution(const std::string& sparsity) {
-  return kConvolution + kConvolutionRun + "sparsity: {param_filter: [\"" +
-         kTinyConvolutionFilter + "\"], " + sparsity + "}\n";
+  return kConvolution + kConvolutionRun + "sparsity: {param_filter: [\"" + kTinyConvolutionFilter +
+         "\"], " + sparsity + "}\n";
 }
 
 const std::string kGpt = R"(
@@ -55,8 +56,8 @@ class Identity : public JobFixture, public testing::WithParamInterface<Case> {
  protected:
   Identity() {
     std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be or not to be: that is question " +
-                                         std::to_string(i * 7919 % 97) + "\n";
+    for (int i = 0; i < 60; ++i)
+      text += "to be or not to be: that is question " + std::to_string(i * 7919 % 97) + "\n";
     std::string whole = GetParam().config;
     if (const size_t place = whole.find("TEXT"); place != std::string::npos) {
       whole.replace(place, 4, folder_.write("text.txt", text));

@@ -14,8 +14,15 @@ namespace lacuna {
 /// `mpirun -np N lacuna …`, more processes than cores where there are fewer.
 inline Ended run_job(int processes, const std::vector<std::string>& arguments,
                      ProcessOptions options = {}) {
-  std::vector<std::string> all{"mpirun", "--oversubscribe", "--bind-to", "none", "--mca",
-                               "mpi_yield_when_idle", "1", "-np", std::to_string(processes),
+  std::vector<std::string> all{"mpirun",
+                               "--oversubscribe",
+                               "--bind-to",
+                               "none",
+                               "--mca",
+                               "mpi_yield_when_idle",
+                               "1",
+                               "-np",
+                               std::to_string(processes),
                                LACUNA_PROGRAM};
   all.insert(all.end(), arguments.begin(), arguments.end());
   options.in_child = [all] {
@@ -38,9 +45,8 @@ class JobFixture : public RunFixture {
   /// The arguments of a new run with so many shards; `more` behind them.
   std::vector<std::string> arguments(const std::string& name,
                                      const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> list{"train",     config(),        "--run-dir",
-                                  run_dir(name), "--set",       "train.shards=8",
-                                  "--set",     "train.threads=1"};
+    std::vector<std::string> list{"train", config(),         "--run-dir", run_dir(name),
+                                  "--set", "train.shards=8", "--set",     "train.threads=1"};
     list.insert(list.end(), more.begin(), more.end());
     return list;
   }
