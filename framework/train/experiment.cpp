@@ -70,10 +70,14 @@ std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
   const int64_t shards = shards_of(e.train, job.get());
   if (shards == 0) return nullptr;
   const bool is_local = e.train.batch_norm == NormBatch::Local;
+  // A bucket takes a message to each process, so that many processes need larger ones.
+  constexpr int64_t kBucket = int64_t{1} << 16, kOfProcess = int64_t{1} << 14;
+  const int64_t processes = job == nullptr ? 1 : job->size();
   return std::make_unique<DataParallel>(
       *e.model, job,
       DataParallelOptions{.shards = shards,
-                          .norms = is_local ? NormScope::Process : NormScope::Batch});
+                          .norms = is_local ? NormScope::Process : NormScope::Batch,
+                          .bucket_floats = std::max(kBucket, kOfProcess * processes)});
 }
 
 std::unique_ptr<Loader> make_loader(const Experiment& e, const Communicator* job) {
