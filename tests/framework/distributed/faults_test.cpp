@@ -62,7 +62,7 @@ TEST_F(Job, ShardsAreEightUnderALauncherAndStandInTheConfiguration) {
 TEST_F(Job, MistakesAreToldOnce) {
   const Ended ended = run(4, "run", {"--set", "train.stepz=4"});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_EQ(count_of(ended.err, "stepz"), 1u) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "unknown key 'stepz'"), 1u) << ended.err;
 }
 
 TEST_F(Job, DifferentConfigurationsAreNoticed) {
