@@ -220,7 +220,6 @@
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/run_model.h"
 #include "lacuna/framework/train/run_state.h"
-#include "lacuna/framework/train/shared_checkpoint.h"
 #include "lacuna/framework/train/train_options.h"
 #include "lacuna/framework/train/trainer.h"
 #include "lacuna/framework/train/training_step.h"

@@ -16,15 +16,15 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/job/job.h"
+#include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/data_paths.hpp"
-#include "lacuna/framework/program/job.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
-#include "lacuna/framework/train/shared_checkpoint.h"
 #include "lacuna/framework/train/trainer.h"
 
 namespace lacuna {

@@ -20,9 +20,9 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/job.hpp"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {

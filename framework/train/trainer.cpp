@@ -15,8 +15,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/train/run_reporter.hpp"
-#include "lacuna/framework/train/shared_checkpoint.h"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/shared_checkpoint.h"
+#include "lacuna/framework/job/shared_checkpoint.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/job.hpp"
+#include "lacuna/framework/job/job.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -17,7 +17,6 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/program/commands.hpp"
 
 namespace lacuna {
 namespace {
