@@ -308,60 +308,6 @@ void Experiment::write_layouts() {
   write_density_limits(config, sparsity->compression().compress_below);
 }
 
-// Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
-// need not count.)
-void Experiment::require_same_step(const StateDict& state) const {
-  if (!state.contains("trainer/step")) return;
-  const int64_t step = state.count("trainer/step");
-  const auto refuse = [&](const std::string& what, int64_t found) {
-    throw CheckpointError(fmt::format(
-        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
-        what, found, step));
-  };
-  const auto require = [&](const std::string& name, int64_t expected) {
-    if (state.count(name) != expected) refuse(name, state.count(name));
-  };
-  require("optimizer/step", step);
-  require("loader/epoch", step / steps_per_epoch());
-  require("loader/batch", step % steps_per_epoch() * train.accumulate);
-  if (sparsity != nullptr) state.count("algorithm/step", step);
-}
-
-StateDict Experiment::state_dict() const {
-  StateDict state;
-  state.merge("model", model->state_dict());
-  state.merge("optimizer", optimizer->state_dict());
-  if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
-  if (average != nullptr) state.merge("ema", average->state_dict());
-  state.merge("loader", loader->state());
-  state.merge("data", InputFormat::of(data).state_dict());
-  return state;
-}
-
-void Experiment::load_state_dict(const StateDict& state) {
-  model->load_state_dict(state.below("model"));
-  // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
-  // ones.
-  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
-  optimizer->load_state_dict(state.below("optimizer"));
-  if (sparsity != nullptr) sparsity->restore_layouts();
-  if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
-  loader->load_state(state.below("loader"));
-  require_same_step(state);
-}
-
-int64_t Experiment::numel() const {
-  int64_t total = 0;
-  for (const ParameterPtr& parameter : model->parameters()) total += parameter->numel();
-  return total;
-}
-
-int64_t Experiment::nnz() const {
-  int64_t total = 0;
-  for (const ParameterPtr& parameter : model->parameters()) total += parameter->pattern()->nnz();
-  return total;
-}
-
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                                              std::shared_ptr<Communicator> job) {
   register_builtins();

@@ -2,14 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
+#include "lacuna/framework/autograd/ops/norm_group.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/images/batch_norm.h"
@@ -46,66 +45,6 @@ std::vector<float> floats(const std::vector<double>& values) {
 Tensor tensor_of(const std::vector<double>& values) {
   return Tensor::from(Shape{static_cast<int64_t>(values.size())}, floats(values));
 }
-
-// The backward pass of the shards of a batch, which needs the sums over all of them: each shard has
-// two nodes. The outer ones of all shards run before the inner ones, whose places are kept from
-// before any operation behind the normalization; so when the first inner node runs all sums are
-// known.
-class NormGroup {
- public:
-  explicit NormGroup(NormShards shards)
-      : shards_(std::move(shards)), used_(shards_.indices.size()) {
-    for (Use& use : uses_) {
-      for (size_t i = 0; i < used_.size(); ++i) use.places.push_back(reserve_place());
-      use.own.resize(used_.size());
-    }
-  }
-
-  int64_t shard(size_t member) const { return shards_.indices[member]; }
-  // Which computation of the normalization this is for a shard: each has nodes of its own.
-  size_t take_use(size_t member) {
-    if (used_[member] == kMostUses) {
-      throw StateError(fmt::format(
-          "batch_norm: its result is fused into more than {} operations, which shards cannot do",
-          kMostUses));
-    }
-    return used_[member]++;
-  }
-  uint64_t place(size_t use, size_t member) const { return uses_[use].places[member]; }
-  void set_sums(size_t use, size_t member, NormGradientSums sums) {
-    uses_[use].own[member] = std::move(sums);
-  }
-  const NormGradientSums& own_sums(size_t use, size_t member) const {
-    return uses_[use].own[member];
-  }
-  // Of all shards.
-  const NormGradientSums& sums(size_t use) {
-    Use& u = uses_[use];
-    if (u.all) return *u.all;
-    std::vector<ShardValues> values;
-    for (size_t i = 0; i < u.own.size(); ++i) {
-      values.push_back({shard(i), u.own[i].g});
-      values.back().values.insert(values.back().values.end(), u.own[i].gx.begin(),
-                                  u.own[i].gx.end());
-    }
-    const std::vector<double> joined = join_shards(std::move(values), add_values, shards_.peers);
-    const auto half = joined.begin() + static_cast<int64_t>(joined.size() / 2);
-    u.all = {{joined.begin(), half}, {half, joined.end()}};
-    return *u.all;
-  }
-
- private:
-  static constexpr size_t kMostUses = 4;
-  struct Use {
-    std::vector<uint64_t> places;
-    std::vector<NormGradientSums> own;
-    std::optional<NormGradientSums> all;
-  };
-
-  NormShards shards_;
-  std::vector<size_t> used_;
-  std::array<Use, kMostUses> uses_;
-};
 
 // What the normalization, the sum behind it and the ReLU behind that are computed from.
 struct Norm {
