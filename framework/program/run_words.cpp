@@ -150,15 +150,18 @@ namespace {
 std::string sharing_in_words(const Experiment& e) {
   const int64_t processes = e.parallel->processes();
   std::string text = processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
+  const bool is_local = e.train.batch_norm == NormBatch::Local;
   if (e.train.reduction == Reduction::Fast) {
-    return text +
-           ", each in one pass (reduction: fast): other numbers of processes give other "
-           "last digits";
+    text +=
+        ", each in one pass (reduction: fast): other numbers of processes give other last digits";
+  } else {
+    text += fmt::format(", in {}", plural(e.parallel->shards(), "shard"));
+    if (!is_local) text += ": any number of processes gives the same";
   }
-  text += fmt::format(", in {}: any number of processes gives the same",
-                      plural(e.parallel->shards(), "shard"));
-  if (e.train.batch_norm == NormBatch::Synchronized) return text;
-  return text + ", but for batch normalization over each one's own examples (batch_norm: local)";
+  if (!is_local) return text;
+  return text +
+         "; batch normalization over each one's own examples (batch_norm: local), so that "
+         "results depend on how many there are";
 }
 
 }  // namespace
