@@ -8,6 +8,7 @@
 
 #include "common/dense_opponent.h"
 #include "common/operands.h"
+#include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/model_builder.h"
@@ -89,6 +90,12 @@ std::map<std::string, double> EncoderBlock::ms_by_kind() const {
   std::map<std::string, double> medians;
   for (auto& [kind, values] : samples) medians[kind] = median(std::move(values));
   return medians;
+}
+
+double EncoderBlock::operations(bool with_backward) const {
+  const Shape& batch = input_.shape();
+  return operations_of(*model_, batch.without_batch(), batch[0],
+                       with_backward ? Extent::Training : Extent::Forward);
 }
 
 std::string EncoderBlock::stored() const {

@@ -43,6 +43,9 @@ class EncoderBlock {
   /// Medians over the passes but the first, in ms: "forward", and of the backward pass the nodes of
   /// each name together, "backward linear".
   std::map<std::string, double> ms_by_kind() const;
+  /// Multiplications and additions of a pass, of the nonzeros and of attention: forward, or with
+  /// all gradients.
+  double operations(bool with_backward) const;
   /// "csr", or "csr in 4 of 6" where others are stored in another way.
   std::string stored() const;
 

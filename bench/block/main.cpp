@@ -6,8 +6,8 @@
 #include "block/encoder_block.h"
 #include "common/operands.h"
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna::bench {
@@ -121,38 +121,37 @@ void run(std::vector<double> sparsities, const Settings& settings, Report& repor
                        std::to_string(size.tokens) + " tokens, " + std::to_string(size.features) +
                        " features, " + std::to_string(size.heads) + " heads, " +
                        settings.threads_text(),
-              .columns = {"contender", "stored as", "pass", "ms", "spread", "over dense",
-                          "over oneDNN's products"}};
+              .columns = {"contender", "stored as", "pass", "ms", "spread", "quiet", "of L1-fed",
+                          "over dense", "over oneDNN's products"}};
   for (const auto& [stage, pass] :
        {std::pair{size_t{0}, "forward"}, {size_t{1}, "forward+backward"}}) {
     const double dense_ms = timings.at(kDense)[stage].median_ms;
     const Timing& raw = timings.at(kProducts)[stage];
     for (const Contender& c : all) {
       const Timing& time = timings.at(c.name)[stage];
-      report.add_row(Config::map({{"workload", "block"},
-                                  {"model", "bert_base"},
-                                  {"threads", settings.threads},
-                                  {"batch", size.examples},
-                                  {"tokens", size.tokens},
-                                  {"sparsity", c.storage.sparsity},
-                                  {"layout", c.name.substr(0, c.name.find(" at "))},
-                                  {"stored", c.block->stored()},
-                                  {"pass", pass},
-                                  {"ms", time.median_ms},
-                                  {"dense_ms", dense_ms},
-                                  {"products_ms", raw.median_ms},
-                                  {"ratio", dense_ms / time.median_ms},
-                                  {"spread", time.spread},
-                                  {"repetitions", time.repetitions},
-                                  {"by_kind", to_json(c.block->ms_by_kind())},
-                                  {"instruction_set", active_instruction_set()}}));
+      const Rate rate{.time = time, .operations = c.block->operations(stage == 1)};
+      Config json = Config::map({{"workload", "block"},
+                                 {"model", "bert_base"},
+                                 {"threads", settings.threads},
+                                 {"batch", size.examples},
+                                 {"tokens", size.tokens},
+                                 {"sparsity", c.storage.sparsity},
+                                 {"layout", c.name.substr(0, c.name.find(" at "))},
+                                 {"stored", c.block->stored()},
+                                 {"pass", pass},
+                                 {"dense_ms", dense_ms},
+                                 {"products_ms", raw.median_ms},
+                                 {"ratio", dense_ms / time.median_ms},
+                                 {"by_kind", to_json(c.block->ms_by_kind())}});
+      add_time(json, rate);
+      report.add_row(std::move(json));
       table.rows.push_back({c.name, c.block->stored(), pass, fixed(time.median_ms, 1),
-                            fixed(100 * time.spread, 1) + " %",
-                            fixed(dense_ms / time.median_ms, 2) + "x",
+                            fixed(100 * time.spread, 1) + " %", rate.quiet_text(),
+                            rate.share_text(), fixed(dense_ms / time.median_ms, 2) + "x",
                             fixed(raw.median_ms / time.median_ms, 2) + "x"});
     }
     table.rows.push_back({kProducts, "", pass, fixed(raw.median_ms, 1),
-                          fixed(100 * raw.spread, 1) + " %",
+                          fixed(100 * raw.spread, 1) + " %", Rate{raw}.quiet_text(), "",
                           fixed(dense_ms / raw.median_ms, 2) + "x", "1.00x"});
   }
   report.summarize(std::move(table));

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 
 #include "common/dense_opponent.h"
+#include "common/moment.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
@@ -29,6 +31,15 @@ std::string command_line(int argc, char** argv, const std::string& name) {
     }
   }
   return text;
+}
+
+// "AMD EPYC 9R14", where the system says so.
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
+  }
+  return "a processor without a name";
 }
 
 }  // namespace
@@ -78,15 +89,21 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
     set_num_threads(settings.threads);
     omp_set_num_threads(settings.threads);  // of raw oneDNN and Eigen
     const FlushDenormals flush;
-    const std::string setting = settings.threads_text() + ", " + active_instruction_set() +
-                                " kernels, dense products by " + dense_provider() +
-                                ", dense opponent: " + dense_opponent();
+    const std::string setting = processor_name() + ", " + settings.threads_text() + ", " +
+                                active_instruction_set() + " kernels, dense products by " +
+                                dense_provider() + ", dense opponent: " + dense_opponent();
     std::printf("%s: %s\n", name.c_str(), setting.c_str());
     Report report;
     body(settings, report);
+    std::string limits;
+    if (MachineProbe::has_looked()) {
+      limits = MachineProbe::instance().to_string();
+      std::printf("\nThe machine gave %s.\n", limits.c_str());
+      limits = "; " + limits;
+    }
     if (!json.empty()) report.write_json(json);
     if (!markdown.empty()) {
-      report.write_markdown(markdown, command_line(argc, argv, name), setting);
+      report.write_markdown(markdown, command_line(argc, argv, name), setting + limits);
     }
     return 0;
   } catch (const std::exception& error) {

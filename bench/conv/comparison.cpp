@@ -74,15 +74,11 @@ ConvolutionRow row_of(const Contender& contender, const std::string& pass, const
   const std::span products = std::span(kProducts).first(pass == kForward ? 1 : kProducts.size());
   for (const Product product : products) {
     const Timing& time = timings.at(work_name(contender.name, product))[0];
-    row.ms += time.median_ms;
-    row.spread += time.spread * time.median_ms;
-    row.repetitions =
-        row.repetitions == 0 ? time.repetitions : std::min(row.repetitions, time.repetitions);
+    row.time = product == Product::Forward ? time : row.time + time;
     row.dense_ms += best_of_opponents(timings, product);
     if (product == Product::WeightGradient) continue;
     row.conversion_ms += timings.at(conversion_name(contender.name, product))[0].median_ms;
   }
-  row.spread /= row.ms;
   return row;
 }
 

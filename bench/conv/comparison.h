@@ -22,9 +22,7 @@ struct ConvolutionRow {
   std::string layout;
   std::string pass;
   int64_t nnz = 0;
-  double ms = 0.0;
-  double spread = 0.0;  ///< the mean of the products', weighed by their times
-  int repetitions = 0;  ///< the least of the products'
+  Timing time = {};  ///< the products' added up
   /// More than that between row-major neighbours: converting what comes in and what goes out.
   double conversion_ms = 0.0;
   double dense_ms = 0.0;  ///< the faster of the opponents, product by product

@@ -7,8 +7,8 @@
 
 #include "common/program.h"
 #include "common/request.h"
+#include "common/row.h"
 #include "conv/comparison.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 
 namespace lacuna::bench {
 namespace {
@@ -28,23 +28,31 @@ std::string describe(const ConvolutionShape& s) {
          std::to_string(s.image.height) + ", batch " + std::to_string(s.batch);
 }
 
-// Operations a second with `weights` of the weight's positions.
-double gflops(const ConvolutionComparison& c, const ConvolutionRow& row, int64_t weights) {
-  const double products = row.pass == kForward ? 1.0 : 3.0;
-  return products * c.shape.operations(weights) / row.ms / 1e6;
+// With `weights` of the weight's positions.
+double operations(const ConvolutionComparison& c, const ConvolutionRow& row, int64_t weights) {
+  return (row.pass == kForward ? 1.0 : 3.0) * c.shape.operations(weights);
+}
+
+Rate rate(const ConvolutionComparison& c, const ConvolutionRow& row) {
+  return {.time = row.time, .operations = operations(c, row, row.nnz)};
+}
+
+double gflops_dense(const ConvolutionComparison& c, const ConvolutionRow& row) {
+  return operations(c, row, c.shape.weight_shape().numel()) / row.time.median_ms / 1e6;
 }
 
 Table details(const ConvolutionComparison& c, const Settings& settings) {
   Table table{.title = "conv, " + describe(c.shape) + ", sparsity " + fixed(c.sparsity, 2) + " (" +
                        std::to_string(c.row("csr", kBoth).nnz) + " nonzeros), " +
                        settings.threads_text(),
-              .columns = {"contender", "pass", "ms", "spread", "GFLOP/s nonzeros", "GFLOP/s dense",
-                          "over dense", "conversion, ms"}};
+              .columns = {"contender", "pass", "ms", "spread", "quiet", "GFLOP/s nonzeros",
+                          "of L1-fed", "GFLOP/s dense", "over dense", "conversion, ms"}};
   for (const ConvolutionRow& row : c.rows) {
-    table.rows.push_back({row.layout, row.pass, fixed(row.ms, 3), fixed(100 * row.spread, 1) + " %",
-                          fixed(gflops(c, row, row.nnz), 1),
-                          fixed(gflops(c, row, c.shape.weight_shape().numel()), 1),
-                          fixed(row.dense_ms / row.ms, 2) + "x", fixed(row.conversion_ms, 3)});
+    table.rows.push_back(
+        {row.layout, row.pass, fixed(row.time.median_ms, 3), fixed(100 * row.time.spread, 1) + " %",
+         rate(c, row).quiet_text(), fixed(rate(c, row).gflops_nonzeros(), 1),
+         rate(c, row).share_text(), fixed(gflops_dense(c, row), 1),
+         fixed(row.dense_ms / row.time.median_ms, 2) + "x", fixed(row.conversion_ms, 3)});
   }
   return table;
 }
@@ -62,16 +70,12 @@ void add_rows(const ConvolutionComparison& c, const Settings& settings, Report& 
                                {"sparsity", c.sparsity},
                                {"layout", row.layout},
                                {"pass", row.pass},
-                               {"ms", row.ms},
                                {"dense_ms", row.dense_ms},
                                {"conversion_ms", row.conversion_ms},
-                               {"ratio", row.dense_ms / row.ms},
-                               {"spread", row.spread},
-                               {"repetitions", row.repetitions},
+                               {"ratio", row.dense_ms / row.time.median_ms},
                                {"nnz", row.nnz},
-                               {"gflops_nonzeros", gflops(c, row, row.nnz)},
-                               {"gflops_dense", gflops(c, row, c.shape.weight_shape().numel())},
-                               {"instruction_set", active_instruction_set()}});
+                               {"gflops_dense", gflops_dense(c, row)}});
+    add_time(json, rate(c, row));
     if (row.layout == "auto") json.set("chosen", c.chosen);
     report.add_row(std::move(json));
   }
@@ -84,18 +88,19 @@ Table summary(const std::vector<const ConvolutionComparison*>& comparisons,
                        describe(comparisons.front()->shape) + ", " + settings.threads_text() +
                        ": times faster than the best of oneDNN",
               .columns = {"sparsity", "best, ms", "direct, ms", "oneDNN auto, ms", "masked", "csr",
-                          "csr, forward only", "csr over direct", "auto"}};
+                          "csr, forward only", "csr over direct", "auto", "quiet"}};
   for (const ConvolutionComparison* c : comparisons) {
     const auto ratio = [&](const char* layout, const char* pass = kBoth) {
       const ConvolutionRow& row = c->row(layout, pass);
-      return fixed(row.dense_ms / row.ms, 2);
+      return fixed(row.dense_ms / row.time.median_ms, 2);
     };
     const ConvolutionRow& direct = c->row(kDirect, kBoth);
-    table.rows.push_back({fixed(100 * c->sparsity, 0) + " %", fixed(direct.dense_ms, 2),
-                          fixed(direct.ms, 2), fixed(c->row(kAutomatic, kBoth).ms, 2),
-                          ratio("masked"), ratio("csr"), ratio("csr", kForward),
-                          fixed(direct.ms / c->row("csr", kBoth).ms, 2),
-                          ratio("auto") + " (" + c->chosen + ")"});
+    table.rows.push_back(
+        {fixed(100 * c->sparsity, 0) + " %", fixed(direct.dense_ms, 2),
+         fixed(direct.time.median_ms, 2), fixed(c->row(kAutomatic, kBoth).time.median_ms, 2),
+         ratio("masked"), ratio("csr"), ratio("csr", kForward),
+         fixed(direct.time.median_ms / c->row("csr", kBoth).time.median_ms, 2),
+         ratio("auto") + " (" + c->chosen + ")", rate(*c, c->row("csr", kBoth)).quiet_text()});
   }
   return table;
 }

@@ -109,13 +109,8 @@ std::vector<Work> works(const std::vector<Contender>& contenders) {
 
 // The mean of kMaskSteps passes, of which one selects.
 Timing spread_over_steps(const Timing& plain, const Timing& selecting) {
-  const auto mean = [](double of_plain, double of_selecting) {
-    return ((kMaskSteps - 1) * of_plain + of_selecting) / kMaskSteps;
-  };
-  return {.median_ms = mean(plain.median_ms, selecting.median_ms),
-          .mean_ms = mean(plain.mean_ms, selecting.mean_ms),
-          .spread = mean(plain.spread, selecting.spread),
-          .repetitions = std::min(plain.repetitions, selecting.repetitions)};
+  constexpr double kShare = 1.0 / kMaskSteps;
+  return plain * (1.0 - kShare) + selecting * kShare;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "common/program.h"
 #include "common/request.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "common/row.h"
 #include "linear/comparison.h"
 #include "linear/contender.h"
 
@@ -22,22 +22,28 @@ std::string describe(const LinearComparison& c) {
 
 double products(const LinearRow& row) { return row.pass == kForward ? 1.0 : 3.0; }
 
-// Operations a second over `weights` of the weight's positions.
-double gflops(const LinearComparison& c, const LinearRow& row, int64_t weights) {
-  return 2.0 * products(row) * static_cast<double>(c.batch) * static_cast<double>(weights) /
-         row.time.median_ms / 1e6;
+Rate rate(const LinearComparison& c, const LinearRow& row) {
+  return {.time = row.time,
+          .operations = 2.0 * products(row) * static_cast<double>(c.batch * row.nnz)};
+}
+
+// As if the weight were dense.
+double gflops_dense(const LinearComparison& c, const LinearRow& row) {
+  return 2.0 * products(row) * static_cast<double>(c.batch * c.in * c.out) / row.time.median_ms /
+         1e6;
 }
 
 Table details(const LinearComparison& c, const Settings& settings) {
   Table table{.title = "linear, " + describe(c) + ", sparsity " + fixed(c.sparsity, 2) + " (" +
                        std::to_string(c.row("csr", kBoth).nnz) + " nonzeros), " +
                        settings.threads_text(),
-              .columns = {"contender", "pass", "ms", "spread", "GFLOP/s nonzeros", "GFLOP/s dense",
-                          "over dense", "predicted ms"}};
+              .columns = {"contender", "pass", "ms", "spread", "quiet", "GFLOP/s nonzeros",
+                          "of L1-fed", "GFLOP/s dense", "over dense", "predicted ms"}};
   for (const LinearRow& row : c.rows) {
     table.rows.push_back({row.layout, row.pass, fixed(row.time.median_ms, 4),
-                          fixed(100 * row.time.spread, 1) + " %", fixed(gflops(c, row, row.nnz), 1),
-                          fixed(gflops(c, row, c.in * c.out), 1),
+                          fixed(100 * row.time.spread, 1) + " %", rate(c, row).quiet_text(),
+                          fixed(rate(c, row).gflops_nonzeros(), 1), rate(c, row).share_text(),
+                          fixed(gflops_dense(c, row), 1),
                           fixed(row.dense_ms / row.time.median_ms, 2) + "x",
                           row.predicted_ms ? fixed(*row.predicted_ms, 4) : ""});
   }
@@ -54,29 +60,33 @@ void add_rows(const LinearComparison& c, const Settings& settings, Report& repor
                                {"sparsity", c.sparsity},
                                {"layout", row.layout},
                                {"pass", row.pass},
-                               {"ms", row.time.median_ms},
                                {"dense_ms", row.dense_ms},
                                {"ratio", row.dense_ms / row.time.median_ms},
-                               {"spread", row.time.spread},
-                               {"repetitions", row.time.repetitions},
                                {"pattern", row.pattern},
                                {"activations", row.activations},
                                {"nnz", row.nnz},
-                               {"gflops_nonzeros", gflops(c, row, row.nnz)},
-                               {"gflops_dense", gflops(c, row, c.in * c.out)},
-                               {"instruction_set", active_instruction_set()}});
+                               {"gflops_dense", gflops_dense(c, row)}});
+    add_time(json, rate(c, row));
     if (row.predicted_ms) json.set("predicted_ms", *row.predicted_ms);
     if (row.layout == "auto") json.set("chosen", std::string(c.choice.layout->name()));
     report.add_row(std::move(json));
   }
 }
 
+// Of csr over the opponent in disturbed moments; empty where not both had some.
+std::string busy_ratio(const LinearComparison& c) {
+  const double ms = c.row("csr", kBoth).time.busy_ms;
+  const double opponent_ms = c.row(kOpponent, kBoth).time.busy_ms;
+  return ms == 0.0 || opponent_ms == 0.0 ? "" : fixed(opponent_ms / ms, 2);
+}
+
 // A line for each sparsity of one shape: how many times faster than the opponent.
 Table summary(const std::vector<const LinearComparison*>& comparisons) {
-  Table table{.title = "Forward + backward of a linear layer, " + describe(*comparisons.front()) +
-                       ": times faster than the dense opponent",
-              .columns = {"sparsity", "opponent, ms", "dense", "masked", "csr", "csr, forward only",
-                          "csr, skewed", "csr, row-major", "auto", "Eigen sparse"}};
+  Table table{
+      .title = "Forward + backward of a linear layer, " + describe(*comparisons.front()) +
+               ": times faster than the dense opponent",
+      .columns = {"sparsity", "opponent, ms", "dense", "masked", "csr", "csr, forward only",
+                  "csr, skewed", "csr, row-major", "auto", "Eigen sparse", "quiet", "csr, busy"}};
   for (const LinearComparison* c : comparisons) {
     const auto ratio = [&](const char* layout, const char* pass = kBoth) {
       const LinearRow& row = c->row(layout, pass);
@@ -86,7 +96,7 @@ Table summary(const std::vector<const LinearComparison*>& comparisons) {
         {fixed(100 * c->sparsity, 0) + " %", fixed(c->row(kOpponent, kBoth).time.median_ms, 2),
          ratio("dense"), ratio("masked"), ratio("csr"), ratio("csr", kForward), ratio("csr-skewed"),
          ratio("csr-row-major"), ratio("auto") + " (" + std::string(c->choice.layout->name()) + ")",
-         ratio("eigen-sparse")});
+         ratio("eigen-sparse"), rate(*c, c->row("csr", kBoth)).quiet_text(), busy_ratio(*c)});
   }
   return table;
 }

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "mlp/contender.h"
 
@@ -68,36 +68,36 @@ void run(const Settings& settings, Report& report) {
                             " → " + std::to_string(size.features);
   Table table{.title = "MLP block of a transformer, " + std::to_string(size.tokens) + " tokens, " +
                        shape + " with GELU, half of the weights, " + settings.threads_text(),
-              .columns = {"contender", "pass", "ms", "spread", "GFLOP/s dense", "over dense",
-                          "over " + std::string(kOpponent)}};
+              .columns = {"contender", "pass", "ms", "spread", "quiet", "of L1-fed",
+                          "GFLOP/s dense", "over dense", "over " + std::string(kOpponent)}};
   for (const Contender& contender : all) {
     for (const auto& [stage, pass] :
          {std::pair{size_t{0}, "forward"}, {size_t{1}, "forward+backward"}}) {
       const Timing& time = timings.at(contender.name)[stage];
       const double dense_ms = timings.at(kDense)[stage].median_ms;
       const double opponent_ms = timings.at(kOpponent)[stage].median_ms;
-      const double operations = (stage == 0 ? 4.0 : 12.0) * static_cast<double>(size.tokens) *
-                                static_cast<double>(size.features * size.hidden);
-      const double gflops = operations / time.median_ms / 1e6;
+      const double of_dense = (stage == 0 ? 4.0 : 12.0) * static_cast<double>(size.tokens) *
+                              static_cast<double>(size.features * size.hidden);
+      const double gflops = of_dense / time.median_ms / 1e6;
       const bool is_dense = contender.name == kOpponent || contender.name == kDense;
-      report.add_row(Config::map({{"workload", "mlp"},
-                                  {"batch", size.tokens},
-                                  {"in", size.features},
-                                  {"hidden", size.hidden},
-                                  {"threads", settings.threads},
-                                  {"sparsity", is_dense ? 0.0 : kSparsity},
-                                  {"layout", contender.name},
-                                  {"pass", pass},
-                                  {"ms", time.median_ms},
-                                  {"dense_ms", dense_ms},
-                                  {"ratio", dense_ms / time.median_ms},
-                                  {"onednn_ms", opponent_ms},
-                                  {"spread", time.spread},
-                                  {"repetitions", time.repetitions},
-                                  {"gflops_dense", gflops},
-                                  {"instruction_set", active_instruction_set()}}));
+      const Rate rate{.time = time, .operations = is_dense ? of_dense : kSparsity * of_dense};
+      Config json = Config::map({{"workload", "mlp"},
+                                 {"batch", size.tokens},
+                                 {"in", size.features},
+                                 {"hidden", size.hidden},
+                                 {"threads", settings.threads},
+                                 {"sparsity", is_dense ? 0.0 : kSparsity},
+                                 {"layout", contender.name},
+                                 {"pass", pass},
+                                 {"dense_ms", dense_ms},
+                                 {"ratio", dense_ms / time.median_ms},
+                                 {"onednn_ms", opponent_ms},
+                                 {"gflops_dense", gflops}});
+      add_time(json, rate);
+      report.add_row(std::move(json));
       table.rows.push_back({contender.name, pass, fixed(time.median_ms, 1),
-                            fixed(100 * time.spread, 1) + " %", fixed(gflops, 1),
+                            fixed(100 * time.spread, 1) + " %", rate.quiet_text(),
+                            rate.share_text(), fixed(gflops, 1),
                             fixed(dense_ms / time.median_ms, 2) + "x",
                             fixed(opponent_ms / time.median_ms, 2) + "x"});
     }

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "model/convolutions.h"
 #include "model/trainee.h"
 #include "model/transformer_comparison.h"
@@ -99,7 +99,7 @@ Table results(Pass pass, const Network& network, const Settings& settings) {
                    (is_training ? ", SGD with momentum" : ", batch_norm folded") +
                    ", all convolutions but the first sparse, " + settings.threads_text(),
           .columns = {"sparsity", "layout", "stored as", is_training ? "ms a step" : "ms a batch",
-                      "spread", "over dense", "over oneDNN's convolutions"}};
+                      "spread", "quiet", "of L1-fed", "over dense", "over oneDNN's convolutions"}};
 }
 
 void compare(Pass pass, const Network& network, const std::vector<double>& sparsities,
@@ -128,22 +128,21 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
                                {"sparsity", c.storage.sparsity},
                                {"layout", c.storage.layout},
                                {"stored", c.network->stored()},
-                               {"ms", time.median_ms},
                                {"dense_ms", dense_ms},
                                {"ratio", dense_ms / time.median_ms},
-                               {"spread", time.spread},
-                               {"repetitions", time.repetitions},
-                               {"by_kind", to_json(c.network->ms_by_kind())},
-                               {"instruction_set", active_instruction_set()}});
+                               {"by_kind", to_json(c.network->ms_by_kind())}});
+    const Rate rate{.time = time, .operations = c.network->operations(pass == Pass::Training)};
+    add_time(json, rate);
     if (c.storage.layout == kDense) json.set("convolutions_ms", convolutions_ms);
     report.add_row(std::move(json));
-    table.rows.push_back(
-        {fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout, c.network->stored(),
-         fixed(time.median_ms, 1), fixed(100 * time.spread, 1) + " %",
-         fixed(dense_ms / time.median_ms, 2) + "x", fixed(time.median_ms / convolutions_ms, 2)});
+    table.rows.push_back({fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout,
+                          c.network->stored(), fixed(time.median_ms, 1),
+                          fixed(100 * time.spread, 1) + " %", rate.quiet_text(), rate.share_text(),
+                          fixed(dense_ms / time.median_ms, 2) + "x",
+                          fixed(time.median_ms / convolutions_ms, 2)});
   }
-  table.rows.push_back({"", "oneDNN's convolutions alone", "", fixed(convolutions_ms, 1), "",
-                        fixed(dense_ms / convolutions_ms, 2) + "x", "1.00"});
+  table.rows.push_back({"", "oneDNN's convolutions alone", "", fixed(convolutions_ms, 1), "", "",
+                        "", fixed(dense_ms / convolutions_ms, 2) + "x", "1.00"});
   if (pass == Pass::Training) Report::print(kinds(network, all));
   report.summarize(std::move(table));
 }

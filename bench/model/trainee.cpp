@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/operands.h"
+#include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
@@ -105,6 +106,11 @@ float ImagePredictor::result() {
 
 std::map<std::string, double> ImageNetwork::ms_by_kind() const {
   return median_ms_by_kind(seconds_);
+}
+
+double ImageNetwork::operations(bool is_training) const {
+  return operations_of(*model_, images_.shape().without_batch(), images_.shape()[0],
+                       is_training ? Extent::Training : Extent::Forward);
 }
 
 std::string ImageNetwork::stored() const {

@@ -31,6 +31,8 @@ class ImageNetwork {
   virtual float result() = 0;
   /// Medians over the runs but the first, in ms, by kind of work.
   std::map<std::string, double> ms_by_kind() const;
+  /// Multiplications and additions of a run, of the nonzeros: of a training step, or of inference.
+  double operations(bool is_training) const;
   /// "csr", or "csr in 15 of 18" where others are masked.
   std::string stored() const;
   const Module& model() const { return *model_; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/operands.h"
+#include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/autograd/ops/token_ids.h"
@@ -175,6 +176,11 @@ float TransformerTrainee::step() {
 
 std::map<std::string, double> TransformerTrainee::ms_by_kind() const {
   return median_ms_by_kind(seconds_);
+}
+
+double TransformerTrainee::operations() const {
+  const Shape& batch = images_.defined() ? images_.shape() : ids_.at("input_ids").shape();
+  return operations_of(*model_, batch.without_batch(), batch[0], Extent::Training);
 }
 
 std::string TransformerTrainee::stored() const {

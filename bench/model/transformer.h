@@ -64,6 +64,8 @@ class TransformerTrainee {
   float step();
   /// Medians over the steps but the first, in ms.
   std::map<std::string, double> ms_by_kind() const;
+  /// Multiplications and additions of a step, of the nonzeros and of attention.
+  double operations() const;
   /// "csr", or "csr in 20 of 24" where others are stored in another way.
   std::string stored() const;
 

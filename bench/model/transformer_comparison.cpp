@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 
 namespace lacuna::bench {
 namespace {
@@ -98,44 +98,44 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
                        std::to_string(transformer.batch) + " × " +
                        std::to_string(transformer.tokens()) +
                        " tokens, AdamW, the blocks' weights sparse, " + settings.threads_text(),
-              .columns = {"sparsity", "layout", "stored as", "ms a step", "spread", "over dense"}};
-  const auto add_row = [&](const std::string& layout, double sparsity, const std::string& stored,
-                           const Timing& time, double dense_ms,
-                           const std::map<std::string, double>& by_kind) {
-    report.add_row(Config::map({{"workload", "model"},
-                                {"model", transformer.name},
-                                {"pass", "training"},
-                                {"threads", settings.threads},
-                                {"batch", transformer.batch},
-                                {"tokens", transformer.tokens()},
-                                {"layers", transformer.layers},
-                                {"sparsity", sparsity},
-                                {"layout", layout},
-                                {"stored", stored},
-                                {"ms", time.median_ms},
-                                {"dense_ms", dense_ms},
-                                {"ratio", dense_ms / time.median_ms},
-                                {"spread", time.spread},
-                                {"repetitions", time.repetitions},
-                                {"by_kind", to_json(by_kind)},
-                                {"instruction_set", active_instruction_set()}}));
-    table.rows.push_back({fixed(100 * sparsity, 1) + " %", layout, stored, fixed(time.median_ms, 1),
-                          fixed(100 * time.spread, 1) + " %",
+              .columns = {"sparsity", "layout", "stored as", "ms a step", "spread", "quiet",
+                          "of L1-fed", "over dense"}};
+  const auto add_row = [&](const std::string& layout, double sparsity,
+                           const TransformerTrainee& trainee, const Timing& time, double dense_ms) {
+    const Rate rate{.time = time, .operations = trainee.operations()};
+    Config json = Config::map({{"workload", "model"},
+                               {"model", transformer.name},
+                               {"pass", "training"},
+                               {"threads", settings.threads},
+                               {"batch", transformer.batch},
+                               {"tokens", transformer.tokens()},
+                               {"layers", transformer.layers},
+                               {"sparsity", sparsity},
+                               {"layout", layout},
+                               {"stored", trainee.stored()},
+                               {"dense_ms", dense_ms},
+                               {"ratio", dense_ms / time.median_ms},
+                               {"by_kind", to_json(trainee.ms_by_kind())}});
+    add_time(json, rate);
+    report.add_row(std::move(json));
+    table.rows.push_back({fixed(100 * sparsity, 1) + " %", layout, trainee.stored(),
+                          fixed(time.median_ms, 1), fixed(100 * time.spread, 1) + " %",
+                          rate.quiet_text(), rate.share_text(),
                           fixed(dense_ms / time.median_ms, 2) + "x"});
   };
   TransformerTrainee dense(transformer, transformer.batch, {});
   const Work dense_work{kDense, {[&] { dense.step(); }}};
   const Timing alone = measure({dense_work}, options).at(kDense)[0];
   add_kinds(kinds, kDense, dense.ms_by_kind());
-  add_row(kDense, 0.0, kDense, alone, alone.median_ms, dense.ms_by_kind());
+  add_row(kDense, 0.0, dense, alone, alone.median_ms);
   for (const Contender& contender : contenders(sparsities)) {
     check(contender, transformer);
     TransformerTrainee trainee(transformer, transformer.batch, contender.weights);
     const auto timings =
         measure({dense_work, {contender.name, {[&] { trainee.step(); }}}}, options);
     add_kinds(kinds, contender.name, trainee.ms_by_kind());
-    add_row(contender.layout(), contender.weights.sparsity, trainee.stored(),
-            timings.at(contender.name)[0], timings.at(kDense)[0].median_ms, trainee.ms_by_kind());
+    add_row(contender.layout(), contender.weights.sparsity, trainee, timings.at(contender.name)[0],
+            timings.at(kDense)[0].median_ms);
   }
   Report::print(kinds);
   report.summarize(std::move(table));

@@ -8,9 +8,9 @@
 #include "common/dense_opponent.h"
 #include "common/operands.h"
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm/nm_selection.h"
 #include "lacuna/sparsity/masks/largest_part.hpp"
 
@@ -130,18 +130,17 @@ class Workload {
 
 void add_row(const Selection& selection, int64_t in, int64_t out, const Timing& time,
              double dense_ms, const Settings& settings, Report& report) {
-  report.add_row(Config::map({{"workload", "select"},
-                              {"batch", kBatch},
-                              {"in", in},
-                              {"out", out},
-                              {"threads", settings.threads},
-                              {"format", selection.format},
-                              {"result", selection.result},
-                              {"ms", time.median_ms},
-                              {"spread", time.spread},
-                              {"dense_ms", dense_ms},
-                              {"share", time.median_ms / dense_ms},
-                              {"instruction_set", active_instruction_set()}}));
+  Config json = Config::map({{"workload", "select"},
+                             {"batch", kBatch},
+                             {"in", in},
+                             {"out", out},
+                             {"threads", settings.threads},
+                             {"format", selection.format},
+                             {"result", selection.result},
+                             {"dense_ms", dense_ms},
+                             {"share", time.median_ms / dense_ms}});
+  add_time(json, {time});
+  report.add_row(std::move(json));
 }
 
 void run_shape(int64_t in, int64_t out, const Settings& settings, Report& report) {
@@ -158,12 +157,12 @@ void run_shape(int64_t in, int64_t out, const Settings& settings, Report& report
                        std::to_string(in) + ", " + settings.threads_text() +
                        "; the dense product at batch " + std::to_string(kBatch) + " takes " +
                        fixed(dense_ms, 3) + " ms",
-              .columns = {"format", "result", "ms", "spread", "of the dense product"}};
+              .columns = {"format", "result", "ms", "spread", "quiet", "of the dense product"}};
   for (const Selection& selection : selections) {
     const Timing& time = timings.at(selection.format + " " + selection.result)[0];
     add_row(selection, in, out, time, dense_ms, settings, report);
     table.rows.push_back({selection.format, selection.result, fixed(time.median_ms, 3),
-                          fixed(100 * time.spread, 1) + " %",
+                          fixed(100 * time.spread, 1) + " %", Rate{time}.quiet_text(),
                           fixed(100 * time.median_ms / dense_ms, 1) + " %"});
   }
   report.summarize(std::move(table));

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "train/trainee.h"
 
 namespace lacuna::bench {
@@ -102,27 +102,27 @@ std::vector<std::vector<std::string>> compare(const std::vector<Contender>& all,
     const double steps = static_cast<double>(c.trainee->steps_per_epoch());
     const bool is_dense = c.sparsity.algorithm.empty();
     const std::string layout = is_dense ? "dense" : c.sparsity.layout;
-    report.add_row(Config::map({{"workload", "train"},
-                                {"network", network_name(hidden)},
-                                {"data", data.name},
-                                {"batch", 128},
-                                {"threads", settings.threads},
-                                {"sparsity", sparsity},
-                                {"algorithm", is_dense ? "dense" : c.sparsity.algorithm},
-                                {"layout", layout},
-                                {"stored", c.trainee->layouts()},
-                                {"pass", "step"},
-                                {"ms", time.median_ms},
-                                {"dense_ms", dense.median_ms},
-                                {"ratio", dense.median_ms / time.median_ms},
-                                {"spread", time.spread},
-                                {"epoch_seconds", time.mean_ms * steps / 1e3},
-                                {"dense_epoch_seconds", dense.mean_ms * steps / 1e3},
-                                {"instruction_set", active_instruction_set()}}));
-    lines.push_back({fixed(100 * sparsity, 0) + " %", c.name, c.trainee->layouts(),
-                     fixed(time.median_ms, 3), fixed(100 * time.spread, 1) + " %",
-                     fixed(dense.median_ms / time.median_ms, 2),
-                     fixed(time.mean_ms * steps / 1e3, 3)});
+    const Rate rate{.time = time, .operations = c.trainee->operations()};
+    Config json = Config::map({{"workload", "train"},
+                               {"network", network_name(hidden)},
+                               {"data", data.name},
+                               {"batch", 128},
+                               {"threads", settings.threads},
+                               {"sparsity", sparsity},
+                               {"algorithm", is_dense ? "dense" : c.sparsity.algorithm},
+                               {"layout", layout},
+                               {"stored", c.trainee->layouts()},
+                               {"pass", "step"},
+                               {"dense_ms", dense.median_ms},
+                               {"ratio", dense.median_ms / time.median_ms},
+                               {"epoch_seconds", time.mean_ms * steps / 1e3},
+                               {"dense_epoch_seconds", dense.mean_ms * steps / 1e3}});
+    add_time(json, rate);
+    report.add_row(std::move(json));
+    lines.push_back(
+        {fixed(100 * sparsity, 0) + " %", c.name, c.trainee->layouts(), fixed(time.median_ms, 3),
+         fixed(100 * time.spread, 1) + " %", rate.quiet_text(), rate.share_text(),
+         fixed(dense.median_ms / time.median_ms, 2), fixed(time.mean_ms * steps / 1e3, 3)});
   }
   return lines;
 }
@@ -140,8 +140,8 @@ void run(const Settings& settings, Report& report) {
     Table table{.title = "Training steps of " + network_name(hidden) + " on " + data.name +
                          ", batch 128, Adam, hidden weights sparse, everything counted, " +
                          settings.threads_text(),
-                .columns = {"sparsity", "training", "stored as", "ms a step", "spread",
-                            "over dense", "s an epoch"}};
+                .columns = {"sparsity", "training", "stored as", "ms a step", "spread", "quiet",
+                            "of L1-fed", "over dense", "s an epoch"}};
     const auto add = [&](const std::vector<Contender>& all, double sparsity) {
       const auto lines = compare(all, data, hidden, sparsity, settings, report);
       table.rows.insert(table.rows.end(), lines.begin(), lines.end());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/data/load_data.h"
@@ -12,6 +13,11 @@
 #include "lacuna/layers/relu.h"
 
 namespace lacuna::bench {
+namespace {
+
+constexpr int64_t kBatch = 128;
+
+}  // namespace
 
 TrainingData load_training_data(int64_t drawn_examples) {
   if (const char* data = std::getenv("LACUNA_DATA_DIR"); data != nullptr) {
@@ -28,7 +34,7 @@ TrainingData load_training_data(int64_t drawn_examples) {
 // No prefetching: its thread would work on another core, uncounted.
 Trainee::Trainee(std::shared_ptr<const Dataset> data, const std::vector<int64_t>& hidden,
                  const SparsityCase& sparsity)
-    : loader_(std::move(data), {.batch_size = 128, .prefetch = 0}) {
+    : loader_(std::move(data), {.batch_size = kBatch, .prefetch = 0}) {
   const Dataset& dataset = loader_.dataset();
   int64_t features = dataset.example_shape().numel();
   model_.add<Flatten>("flatten");
@@ -44,6 +50,10 @@ Trainee::Trainee(std::shared_ptr<const Dataset> data, const std::vector<int64_t>
   model_.initialize(0);
   optimizer_ = std::make_unique<Adam>(model_.parameters());
   algorithm_ = apply_sparsity(sparsity, sparse_, model_, *optimizer_);
+}
+
+double Trainee::operations() const {
+  return operations_of(model_, loader_.dataset().example_shape(), kBatch, Extent::Training);
 }
 
 float Trainee::step() {

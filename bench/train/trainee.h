@@ -31,6 +31,8 @@ class Trainee {
   /// loss.
   float step();
   int64_t steps_per_epoch() const { return loader_.batches_per_epoch(); }
+  /// Multiplications and additions of a step, of the nonzeros.
+  double operations() const;
   std::string layouts() const { return stored_layouts(model_, sparse_); }
 
  private:

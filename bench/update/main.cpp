@@ -1,12 +1,14 @@
 // bench_update: what a topology update costs, beside the training steps between two of them.
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "common/dense_opponent.h"
 #include "common/layer_trainer.h"
 #include "common/operands.h"
 #include "common/program.h"
+#include "common/row.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 
 namespace lacuna::bench {
 namespace {
@@ -48,13 +50,12 @@ void check(const std::string& algorithm, int64_t side, double sparsity) {
 }
 
 struct UpdateCost {
-  double step_ms = 0.0;    // a training step of the layer without an update
-  double update_ms = 0.0;  // what an update adds to one
-  double spread = 0.0;
+  double step_ms = 0.0;   // a training step of the layer without an update
+  Timing update;          // what an update adds to one; the spread is that of the step with it
   double dense_ms = 0.0;  // a dense weight-gradient product
 
   double share(int64_t freq) const {
-    return update_ms / (static_cast<double>(freq) * step_ms + update_ms);
+    return update.median_ms / (static_cast<double>(freq) * step_ms + update.median_ms);
   }
 };
 
@@ -78,10 +79,12 @@ UpdateCost measure_update(const std::string& algorithm, int64_t side, double spa
                                 {"dense", {[&] { opponent_weight_gradient(dy, x, dw); }}}},
                                options);
   const Timing &with = timings.at("updating")[0], &without = timings.at("plain")[0];
-  return {.step_ms = without.median_ms,
-          .update_ms = with.median_ms - without.median_ms,
-          .spread = with.spread,
-          .dense_ms = timings.at("dense")[0].median_ms};
+  Timing update = with;
+  update.median_ms -= without.median_ms;
+  update.mean_ms -= without.mean_ms;
+  update.busy_ms = std::max(update.busy_ms - without.busy_ms, 0.0);
+  return {
+      .step_ms = without.median_ms, .update = update, .dense_ms = timings.at("dense")[0].median_ms};
 }
 
 void run(const Settings& settings, Report& report) {
@@ -99,31 +102,36 @@ void run(const Settings& settings, Report& report) {
     Table table{.title = "A topology update of a linear layer " + name + " in layout csr, batch " +
                          std::to_string(kBatch) + ", Adam, a drop fraction of 0.3, " +
                          settings.threads_text(),
-                .columns = {"algorithm", "sparsity", "ms an update", "spread", "ms a step",
+                .columns = {"algorithm", "sparsity", "ms an update", "spread", "quiet", "ms a step",
                             "share of training at freq 100", "in dense weight-gradient products"}};
     for (const char* algorithm : {"set", "rigl"}) {
       for (const double sparsity : sparsities) {
         check(algorithm, side, sparsity);
         const UpdateCost cost = measure_update(algorithm, side, sparsity, settings.measuring());
-        report.add_row(Config::map({{"workload", "update"},
-                                    {"algorithm", algorithm},
-                                    {"batch", kBatch},
-                                    {"in", side},
-                                    {"out", side},
-                                    {"threads", settings.threads},
-                                    {"sparsity", sparsity},
-                                    {"layout", "csr"},
-                                    {"ms", cost.update_ms},
-                                    {"spread", cost.spread},
-                                    {"step_ms", cost.step_ms},
-                                    {"share_at_freq_100", cost.share(100)},
-                                    {"dense_ms", cost.dense_ms},
-                                    {"dense_products", cost.update_ms / cost.dense_ms},
-                                    {"instruction_set", active_instruction_set()}}));
-        table.rows.push_back({algorithm, fixed(100 * sparsity, 0) + " %", fixed(cost.update_ms, 3),
-                              fixed(100 * cost.spread, 1) + " %", fixed(cost.step_ms, 3),
-                              fixed(100 * cost.share(100), 2) + " %",
-                              fixed(cost.update_ms / cost.dense_ms, 2)});
+        // RigL's dense gradient is a product; SET multiplies nothing.
+        const bool multiplies = std::string_view(algorithm) == "rigl";
+        const Rate rate{
+            .time = cost.update,
+            .operations = multiplies ? 2.0 * static_cast<double>(kBatch * side * side) : 0.0};
+        Config json = Config::map({{"workload", "update"},
+                                   {"algorithm", algorithm},
+                                   {"batch", kBatch},
+                                   {"in", side},
+                                   {"out", side},
+                                   {"threads", settings.threads},
+                                   {"sparsity", sparsity},
+                                   {"layout", "csr"},
+                                   {"step_ms", cost.step_ms},
+                                   {"share_at_freq_100", cost.share(100)},
+                                   {"dense_ms", cost.dense_ms},
+                                   {"dense_products", cost.update.median_ms / cost.dense_ms}});
+        add_time(json, rate);
+        report.add_row(std::move(json));
+        table.rows.push_back({algorithm, fixed(100 * sparsity, 0) + " %",
+                              fixed(cost.update.median_ms, 3),
+                              fixed(100 * cost.update.spread, 1) + " %", rate.quiet_text(),
+                              fixed(cost.step_ms, 3), fixed(100 * cost.share(100), 2) + " %",
+                              fixed(cost.update.median_ms / cost.dense_ms, 2)});
       }
     }
     report.summarize(std::move(table));

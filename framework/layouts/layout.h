@@ -31,6 +31,7 @@ class PatternIndex {
 struct DerivedValues {
   Tensor array;
   uint64_t version = 0;
+  int form = 0;  ///< which one it is, where the layout derives several
 };
 
 /// A weight as the products see it.
@@ -42,15 +43,18 @@ struct WeightView {
 };
 
 /// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
-/// keeps, filled anew where they are of another version, or `own` where it keeps none.
+/// keeps, filled anew where they are of another version or form, or `own` where it keeps none.
 template <class Fill>
 std::span<const float> refreshed(const WeightView& weight, int64_t size, DerivedValues& own,
-                                 Fill&& fill) {
+                                 Fill&& fill, int form = 0) {
   DerivedValues& copy = weight.derived == nullptr ? own : *weight.derived;
-  if (!copy.array.defined() || copy.version != weight.version) {
-    if (!copy.array.defined()) copy.array = Tensor::empty(Shape{size});
+  if (!copy.array.defined() || copy.version != weight.version || copy.form != form) {
+    if (!copy.array.defined() || copy.array.numel() != size) {
+      copy.array = Tensor::empty(Shape{size});
+    }
     fill(copy.array.mutable_data());
     copy.version = weight.version;
+    copy.form = form;
   }
   return copy.array.storage();
 }

@@ -1,7 +1,8 @@
 // The N:M layouts: values, gradient and states by slot (kernels/nm/nm.h).
 //
-// The input gradient is the forward product of the transposed matrix with its own copy of the
-// values. Of a transposable pattern that is an N:M matrix too; of another it is a stream of
+// The input gradient of 2:4 goes by groups of four columns where the processor has a kernel for it
+// (kernels/nm/nm_columns.h). Else it is the forward product of the transposed matrix with its own
+// copy of the values: of a transposable pattern an N:M matrix too, of another one a stream of
 // nonzeros, as in the csr layout.
 #include "lacuna/framework/layouts/formats/nm.h"
 
@@ -15,6 +16,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm_columns.h"
 #include "lacuna/framework/kernels/nm/nm_transpose.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/formats/csr_products.h"
@@ -61,7 +63,7 @@ class NmIndex final : public PatternIndex {
 
   int64_t bytes() const override {
     const auto mask_bytes = static_cast<int64_t>(mask_.words().size() * sizeof(uint64_t));
-    return forward.bytes() + nm_.bytes() + csr_.bytes() + mask_bytes;
+    return forward.bytes() + nm_.bytes() + csr_.bytes() + columns_.bytes() + mask_bytes;
   }
   const BitMask* mask() const override { return mask_.size() == 0 ? nullptr : &mask_; }
 
@@ -74,16 +76,21 @@ class NmIndex final : public PatternIndex {
 
   // Built when first needed: a pattern whose layer comes first in a model never needs it.
   const NmTranspose& transposed_nm() const {
-    std::call_once(once_, [&] { nm_ = nm_transpose(forward); });
+    std::call_once(nm_once_, [&] { nm_ = nm_transpose(forward); });
     return nm_;
   }
   const CsrTransposed& transposed_csr() const {
-    std::call_once(once_, [&] {
+    std::call_once(csr_once_, [&] {
       Elements of = elements();
       csr_ = ::lacuna::transposed_csr(forward.form.columns, of.row_begin, std::move(of.column),
                                       std::move(of.slot));
     });
     return csr_;
+  }
+  /// *Requires* nm_has_columns(forward).
+  const NmColumns& columns() const {
+    std::call_once(columns_once_, [&] { columns_ = nm_columns(forward); });
+    return columns_;
   }
 
  private:
@@ -91,9 +98,10 @@ class NmIndex final : public PatternIndex {
   const PatternShape pattern_;
   const int64_t nnz_;
   const BitMask mask_;  // where the pattern was made from one
-  mutable std::once_flag once_;
+  mutable std::once_flag nm_once_, csr_once_, columns_once_;
   mutable NmTranspose nm_;     // where the format is transposable
   mutable CsrTransposed csr_;  // where it is not
+  mutable NmColumns columns_;  // where the input gradient goes by them
 
  public:
   const NmMatrix forward;
@@ -177,6 +185,7 @@ class NmLayout final : public Layout {
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
     const NmIndex& index = index_of(weight.pattern);
     if (uses_dense_gradient(weight)) return by_dense(weight, dy);
+    if (dy.shape().batch() > 1 && goes_by_columns(weight)) return by_columns(weight, dy);
     if (!pattern_.is_transposable()) return csr_input_gradient(weight, index.transposed_csr(), dy);
     const NmTranspose& transposed = index.transposed_nm();
     DerivedValues own;
@@ -241,6 +250,30 @@ class NmLayout final : public Layout {
  private:
   bool uses_dense_gradient(const WeightView& weight) const {
     return weight.pattern.lifetime() == PatternLifetime::OneStep && !pattern_.is_transposable();
+  }
+
+  // The index takes longer to build than a transposable matrix's transpose, and then saves time at
+  // every step.
+  static bool goes_by_columns(const WeightView& weight) {
+    return weight.pattern.lifetime() != PatternLifetime::OneStep &&
+           nm_has_columns(index_of(weight.pattern).forward);
+  }
+
+  static Tensor by_columns(const WeightView& weight, const Tensor& dy) {
+    const NmIndex& index = index_of(weight.pattern);
+    const NmMatrixForm& form = index.forward.form;
+    const NmColumns& columns = index.columns();
+    DerivedValues own;
+    constexpr int kByColumns = 1;  // the other form is that of a transposed matrix
+    const auto values = refreshed(
+        weight, form.stored(), own,
+        [&](float* into) { nm_values_by_columns(form, columns, weight.values.data(), into); },
+        kByColumns);
+    const Tensor slabs = reordered(dy, Order::BatchSlabs);
+    Tensor dx = Tensor::empty(dy.shape().with_features(form.columns), Order::BatchSlabs);
+    nm_input_gradient(form, columns, values.data(), slabs.data(Order::BatchSlabs),
+                      dy.shape().batch(), dx.mutable_data(Order::BatchSlabs));
+    return dx;
   }
 
   // A transposed index takes longer to build than it saves in one product.

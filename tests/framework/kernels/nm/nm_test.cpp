@@ -165,6 +165,13 @@ INSTANTIATE_TEST_SUITE_P(Batches, NmProducts,
                                           testing::Values(101), testing::Values(1.0),
                                           testing::Values(1, 2, 3, 8, 15, 17, 31, 33, 47, 49, 64,
                                                           97, 128, 200)));
+// Tiles of which the weight gradient may take two slabs at once.
+INSTANTIATE_TEST_SUITE_P(PairsOfSlabs, NmProducts,
+                         testing::Combine(testing::Values(Format{2, 4}, Format{1, 4}, Format{1, 2},
+                                                          Format{2, 8}, Format{1, 16}),
+                                          testing::Values(19), testing::Values(16, 96),
+                                          testing::Values(0.7, 1.0),
+                                          testing::Values(127, 128, 192, 321)));
 INSTANTIATE_TEST_SUITE_P(Edges, NmProducts,
                          testing::Values(Sizes{{2, 4}, 0, 3, 1.0, 2}, Sizes{{2, 4}, 3, 0, 1.0, 70},
                                          Sizes{{2, 4}, 3, 5, 0.0, 9}, Sizes{{2, 4}, 1, 1, 1.0, 1},

@@ -98,6 +98,19 @@ TEST_P(NmLayoutTest, TheCopyOfTheValuesFollowsTheirVersion) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], -2.0f * b[i]);
 }
 
+// One example and several may go different ways, with copies in different orders.
+TEST_P(NmLayoutTest, OneCopyServesBatchesOfEverySize) {
+  DerivedValues derived;
+  WeightView view = weight();
+  view.derived = &derived;
+  view.version = 1;
+  for (const int64_t batch : {1, 7, 1, 64, 2}) {
+    const Tensor dy = random_tensor(Shape{batch, pattern_->shape()[0]}, "dy");
+    expect_equal(pattern_->layout().input_gradient(view, dy),
+                 masked_->layout().input_gradient(reference(), dy));
+  }
+}
+
 TEST_P(NmLayoutTest, PositionsAndArraysGoBothWays) {
   const Layout& layout = pattern_->layout();
   EXPECT_EQ(pattern_->positions(), masked_->positions());
