@@ -17,6 +17,8 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(dnnl QUIET)  # optional: without it dense products run on Eigen
 
+find_package(MPI QUIET COMPONENTS C)  # optional: without it one process trains alone
+
 # One OpenMP runtime does all the work: the compiler's. Debian's oneDNN names libgomp; with clang its
 # calls bind to libomp, which has the same symbols and comes first because every room links this.
 add_library(lacuna_openmp INTERFACE)
@@ -61,3 +63,18 @@ target_link_libraries(lacuna_json INTERFACE $<BUILD_INTERFACE:nlohmann_json::nlo
 
 add_library(lacuna_onnx INTERFACE)
 target_link_libraries(lacuna_onnx INTERFACE onnx)
+
+# MPI is in a plugin, which is loaded where a launcher has started the program; the library knows
+# where it may lie.
+add_library(lacuna_mpi_plugin_place INTERFACE)
+if(MPI_C_FOUND)
+  message(STATUS "Several machines: MPI ${MPI_C_VERSION} (${MPI_C_LIBRARIES})")
+  add_library(lacuna_mpi_library INTERFACE)
+  target_link_libraries(lacuna_mpi_library INTERFACE MPI::MPI_C)
+  target_link_libraries(lacuna_mpi_plugin_place INTERFACE ${CMAKE_DL_LIBS})
+  target_compile_definitions(lacuna_mpi_plugin_place INTERFACE LACUNA_HAVE_MPI=1
+    LACUNA_PLUGIN_FOLDER="${CMAKE_INSTALL_LIBDIR}"
+    LACUNA_PLUGIN_BUILD_FOLDER="${PROJECT_BINARY_DIR}")
+else()
+  message(STATUS "Several machines: no MPI (libopenmpi-dev, openmpi-bin)")
+endif()

@@ -12,11 +12,19 @@ target_compile_features(lacuna PUBLIC cxx_std_20)
 # A static library hands on what it must be linked with, and no include paths or definitions:
 # public headers name no third-party library.
 target_link_libraries(lacuna PRIVATE lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5
-  lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+  lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx ZLIB::ZLIB PNG::PNG JPEG::JPEG ${CMAKE_DL_LIBS})
 
 add_executable(lacuna_program ${PROJECT_SOURCE_DIR}/framework/program/main.cpp)
 set_target_properties(lacuna_program PROPERTIES OUTPUT_NAME lacuna)
 target_link_libraries(lacuna_program PRIVATE lacuna lacuna_warnings)
+
+if(TARGET lacuna_framework_distributed_mpi)
+  add_library(lacuna_mpi MODULE $<TARGET_OBJECTS:lacuna_framework_distributed_mpi>)
+  target_link_libraries(lacuna_mpi PRIVATE lacuna_mpi_library)
+  set_target_properties(lacuna_mpi PROPERTIES PREFIX lib OUTPUT_NAME lacuna_mpi SUFFIX .so)
+  add_dependencies(lacuna_program lacuna_mpi)
+  install(TARGETS lacuna_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 install(TARGETS lacuna lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lacuna_yaml
   lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx EXPORT lacuna_targets

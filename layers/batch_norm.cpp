@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
 namespace {
@@ -108,27 +108,51 @@ Variable BatchNorm::forward(const Variable& input) {
   const Variable weight = weight_ != nullptr ? Variable::of(weight_) : Variable();
   const Variable bias = bias_ != nullptr ? Variable::of(bias_) : Variable();
   const BatchNormOptions options{.eps = options_.eps};
-  const bool is_tracked = running_mean_ != nullptr;
-  const bool is_learning = training() && trainable();
-  if (!is_learning && is_tracked) {
+  if (!uses_batch()) {
     require_variance();
     return batch_norm(input, weight, bias, moments_of(*running_mean_, *running_var_),
                       MomentsOf::Elsewhere, options);
   }
+  if (training() && current_shard() >= 0) {
+    throw StateError(fmt::format(
+        "layer '{}' (batch_norm): it is in a module that runs the shards of a batch by itself, so "
+        "it is given one of them alone; let the module override forward_in_shards, or train with "
+        "train.shards: 0",
+        path()));
+  }
   const ChannelMoments moments = channel_moments(input);
   const auto values = static_cast<double>(input.shape().numel() / options_.channels);
-  if (training() && values < 2.0) {
-    throw ShapeError(fmt::format(
-        "layer '{}' (batch_norm): training needs more than one value a channel, found {}; use a "
-        "larger batch, or train.drop_last where it is an epoch's last one",
-        path(), input.shape().to_string()));
-  }
-  if (is_learning && is_tracked) {
-    follow(*running_mean_, moments.mean, 1.0, options_.momentum);
-    // The running variance is that of a sample.
-    follow(*running_var_, moments.variance, values / (values - 1.0), options_.momentum);
-  }
+  require_values(values, input.shape());
+  learn(moments, values);
   return batch_norm(input, weight, bias, moments, MomentsOf::Batch, options);
+}
+
+void BatchNorm::require_values(double values, const Shape& input) const {
+  if (!training() || values >= 2.0) return;
+  throw ShapeError(fmt::format(
+      "layer '{}' (batch_norm): training needs more than one value a channel, found {}; use a "
+      "larger batch, or train.drop_last where it is an epoch's last one",
+      path(), input.to_string()));
+}
+
+void BatchNorm::learn(const ChannelMoments& moments, double values) {
+  if (!is_learning() || running_mean_ == nullptr) return;
+  follow(*running_mean_, moments.mean, 1.0, options_.momentum);
+  // The running variance is that of a sample.
+  follow(*running_var_, moments.variance, values / (values - 1.0), options_.momentum);
+}
+
+std::vector<Variable> BatchNorm::forward_in_shards(std::span<const Variable> inputs) {
+  if (is_folded_ || !training() || !uses_batch()) return Module::forward_in_shards(inputs);
+  NormShards shards;
+  for (const BatchShard& shard : sharded_batch()->shards()) shards.indices.push_back(shard.index);
+  if (sharded_batch()->norms() == NormScope::Batch) shards.peers = sharded_batch()->peers();
+  const JointMoments joint = channel_moments(inputs, shards);
+  require_values(joint.values, inputs.front().shape());
+  learn(joint.moments, joint.values);
+  return batch_norm(inputs, weight_ != nullptr ? Variable::of(weight_) : Variable(),
+                    bias_ != nullptr ? Variable::of(bias_) : Variable(), joint, shards,
+                    {.eps = options_.eps});
 }
 
 }  // namespace lacuna

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -53,11 +55,19 @@ class BatchNorm final : public Module {
  protected:
   /// *Errors:* ShapeError where a channel has one value alone to learn from; StateError where a
   /// running variance is negative.
+  /// And StateError in training where a module that runs its shards by itself holds the layer, so
+  /// that it is given one shard of a batch alone.
   Variable forward(const Variable& input) override;
+  /// While training the shards of a batch are normalized as one (nn/sharded_batch.h: NormScope).
+  std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override;
   StateDict extra_state() const override;
 
  private:
   void require_variance() const;
+  void require_values(double values, const Shape& input) const;
+  void learn(const ChannelMoments& moments, double values);
+  bool is_learning() const { return training() && trainable(); }
+  bool uses_batch() const { return is_learning() || running_mean_ == nullptr; }
 
   Options options_;
   ParameterPtr weight_, bias_;

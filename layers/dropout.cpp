@@ -17,21 +17,21 @@ Dropout::Dropout(const Options& options) : options_(options) {
 
 Variable Dropout::forward(const Variable& input) {
   if (!training() || options_.p == 0.0) return input;
-  const auto call = static_cast<uint64_t>(calls_++);
-  return dropout(input, options_.p, CounterRng(seed_, path(), call));
+  const auto call = static_cast<uint64_t>(calls_.next());
+  return dropout(input, options_.p, CounterRng(seed_, path(), call), first_example());
 }
 
 StateDict Dropout::extra_state() const {
   StateDict state;
-  state.set("calls", calls_);
+  state.set("calls", calls_.count());
   return state;
 }
 
-void Dropout::load_extra_state(const StateDict& state) { calls_ = state.count("calls"); }
+void Dropout::load_extra_state(const StateDict& state) { calls_.set(state.count("calls")); }
 
 void Dropout::reset_random(uint64_t seed) {
   seed_ = seed;
-  calls_ = 0;
+  calls_.set(0);
 }
 
 }  // namespace lacuna

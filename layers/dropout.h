@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
 
@@ -31,7 +32,7 @@ class Dropout final : public Module {
  private:
   Options options_;
   uint64_t seed_ = 0;
-  int64_t calls_ = 0;
+  DrawCounter calls_;
 };
 
 }  // namespace lacuna

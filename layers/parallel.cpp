@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
 namespace {
@@ -55,11 +56,31 @@ std::optional<std::vector<Shape>> Parallel::child_inputs(const Shape& input) con
   return std::vector<Shape>(branches_.size(), input);
 }
 
+namespace {
+
+Variable side_by_side_of(const std::vector<Variable>& outputs) {
+  const bool is_image = !outputs.empty() && outputs.front().shape().rank() == 4;
+  return concatenate(outputs, is_image ? 1 : -1);
+}
+
+}  // namespace
+
 Variable Parallel::forward(const Variable& input) {
   std::vector<Variable> outputs;
   for (Module* branch : branches_) outputs.push_back((*branch)(input));
-  const bool is_image = !outputs.empty() && outputs.front().shape().rank() == 4;
-  return concatenate(outputs, is_image ? 1 : -1);
+  return side_by_side_of(outputs);
+}
+
+std::vector<Variable> Parallel::forward_in_shards(std::span<const Variable> inputs) {
+  std::vector<std::vector<Variable>> of_branches;
+  for (Module* branch : branches_) of_branches.push_back(branch->forward_shards(inputs));
+  std::vector<Variable> joined(inputs.size());
+  for_each_shard([&](size_t i) {
+    std::vector<Variable> outputs;
+    for (const std::vector<Variable>& branch : of_branches) outputs.push_back(branch[i]);
+    joined[i] = side_by_side_of(outputs);
+  });
+  return joined;
 }
 
 }  // namespace lacuna

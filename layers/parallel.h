@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,7 @@ class Parallel final : public Module {
 
  protected:
   Variable forward(const Variable& input) override;
+  std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override;
 
  private:
   std::vector<Module*> branches_;

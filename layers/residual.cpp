@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
 
@@ -51,10 +52,21 @@ std::string Residual::description() const {
   return "shortcut: " + (text.empty() ? "identity" : text);
 }
 
+Variable Residual::joined(const Variable& layers, const Variable& shortcut) const {
+  require_equal(layers.shape(), shortcut.shape());  // the sum would stretch the smaller one
+  return lacuna::add(layers, shortcut);
+}
+
 Variable Residual::forward(const Variable& input) {
-  const Variable y = layers_(input), kept = shortcut_(input);
-  require_equal(y.shape(), kept.shape());  // the sum would stretch the smaller one
-  return lacuna::add(y, kept);
+  const Variable y = layers_(input);
+  return joined(y, shortcut_(input));
+}
+
+std::vector<Variable> Residual::forward_in_shards(std::span<const Variable> inputs) {
+  std::vector<Variable> y = layers_.forward_shards(inputs);
+  const std::vector<Variable> kept = shortcut_.forward_shards(inputs);
+  for_each_shard([&](size_t i) { y[i] = joined(y[i], kept[i]); });
+  return y;
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,9 +58,11 @@ class Residual final : public Module {
 
  protected:
   Variable forward(const Variable& input) override;
+  std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override;
 
  private:
   Module& append(Chain& chain, std::string name, std::unique_ptr<Module> child);
+  Variable joined(const Variable& layers, const Variable& shortcut) const;
   void require_equal(const Shape& layers, const Shape& shortcut) const;
 
   Chain layers_, shortcut_;

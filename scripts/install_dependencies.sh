@@ -11,7 +11,7 @@ packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libf
   nlohmann-json3-dev libpng-dev libjpeg-dev libonnx-dev libprotobuf-dev)
 of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-pil python3-onnx libopencv-dnn-dev
-  chromium)
+  chromium libopenmpi-dev openmpi-bin)
 
 fail() {
   printf 'install_dependencies: %s\n' "$@" >&2

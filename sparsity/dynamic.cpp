@@ -97,6 +97,34 @@ ScoreRows DynamicSparsityAlgorithm::gradient_rows(const SparseWeight& weight) co
   };
 }
 
+namespace {
+
+class SharedGradient final : public SharedScores {
+ public:
+  explicit SharedGradient(DenseGradient& gradient) : gradient_(gradient) {}
+
+  int rank() const override { return gradient_.collector()->rank(); }
+  int processes() const override { return gradient_.collector()->processes(); }
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override {
+    gradient_.own_rows(rows, into);
+  }
+  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override {
+    return gradient_.collector()->gather(own);
+  }
+
+ private:
+  DenseGradient& gradient_;
+};
+
+}  // namespace
+
+std::unique_ptr<SharedScores> DynamicSparsityAlgorithm::shared_gradient(
+    const SparseWeight& weight) const {
+  DenseGradient& gradient = collected(weight);
+  if (!gradient.is_shared()) return nullptr;
+  return std::make_unique<SharedGradient>(gradient);
+}
+
 CounterRng DynamicSparsityAlgorithm::rng(const SparseWeight& weight, const char* purpose) const {
   return CounterRng(options().seed, weight.name() + purpose, static_cast<uint64_t>(step()));
 }

@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/shards.h"
 
 namespace lacuna {
 namespace {
@@ -65,6 +66,12 @@ void backward(const Variable& loss) {
 }
 
 void backward(const Variable& output, const Tensor& grad_output) {
+  backward(std::span(&output, 1), std::span(&grad_output, 1));
+}
+
+namespace {
+
+void require_output(const Variable& output, const Tensor& grad_output) {
   if (!output.requires_grad()) {
     throw StateError("backward: the value depends on nothing that wants a gradient");
   }
@@ -72,12 +79,23 @@ void backward(const Variable& output, const Tensor& grad_output) {
     throw ShapeError("backward: the output has shape " + output.shape().to_string() +
                      ", its gradient " + grad_output.shape().to_string());
   }
+}
+
+}  // namespace
+
+void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_outputs) {
+  if (outputs.size() != grad_outputs.size()) {
+    throw StateError("backward: there are " + std::to_string(outputs.size()) + " outputs and " +
+                     std::to_string(grad_outputs.size()) + " gradients");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) require_output(outputs[i], grad_outputs[i]);
   const NoGrad no_grad;
   WorkList work;
-  deliver(output, grad_output, work);
+  for (size_t i = 0; i < outputs.size(); ++i) deliver(outputs[i], grad_outputs[i], work);
   while (!work.empty()) {
     const Pending next = std::move(work.begin()->second);
     work.erase(work.begin());
+    const ShardScope shard(next.node->shard());
     const std::vector<Tensor> gradients = run(*next.node, next.gradient);
     const std::vector<Variable> inputs = next.node->inputs();
     next.node->release();

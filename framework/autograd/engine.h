@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ void backward(const Variable& loss);
 /// Computes the gradients of all leaves from a given gradient of `output`. *Errors:* as above, and
 /// ShapeError when the shapes differ.
 void backward(const Variable& output, const Tensor& grad_output);
+/// Computes them from gradients of several outputs at once, as of the losses of a batch's shards:
+/// nodes run in the reverse order of their creation, whichever output they belong to. *Errors:* as
+/// above, for each output.
+void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_outputs);
 
 /// What the engine tells of a node it has run.
 struct NodeRun {

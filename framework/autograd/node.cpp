@@ -1,8 +1,10 @@
 #include "lacuna/framework/autograd/node.h"
 
 #include <atomic>
+#include <optional>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/elementwise.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -10,10 +12,23 @@ namespace lacuna {
 namespace {
 
 std::atomic<uint64_t> next_sequence{0};
+thread_local std::optional<uint64_t> reserved;
+
+uint64_t take_place() {
+  if (!reserved) return next_sequence++;
+  const uint64_t place = *reserved;
+  reserved.reset();
+  return place;
+}
 
 }  // namespace
 
-Node::Node() : sequence_(next_sequence++) {}
+Node::Node() : sequence_(take_place()), shard_(current_shard()) {}
+
+uint64_t reserve_place() { return next_sequence++; }
+
+NodePlace::NodePlace(uint64_t place) { reserved = place; }
+NodePlace::~NodePlace() { reserved.reset(); }
 
 Node::~Node() {
   // A long chain must not be destroyed by recursion, one stack frame per operation: nodes that die

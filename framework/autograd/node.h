@@ -34,6 +34,8 @@ class Node {
   const Shape& output_shape() const { return output_shape_; }
   /// Place in the order of creation: an input's creator always has a smaller one.
   uint64_t sequence() const { return sequence_; }
+  /// The shard in whose name it was recorded, and is run; −1: none (core/shards.h).
+  int64_t shard() const { return shard_; }
   bool needs(size_t input) const { return inputs_[input].requires_grad(); }
   int64_t saved_bytes();
 
@@ -48,7 +50,22 @@ class Node {
   std::vector<Variable> inputs_;
   Shape output_shape_;
   uint64_t sequence_;
+  int64_t shard_;
   bool released_ = false;
+};
+
+/// A place in the order of creation for a node that is made later: after all nodes there are, and
+/// before all that are made meanwhile.
+uint64_t reserve_place();
+
+/// While it lives, the next node that this thread makes takes that place. *Requires* that it is
+/// free, and that what the node is given was made before it.
+class NodePlace {
+ public:
+  explicit NodePlace(uint64_t place);
+  ~NodePlace();
+  NodePlace(const NodePlace&) = delete;
+  NodePlace& operator=(const NodePlace&) = delete;
 };
 
 /// The output variable of an operation. When some input requires a gradient and recording is on, a

@@ -54,6 +54,13 @@ class Loader::Stream {
                       "batch, or make batch_size smaller",
                       size, options_.batch_size));
     }
+    const bool has_range = options_.first_shard >= 0 &&
+                           options_.first_shard < options_.last_shard &&
+                           options_.last_shard <= options_.shards;
+    if (options_.shards < 0 || (options_.shards > 0 && !has_range)) {
+      throw StateError(fmt::format("a loader of shards [{}, {}) of {} has none to draw",
+                                   options_.first_shard, options_.last_shard, options_.shards));
+    }
     require_augmentable(options_.augment, dataset_->example_shape());
     const size_t lengths = dataset_->lengths().size();
     if (lengths != 0 && lengths != static_cast<size_t>(size)) {
@@ -85,16 +92,31 @@ class Loader::Stream {
                        .seed = options_.seed,
                        .lengths = dataset_->lengths()});
   }
-  Batch draw(Position position, EpochOrder& order) const {
+  BatchShards draw(Position position, EpochOrder& order) const {
     const std::span<const int64_t> indices = order.batch(position.epoch, position.batch);
     const AugmentStream stream{.seed = options_.seed,
                                .epoch = static_cast<uint64_t>(position.epoch)};
+    const auto size = static_cast<int64_t>(indices.size());
+    const int64_t shards = std::max<int64_t>(options_.shards, 1);
+    BatchShards drawn{.size = size, .shards = std::min(shards, size), .drawn = {}};
+    const bool draws_all = options_.shards == 0 || size < shards;
+    const int64_t last = draws_all ? drawn.shards : options_.last_shard;
+    for (int64_t s = draws_all ? 0 : options_.first_shard; s < last; ++s) {
+      const ExampleRange range = shard_examples(s, drawn.shards, size);
+      const auto part =
+          indices.subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
+      drawn.drawn.push_back({.index = s, .examples = range, .batch = drawn_batch(part, stream)});
+    }
+    return drawn;
+  }
+
+ private:
+  Batch drawn_batch(std::span<const int64_t> indices, AugmentStream stream) const {
     Batch batch = changed(indices, stream);
     if (options_.augment.mixup > 0.0) mix_with_others(batch, indices, stream);
     return batch;
   }
 
- private:
   Batch changed(std::span<const int64_t> indices, AugmentStream stream) const {
     Batch batch = dataset_->gather_for_training(indices, stream.seed, stream.epoch);
     if (options_.augment.changes_images()) {
@@ -142,16 +164,16 @@ struct Loader::Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  Batch take() {
+  BatchShards take() {
     if (!thread.joinable()) {
-      Batch batch = stream.draw(next, order);
+      BatchShards batch = stream.draw(next, order);
       next = stream.after(next);
       return batch;
     }
     std::unique_lock lock(mutex);
     has_batch.wait(lock, [&] { return !queue.empty() || error != nullptr; });
     if (queue.empty()) std::rethrow_exception(error);
-    Batch batch = std::move(queue.front());
+    BatchShards batch = std::move(queue.front());
     queue.pop_front();
     has_room.notify_one();
     return batch;
@@ -166,7 +188,7 @@ struct Loader::Prefetcher {
           has_room.wait(lock, [&] { return stopping || queue.size() < depth; });
           if (stopping) return;
         }
-        Batch batch = stream.draw(next, order);  // outside of the lock: this is the work
+        BatchShards batch = stream.draw(next, order);  // outside of the lock: this is the work
         next = stream.after(next);
         const std::lock_guard lock(mutex);
         queue.push_back(std::move(batch));
@@ -186,7 +208,7 @@ struct Loader::Prefetcher {
   // Guarded by the mutex.
   std::mutex mutex;
   std::condition_variable has_batch, has_room;
-  std::deque<Batch> queue;
+  std::deque<BatchShards> queue;
   std::exception_ptr error;
   bool stopping = false;
   std::thread thread;
@@ -198,9 +220,16 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
 Loader::~Loader() = default;
 
 Batch Loader::next() {
+  if (stream_->options().shards > 0) {
+    throw StateError("a loader of shards was asked for a whole batch");
+  }
+  return std::move(next_shards().drawn.front().batch);
+}
+
+BatchShards Loader::next_shards() {
   if (prefetcher_ == nullptr) prefetcher_ = std::make_unique<Prefetcher>(*stream_);
   try {
-    Batch batch = prefetcher_->take();
+    BatchShards batch = prefetcher_->take();
     stream_->advance();
     return batch;
   } catch (...) {
@@ -257,12 +286,13 @@ void Loader::load_state(const StateDict& state) {
 }
 
 void for_each_batch(const Dataset& dataset, int64_t batch_size,
-                    const std::function<void(const Batch&)>& visit) {
+                    const std::function<void(const Batch&)>& visit, EveryBatch which) {
   if (batch_size < 1) {
     throw StateError(fmt::format("batch_size must be at least 1, found {}", batch_size));
   }
   std::vector<int64_t> indices;
-  for (int64_t begin = 0; begin < dataset.size(); begin += batch_size) {
+  for (int64_t begin = which.place * batch_size; begin < dataset.size();
+       begin += which.of * batch_size) {
     indices.resize(static_cast<size_t>(std::min(batch_size, dataset.size() - begin)));
     std::iota(indices.begin(), indices.end(), begin);
     visit(dataset.gather(indices));

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
@@ -34,10 +36,29 @@ struct LoaderOptions {
   /// Batches that a background thread prepares ahead, default 2; 0: none, and no thread. It changes
   /// nothing but speed.
   int prefetch = 2;
+  /// Parts that each batch is cut into (core/shards.h), for `next_shards`, and those of them that
+  /// are drawn: [first_shard, last_shard). Default 0: batches are whole. They change nothing of
+  /// which examples make up a batch.
+  int64_t shards = 0;
+  int64_t first_shard = 0, last_shard = 0;
   /// Random changes to the images of each batch, made where it is gathered (on the background
   /// thread, where there is one). An example's are a pure function of (seed, epoch, its index in
   /// the dataset). Default: none.
   AugmentOptions augment = {};
+};
+
+/// Shards of one batch.
+struct BatchShards {
+  struct Shard {
+    int64_t index = 0;  ///< among the batch's shards
+    ExampleRange examples;
+    Batch batch;
+  };
+  int64_t size = 0;    ///< examples of the whole batch
+  int64_t shards = 0;  ///< that it is cut into: as the options say, or of a smaller batch its size
+  std::vector<Shard> drawn;
+
+  bool is_whole() const { return static_cast<int64_t>(drawn.size()) == shards; }
 };
 
 /// Hands out batches, epoch after epoch, without end. Used by one thread at a time.
@@ -53,9 +74,13 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   /// The next batch. After the last one of an epoch comes the first one of the next.
-  /// *Errors:* whatever the dataset's gather throws, at the batch where it does, also when that was
-  /// on the background thread; a later call tries that batch again.
+  /// *Requires* options without shards. *Errors:* whatever the dataset's gather throws, at the
+  /// batch where it does, also when that was on the background thread; a later call tries that
+  /// batch again.
   Batch next();
+  /// The next batch's shards that the options ask for; all of them where the batch has fewer
+  /// examples than there are shards, so that each has one. *Errors:* as `next`.
+  BatchShards next_shards();
 
   int64_t batches_per_epoch() const;
   /// Epoch of the batch that next() gives, from 0, and that batch's index in its epoch. After the
@@ -81,9 +106,16 @@ class Loader {
   std::unique_ptr<Prefetcher> prefetcher_;  // started by the first next() that wants it
 };
 
+/// Of each `of` batches the one at `place`, for a process among others. *Requires* 0 ≤ place < of.
+struct EveryBatch {
+  int64_t place = 0;
+  int64_t of = 1;
+};
+
 /// Calls `visit` with all examples in order, `batch_size` at a time (the last batch may be
-/// smaller): for evaluation. *Errors:* StateError unless batch_size ≥ 1.
+/// smaller), or with those of these batches that are asked for: for evaluation. *Errors:*
+/// StateError unless batch_size ≥ 1.
 void for_each_batch(const Dataset& dataset, int64_t batch_size,
-                    const std::function<void(const Batch&)>& visit);
+                    const std::function<void(const Batch&)>& visit, EveryBatch which = {});
 
 }  // namespace lacuna

@@ -8,6 +8,12 @@ Variable Chain::operator()(const Variable& input) const {
   return value;
 }
 
+std::vector<Variable> Chain::forward_shards(std::span<const Variable> inputs) const {
+  std::vector<Variable> values(inputs.begin(), inputs.end());
+  for (Module* module : modules_) values = module->forward_shards(values);
+  return values;
+}
+
 Shape Chain::output_shape(const Shape& input) const {
   Shape shape = input;
   for (const Module* module : modules_) shape = module->output_shape(shape);

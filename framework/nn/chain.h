@@ -18,6 +18,8 @@ class Chain {
   std::span<Module* const> modules() const { return modules_; }
 
   Variable operator()(const Variable& input) const;
+  /// The same for the shards of a batch: each module runs all of them before the next one does.
+  std::vector<Variable> forward_shards(std::span<const Variable> inputs) const;
   /// *Errors:* those of the modules.
   Shape output_shape(const Shape& input) const;
   /// What each module is given, in their order.

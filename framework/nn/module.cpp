@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/path_clash.hpp"
+#include "lacuna/framework/nn/sharded_batch.h"
 #include "lacuna/framework/param/saved_parameter.h"
 
 namespace lacuna {
@@ -34,6 +35,31 @@ Variable Module::operator()(std::span<const Variable> inputs) {
   Variable y = forward_all(given);
   for (const Transform& transform : output_transforms_) y = transform(y);
   return y;
+}
+
+std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) {
+  const ShardedBatch* batch = sharded_batch();
+  if (batch == nullptr || batch->shards().size() != inputs.size()) {
+    throw StateError(fmt::format(
+        "layer '{}' ({}) was given {} shards of a batch which has {}", path_, type(), inputs.size(),
+        batch == nullptr ? "none" : std::to_string(batch->shards().size())));
+  }
+  forward_pre_hooks_.call(*this);
+  std::vector<Variable> given(inputs.begin(), inputs.end());
+  for (const Transform& transform : input_transforms_) {
+    for_each_shard([&](size_t i) { given[i] = transform(given[i]); });
+  }
+  std::vector<Variable> outputs = forward_in_shards(given);
+  for (const Transform& transform : output_transforms_) {
+    for_each_shard([&](size_t i) { outputs[i] = transform(outputs[i]); });
+  }
+  return outputs;
+}
+
+std::vector<Variable> Module::forward_in_shards(std::span<const Variable> inputs) {
+  std::vector<Variable> outputs(inputs.size());
+  for_each_shard([&](size_t i) { outputs[i] = forward_all(inputs.subspan(i, 1)); });
+  return outputs;
 }
 
 Variable Module::forward_all(std::span<const Variable> inputs) {

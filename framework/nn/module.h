@@ -35,6 +35,12 @@ class Module {
   /// with the module and their number when it takes another.
   Variable operator()(std::span<const Variable> inputs);
 
+  /// The same for the shards of a batch (nn/sharded_batch.h), each by itself: one input and one
+  /// output for each of `sharded_batch()->shards()`. Containers run them layer by layer, so that
+  /// the nodes of a layer are neighbours and backward goes layer by layer too. Hooks are called
+  /// once. *Errors:* StateError outside of a sharded batch, or with another number of inputs.
+  std::vector<Variable> forward_shards(std::span<const Variable> inputs);
+
   /// The layer's type in a configuration, as in "linear".
   virtual std::string_view type() const = 0;
   /// Shape of one example's output for one example's input, without the batch dimension.
@@ -128,6 +134,9 @@ class Module {
   virtual Variable forward(const Variable& input) = 0;
   /// For a module that takes several inputs, or any number. The default demands one.
   virtual Variable forward_all(std::span<const Variable> inputs);
+  /// For a module whose children are to run in lock step, or whose shards have to do with each
+  /// other. The default calls `forward_all` for one shard after the other.
+  virtual std::vector<Variable> forward_in_shards(std::span<const Variable> inputs);
   /// What the module keeps besides parameters and buffers (a counter of random draws).
   virtual StateDict extra_state() const { return {}; }
   virtual void load_extra_state(const StateDict&) {}

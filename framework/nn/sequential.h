@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ class Sequential final : public Module {
 
  protected:
   Variable forward(const Variable& input) override { return chain_(input); }
+  std::vector<Variable> forward_in_shards(std::span<const Variable> inputs) override {
+    return chain_.forward_shards(inputs);
+  }
 
  private:
   Options options_;

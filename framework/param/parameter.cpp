@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/elementwise.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/param/gradient_collector.h"
 
 namespace lacuna {
 
@@ -238,6 +240,32 @@ Tensor& Parameter::gradient_buffer() {
   return gradient_;
 }
 
+// Into the gradient, or, of a shard, into an array of its own.
+void Parameter::contribute(const Computation& compute) {
+  if (collector_ != nullptr && current_shard() >= 0) {
+    Tensor part = Tensor::empty(stored_shape());
+    compute(part.mutable_storage(), Accumulate::No);
+    collector_->add(*this, current_shard(), std::move(part));
+    return;
+  }
+  compute(gradient_buffer().mutable_storage(), has_gradient_ ? Accumulate::Yes : Accumulate::No);
+  has_gradient_ = true;
+}
+
+void Parameter::add_gradient(const Tensor& aligned) {
+  if (aligned.shape() != stored_shape()) {
+    throw ShapeError("a gradient aligned to parameter '" + name_ + "' has shape " +
+                     stored_shape().to_string() + ", found " + aligned.shape().to_string());
+  }
+  if (has_gradient_) {
+    lacuna::accumulate(aligned.storage(), mutable_gradient().mutable_storage());
+    return;
+  }
+  gradient_ = aligned;
+  has_gradient_ = true;
+  pruned_ = false;
+}
+
 void Parameter::accumulate(const Tensor& gradient) {
   if (gradient.shape() != shape()) {
     throw ShapeError("the gradient of parameter '" + name_ + "' has shape " +
@@ -248,15 +276,15 @@ void Parameter::accumulate(const Tensor& gradient) {
     tap_->observe(rows);
     if (tap_->route() == GradientRoute::TapOnly) return;
   }
-  Tensor& buffer = gradient_buffer();
-  if (!has_gradient_) {
-    pattern_->layout().from_dense(*pattern_, rows.storage(), buffer.mutable_storage());
-  } else {
+  contribute([&](std::span<float> into, Accumulate accumulate) {
+    if (accumulate == Accumulate::No) {
+      pattern_->layout().from_dense(*pattern_, rows.storage(), into);
+      return;
+    }
     Tensor part = Tensor::empty(stored_shape());
     pattern_->layout().from_dense(*pattern_, rows.storage(), part.mutable_storage());
-    lacuna::accumulate(part.storage(), buffer.mutable_storage());
-  }
-  has_gradient_ = true;
+    lacuna::accumulate(part.storage(), into);
+  });
 }
 
 void Parameter::zero_gradient() {
@@ -276,19 +304,17 @@ void Parameter::accumulate_product(const Tensor& dy, const Tensor& x) {
     accumulate(dense);
     return;
   }
-  pattern_->layout().weight_gradient(*pattern_, dy, x,
-                                     has_gradient_ ? Accumulate::Yes : Accumulate::No,
-                                     gradient_buffer().mutable_storage());
-  has_gradient_ = true;
+  contribute([&](std::span<float> into, Accumulate accumulate) {
+    pattern_->layout().weight_gradient(*pattern_, dy, x, accumulate, into);
+  });
 }
 
 void Parameter::accumulate_convolution(const ConvolutionShape& shape, const Tensor& dy,
                                        const Tensor& x) {
   if (tap_ != nullptr) return GradientSink::accumulate_convolution(shape, dy, x);
-  pattern_->layout().convolution_weight_gradient(*pattern_, shape, dy, x,
-                                                 has_gradient_ ? Accumulate::Yes : Accumulate::No,
-                                                 gradient_buffer().mutable_storage());
-  has_gradient_ = true;
+  contribute([&](std::span<float> into, Accumulate accumulate) {
+    pattern_->layout().convolution_weight_gradient(*pattern_, shape, dy, x, accumulate, into);
+  });
 }
 
 void Parameter::accumulate_computed(const Computation& compute) {
@@ -298,8 +324,7 @@ void Parameter::accumulate_computed(const Computation& compute) {
     accumulate(dense);
     return;
   }
-  compute(gradient_buffer().mutable_storage(), has_gradient_ ? Accumulate::Yes : Accumulate::No);
-  has_gradient_ = true;
+  contribute(compute);
 }
 
 Tensor& Parameter::slot(const std::string& name) {

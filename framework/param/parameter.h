@@ -17,6 +17,7 @@
 
 namespace lacuna {
 
+class GradientCollector;
 class Parameter;
 using ParameterPtr = std::shared_ptr<Parameter>;
 
@@ -142,6 +143,17 @@ class Parameter final : public GradientSink {
   /// product's factors. Null takes the tap off.
   void set_gradient_tap(std::shared_ptr<GradientTap> tap) { tap_ = std::move(tap); }
 
+  /// From now on what is accumulated in the name of a shard (core/shards.h) goes to the collector,
+  /// which adds the sum over all shards by `add_gradient`. Null takes it off. Shards of gradients
+  /// that a tap takes alone are the tap's matter.
+  void set_collector(std::shared_ptr<GradientCollector> collector) {
+    collector_ = std::move(collector);
+  }
+  const std::shared_ptr<GradientCollector>& collector() const { return collector_; }
+  /// Adds an array aligned to the pattern to the gradient; shares it where there is none yet.
+  /// *Errors:* ShapeError.
+  void add_gradient(const Tensor& aligned);
+
   /// What the linear op needs to know of this parameter as its weight. Gradients go to `sink`.
   WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
 
@@ -163,6 +175,7 @@ class Parameter final : public GradientSink {
   void move_to(PatternPtr pattern, const Move& move);
   Shape stored_shape() const;
   Tensor& gradient_buffer();
+  void contribute(const Computation& compute);
   void materialize() const;
 
   std::string name_;
@@ -177,6 +190,7 @@ class Parameter final : public GradientSink {
   bool has_gradient_ = false;
   bool pruned_ = false;
   std::shared_ptr<GradientTap> tap_;
+  std::shared_ptr<GradientCollector> collector_;
   std::map<std::string, Slot> slots_;
 };
 

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/schedule.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/layout_registry.h"
@@ -236,7 +237,8 @@ int run_info(bool json) {
   const Config info = Config::map({{"version", kVersion},
                                    {"threads", num_threads()},
                                    {"instruction_set", active_instruction_set()},
-                                   {"dense_provider", dense_provider()}});
+                                   {"dense_provider", dense_provider()},
+                                   {"mpi", mpi_description()}});
   if (json) {
     print_json(info);
     return kDone;
@@ -247,6 +249,7 @@ int run_info(bool json) {
     std::printf(
         "                 (built without oneDNN; libdnnl-dev makes dense products faster)\n");
   }
+  std::printf("MPI              %s\n", mpi_description().c_str());
   return kDone;
 }
 

@@ -2,20 +2,25 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/job/job.h"
+#include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/nn/neurons.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
@@ -45,7 +50,9 @@ std::string choose_run_dir(const TrainCommand& command, const Config& config) {
   return "runs/" + std::filesystem::path(command.config_path).stem().string();
 }
 
-void start_logging(const TrainCommand& command, const RunFolder& folder) {
+// Of several processes the first one alone has a console and a file.
+void start_logging(const TrainCommand& command, const RunFolder& folder, const Communicator* job) {
+  if (job != nullptr && job->rank() > 0) return;
   log_to_console(command.quiet     ? LogLevel::Warning
                  : command.verbose ? LogLevel::Detail
                                    : LogLevel::Info);
@@ -104,11 +111,37 @@ int run_to_end(Trainer& trainer, const TrainCommand& command, const Experiment& 
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
   if (end == RunEnd::HungUp) return kHungUp;
-  print_result(trainer.summary(), folder, command.quiet);
+  if (experiment.is_first()) print_result(trainer.summary(), folder, command.quiet);
   return kDone;
 }
 
-int train_new(const TrainCommand& command) {
+void require_alone(const TrainCommand& command, const Communicator* job) {
+  if (command.verify_steps == 0 || job == nullptr || job->size() == 1) return;
+  throw ConfigError("--verify compares runs of one process; start one");
+}
+
+// Data that one node has and another has not, or another version of it, ends up as other numbers
+// of examples; and whoever draws other weights would train another model.
+void require_same_start(Communicator* job, const Experiment& e) {
+  if (job == nullptr) return;
+  const auto size = [](const std::shared_ptr<const Dataset>& data) {
+    return data == nullptr ? int64_t{0} : data->size();
+  };
+  uint64_t hash = 0;
+  for (const ParameterPtr& parameter : e.model->parameters()) {
+    const std::span<const float> values = parameter->values().storage();
+    hash =
+        hash * 31 + hash_name({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+  }
+  const std::array<Agreed, 2> what = {
+      {{"their data: examples to train, validate and test on",
+        fmt::format("{}, {} and {}", size(e.data.train), size(e.data.validation),
+                    size(e.data.test))},
+       {"the model's first values", fmt::format("hash {:x}", hash)}}};
+  require_agreement(*job, what);
+}
+
+int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& job) {
   if (command.config_path.empty()) {
     throw ConfigError("train needs a CONFIG file (or --resume with --run-dir)");
   }
@@ -118,15 +151,19 @@ int train_new(const TrainCommand& command) {
   if (command.init_from) set_init_from(config, *command.init_from, "--init-from");
   make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(command, config);
-  RunFolder::require_unused(run_dir);  // before the data is read, which may take long
+  const bool is_first = job == nullptr || job->rank() == 0;
+  if (is_first) RunFolder::require_unused(run_dir);  // before the data is read: that may take long
   if (config.is_map()) config.set("run_dir", run_dir);
+  if (job != nullptr) require_same_config(*job, config);
   apply_process_options(config);
-  const auto experiment = build_experiment(config);
+  const auto experiment = build_experiment(config, Start::Fresh, job);
+  require_same_start(job.get(), *experiment);
   experiment->plan();  // refuses what can only be a mistake
   if (experiment->sparsity != nullptr) experiment->write_layouts();
   const auto verification = make_verification(command, *experiment);
-  const RunFolder folder = RunFolder::create(run_dir, config.to_yaml());
-  start_logging(command, folder);
+  const RunFolder folder =
+      is_first ? RunFolder::create(run_dir, config.to_yaml()) : RunFolder::of_another(run_dir);
+  start_logging(command, folder, job.get());
   log_info("run       " + folder.path());
   for (const std::string& line : found) log_info(line);
   Trainer trainer(*experiment, folder, progress_style(command));
@@ -181,7 +218,18 @@ void record_changes(const RunFolder& folder, const std::vector<ConfigChange>& to
   write_changes(changes_path(folder), all);
 }
 
-int train_resumed(const TrainCommand& command) {
+// Where a run goes on: what its folder holds, and the configuration with what is changed now.
+struct Resumption {
+  RunFolder folder;
+  std::optional<CheckpointFile> checkpoint = {};
+  Config config = {}, written = {};
+  Config before = {}, asked = {};       // the configuration as it was, and with what was asked for
+  std::vector<ConfigChange> told = {};  // changes.jsonl
+  int64_t step = 0;
+};
+
+// Of several processes the first one alone looks.
+Resumption prepare_resumption(const TrainCommand& command, const Communicator* job) {
   const std::vector<std::string> overrides = all_overrides(command);
   Config given, chosen = Config::map();
   if (!command.config_path.empty()) {
@@ -198,7 +246,7 @@ int train_resumed(const TrainCommand& command) {
   Config config = load_yaml(folder.config_path());
   make_paths_absolute(config);  // which earlier versions did not
   require_same_model(config, given);
-  start_logging(command, folder);
+  start_logging(command, folder, job);
   Config written = config.clone();
   const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
   const int64_t step = checkpoint ? step_of(folder, *checkpoint) : 0;
@@ -218,20 +266,36 @@ int train_resumed(const TrainCommand& command) {
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
   prepare_folder(folder, checkpoint);
+  apply_resume_overrides(written, overrides, may);
+  make_paths_absolute(written);
+  return {folder, checkpoint, config, written, before, asked, told, step};
+}
+
+int train_resumed(const TrainCommand& command, const std::shared_ptr<Communicator>& job) {
+  const bool is_first = job == nullptr || job->rank() == 0;
+  Resumption run = is_first ? prepare_resumption(command, job.get())
+                            : Resumption{.folder = RunFolder::of_another("")};
+  Config config = job == nullptr ? run.config : config_of_first(*job, run.config);
+  const SharedCheckpoint shared(job.get(), run.checkpoint);
+  const std::optional<CheckpointFile>& checkpoint = shared.file();
+  const RunFolder& folder = run.folder;
   apply_process_options(config);
   const auto experiment =
-      build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh);
-  if (checkpoint) {
-    apply_resume_overrides(written, overrides, may);
-    make_paths_absolute(written);
-    refuse_additions(experiment->config, written, folder.config_path());
+      build_experiment(config, checkpoint ? Start::FromCheckpoint : Start::Fresh, job);
+  if (checkpoint && is_first) {
+    refuse_additions(experiment->config, run.written, folder.config_path());
   }
+  require_same_start(job.get(), *experiment);
   Trainer trainer(*experiment, folder, progress_style(command));
   if (checkpoint) trainer.resume(*checkpoint);
   const auto verification = make_verification(command, *experiment, checkpoint);
-  record_changes(folder, told, optimizer_changes(before, asked, experiment->config, step), before,
-                 step);
-  write_file_atomically(folder.config_path(), config.to_yaml());  // with what --set has changed
+  if (is_first) {
+    record_changes(folder, run.told,
+                   optimizer_changes(run.before, run.asked, experiment->config, run.step),
+                   run.before, run.step);
+    // With what --set has changed.
+    write_file_atomically(folder.config_path(), config.to_yaml());
+  }
   return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
 
@@ -247,7 +311,10 @@ int run_train(const TrainCommand& command) {
   if (command.change && !command.resume) {
     throw ConfigError("--change goes with --resume alone: a new run has nothing to be changed");
   }
-  return command.resume ? train_resumed(command) : train_new(command);
+  const std::shared_ptr<Communicator> job = enter_job();
+  if (job != nullptr) require_same_program(*job);
+  require_alone(command, job.get());
+  return command.resume ? train_resumed(command, job) : train_new(command, job);
 }
 
 }  // namespace lacuna

@@ -20,6 +20,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/builtins.h"
@@ -262,7 +263,9 @@ void take_standard_descriptors() {
 }
 
 // Says what went wrong, in the run's log too where there is one.
+// Of several processes it ends all.
 int fail(const std::string& message, int code) {
+  end_job(code, message, [](const std::string& text) { log_error(text); });
   log_error(message);
   return code;
 }
@@ -363,6 +366,7 @@ int run_program(int argc, char** argv) {
   add_sweep(app, action);
   add_list_and_info(app, action);
   const int code = run_action(app, action, argc, argv);
+  leave_job();
   stop_logging();
   return code;
 }

@@ -145,6 +145,27 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+std::string sharing_in_words(const Experiment& e) {
+  const int64_t processes = e.parallel->processes();
+  std::string text = processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
+  const bool is_local = e.train.batch_norm == NormBatch::Local;
+  if (e.train.reduction == Reduction::Fast) {
+    text +=
+        ", each in one pass (reduction: fast): other numbers of processes give other last digits";
+  } else {
+    text += fmt::format(", in {}", plural(e.parallel->shards(), "shard"));
+    if (!is_local) text += ": any number of processes gives the same";
+  }
+  if (!is_local) return text;
+  return text +
+         "; batch normalization over each one's own examples (batch_norm: local), so that "
+         "results depend on how many there are";
+}
+
+}  // namespace
+
 std::vector<std::string> run_header(const Experiment& e) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("data      {} of shape {}, batches of {}; {}",
@@ -166,6 +187,7 @@ std::vector<std::string> run_header(const Experiment& e) {
   lines.push_back(fmt::format("runs on   {}, {} kernels, dense products by {}",
                               plural(num_threads(), "thread"), active_instruction_set(),
                               dense_provider()));
+  if (e.parallel != nullptr) lines.push_back("shared    " + sharing_in_words(e));
   return lines;
 }
 

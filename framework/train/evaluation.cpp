@@ -1,9 +1,12 @@
 #include "lacuna/framework/train/evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -30,10 +33,12 @@ class EvaluationMode {
   NoGrad no_grad_;
 };
 
-// What regression's answers are judged by. Targets are counted from the first one, so that their
-// squares lose no digits far from zero.
+// What regression's answers are judged by. Targets are counted from a batch's first one, so that
+// their squares lose no digits far from zero.
 class RegressionSums {
  public:
+  static constexpr size_t kNumbers = 6;  // of an output
+
   void add(const Tensor& output, const Tensor& targets, const std::vector<double>& scale) {
     const std::vector<float> answers = output.to_vector(), wanted = targets.to_vector();
     const auto outputs = static_cast<size_t>(targets.shape().features());
@@ -48,6 +53,30 @@ class RegressionSums {
       c.squares += (target - c.first) * (target - c.first);
       c.errors += std::abs(off);
       c.squared_errors += off * off;
+    }
+  }
+
+  void add_to(std::vector<double>& numbers) const {
+    for (const Column& c : columns_) {
+      numbers.insert(numbers.end(), {static_cast<double>(c.count), c.first, c.sum, c.squares,
+                                     c.errors, c.squared_errors});
+    }
+  }
+
+  // What `add_to` gave of a later batch. Its targets are counted from this one's first from then
+  // on.
+  void join(std::span<const double> numbers) {
+    columns_.resize(numbers.size() / kNumbers);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const double* n = numbers.data() + i * kNumbers;
+      Column& c = columns_[i];
+      if (c.count == 0) c.first = n[1];
+      const double distance = n[1] - c.first;
+      c.count += static_cast<int64_t>(n[0]);
+      c.sum += n[2] + n[0] * distance;
+      c.squares += n[3] + 2.0 * distance * n[2] + n[0] * distance * distance;
+      c.errors += n[4];
+      c.squared_errors += n[5];
     }
   }
 
@@ -74,6 +103,57 @@ class RegressionSums {
   std::vector<Column> columns_;
 };
 
+// What is counted in a batch, in the order of `numbers_of`; regression's sums behind it.
+struct Counts {
+  double loss = 0.0, weight = 0.0, correct = 0.0, in_largest = 0.0, examples = 0.0, answers = 0.0;
+  RegressionSums regression;
+  static constexpr size_t kNumbers = 6;
+
+  void join(std::span<const double> n) {
+    loss += n[0];
+    weight += n[1];
+    correct += n[2];
+    in_largest += n[3];
+    examples += n[4];
+    answers += n[5];
+    regression.join(n.subspan(kNumbers));
+  }
+};
+
+std::vector<double> numbers_of(const LossFunction& loss, const Variable& output,
+                               const Batch& batch) {
+  const auto mean = static_cast<double>(loss(output, batch).value().item());
+  const double weight = loss.weight_of(batch);
+  const int64_t correct = loss.has_accuracy() ? loss.count_correct(output.value(), batch) : 0;
+  const int64_t in_largest =
+      loss.has_top5() ? count_in_largest(output.value(), batch.labels, 5) : 0;
+  std::vector<double> numbers{mean * weight,
+                              weight,
+                              static_cast<double>(correct),
+                              static_cast<double>(in_largest),
+                              static_cast<double>(batch.size),
+                              static_cast<double>(loss.answers_of(batch))};
+  if (loss.is_regression()) {
+    RegressionSums sums;
+    sums.add(output.value(), batch.targets, loss.target_scale());
+    sums.add_to(numbers);
+  }
+  return numbers;
+}
+
+// Batch after batch, whichever process has seen it: batch b is the one at b / N of process b % N.
+Counts joined(const std::vector<double>& own, size_t numbers, Communicator* job) {
+  const std::vector<std::vector<double>> all =
+      job == nullptr ? std::vector<std::vector<double>>{own} : job->gather(own);
+  Counts counts;
+  for (size_t b = 0; true; ++b) {
+    const std::vector<double>& from = all[b % all.size()];
+    const size_t at = b / all.size() * numbers;
+    if (at >= from.size()) return counts;
+    counts.join(std::span(from).subspan(at, numbers));
+  }
+}
+
 }  // namespace
 
 double bits_per_character(double loss, const Dataset& data) {
@@ -83,41 +163,33 @@ double bits_per_character(double loss, const Dataset& data) {
 }
 
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
-                    int64_t batch_size, const BatchWatcher& watcher) {
+                    int64_t batch_size, const BatchWatcher& watcher, Communicator* job) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
   const EvaluationMode mode(model);
-  Evaluation result;
-  double loss_sum = 0.0, weight_sum = 0.0;
-  int64_t correct = 0, in_largest = 0, answers = 0;
-  RegressionSums regression;
-  for_each_batch(data, batch_size, [&](const Batch& batch) {
-    const Variable output = run_for_loss(model, batch);
-    const auto mean = static_cast<double>(loss(output, batch).value().item());
-    const double weight = loss.weight_of(batch);
-    loss_sum += mean * weight;
-    weight_sum += weight;
-    if (loss.has_accuracy()) correct += loss.count_correct(output.value(), batch);
-    if (loss.has_top5()) in_largest += count_in_largest(output.value(), batch.labels, 5);
-    result.examples += batch.size;
-    answers += loss.answers_of(batch);
-    if (loss.is_regression()) {
-      regression.add(output.value(), batch.targets, loss.target_scale());
-    }
-    if (watcher) watcher(output.value(), batch);
-  });
+  std::vector<double> own;
+  const EveryBatch which =
+      job == nullptr ? EveryBatch{} : EveryBatch{.place = job->rank(), .of = job->size()};
+  for_each_batch(
+      data, batch_size,
+      [&](const Batch& batch) {
+        const Variable output = run_for_loss(model, batch);
+        std::ranges::copy(numbers_of(loss, output, batch), std::back_inserter(own));
+        if (watcher) watcher(output.value(), batch);
+      },
+      which);
+  const size_t of_outputs =
+      loss.is_regression() ? static_cast<size_t>(loss.outputs()) * RegressionSums::kNumbers : 0;
+  const Counts counts = joined(own, Counts::kNumbers + of_outputs, job);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  const auto examples = static_cast<double>(result.examples);
-  result.loss = weight_sum > 0.0 ? loss_sum / weight_sum : 0.0;
-  if (loss.has_accuracy()) {
-    result.accuracy =
-        answers > 0 ? static_cast<double>(correct) / static_cast<double>(answers) : 0.0;
-  } else {
-    result.accuracy = kNone;
-  }
-  if (loss.is_regression()) regression.write_to(result);
+  Evaluation result;
+  result.examples = static_cast<int64_t>(counts.examples);
+  result.loss = counts.weight > 0.0 ? counts.loss / counts.weight : 0.0;
+  result.accuracy = counts.answers > 0.0 ? counts.correct / counts.answers : 0.0;
+  if (!loss.has_accuracy()) result.accuracy = kNone;
+  if (loss.is_regression()) counts.regression.write_to(result);
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
   result.bits_per_character = bits_per_character(result.loss, data);
-  result.top5_accuracy = loss.has_top5() ? static_cast<double>(in_largest) / examples : kNone;
+  result.top5_accuracy = loss.has_top5() ? counts.in_largest / counts.examples : kNone;
   return result;
 }
 

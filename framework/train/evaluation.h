@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/train/loss_function.h"
 
@@ -44,8 +45,11 @@ double bits_per_character(double loss, const Dataset& data);
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;
 
 /// Runs the model in evaluation mode, without recording, over all examples; the mode is restored.
-/// *Errors:* DataError when the dataset is empty.
+/// `job`: the processes that share the batches, all of which must call, and get the same; what they
+/// count is added up batch after batch, as one process does. *Errors:* DataError when the dataset
+/// is empty.
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
-                    int64_t batch_size, const BatchWatcher& watcher = nullptr);
+                    int64_t batch_size, const BatchWatcher& watcher = nullptr,
+                    Communicator* job = nullptr);
 
 }  // namespace lacuna

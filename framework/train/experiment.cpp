@@ -45,14 +45,55 @@ void require_known_sections(const Config& config) {
   }
 }
 
-std::unique_ptr<Loader> make_loader(const Experiment& e) {
+// Under `fast` each process has one shard.
+int64_t shards_of(const TrainOptions& train, const Communicator* job) {
+  if (train.shards == 0 || train.reduction == Reduction::Exact) return train.shards;
+  return job == nullptr ? 1 : job->size();
+}
+
+// Several processes need shards to share.
+void require_shards(const Experiment& e, const Communicator* job) {
+  if (job == nullptr || job->size() == 1 || e.train.shards > 0) return;
+  e.config.get("train").get("shards").error(fmt::format(
+      "{} processes were started, and shards: 0 is for one alone; give {}, or start one",
+      job->size(), job->size()));
+}
+
+void require_division(const Experiment& e, const Communicator* job) {
+  if (job == nullptr || e.train.reduction == Reduction::Fast) return;
+  at_position(e.config.get("train").get("shards"),
+              [&] { require_processes_divide(e.train.shards, job->size()); });
+}
+
+std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
+                                            const std::shared_ptr<Communicator>& job) {
+  const int64_t shards = shards_of(e.train, job.get());
+  if (shards == 0) return nullptr;
+  const bool is_local = e.train.batch_norm == NormBatch::Local;
+  // A bucket takes a message to each process, so that many processes need larger ones.
+  constexpr int64_t kBucket = int64_t{1} << 16, kOfProcess = int64_t{1} << 14;
+  const int64_t processes = job == nullptr ? 1 : job->size();
+  return std::make_unique<DataParallel>(
+      *e.model, job,
+      DataParallelOptions{.shards = shards,
+                          .norms = is_local ? NormScope::Process : NormScope::Batch,
+                          .bucket_floats = std::max(kBucket, kOfProcess * processes)});
+}
+
+std::unique_ptr<Loader> make_loader(const Experiment& e, const Communicator* job) {
   const TrainOptions& train = e.train;
+  const int64_t shards = shards_of(train, job);
+  const int64_t processes = job == nullptr ? 1 : job->size(),
+                rank = job == nullptr ? 0 : job->rank();
   return std::make_unique<Loader>(
       e.data.train, LoaderOptions{.batch_size = train.batch_size,
                                   .shuffle = Shuffle::EveryEpoch,
                                   .last_batch = train.drop_last ? LastBatch::Drop : LastBatch::Keep,
                                   .seed = train.seed,
                                   .prefetch = train.prefetch,
+                                  .shards = shards,
+                                  .first_shard = rank * shards / processes,
+                                  .last_shard = (rank + 1) * shards / processes,
                                   .augment = e.data.augment});
 }
 
@@ -232,6 +273,7 @@ void require_norms_fit(const Experiment& e) {
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
   e.sparsity->compression().batch = e.train.batch_size;
+  e.sparsity->compression().are_measured = e.parallel == nullptr;
   e.sparsity->compression().compress_below = std::move(csr_up_to);
   try {
     e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
@@ -266,61 +308,8 @@ void Experiment::write_layouts() {
   write_density_limits(config, sparsity->compression().compress_below);
 }
 
-// Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
-// need not count.)
-void Experiment::require_same_step(const StateDict& state) const {
-  if (!state.contains("trainer/step")) return;
-  const int64_t step = state.count("trainer/step");
-  const auto refuse = [&](const std::string& what, int64_t found) {
-    throw CheckpointError(fmt::format(
-        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
-        what, found, step));
-  };
-  const auto require = [&](const std::string& name, int64_t expected) {
-    if (state.count(name) != expected) refuse(name, state.count(name));
-  };
-  require("optimizer/step", step);
-  require("loader/epoch", step / steps_per_epoch());
-  require("loader/batch", step % steps_per_epoch() * train.accumulate);
-  if (sparsity != nullptr) state.count("algorithm/step", step);
-}
-
-StateDict Experiment::state_dict() const {
-  StateDict state;
-  state.merge("model", model->state_dict());
-  state.merge("optimizer", optimizer->state_dict());
-  if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
-  if (average != nullptr) state.merge("ema", average->state_dict());
-  state.merge("loader", loader->state());
-  state.merge("data", InputFormat::of(data).state_dict());
-  return state;
-}
-
-void Experiment::load_state_dict(const StateDict& state) {
-  model->load_state_dict(state.below("model"));
-  // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
-  // ones.
-  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
-  optimizer->load_state_dict(state.below("optimizer"));
-  if (sparsity != nullptr) sparsity->restore_layouts();
-  if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
-  loader->load_state(state.below("loader"));
-  require_same_step(state);
-}
-
-int64_t Experiment::numel() const {
-  int64_t total = 0;
-  for (const ParameterPtr& parameter : model->parameters()) total += parameter->numel();
-  return total;
-}
-
-int64_t Experiment::nnz() const {
-  int64_t total = 0;
-  for (const ParameterPtr& parameter : model->parameters()) total += parameter->pattern()->nnz();
-  return total;
-}
-
-std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) {
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
+                                             std::shared_ptr<Communicator> job) {
   register_builtins();
   require_known_sections(config);
   auto e = std::make_unique<Experiment>();
@@ -328,10 +317,12 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   if (!config.has("train")) e->config.set("train", Config::map());
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
+  require_shards(*e, job.get());
+  require_division(*e, job.get());
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   model_layers(model.clone());  // mistakes in it are told before data is read
   e->data = load_data(config.at("data"), e->train.seed);
-  e->loader = make_loader(*e);
+  e->loader = make_loader(*e, job.get());
   e->loss = LossFunction::from_config(config, *e->data.train);
   e->loss.set_target_scale(e->data.target_std);
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
@@ -345,7 +336,9 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start) 
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);
-  choose_algorithms(e->config, *e->model, e->train.batch_size);
+  e->parallel = make_parallel(*e, job);
+  choose_algorithms(e->config, *e->model, e->train.batch_size,
+                    e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   e->model->initialize(e->train.seed);
   FirstValues first;
   if (start == Start::Fresh) first = load_first_values(e->config, *e->model);

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/distributed/data_parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
@@ -27,11 +28,19 @@ struct Experiment {
   std::unique_ptr<Loader> loader;  ///< over data.train
   std::unique_ptr<Sequential> model;
   LossFunction loss;
-  std::unique_ptr<Sequential> teacher;  ///< null, but for a loss of type distillation
+  std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation
+  std::unique_ptr<DataParallel> parallel;  ///< null: batches are not cut into shards
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
   std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
   std::vector<std::string> notes = {};          ///< lines for the log, of `model.init_from`
+
+  /// The processes that train it together; null where it is one.
+  Communicator* communicator() const {
+    return parallel == nullptr ? nullptr : parallel->communicator();
+  }
+  /// Whether this process writes the run's files, and says what there is to say.
+  bool is_first() const { return parallel == nullptr || parallel->rank() == 0; }
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
@@ -68,8 +77,11 @@ enum class Start {
 /// outside of the experiment changes: `train.threads` and `train.layout_fallback`, which are of the
 /// whole process, are set by the lacuna program, and elsewhere by whoever wants them
 /// (`set_num_threads`, `set_fallback_policy`; the number of threads first, because layouts are
-/// measured here). *Errors:* ConfigError, DataError, CheckpointError (of `model.init_from`).
-std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh);
+/// measured here). `job`: the processes that train it together (train.shards); null: this one.
+/// Where batches are cut into shards nothing is measured. *Errors:* ConfigError, DataError,
+/// CheckpointError (of `model.init_from`).
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh,
+                                             std::shared_ptr<Communicator> job = nullptr);
 
 /// The configuration of the run that wrote a checkpoint; `path` is for messages. *Errors:*
 /// CheckpointError when there is none, as in what `save_model` writes.

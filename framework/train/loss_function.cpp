@@ -173,6 +173,19 @@ Variable LossFunction::operator()(const Variable& output, const Tensor& teacher,
              scale(taught, static_cast<float>(weight)));
 }
 
+Variable LossFunction::part_of(const WholeBatch& whole, const Variable& output,
+                               const Tensor& teacher, const Batch& shard) const {
+  const auto share = [](double part, double all) { return all > 0.0 ? part / all : 0.0; };
+  const Variable mean = (*this)(output, shard);
+  const double own = share(weight_of(shard), whole.weight);
+  if (!teacher.defined()) return scale(mean, static_cast<float>(own));
+  const double weight = distillation_->weight;
+  const auto rows = static_cast<double>(output.shape().batch());
+  return add(scale(mean, static_cast<float>((1.0 - weight) * own)),
+             scale(distillation_loss(output, teacher, distillation_->temperature),
+                   static_cast<float>(weight * share(rows, whole.rows))));
+}
+
 int64_t LossFunction::count_correct(const Tensor& output, const Batch& batch) const {
   if (kind_ == Kind::CrossEntropy) {
     return lacuna::count_correct(output, labels_for(output.shape(), batch));

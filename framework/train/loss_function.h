@@ -41,6 +41,17 @@ class LossFunction {
   /// What is minimized in training where there is a teacher, whose output is given: (1 − weight)
   /// times the loss, and `weight` times the distillation_loss. *Requires* distillation().
   Variable operator()(const Variable& output, const Tensor& teacher, const Batch& batch) const;
+
+  /// What losses of a whole batch are divided by, where its shards are given one by one: the sum of
+  /// their `weight_of`, and for distillation of the rows of their outputs.
+  struct WholeBatch {
+    double weight = 0.0;
+    double rows = 0.0;
+  };
+  /// A shard's part of the loss: those of the shards add up to that of the batch. `teacher` is
+  /// undefined where there is none.
+  Variable part_of(const WholeBatch& whole, const Variable& output, const Tensor& teacher,
+                   const Batch& shard) const;
   const std::optional<Distillation>& distillation() const { return distillation_; }
   /// Whether the loss of an example hangs on its class, so that mixtures have none.
   bool has_class_weights() const { return !cross_entropy_.class_weights.empty(); }

@@ -31,6 +31,9 @@ class RunFolder {
   /// it.
   static RunFolder open(const std::string& path);
 
+  /// A folder that another process writes: for its names. Nothing is looked at, nothing locked.
+  static RunFolder of_another(const std::string& path) { return RunFolder(path); }
+
   const std::string& path() const { return path_; }
   std::string config_path() const { return path_ + "/config.yaml"; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }

@@ -1,8 +1,11 @@
 // What a model makes of a batch.
 #pragma once
 
+#include <vector>
+
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -10,6 +13,9 @@ namespace lacuna {
 /// Runs the model on the batch's inputs, or on its `input_ids` where it has those; its modules find
 /// all of `batch.named` (`named_input`).
 Variable run_model(Module& model, const Batch& batch);
+/// The same for the shards of a batch, in their order. *Requires* a sharded batch of them
+/// (nn/sharded_batch.h).
+std::vector<Variable> run_model(Module& model, const BatchShards& batch);
 
 /// The same for a loss: where some tokens have no label (kIgnoredLabel), a model may leave out
 /// their outputs (layer `labelled_tokens`), so that there are [labels, classes] of them in place of

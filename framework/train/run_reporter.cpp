@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -88,6 +89,7 @@ RunReporter::RunReporter(const Experiment& experiment, const RunState& state,
                          const RunFolder& folder, ProgressStyle style)
     : experiment_(experiment),
       state_(state),
+      is_writing_(experiment.is_first()),
       metrics_path_(folder.metrics_path()),
       summary_path_(folder.summary_path()),
       folder_(folder.path()),
@@ -97,6 +99,8 @@ RunReporter::RunReporter(const Experiment& experiment, const RunState& state,
 // A file that is shorter than at the checkpoint has lost lines, or the end of one, in a crash of
 // the machine.
 void RunReporter::open_metrics(int64_t bytes) {
+  begin_window();
+  if (!is_writing_) return;
   metrics_ = std::make_unique<JsonLines>(metrics_path_);
   if (metrics_->size() != bytes) {
     int64_t keep = bytes;
@@ -127,6 +131,7 @@ void RunReporter::record_masks() {
 void RunReporter::count_step(const TrainingSums& step, double seconds) {
   window_seconds_ += seconds;
   window_examples_ += step.examples;
+  ++window_steps_;
 }
 
 double RunReporter::epochs_done() const {
@@ -154,11 +159,34 @@ ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rat
       .examples_per_second = rate};
 }
 
+void RunReporter::begin_window() {
+  window_seconds_ = 0.0;
+  window_examples_ = window_steps_ = 0;
+  const Communicator* job = experiment_.communicator();
+  if (job == nullptr) return;
+  window_sent_ = job->bytes_sent();
+  window_gathered_ = job->bytes_gathered();
+  window_waited_ = experiment_.parallel->seconds_waited();
+}
+
+// What this process has sent in a step, on average, and has waited for the others.
+void RunReporter::add_messages(Config& training) const {
+  const Communicator* job = experiment_.communicator();
+  if (job == nullptr) return;
+  const int64_t steps = std::max<int64_t>(window_steps_, 1);
+  training.set("bytes_sent", (job->bytes_sent() - window_sent_) / steps);
+  training.set("statistics_bytes_sent", (job->bytes_gathered() - window_gathered_) / steps);
+  training.set("wait_seconds", (experiment_.parallel->seconds_waited() - window_waited_) /
+                                   static_cast<double>(steps));
+}
+
 void RunReporter::report_training() {
+  if (!is_writing_) return;
   const double rate = ratio(window_examples_, window_seconds_);
   Config training = event("train", state_.window.mean_loss(), state_.window.accuracy());
   training.set("examples_per_second", rate);
   training.set("seconds", state_.train_seconds);
+  add_messages(training);
   if (experiment_.sparsity != nullptr) {
     Config sparsity = Config::map();
     for (const ParameterPtr& parameter : experiment_.sparsity->parameters()) {
@@ -170,12 +198,11 @@ void RunReporter::report_training() {
   }
   write(training);
   progress_.report(progress_report(state_.window, rate));
-  window_seconds_ = 0.0;
-  window_examples_ = 0;
+  begin_window();
 }
 
 void RunReporter::report_mask_updates() {
-  if (experiment_.sparsity == nullptr) return;
+  if (experiment_.sparsity == nullptr || !is_writing_) return;
   if (masks_.is_due(state_.step)) record_masks();
   for (const MaskUpdate& update : experiment_.sparsity->last_update()) {
     Config line = Config::map({{"step", state_.step},
@@ -203,6 +230,7 @@ void RunReporter::report_mask_updates() {
 }
 
 void RunReporter::report_evaluation(const char* split, const Evaluation& result, double seconds) {
+  if (!is_writing_) return;
   Config evaluation = event(split, result.loss, result.accuracy);
   const bool has_top5 = experiment_.loss.has_top5();
   if (has_top5) evaluation.set("top5_accuracy", result.top5_accuracy);
@@ -230,12 +258,14 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
 }
 
 void RunReporter::show_progress(const TrainingSums& step) {
+  if (!is_writing_) return;
   progress_.tick([&] {
     return progress_report(step, static_cast<double>(state_.examples) / state_.train_seconds);
   });
 }
 
 void RunReporter::write_summary(SummaryFile file) {
+  if (!is_writing_) return;
   Config summary = Config::map();
   const DataSplits& data = experiment_.data;
   add_evaluation("test", state_.test, experiment_.loss, data.test, summary);
@@ -272,6 +302,10 @@ void RunReporter::write_summary(SummaryFile file) {
   }
   summary.set("seed", static_cast<int64_t>(experiment_.train.seed));
   summary.set("threads", num_threads());
+  if (experiment_.parallel != nullptr) {
+    summary.set("processes", experiment_.parallel->processes());
+    summary.set("shards", experiment_.parallel->shards());
+  }
   summary.set("instruction_set", active_instruction_set());
   summary.set("version", kVersion);
   summary.set("stopped_early", state_.stopping.has_stopped());

@@ -20,7 +20,8 @@ namespace lacuna {
 enum class SummaryFile { Written, Kept };
 
 /// Writes into a run's folder, the log and the console what the experiment and the run's state,
-/// both of which must outlive it, are at the moment. docs/run-folder.md describes the files.
+/// both of which must outlive it, are at the moment. Of several processes the first one writes: in
+/// the others every call does nothing. docs/run-folder.md describes the files.
 class RunReporter {
  public:
   RunReporter(const Experiment& experiment, const RunState& state, const RunFolder& folder,
@@ -31,14 +32,17 @@ class RunReporter {
   /// of a run keeps the first masks. *Errors:* StateError.
   void open_metrics(int64_t bytes);
   /// Of the metrics so far, flushed to the disk: a checkpoint that names them must not outlive
-  /// them. *Requires* open metrics, as all that writes events.
+  /// them. *Requires* open metrics, as all that writes events; 0 in the processes that write none.
   int64_t flushed_metrics_bytes() const {
+    if (metrics_ == nullptr) return 0;
     metrics_->flush();
     return metrics_->size();
   }
 
   /// The time that is left is reckoned from here.
-  void begin() { progress_.begin(state_.step, experiment_.total_steps()); }
+  void begin() {
+    if (is_writing_) progress_.begin(state_.step, experiment_.total_steps());
+  }
   /// After each step, so that rates are known.
   void count_step(const TrainingSums& step, double seconds);
   /// The "train" event, of the state's window.
@@ -50,7 +54,9 @@ class RunReporter {
   /// Rewrites the terminal's line, where there is one.
   void show_progress(const TrainingSums& step);
   /// Makes room for other text on the console.
-  void clear() { progress_.clear(); }
+  void clear() {
+    if (is_writing_) progress_.clear();
+  }
   /// summary.json, the last masks, and where the memory went, for the log. *Errors:* StateError.
   void write_summary(SummaryFile file);
   /// What was written there. *Requires* that it was.
@@ -64,11 +70,14 @@ class RunReporter {
   Config event(const char* split, double loss, double accuracy) const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
 
+  void begin_window();
+  void add_messages(Config& training) const;
   void add_sparsity(Config& summary) const;
   void add_best(Config& summary) const;
 
   const Experiment& experiment_;
   const RunState& state_;
+  bool is_writing_;
   std::string metrics_path_;
   std::string summary_path_;
   std::string folder_;
@@ -80,6 +89,9 @@ class RunReporter {
   // Of the window, as far as this process has seen it.
   double window_seconds_ = 0.0;
   int64_t window_examples_ = 0;
+  int64_t window_steps_ = 0;
+  int64_t window_sent_ = 0, window_gathered_ = 0;  // bytes, as they were at its beginning
+  double window_waited_ = 0.0;
 };
 
 }  // namespace lacuna

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "lacuna/framework/distributed/communicator.h"
+
 namespace lacuna {
 
 int64_t Period::in_steps(int64_t steps_per_epoch) const {
@@ -46,6 +48,7 @@ namespace {
 
 // Beyond it the system may refuse a thread, which ends the process.
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kShardsOfJob = 8, kMostShards = 4096;
 constexpr int64_t kMaxBatch = (int64_t{1} << 31) - 1;
 
 int64_t at_least(const Config& map, const char* key, int64_t fallback, int64_t low) {
@@ -94,6 +97,17 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   TrainOptions o;
   o.length = read_length(train);
   o.batch_size = in_range(train, "batch_size", o.batch_size, 1, kMaxBatch);
+  o.shards = in_range(train, "shards", is_launched() ? kShardsOfJob : 0, 0, kMostShards);
+  const auto reduction = train.get<std::string>("reduction", "exact");
+  if (reduction != "exact" && reduction != "fast") {
+    train.get("reduction").fail("'exact' or 'fast'");
+  }
+  o.reduction = reduction == "fast" ? Reduction::Fast : Reduction::Exact;
+  const auto norms = train.get<std::string>("batch_norm", "synchronized");
+  if (norms != "synchronized" && norms != "local") {
+    train.get("batch_norm").fail("'synchronized' or 'local'");
+  }
+  o.batch_norm = norms == "local" ? NormBatch::Local : NormBatch::Synchronized;
   o.accumulate = in_range(train, "accumulate", o.accumulate, 1, kMaxBatch);
   o.drop_last = train.get<bool>("drop_last", o.drop_last);
   o.seed = static_cast<uint64_t>(at_least(train, "seed", 0, 0));

@@ -47,10 +47,27 @@ struct CheckpointOptions {
   bool keep_best = false;
 };
 
+/// Whether sums over a batch's shards are the same for any number of processes.
+enum class Reduction {
+  Exact,  ///< `train.shards` shards, one after the other, in their tree
+  Fast,   ///< each process's examples in one pass: fewer, larger products, and other last digits
+};
+
+/// What batch normalizations normalize over while shards are trained.
+enum class NormBatch {
+  Synchronized,  ///< the whole batch
+  Local,         ///< the examples of the process: results depend on how many there are
+};
+
 struct TrainOptions {
   /// How long to train: epochs (default 10), or optimizer steps.
   Period length = Period::epochs(10);
   int64_t batch_size = 128;
+  /// Parts that each batch is cut into, which processes share (docs/cluster.md). 0: none, one
+  /// process alone. The default is 8 under a launcher of MPI programs, else 0. At most 4096.
+  int64_t shards = 0;
+  Reduction reduction = Reduction::Exact;
+  NormBatch batch_norm = NormBatch::Synchronized;
   int64_t accumulate = 1;  ///< batches whose gradients make one optimizer step
   bool drop_last = false;  ///< leave out an epoch's last partial batch
   uint64_t seed = 0;

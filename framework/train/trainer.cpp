@@ -8,11 +8,14 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
@@ -63,21 +66,36 @@ void Trainer::resume(const CheckpointFile& file) {
   });
   state_.train_seconds = saved.train_seconds;
   last_saved_step_ = state_.step;
-  folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+  if (experiment_.is_first()) {
+    folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+  }
   reporter_->open_metrics(saved.metrics_bytes);
+  if (!experiment_.is_first()) return;
   log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
 }
 
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
   begin();
-  while (!finished() && StopSignal::received() == 0) {
+  while (!finished() && !must_stop()) {
     train_step();
     has_trained_ = true;
     if (is_due(experiment_.train.checkpoint.every)) save();
     fault_point("step.between");
   }
   return finished() ? finish() : interrupt();
+}
+
+// A signal to any process stops all, before the same step.
+bool Trainer::must_stop() {
+  signal_ = StopSignal::received();
+  if (Communicator* job = experiment_.communicator()) {
+    const double own = signal_;
+    for (const std::vector<double>& other : job->gather(std::span(&own, 1))) {
+      signal_ = std::max(signal_, static_cast<int>(other[0]));
+    }
+  }
+  return signal_ != 0;
 }
 
 void Trainer::save_beginning() {
@@ -93,7 +111,7 @@ void Trainer::begin() {
         "nothing is left to train: {} at step {}",
         state_.stopping.has_stopped() ? "early stopping has ended the run" : "the run has ended",
         state_.step));
-  } else {
+  } else if (experiment_.is_first()) {
     std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
     std::filesystem::remove(folder_.summary_path(), ignored);
   }
@@ -160,7 +178,8 @@ void Trainer::evaluate_splits() {
   if (is_best) {
     state_.best = {.step = state_.step, .test = state_.test, .validation = state_.validation};
   }
-  if (is_best && data.validation != nullptr && experiment_.train.checkpoint.keep_best) {
+  const bool is_kept = is_best && data.validation != nullptr && experiment_.is_first();
+  if (is_kept && experiment_.train.checkpoint.keep_best) {
     write_checkpoint(folder_.best_path(), checkpoint());
   }
 }
@@ -169,7 +188,8 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
   const Clock::time_point start = Clock::now();
   const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
   const Evaluation result =
-      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size);
+      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size,
+               nullptr, experiment_.communicator());
   const double seconds = seconds_since(start);
   if (!std::isfinite(result.loss)) fail_diverged(fmt::format("the {} loss", split), state_.step);
   reporter_->report_evaluation(split, result, seconds);
@@ -191,11 +211,13 @@ bool Trainer::judge(const Evaluation& result) {
 void Trainer::save() {
   if (last_saved_step_ == state_.step) return;
   require_finite_values();
-  const Checkpoint now = checkpoint();
-  if (const std::string name = first_not_finite(now.state); !name.empty()) {
-    fail_diverged("the state '" + name + "'", state_.step);
+  if (experiment_.is_first()) {
+    const Checkpoint now = checkpoint();
+    if (const std::string name = first_not_finite(now.state); !name.empty()) {
+      fail_diverged("the state '" + name + "'", state_.step);
+    }
+    folder_.save_checkpoint(now, experiment_.train.checkpoint.keep_last);
   }
-  folder_.save_checkpoint(now, experiment_.train.checkpoint.keep_last);
   last_saved_step_ = state_.step;
 }
 
@@ -228,10 +250,15 @@ const Config& Trainer::summary() const { return reporter_->summary(); }
 
 // The model alone: nothing is trained any more.
 void Trainer::restore_best() {
+  if (!state_.best || state_.best->step == state_.step) return;
   std::error_code missing;
-  const bool is_kept = std::filesystem::exists(folder_.best_path(), missing);
-  if (!is_kept || !state_.best || state_.best->step == state_.step) return;
-  const Checkpoint best = CheckpointFile(folder_.best_path()).read();
+  std::optional<CheckpointFile> kept;
+  if (experiment_.is_first() && std::filesystem::exists(folder_.best_path(), missing)) {
+    kept.emplace(folder_.best_path());
+  }
+  const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
+  if (!shared.file()) return;
+  const Checkpoint best = shared.file()->read();
   experiment_.model->load_state_dict(best.state.below("model"));
   log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
 }
@@ -240,10 +267,11 @@ void Trainer::restore_best() {
 RunEnd Trainer::interrupt() {
   reporter_->clear();
   save();
-  log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
-                          state_.step, total_steps(), folder_.path()));
-  if (StopSignal::received() == SIGHUP) return RunEnd::HungUp;
-  return StopSignal::received() == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
+  if (experiment_.is_first())
+    log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
+                            state_.step, total_steps(), folder_.path()));
+  if (signal_ == SIGHUP) return RunEnd::HungUp;
+  return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }
 
 void Trainer::require_finite_values() const {

@@ -69,6 +69,7 @@ class Trainer {
   void save();
   void restore_best();
   Checkpoint checkpoint() const;
+  bool must_stop();
   RunEnd finish();
   RunEnd interrupt();
 
@@ -83,6 +84,7 @@ class Trainer {
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;  // by this process, or the one it resumed from
   bool has_trained_ = false;      // in this process
+  int signal_ = 0;                // that ends the run, whichever process it came to
 };
 
 }  // namespace lacuna

@@ -77,22 +77,23 @@ Variable Attention::forward(const Variable& input) {
   if (mask != nullptr) options.key_mask = *mask;
   if (training() && options_.dropout > 0.0) {
     options.dropout = options_.dropout;
-    options.rng = CounterRng(seed_, path(), static_cast<uint64_t>(calls_++));
+    options.rng = CounterRng(seed_, path(), static_cast<uint64_t>(calls_.next()));
+    options.first_example = first_example();
   }
   return attention(input, options);
 }
 
 StateDict Attention::extra_state() const {
   StateDict state;
-  if (options_.dropout > 0.0) state.set("calls", calls_);
+  if (options_.dropout > 0.0) state.set("calls", calls_.count());
   return state;
 }
 
-void Attention::load_extra_state(const StateDict& state) { calls_ = state.count("calls"); }
+void Attention::load_extra_state(const StateDict& state) { calls_.set(state.count("calls")); }
 
 void Attention::reset_random(uint64_t seed) {
   seed_ = seed;
-  calls_ = 0;
+  calls_.set(0);
 }
 
 }  // namespace lacuna

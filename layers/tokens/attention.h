@@ -10,6 +10,7 @@
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/own_products.h"
+#include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
 
@@ -55,7 +56,7 @@ class Attention final : public Module, public OwnProducts {
 
   Options options_;
   uint64_t seed_ = 0;
-  int64_t calls_ = 0;
+  DrawCounter calls_;
 };
 
 }  // namespace lacuna

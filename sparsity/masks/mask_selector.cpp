@@ -10,6 +10,7 @@
 #include "lacuna/sparsity/masks/cells.hpp"
 #include "lacuna/sparsity/masks/largest_part.hpp"
 #include "lacuna/sparsity/masks/random_growth.hpp"
+#include "lacuna/sparsity/masks/shared_growth.hpp"
 #include "lacuna/sparsity/masks/top_k.hpp"
 #include "lacuna/sparsity/masks/units.hpp"
 #include "lacuna/sparsity/options/counting.h"
@@ -85,6 +86,11 @@ MaskSet MaskSelector::grow_maximum(const ScoreRows& scores, int64_t count,
   const ScoreRows of_rows = unit_rows(scores, matrix_columns(shape_), pattern_, taps_);
   return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), of_rows, units)
                                    : lacuna::grow_maximum(of_rows, per_group, units, groups_));
+}
+
+MaskSet MaskSelector::grow_maximum(SharedScores& scores, int64_t count,
+                                   const MaskSet& present) const {
+  return MaskSet(shape_, lacuna::grow_maximum(scores, count, present.positions()));
 }
 
 MaskSet MaskSelector::grow_random(const CounterRng& rng, int64_t count,

@@ -13,6 +13,7 @@
 #include "lacuna/framework/kernels/select/kth_largest.h"
 #include "lacuna/framework/kernels/select/topk.h"
 #include "lacuna/sparsity/masks/group_counts.hpp"
+#include "lacuna/sparsity/masks/shared_growth.hpp"
 
 namespace lacuna {
 namespace {
@@ -138,13 +139,9 @@ class Growth {
   }
 
   void collect(float floor) {
-    constexpr int64_t kTile = int64_t{1} << 18, kMostRows = 256;
     collectors_.clear();
     for (const int64_t k : wanted_) collectors_.emplace_back(k, floor);
-    const int64_t columns = std::max<int64_t>(present_.columns(), 1);
-    // An eighth of a small matrix at most: nothing of its size is made.
-    const int64_t most = std::min({kTile / columns, kMostRows, present_.rows() / 8});
-    const int64_t step = std::max<int64_t>(most, 1);
+    const int64_t step = tile_rows(present_.rows(), present_.columns());
     std::vector<int64_t> rows;
     for (int64_t begin = 0; begin < present_.rows(); begin += step) {
       rows.resize(static_cast<size_t>(std::min(step, present_.rows() - begin)));

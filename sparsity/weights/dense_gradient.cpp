@@ -1,6 +1,7 @@
 #include "lacuna/sparsity/weights/dense_gradient.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -39,7 +40,22 @@ Tensor features_of(const Tensor& dy, std::span<const int64_t> rows) {
 
 }  // namespace
 
+bool DenseGradient::comes_by_shards() const {
+  return collector_ != nullptr && current_shard() >= 0;
+}
+
+DenseGradient::Batch& DenseGradient::batch_of_shards() {
+  if (batches_.empty() || batches_.back().number != collector_->batch()) {
+    batches_.push_back({.number = collector_->batch(), .is_shared = collector_->is_shared()});
+  }
+  return batches_.back();
+}
+
 void DenseGradient::observe(const Tensor& gradient) {
+  if (comes_by_shards()) {
+    batch_of_shards().sum.add({0, current_shard()}, gradient);
+    return;
+  }
   if (!sum_.defined()) {
     sum_ = gradient;
     return;
@@ -51,6 +67,12 @@ void DenseGradient::observe(const Tensor& gradient) {
 void DenseGradient::observe_product(const Tensor& dy, const Tensor& x) {
   if (route() == GradientRoute::TapOnly) {
     const PatternPtr all = Pattern::dense(Shape{dy.shape().features(), x.shape().features()});
+    if (comes_by_shards()) {
+      Tensor product = Tensor::empty(all->shape());
+      all->layout().weight_gradient(*all, dy, x, Accumulate::No, product.mutable_storage());
+      observe(std::move(product));
+      return;
+    }
     const bool is_first = !sum_.defined();
     if (is_first) sum_ = Tensor::empty(all->shape());
     if (!sum_.unique()) sum_ = sum_.clone();
@@ -58,15 +80,104 @@ void DenseGradient::observe_product(const Tensor& dy, const Tensor& x) {
                                   sum_.mutable_storage());
     return;
   }
-  products_.push_back({dy, reordered(x, Order::RowMajor)});
+  (comes_by_shards() ? batch_of_shards().products : products_)
+      .push_back({dy, reordered(x, Order::RowMajor), current_shard()});
 }
 
 void DenseGradient::reset() {
   sum_ = Tensor();
   products_.clear();
+  batches_.clear();
 }
 
-void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) const {
+namespace {
+
+// c = beta c + rows of dyᵀ x.
+void product_rows(const Tensor& dy, const Tensor& x, std::span<const int64_t> rows, float beta,
+                  std::span<float> c) {
+  const Tensor a = features_of(dy, rows);
+  gemm({.m = static_cast<int64_t>(rows.size()),
+        .n = x.shape().features(),
+        .k = x.shape().batch(),
+        .transpose_a = Transpose::Yes,
+        .a = a.data(),
+        .b = x.data(),
+        .c = c.data(),
+        .beta = beta});
+}
+
+}  // namespace
+
+// Rows of the products of a batch's shards, or of what came whole, for each shard here.
+TensorSum DenseGradient::rows_by_shards(const Batch& batch, std::span<const int64_t> rows) {
+  TensorSum sum{JoinTensors()};
+  const auto count = static_cast<int64_t>(rows.size());
+  for (const auto& [first, part] : batch.sum.parts()) {
+    const Tensor& whole = part.second;
+    const int64_t columns = whole.numel() / std::max<int64_t>(whole.shape()[0], 1);
+    Tensor tile = Tensor::empty(Shape{count * columns});
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(whole.data() + rows[static_cast<size_t>(i)] * columns, columns,
+                  tile.mutable_data() + i * columns);
+    }
+    sum.add(part.first, std::move(tile));
+  }
+  std::map<int64_t, Tensor> of_shards;
+  for (const Product& product : batch.products) {
+    Tensor& tile = of_shards[product.shard];
+    const bool is_first = !tile.defined();
+    if (is_first) tile = Tensor::empty(Shape{count * product.x.shape().features()});
+    product_rows(product.dy, product.x, rows, is_first ? 0.0f : 1.0f, tile.mutable_storage());
+  }
+  for (auto& [shard, tile] : of_shards) sum.add({0, shard}, std::move(tile));
+  return sum;
+}
+
+void DenseGradient::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
+  std::ranges::fill(into, 0.0f);
+  bool is_first = true;
+  for (const Batch& batch : batches_) {
+    std::vector<TensorSum> by_process;
+    for (const std::vector<int64_t>& of_process : rows) {
+      by_process.push_back(of_process.empty() ? TensorSum{JoinTensors()}
+                                              : rows_by_shards(batch, of_process));
+    }
+    if (is_first) {  // no sum with zeros, which would lose the sign of one
+      collector_->sum_scattered(std::move(by_process), batch.is_shared, into);
+      is_first = false;
+      continue;
+    }
+    Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
+    collector_->sum_scattered(std::move(by_process), batch.is_shared, total.mutable_storage());
+    accumulate(total.storage(), into);
+  }
+}
+
+void DenseGradient::add_rows(const Batch& batch, std::span<const int64_t> rows,
+                             std::span<float> into) const {
+  if (batch.products.empty()) return;
+  Tensor total = Tensor::empty(Shape{static_cast<int64_t>(into.size())});
+  collector_->sum(rows_by_shards(batch, rows), batch.is_shared, total.mutable_storage());
+  accumulate(total.storage(), into);
+}
+
+// What came whole, of all batches.
+void DenseGradient::join_sums() {
+  for (Batch& batch : batches_) {
+    if (batch.sum.empty()) continue;
+    Tensor total = Tensor::empty(batch.sum.parts().begin()->second.second.shape());
+    collector_->sum(std::exchange(batch.sum, TensorSum{JoinTensors()}), batch.is_shared,
+                    total.mutable_storage());
+    if (sum_.defined()) {
+      JoinTensors()(sum_, std::move(total));
+    } else {
+      sum_ = std::move(total);
+    }
+  }
+}
+
+void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) {
+  join_sums();
   float beta = 0.0f;
   if (sum_.defined()) {
     const int64_t columns = static_cast<int64_t>(into.size() / std::max<size_t>(rows.size(), 1));
@@ -77,17 +188,11 @@ void DenseGradient::rows(std::span<const int64_t> rows, std::span<float> into) c
     beta = 1.0f;
   }
   for (const Product& product : products_) {
-    const Tensor a = features_of(product.dy, rows);
-    gemm({.m = static_cast<int64_t>(rows.size()),
-          .n = product.x.shape().features(),
-          .k = product.x.shape().batch(),
-          .transpose_a = Transpose::Yes,
-          .a = a.data(),
-          .b = product.x.data(),
-          .c = into.data(),
-          .beta = beta});
+    product_rows(product.dy, product.x, rows, beta, into);
     beta = 1.0f;
   }
+  if (beta == 0.0f) std::ranges::fill(into, 0.0f);
+  for (const Batch& batch : batches_) add_rows(batch, rows, into);
 }
 
 Tensor DenseGradient::take_sum() {
@@ -97,8 +202,13 @@ Tensor DenseGradient::take_sum() {
 }
 
 const Tensor& DenseGradient::sum() {
-  if (!products_.empty()) {
-    const int64_t out = products_[0].dy.shape().features(), in = products_[0].x.shape().features();
+  join_sums();
+  const Product* product = products_.empty() ? nullptr : &products_.front();
+  for (const Batch& batch : batches_) {
+    if (!batch.products.empty()) product = &batch.products.front();
+  }
+  if (product != nullptr) {
+    const int64_t out = product->dy.shape().features(), in = product->x.shape().features();
     Tensor whole = Tensor::empty(sum_.defined() ? sum_.shape() : Shape{out, in});
     std::vector<int64_t> all(static_cast<size_t>(out));
     std::iota(all.begin(), all.end(), int64_t{0});
@@ -106,6 +216,7 @@ const Tensor& DenseGradient::sum() {
     products_.clear();
     sum_ = whole;
   }
+  batches_.clear();
   return sum_;
 }
 

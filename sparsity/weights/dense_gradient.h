@@ -1,9 +1,13 @@
 // DenseGradient: a parameter's gradient at every position, for an algorithm that grows by it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "lacuna/framework/param/gradient_collector.h"
 #include "lacuna/framework/param/gradient_tap.h"
 
 namespace lacuna {
@@ -16,16 +20,26 @@ namespace lacuna {
 /// compressed weight of a convolution, whose gradient comes whole.
 class DenseGradient final : public GradientTap {
  public:
-  using GradientTap::GradientTap;
+  /// `collector`: the parameter's, where its gradients come by shards (core/shards.h); these are
+  /// then summed in the shards' tree, over all processes, when somebody asks: all must.
+  explicit DenseGradient(GradientRoute route,
+                         std::shared_ptr<GradientCollector> collector = nullptr)
+      : GradientTap(route), collector_(std::move(collector)) {}
 
   void observe(const Tensor& gradient) override;
   void observe_product(const Tensor& dy, const Tensor& x) override;
   void reset() override;
 
   /// False before the first backward.
-  bool is_known() const { return sum_.defined() || !products_.empty(); }
+  bool is_known() const { return sum_.defined() || !products_.empty() || !batches_.empty(); }
   /// Some rows, one after the other. *Cost:* that part of the products.
-  void rows(std::span<const int64_t> rows, std::span<float> into) const;
+  void rows(std::span<const int64_t> rows, std::span<float> into);
+  /// Some rows for each process, of which this one gets its own: `rows` by rank. Collective.
+  /// *Requires* `is_shared()`. *Cost:* that part of the products, for all processes' rows.
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into);
+  /// Whether several processes have parts of the gradient; null where it did not come by shards.
+  bool is_shared() const { return collector_ != nullptr && collector_->processes() > 1; }
+  GradientCollector* collector() const { return collector_.get(); }
   /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
   const Tensor& sum();
   /// The whole, to be changed; the gradients seen are forgotten.
@@ -34,10 +48,26 @@ class DenseGradient final : public GradientTap {
  private:
   struct Product {
     Tensor dy, x;  // x row-major
+    int64_t shard = -1;
+  };
+  // What came by shards of one batch.
+  struct Batch {
+    int64_t number = 0;
+    bool is_shared = false;
+    TensorSum sum{JoinTensors()};
+    std::vector<Product> products = {};
   };
 
+  static TensorSum rows_by_shards(const Batch& batch, std::span<const int64_t> rows);
+  Batch& batch_of_shards();
+  bool comes_by_shards() const;
+  void add_rows(const Batch& batch, std::span<const int64_t> rows, std::span<float> into) const;
+  void join_sums();
+
+  std::shared_ptr<GradientCollector> collector_;
   Tensor sum_;
   std::vector<Product> products_;
+  std::vector<Batch> batches_;
 };
 
 }  // namespace lacuna

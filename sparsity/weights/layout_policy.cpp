@@ -16,6 +16,13 @@ const Layout& LayoutPolicy::compressed(const Parameter& parameter) const {
   return has_own ? layout_for(pattern_) : csr_layout();
 }
 
+double assumed_limit(const Parameter& parameter, const Layout& compressed,
+                     PatternLifetime lifetime) {
+  if (&compressed != &csr_layout()) return 0.75;
+  if (lifetime == PatternLifetime::OneStep) return 0.0;
+  return parameter.use == WeightUse::Convolution ? 0.1 : 0.2;
+}
+
 bool LayoutPolicy::holds_any_positions(const Parameter& parameter) const {
   return &(option_.is_auto() ? compressed(parameter) : option_.choose()) == &csr_layout();
 }
@@ -61,8 +68,9 @@ const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) con
   auto found = limits_->compress_below.find(key);
   if (found == limits_->compress_below.end()) {
     const double limit =
-        is_convolution ? limit_of_convolution(*parameter.convolution)
-                       : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
+        !limits_->are_measured ? assumed_limit(parameter, compressed, lifetime_)
+        : is_convolution       ? limit_of_convolution(*parameter.convolution)
+                         : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
     found = limits_->compress_below.emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));

@@ -23,7 +23,15 @@ struct CompressionLimits {
   /// masked above it: what an earlier run found, or an entry made by the cost model when it is
   /// first needed.
   DensityLimits compress_below = {};
+  /// Whether limits that are missing are measured, which may come out otherwise on another machine
+  /// or another day; else they are the same everywhere: `assumed_limit`.
+  bool are_measured = true;
 };
+
+/// A density up to which compressed layouts pay on most machines, which is no measurement: 0.2 for
+/// csr, 0.1 of convolutions' weights, 0.75 for patterns, and 0 for csr that is kept for one step.
+double assumed_limit(const Parameter& parameter, const Layout& compressed,
+                     PatternLifetime lifetime);
 
 /// Chooses layouts for the parameters of one algorithm, or of none: the layout that is asked for,
 /// or the fastest one that can hold a mask.

@@ -108,7 +108,7 @@ MaskUpdate SparseWeight::note(const MaskSet& mask, const MaskChange& change) {
 }
 
 void SparseWeight::watch_gradient(GradientRoute route) {
-  gradient_ = std::make_shared<DenseGradient>(route);
+  gradient_ = std::make_shared<DenseGradient>(route, parameter_->collector());
   parameter_->set_gradient_tap(gradient_);
 }
 

@@ -35,6 +35,7 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"jerror.h", {"framework/data/formats/jpeg_image.cpp"}},
       {"hwy/", {"framework/kernels/"}},
       {"omp.h", {"framework/core/parallel.cpp"}},
+      {"mpi.h", {"framework/distributed/mpi/mpi_communicator.cpp"}},
   };
   return table;
 }
@@ -45,7 +46,8 @@ bool is_standard(const std::string& header) {
 
 // Of the operating system and the processor: in .cpp files only.
 bool is_system(const std::string& header) {
-  static const std::set<std::string> headers = {"unistd.h", "fcntl.h", "fnmatch.h", "xmmintrin.h"};
+  static const std::set<std::string> headers = {"unistd.h", "fcntl.h", "fnmatch.h", "xmmintrin.h",
+                                                "dlfcn.h"};
   return headers.contains(header) || header.starts_with("sys/");
 }
 

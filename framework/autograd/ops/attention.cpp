@@ -33,7 +33,8 @@ AttentionProblem problem(const Shape& qkv, const AttentionOptions& options) {
           .scale = static_cast<float>(scale),
           .key_mask = options.key_mask.defined() ? options.key_mask.values().data() : nullptr,
           .dropout = options.dropout,
-          .rng = options.rng};
+          .rng = options.rng,
+          .first_example = options.first_example};
 }
 
 struct AttentionNode final : Node {

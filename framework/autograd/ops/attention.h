@@ -18,8 +18,9 @@ struct AttentionOptions {
   std::optional<double> scale = std::nullopt;  ///< of q · k; default 1/√d
   /// [batch, T]: positions where it is 0 are seen by nobody. Undefined: all are seen.
   IndexTensor key_mask = {};
-  double dropout = 0.0;   ///< probability with which a weight is dropped, in [0, 1)
-  CounterRng rng{0, ""};  ///< of the dropout
+  double dropout = 0.0;       ///< probability with which a weight is dropped, in [0, 1)
+  CounterRng rng{0, ""};      ///< of the dropout
+  int64_t first_example = 0;  ///< in its draws: examples of the batch before these (core/shards.h)
 };
 
 /// For each head y = softmax(scale q kᵀ) v, its weights dropped at random where that is asked for.

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
+#include "lacuna/framework/autograd/ops/norm_group.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/images/batch_norm.h"
@@ -51,6 +52,9 @@ struct Norm {
   Variable added;  // undefined: nothing
   std::vector<double> mean, inverse_deviation;
   MomentsOf of = MomentsOf::Batch;
+  std::shared_ptr<NormGroup> group = nullptr;  // of a shard: all of them
+  size_t member = 0;
+  double values = 0.0;     // of a channel, in all shards
   bool is_folded = false;  // it changes nothing: means of 0, deviations of 1, no weight, no bias
 
   bool is_identity() const { return is_folded && !added.defined(); }
@@ -58,6 +62,28 @@ struct Norm {
     return weight.defined() ? static_cast<double>(weight.value().data()[channel]) : 1.0;
   }
 };
+
+// dx = a g + b x + c.
+struct Slopes {
+  std::vector<float> a, b, c;
+};
+
+template <class Saved>
+Slopes slopes(const Saved& s, const NormGradientSums& sums, MomentsOf of, double n) {
+  const size_t channels = s.mean.size();
+  Slopes slopes{std::vector<float>(channels), std::vector<float>(channels),
+                std::vector<float>(channels)};
+  for (size_t i = 0; i < channels; ++i) {
+    // With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩)
+    const double scale = s.weight[i] * s.inverse_deviation[i];
+    slopes.a[i] = static_cast<float>(scale);
+    if (of == MomentsOf::Elsewhere) continue;
+    const double slope = -scale * s.inverse_deviation[i] * sums.gx[i] / n;
+    slopes.b[i] = static_cast<float>(slope);
+    slopes.c[i] = static_cast<float>(-scale * sums.g[i] / n - slope * s.mean[i]);
+  }
+  return slopes;
+}
 
 struct BatchNormNode final : Node {
   BatchNormNode(Tensor x_, Tensor y_, const Norm& norm, std::vector<double> weight_)
@@ -74,18 +100,8 @@ struct BatchNormNode final : Node {
     const Tensor dy = in_order_of(images_of(grad_output), x);
     const std::vector<float> m = floats(mean), rho = floats(inverse_deviation);
     const NormGradientSums sums = norm_gradient_sums(dy, y, x, m, rho);
-    const size_t channels = mean.size();
-    std::vector<float> a(channels), b(channels), c(channels);
-    const auto n = static_cast<double>(x.shape().numel()) / static_cast<double>(channels);
-    for (size_t i = 0; i < channels; ++i) {
-      // With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩)
-      const double scale = weight[i] * inverse_deviation[i];
-      a[i] = static_cast<float>(scale);
-      if (of == MomentsOf::Elsewhere) continue;
-      const double slope = -scale * inverse_deviation[i] * sums.gx[i] / n;
-      b[i] = static_cast<float>(slope);
-      c[i] = static_cast<float>(-scale * sums.g[i] / n - slope * mean[i]);
-    }
+    const auto n = static_cast<double>(x.shape().numel()) / static_cast<double>(mean.size());
+    const auto [a, b, c] = slopes(*this, sums, of, n);
     std::vector<Tensor> gradients(4);
     Tensor g;
     const bool needs_masked = needs(3) && y.defined();
@@ -101,6 +117,93 @@ struct BatchNormNode final : Node {
   std::vector<double> weight, mean, inverse_deviation;
   MomentsOf of;
 };
+
+// The outer node of a shard: sums up for the inner one, and knows what was added.
+struct ShardNormOutputNode final : Node {
+  ShardNormOutputNode(Tensor x_, Tensor y_, const Norm& norm, size_t use_)
+      : x(std::move(x_)),
+        y(std::move(y_)),
+        mean(floats(norm.mean)),
+        inverse_deviation(floats(norm.inverse_deviation)),
+        group(norm.group),
+        member(norm.member),
+        use(use_) {}
+  std::string_view name() const override { return "batch_norm_sums"; }
+  std::vector<Tensor*> saved() override { return {&x, &y}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = in_order_of(images_of(grad_output), x);
+    if (needs(0)) {
+      group->set_sums(use, member, norm_gradient_sums(dy, y, x, mean, inverse_deviation));
+    }
+    std::vector<Tensor> gradients(2);
+    Tensor g = dy;
+    if (needs(1) && y.defined()) {  // g = dy where y > 0, else 0; without an addition it is y that
+      const std::vector<float> one(mean.size(), 1.0f), none(mean.size(), 0.0f);  // the inner node
+      g = channel_affine_gradient(dy, y, x, one, none, none, nullptr);           // goes by
+    }
+    gradients[0] = g.viewed_as(inputs()[0].shape());
+    if (needs(1)) gradients[1] = g.viewed_as(inputs()[1].shape());
+    return gradients;
+  }
+
+  Tensor x, y;  // y: where a ReLU follows
+  std::vector<float> mean, inverse_deviation;
+  std::shared_ptr<NormGroup> group;
+  size_t member, use;
+};
+
+// The inner one: the gradients, by the sums of all shards.
+struct ShardNormNode final : Node {
+  ShardNormNode(Tensor x_, Tensor y_, const Norm& norm, std::vector<double> weight_, size_t use_)
+      : x(std::move(x_)),
+        y(std::move(y_)),
+        weight(std::move(weight_)),
+        mean(norm.mean),
+        inverse_deviation(norm.inverse_deviation),
+        values(norm.values),
+        group(norm.group),
+        member(norm.member),
+        use(use_) {}
+  std::string_view name() const override { return "batch_norm"; }
+  std::vector<Tensor*> saved() override { return {&x, &y}; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = in_order_of(images_of(grad_output), x);
+    const auto [a, b, c] = slopes(*this, group->sums(use), MomentsOf::Batch, values);
+    const NormGradientSums& own = group->own_sums(use, member);
+    std::vector<Tensor> gradients(3);
+    gradients[0] =
+        channel_affine_gradient(dy, y, x, a, b, c, nullptr).viewed_as(inputs()[0].shape());
+    if (needs(1)) gradients[1] = tensor_of(own.gx);  // dw = Σ g n over this shard   [channels]
+    if (needs(2)) gradients[2] = tensor_of(own.g);   // db = Σ g over this shard     [channels]
+    return gradients;
+  }
+
+  Tensor x, y;  // y: where a ReLU follows, and no addition before it
+  std::vector<double> weight, mean, inverse_deviation;
+  double values;
+  std::shared_ptr<NormGroup> group;
+  size_t member, use;
+};
+
+Variable recorded_shard(const Norm& norm, const Tensor& x, const Tensor& y, Rectify rectify,
+                        std::vector<double> weight) {
+  if (!grad_enabled()) return y.viewed_as(norm.x.shape());
+  const ShardScope shard(norm.group->shard(norm.member));
+  const size_t use = norm.group->take_use(norm.member);
+  const Tensor rectified = rectify == Rectify::Yes ? y : Tensor();
+  const bool masks_inside = norm.added.defined() && norm.added.requires_grad();
+  Variable inner;
+  {
+    const NodePlace place(norm.group->place(use, norm.member));
+    inner =
+        record<ShardNormNode>(y.viewed_as(norm.x.shape()), {norm.x, norm.weight, norm.bias}, x,
+                              masks_inside ? Tensor() : rectified, norm, std::move(weight), use);
+  }
+  return record<ShardNormOutputNode>(y.viewed_as(norm.x.shape()), {inner, norm.added}, x, rectified,
+                                     norm, use);
+}
 
 Variable computed(const Norm& norm, Rectify rectify) {
   const Tensor x = images_of(norm.x.value());
@@ -118,6 +221,7 @@ Variable computed(const Norm& norm, Rectify rectify) {
   const Tensor added =
       norm.added.defined() ? in_order_of(images_of(norm.added.value()), x) : Tensor();
   const Tensor y = channel_affine(x, scale, shift, added, rectify);
+  if (norm.group != nullptr) return recorded_shard(norm, x, y, rectify, std::move(weight));
   return record<BatchNormNode>(y.viewed_as(norm.x.shape()),
                                {norm.x, norm.weight, norm.bias, norm.added}, x,
                                rectify == Rectify::Yes ? y : Tensor(), norm, std::move(weight));
@@ -139,15 +243,22 @@ const Norm* deferred_norm(const Variable& x) {
   return deferred == nullptr ? nullptr : &deferred->norm;
 }
 
-}  // namespace
-
-ChannelMoments channel_moments(const Variable& x) {
-  const ChannelStatistics statistics = channel_statistics(images_of(x.value()));
-  return {statistics.mean, statistics.variance};
+// right's moments joined to left's: a count, means, and sums of squared distances from the mean.
+// *Source:* Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+// sample variances", 1979.
+void join_moments(std::vector<double>& left, std::vector<double>&& right) {
+  const size_t channels = left.size() / 2;
+  const double n = left[0], m = right[0], total = n + m;
+  for (size_t i = 1; i <= channels; ++i) {
+    const double distance = right[i] - left[i];
+    left[i] += distance * (m / total);
+    left[channels + i] += right[channels + i] + distance * distance * (n * m / total);
+  }
+  left[0] = total;
 }
 
-Variable batch_norm(const Variable& x, const Variable& weight, const Variable& bias,
-                    const ChannelMoments& moments, MomentsOf of, const BatchNormOptions& options) {
+void require_operands(const Variable& x, const Variable& weight, const Variable& bias,
+                      const ChannelMoments& moments) {
   const Shape expected{as_images(x.shape())[1]};
   const auto fits = [&](const Variable& v) { return !v.defined() || v.shape() == expected; };
   if (!fits(weight) || !fits(bias) || static_cast<int64_t>(moments.mean.size()) != expected[0] ||
@@ -158,17 +269,75 @@ Variable batch_norm(const Variable& x, const Variable& weight, const Variable& b
         weight.defined() ? weight.shape().to_string() : "none",
         bias.defined() ? bias.shape().to_string() : "none", moments.mean.size()));
   }
+}
+
+std::vector<double> inverse_deviations(const ChannelMoments& moments, double eps) {
+  std::vector<double> inverse;
+  for (const double variance : moments.variance) inverse.push_back(1.0 / std::sqrt(variance + eps));
+  return inverse;
+}
+
+}  // namespace
+
+ChannelMoments channel_moments(const Variable& x) {
+  const ChannelStatistics statistics = channel_statistics(images_of(x.value()));
+  return {statistics.mean, statistics.variance};
+}
+
+Variable batch_norm(const Variable& x, const Variable& weight, const Variable& bias,
+                    const ChannelMoments& moments, MomentsOf of, const BatchNormOptions& options) {
+  require_operands(x, weight, bias, moments);
   Norm norm{.x = x,
             .weight = weight,
             .bias = bias,
             .added = {},
             .mean = moments.mean,
-            .inverse_deviation = {},
+            .inverse_deviation = inverse_deviations(moments, options.eps),
             .of = of};
-  for (const double variance : moments.variance) {
-    norm.inverse_deviation.push_back(1.0 / std::sqrt(variance + options.eps));
-  }
   return Variable::deferred(x.shape(), std::make_shared<DeferredNorm>(std::move(norm)));
+}
+
+JointMoments channel_moments(std::span<const Variable> xs, const NormShards& shards) {
+  std::vector<ShardValues> own;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const ChannelMoments moments = channel_moments(xs[i]);
+    const auto channels = static_cast<double>(moments.mean.size());
+    const double count = static_cast<double>(xs[i].shape().numel()) / channels;
+    std::vector<double> values{count};
+    values.insert(values.end(), moments.mean.begin(), moments.mean.end());
+    for (const double variance : moments.variance) values.push_back(variance * count);
+    own.push_back({shards.indices[i], std::move(values)});
+  }
+  const std::vector<double> joined = join_shards(std::move(own), join_moments, shards.peers);
+  const auto means = joined.begin() + 1, squares = means + static_cast<int64_t>(joined.size() / 2);
+  JointMoments joint{.moments = {{means, squares}, {}}, .values = joined[0]};
+  for (auto square = squares; square != joined.end(); ++square) {
+    joint.moments.variance.push_back(*square / joined[0]);
+  }
+  return joint;
+}
+
+std::vector<Variable> batch_norm(std::span<const Variable> xs, const Variable& weight,
+                                 const Variable& bias, const JointMoments& joint,
+                                 const NormShards& shards, const BatchNormOptions& options) {
+  const auto group = std::make_shared<NormGroup>(shards);
+  std::vector<Variable> ys;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    require_operands(xs[i], weight, bias, joint.moments);
+    Norm norm{.x = xs[i],
+              .weight = weight,
+              .bias = bias,
+              .added = {},
+              .mean = joint.moments.mean,
+              .inverse_deviation = inverse_deviations(joint.moments, options.eps),
+              .of = MomentsOf::Batch,
+              .group = group,
+              .member = i,
+              .values = joint.values};
+    ys.push_back(
+        Variable::deferred(xs[i].shape(), std::make_shared<DeferredNorm>(std::move(norm))));
+  }
+  return ys;
 }
 
 Variable folded_batch_norm(const Variable& x) {

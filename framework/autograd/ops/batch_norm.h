@@ -1,9 +1,12 @@
 // Batch normalization as an operation.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/core/shards.h"
 
 namespace lacuna {
 
@@ -32,6 +35,29 @@ ChannelMoments channel_moments(const Variable& x);
 Variable batch_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const ChannelMoments& moments, MomentsOf of,
                     const BatchNormOptions& options = {});
+
+/// Which shards of a batch are normalized together, and who has the others.
+struct NormShards {
+  std::vector<int64_t> indices;  ///< of the shards here
+  ShardPeers* peers = nullptr;   ///< null: these are all. *Lifetime:* beyond the backward pass
+};
+
+/// Moments over all shards, and of how many values of a channel they are.
+struct JointMoments {
+  ChannelMoments moments;
+  double values = 0.0;
+};
+
+/// Joined in the shards' tree (core/shards.h), over all processes. *Shapes:* as above, an x for
+/// each shard here. *Cost:* one read of each x, and a message of 2 channels + 3 numbers.
+JointMoments channel_moments(std::span<const Variable> xs, const NormShards& shards);
+
+/// As above by the moments of all shards, which gradients flow through: their sums are joined in
+/// the same tree when the backward pass comes by, which all processes must run. *Errors:* as above;
+/// StateError where a result is used by more than four operations that each fuse it.
+std::vector<Variable> batch_norm(std::span<const Variable> xs, const Variable& weight,
+                                 const Variable& bias, const JointMoments& joint,
+                                 const NormShards& shards, const BatchNormOptions& options = {});
 
 /// y = x: what is left of a batch normalization whose numbers the weights before it have taken in.
 /// An addition and a ReLU behind it run in one pass, as behind the normalization; without them it

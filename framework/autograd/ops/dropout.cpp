@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include <string>
 #include <utility>
 
@@ -34,11 +36,13 @@ struct DropoutNode final : Node {
 
 }  // namespace
 
-Variable dropout(const Variable& x, double p, const CounterRng& rng) {
+Variable dropout(const Variable& x, double p, const CounterRng& rng, int64_t first_example) {
   if (!(p >= 0.0 && p < 1.0)) {
     throw ConfigError(fmt::format("dropout: p must be in [0, 1), found {:f}", p));
   }
-  const DropoutMask mask{.rng = rng, .p = p};
+  const int64_t examples = x.shape().rank() > 0 ? std::max<int64_t>(x.shape()[0], 1) : 1;
+  const int64_t rows = x.shape().batch() / examples;  // of an example
+  const DropoutMask mask{.rng = rng, .p = p, .first_row = first_example * rows};
   return record<DropoutNode>(apply(mask, x.value()), {x}, mask);
 }
 

@@ -40,8 +40,8 @@ class HeadArrays {
   HeadArrays& operator=(const HeadArrays&) = delete;
 
   const AttentionHead& head(int64_t query_head) {
-    head_.first_row =
-        static_cast<uint64_t>((example_ * problem_.heads + query_head) * head_.length);
+    head_.first_row = static_cast<uint64_t>(
+        ((problem_.first_example + example_) * problem_.heads + query_head) * head_.length);
     return head_;
   }
   Array<float> zeros() const { return Array<float>(static_cast<size_t>(head_.size()), 0.0f); }

@@ -24,6 +24,7 @@ struct AttentionProblem {
   /// is number key % 2 of block ((example · heads + head) · length + query) · ⌈length/2⌉ + key / 2.
   double dropout = 0.0;
   CounterRng rng{0, ""};
+  int64_t first_example = 0;  ///< in the draws, of a part of a batch: examples that are before it
 
   int64_t group() const { return heads / kv_heads; }
   int64_t features() const { return (heads + 2 * kv_heads) * head_features; }

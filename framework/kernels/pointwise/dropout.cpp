@@ -57,6 +57,7 @@ class Dropout {
         features_(features),
         blocks_((features + 3) / 4),
         threshold_(reference::dropout_threshold(mask.p)),
+        first_row_(mask.first_row),
         factor_(static_cast<float>(1.0 / (1.0 - mask.p))),
         apply_(use_reference_kernels() ? reference::apply_dropout<float>
                                        : HWY_DYNAMIC_DISPATCH(apply_dropout_range)) {}
@@ -90,12 +91,13 @@ class Dropout {
 
  private:
   std::array<uint32_t, 4> block(int64_t row, int64_t column) const {
-    return rng_.block(static_cast<uint64_t>(row * blocks_ + column / 4));
+    return rng_.block(static_cast<uint64_t>((first_row_ + row) * blocks_ + column / 4));
   }
 
   const CounterRng& rng_;
   int64_t features_, blocks_;
   uint32_t threshold_;
+  int64_t first_row_;
   float factor_;
   decltype(&reference::apply_dropout<float>) apply_;
 };

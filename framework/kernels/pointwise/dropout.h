@@ -14,7 +14,8 @@ namespace lacuna {
 /// storage order and on any number of threads.
 struct DropoutMask {
   CounterRng rng;
-  double p = 0.5;  ///< in [0, 1), exact to 2⁻²⁴
+  double p = 0.5;         ///< in [0, 1), exact to 2⁻²⁴
+  int64_t first_row = 0;  ///< added to each row: of a part of a batch, rows that are before it
 };
 
 /// y = factor · x (y may be x); NaN and Inf stay visible at dropped positions, as in PyTorch. The

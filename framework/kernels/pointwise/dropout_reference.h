@@ -25,7 +25,7 @@ template <class T>
 void dropout(const DropoutMask& mask, int64_t rows, int64_t features, const T* x, T* y) {
   const auto blocks = static_cast<uint64_t>((features + 3) / 4);
   for (int64_t i = 0; i < rows * features; ++i) {
-    const auto row = static_cast<uint64_t>(i / features),
+    const auto row = static_cast<uint64_t>(mask.first_row + i / features),
                column = static_cast<uint64_t>(i % features);
     const uint32_t word = mask.rng.block(row * blocks + column / 4)[column % 4];
     apply_dropout(&word, dropout_threshold(mask.p), T(1.0 / (1.0 - mask.p)), x + i, y + i, 1);

@@ -22,6 +22,8 @@ class TopKCollector {
   /// Indices of the k largest of all that were offered (of fewer, where fewer are above the floor),
   /// ascending.
   std::vector<int64_t> take();
+  /// |score| as bits, which order like |score|, of what `take` gave last.
+  std::span<const uint32_t> keys() const { return keys_; }
 
  private:
   void shrink();

@@ -41,7 +41,7 @@ Config to_config(const ConvolutionAlgorithms& algorithms) {
 
 }  // namespace
 
-void choose_algorithms(Config& config, Module& model, int64_t batch) {
+void choose_algorithms(Config& config, Module& model, int64_t batch, Choice choice) {
   std::map<std::string, Conv2d*> convolutions;
   std::vector<std::string> names;
   for (Module* module : model.modules()) {
@@ -70,7 +70,7 @@ void choose_algorithms(Config& config, Module& model, int64_t batch) {
     ConvolutionAlgorithms algorithms = convolution.algorithms();
     if (const auto found = given.find(path); found != given.end()) {
       algorithms = found->second;
-    } else if (convolution.weight()->convolution) {
+    } else if (convolution.weight()->convolution && choice == Choice::Measured) {
       ConvolutionShape shape = *convolution.weight()->convolution;
       shape.batch = batch;
       algorithms = fastest_algorithms(shape);

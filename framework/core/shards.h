@@ -1,0 +1,126 @@
+// Shards: the parts that a batch is cut into, and the tree that what they give is summed in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lacuna {
+
+/// Examples first, …, first + count − 1 of a batch.
+struct ExampleRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// The examples of a shard: [s n / S, (s + 1) n / S), rounded down. With at least as many examples
+/// as shards none is empty. *Requires* 0 ≤ shard < shards.
+ExampleRange shard_examples(int64_t shard, int64_t shards, int64_t examples);
+
+/// The shard in whose name this thread computes; −1 outside of any.
+int64_t current_shard();
+
+/// While it lives, this thread computes in the name of a shard: nodes that it records and gradients
+/// that it delivers are that shard's.
+class ShardScope {
+ public:
+  explicit ShardScope(int64_t shard);
+  ~ShardScope();
+  ShardScope(const ShardScope&) = delete;
+  ShardScope& operator=(const ShardScope&) = delete;
+
+ private:
+  int64_t saved_;
+};
+
+/// A node of the tree: the shards [index · 2^level, (index + 1) · 2^level).
+struct ShardNode {
+  int level = 0;
+  int64_t index = 0;
+
+  int64_t first() const { return index << level; }
+  friend bool operator==(const ShardNode&, const ShardNode&) = default;
+};
+
+/// The largest nodes that shards [begin, end) consist of, in their order: what a process that has
+/// these shards can sum without the others. One node where `end − begin` is a power of two that
+/// divides `begin`.
+std::vector<ShardNode> shard_nodes(int64_t begin, int64_t end);
+
+/// A sum over shards whose order does not depend on when they come, nor on who has added which: two
+/// neighbours are joined as soon as both are there, and what is left at the end of a number of
+/// shards that is no power of two is joined from the left. `Join` adds a right part to a left one:
+/// join(T& left, T&& right). *Memory:* of shards that come in order, log₂ of their number.
+template <class T, class Join>
+class ShardSum {
+ public:
+  explicit ShardSum(Join join) : join_(std::move(join)) {}
+
+  void add(ShardNode node, T value) {
+    while (true) {
+      const bool is_left = node.index % 2 == 0;
+      const auto other = parts_.find((node.index ^ 1) << node.level);
+      if (other == parts_.end() || other->second.first.level != node.level) break;
+      T there = std::move(other->second.second);
+      parts_.erase(other);
+      if (is_left) {
+        join_(value, std::move(there));
+      } else {
+        join_(there, std::move(value));
+        value = std::move(there);
+      }
+      node = {node.level + 1, node.index / 2};
+    }
+    parts_.emplace(node.first(), std::pair(node, std::move(value)));
+  }
+
+  bool empty() const { return parts_.empty(); }
+  /// What is not joined yet, ascending by shard.
+  const std::map<int64_t, std::pair<ShardNode, T>>& parts() const { return parts_; }
+  /// The same, and forgets it.
+  std::vector<T> take_parts() {
+    std::vector<T> taken;
+    for (auto& [first, part] : parts_) taken.push_back(std::move(part.second));
+    parts_.clear();
+    return taken;
+  }
+  /// Joins all that is there, and forgets it. *Requires* that something was added.
+  T take() {
+    auto part = parts_.begin();
+    T total = std::move(part->second.second);
+    for (++part; part != parts_.end(); ++part) join_(total, std::move(part->second.second));
+    parts_.clear();
+    return total;
+  }
+
+ private:
+  Join join_;
+  std::map<int64_t, std::pair<ShardNode, T>> parts_;  // by first shard
+};
+
+/// The processes that share the shards of a batch.
+class ShardPeers {
+ public:
+  virtual ~ShardPeers() = default;
+  /// Each process's values, in the processes' order, those of this one among them. All processes
+  /// must call it, in the same order among their calls. *Cost:* the time of a message.
+  virtual std::vector<std::vector<double>> gather(std::span<const double> own) = 0;
+};
+
+/// A shard's numbers.
+struct ShardValues {
+  int64_t shard = 0;
+  std::vector<double> values;
+};
+/// Adds the right part to the left one.
+using JoinValues = void (*)(std::vector<double>& left, std::vector<double>&& right);
+/// left += right.
+void add_values(std::vector<double>& left, std::vector<double>&& right);
+
+/// Joins the numbers of all shards in the tree, those of other processes too where there are peers.
+/// All processes get the same. *Requires* a shard at least in each process.
+std::vector<double> join_shards(std::vector<ShardValues> own, JoinValues join, ShardPeers* peers);
+
+}  // namespace lacuna

@@ -1,0 +1,87 @@
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/distributed/communicator.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kPlugin = "liblacuna_mpi.so";
+
+#if LACUNA_HAVE_MPI
+// Beside the program, where installed programs have their libraries, where the build put it, and
+// wherever the system looks.
+std::vector<std::string> places() {
+  std::vector<std::string> paths;
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  if (!none) {
+    paths.push_back(program.parent_path() / kPlugin);
+    paths.push_back(program.parent_path().parent_path() / LACUNA_PLUGIN_FOLDER / kPlugin);
+  }
+  paths.emplace_back(std::string(LACUNA_PLUGIN_BUILD_FOLDER) + "/" + kPlugin);
+  paths.emplace_back(kPlugin);
+  return paths;
+}
+#endif
+
+// Null, and `why` not.
+void* plugin(std::string* why) {
+#if LACUNA_HAVE_MPI
+  static void* loaded = nullptr;
+  if (loaded != nullptr) return loaded;
+  for (const std::string& path : places()) {
+    std::error_code none;
+    if (path.find('/') != std::string::npos && !std::filesystem::exists(path, none)) continue;
+    // Global: Open MPI loads plugins of its own, which look for its symbols.
+    loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (loaded != nullptr) return loaded;
+    *why = ::dlerror();
+  }
+  return nullptr;
+#else
+  *why = "lacuna was built without MPI (install libopenmpi-dev, and configure anew)";
+  return nullptr;
+#endif
+}
+
+template <class Function>
+Function find(void* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+}  // namespace
+
+bool is_launched() {
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  // Open MPI's mpirun; MPICH's and Slurm's PMI and PMI-2, Slurm's PMIx.
+  return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMI_SIZE") || is_set("PMI_RANK") ||
+         (is_set("PMIX_RANK") && is_set("PMIX_NAMESPACE"));
+}
+
+std::string mpi_description() {
+  std::string why;
+  void* library = plugin(&why);
+  if (library == nullptr) return "none: " + why;
+  return find<const char* (*)()>(library, "lacuna_mpi_version")();
+}
+
+std::shared_ptr<Communicator> join_job() {
+  if (!is_launched()) return nullptr;
+  std::string why;
+  void* library = plugin(&why);
+  if (library == nullptr) {
+    throw StateError(fmt::format(
+        "a launcher of MPI programs has started this process, and it cannot take part: {}", why));
+  }
+  return std::shared_ptr<Communicator>(find<Communicator* (*)()>(library, "lacuna_join_mpi")());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,175 @@
+// The communicator over MPI: the one source that knows it. It is a plugin of its own
+// (liblacuna_mpi), loaded where a launcher has started the process, so that no other run of lacuna
+// loads MPI.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/distributed/communicator.h"
+
+namespace lacuna {
+namespace {
+
+class MpiMessages final : public PendingMessages {
+ public:
+  explicit MpiMessages(std::vector<MPI_Request> requests) : requests_(std::move(requests)) {}
+  ~MpiMessages() override { MpiMessages::wait(); }
+
+  bool is_done() override {
+    int done = 1;
+    MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE);
+    return done != 0;
+  }
+  void wait() override { MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE); }
+
+ private:
+  int count() const { return static_cast<int>(requests_.size()); }
+
+  std::vector<MPI_Request> requests_;
+};
+
+// An error within MPI ends the job: its default handler does.
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    if (provided < MPI_THREAD_FUNNELED) {
+      throw StateError("this MPI library does not go with threads (MPI_THREAD_FUNNELED)");
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &arrays_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  // Counts of MPI are ints: larger arrays go in pieces.
+  std::unique_ptr<PendingMessages> start(int tag, std::span<const Outgoing> sent,
+                                         std::span<const Incoming> received) override {
+    constexpr size_t kMost = size_t{1} << 28;
+    std::vector<MPI_Request> requests;
+    for (const Incoming& in : received) {
+      for (size_t at = 0; at < in.into.size(); at += kMost) {
+        const size_t count = std::min(kMost, in.into.size() - at);
+        MPI_Irecv(in.into.data() + at, static_cast<int>(count), MPI_FLOAT, in.from, tag, arrays_,
+                  &requests.emplace_back());
+      }
+    }
+    for (const Outgoing& out : sent) {
+      for (size_t at = 0; at < out.values.size(); at += kMost) {
+        const size_t count = std::min(kMost, out.values.size() - at);
+        MPI_Isend(out.values.data() + at, static_cast<int>(count), MPI_FLOAT, out.to, tag, arrays_,
+                  &requests.emplace_back());
+      }
+      bytes_sent_ += static_cast<int64_t>(out.values.size() * sizeof(float));
+    }
+    return std::make_unique<MpiMessages>(std::move(requests));
+  }
+
+  int last_tag() const override { return 32767; }  // what the standard promises
+
+  std::vector<std::vector<double>> gather(std::span<const double> own) override {
+    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
+    std::vector<std::vector<double>> all;
+    for (const std::string& bytes : gather_texts(text)) {
+      all.emplace_back(bytes.size() / sizeof(double));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    }
+    bytes_gathered_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
+    return all;
+  }
+
+  std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) override {
+    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
+    std::vector<std::vector<int64_t>> all;
+    for (const std::string& bytes : gather_texts(text)) {
+      all.emplace_back(bytes.size() / sizeof(int64_t));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    }
+    bytes_sent_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
+    return all;
+  }
+
+  std::vector<std::string> gather_texts(const std::string& own) override {
+    const int length = static_cast<int>(own.size());
+    std::vector<int> lengths(static_cast<size_t>(size_)), places;
+    MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    int total = 0;
+    for (const int one : lengths) {
+      places.push_back(total);
+      total += one;
+    }
+    std::string bytes(static_cast<size_t>(total), '\0');
+    MPI_Allgatherv(own.data(), length, MPI_BYTE, bytes.data(), lengths.data(), places.data(),
+                   MPI_BYTE, MPI_COMM_WORLD);
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      texts.push_back(
+          bytes.substr(static_cast<size_t>(places[i]), static_cast<size_t>(lengths[i])));
+    }
+    return texts;
+  }
+
+  std::string from_first(const std::string& bytes) override {
+    constexpr size_t kMost = size_t{1} << 30;
+    uint64_t length = bytes.size();
+    MPI_Bcast(&length, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    std::string all = rank_ == 0 ? bytes : std::string(length, '\0');
+    for (size_t at = 0; at < all.size(); at += kMost) {
+      const size_t count = std::min(kMost, all.size() - at);
+      MPI_Bcast(all.data() + at, static_cast<int>(count), MPI_BYTE, 0, MPI_COMM_WORLD);
+    }
+    return all;
+  }
+
+  [[noreturn]] void abort(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::abort();
+  }
+
+  void leave() override {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended != 0) return;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&arrays_);
+    MPI_Finalize();
+  }
+
+  int64_t bytes_sent() const override { return bytes_sent_; }
+  int64_t bytes_gathered() const override { return bytes_gathered_; }
+
+ private:
+  int rank_ = 0, size_ = 1;
+  MPI_Comm arrays_ = MPI_COMM_NULL;  // messages of `start` meet no collective ones
+  int64_t bytes_sent_ = 0, bytes_gathered_ = 0;
+};
+
+}  // namespace
+}  // namespace lacuna
+
+// What launcher.cpp looks for in the plugin.
+extern "C" lacuna::Communicator* lacuna_join_mpi() { return new lacuna::MpiCommunicator(); }
+
+extern "C" const char* lacuna_mpi_version() {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);  // allowed before MPI_Init
+  for (char* c = text; *c != '\0'; ++c) {
+    if (*c == ',' || *c == '\n') *c = '\0';
+  }
+  return text;
+}

@@ -1,0 +1,107 @@
+#include "lacuna/framework/job/job.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/instruction_set.h"
+
+namespace lacuna {
+namespace {
+
+std::shared_ptr<Communicator>& job() {
+  static std::shared_ptr<Communicator> joined;
+  return joined;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The first line that two texts do not share.
+std::string first_difference(const std::string& first, const std::string& other) {
+  const std::vector<std::string> a = lines_of(first), b = lines_of(other);
+  size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  const auto line = [&](const std::vector<std::string>& lines) {
+    return i < lines.size() ? "'" + lines[i] + "'" : std::string("nothing");
+  };
+  return fmt::format("line {}: {} and {}", i + 1, line(a), line(b));
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> enter_job() {
+  if (job() == nullptr) job() = join_job();
+  if (job() != nullptr && job()->rank() > 0) log_to_console(LogLevel::Error);
+  return job();
+}
+
+void leave_job() {
+  if (job() != nullptr) job()->leave();
+  job().reset();
+}
+
+std::string naming_process(const std::string& message) {
+  if (job() == nullptr || job()->size() == 1) return message;
+  return fmt::format("process {} on {}: {}", job()->rank(), host_name(), message);
+}
+
+void end_job(int exit_code, const std::string& message, void (*say)(const std::string&)) {
+  if (job() == nullptr || job()->size() == 1) return;
+  if (job()->rank() > 0) {
+    const int place = std::min(job()->rank(), 20);
+    std::this_thread::sleep_for(std::chrono::milliseconds(800 + 100 * place));
+  }
+  say(naming_process(message));
+  stop_logging();
+  job()->abort(exit_code);
+}
+
+void require_same_program(Communicator& communicator) {
+  const std::array<Agreed, 3> what = {{{"their version", kVersion},
+                                       {"the instruction set of their processors (the least of "
+                                        "them for all: LACUNA_INSTRUCTION_SET)",
+                                        active_instruction_set()},
+                                       {"what computes their dense products", dense_provider()}}};
+  require_agreement(communicator, what);
+}
+
+void require_same_config(Communicator& communicator, const Config& config) {
+  const std::vector<std::string> texts = communicator.gather_texts(config.to_yaml());
+  const std::vector<std::string> hosts = communicator.gather_texts(host_name());
+  for (size_t p = 1; p < texts.size(); ++p) {
+    if (texts[p] == texts[0]) continue;
+    throw StateError(fmt::format(
+        "the processes have read different configurations: process 0 on {} and process {} on {} "
+        "differ in {}",
+        hosts[0], p, hosts[p], first_difference(texts[0], texts[p])));
+  }
+}
+
+Config config_of_first(Communicator& communicator, const Config& own) {
+  const std::string text = communicator.from_first(own.to_yaml());
+  return communicator.rank() == 0 ? own : parse_yaml(text, "the configuration of process 0");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,77 @@
+// ShardedBatch: a batch that modules are given shard by shard, layer after layer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/core/shards.h"
+
+namespace lacuna {
+
+/// A part of a batch that this process computes.
+struct BatchShard {
+  int64_t index = 0;                    ///< in the tree that shards are summed in
+  ExampleRange examples = {};           ///< in the batch
+  const NamedTensors* named = nullptr;  ///< integers beside its inputs; null: none
+};
+
+/// How a batch normalization sees the shards while it trains.
+enum class NormScope {
+  Batch,    ///< all shards of all processes as one batch
+  Process,  ///< those of this process
+};
+
+/// While it lives, `Module::forward_shards` runs these shards in this thread. The innermost counts.
+class ShardedBatch {
+ public:
+  /// `peers`: the processes that have the batch's other shards; null: these are all there are.
+  /// *Lifetime:* peers and the shards' named tensors outlive this, and the backward pass.
+  ShardedBatch(std::vector<BatchShard> shards, ShardPeers* peers,
+               NormScope norms = NormScope::Batch);
+  ~ShardedBatch();
+  ShardedBatch(const ShardedBatch&) = delete;
+  ShardedBatch& operator=(const ShardedBatch&) = delete;
+
+  const std::vector<BatchShard>& shards() const { return shards_; }
+  ShardPeers* peers() const { return peers_; }
+  NormScope norms() const { return norms_; }
+  /// Another number for each sharded batch of the process.
+  int64_t number() const { return number_; }
+
+ private:
+  std::vector<BatchShard> shards_;
+  ShardPeers* peers_;
+  NormScope norms_;
+  int64_t number_;
+  const ShardedBatch* saved_;
+};
+
+/// The batch whose shards run in this thread; null where none does.
+const ShardedBatch* sharded_batch();
+/// Of the batch's examples, the first of the shard in whose name this thread computes; 0 outside of
+/// shards. What is drawn at random for an example is drawn by its place in the batch.
+int64_t first_example();
+
+/// Calls `compute` with the place of each shard of the batch among those of this process, in the
+/// name of the shard, its named inputs at hand. *Requires* a sharded batch.
+void for_each_shard(const std::function<void(size_t shard)>& compute);
+
+/// Numbers of a module's random draws: one after the other, and the same for all shards of a batch.
+class DrawCounter {
+ public:
+  /// The number of this forward call.
+  int64_t next();
+  /// Numbers given so far, which is what a checkpoint holds.
+  int64_t count() const { return count_; }
+  void set(int64_t count);
+
+ private:
+  int64_t count_ = 0;
+  int64_t batch_ = -1, shard_ = -1;  // that the last call was of
+  int64_t begin_ = 0;                // the first number of that batch
+  int64_t calls_ = 0;                // of that shard
+};
+
+}  // namespace lacuna

@@ -1,0 +1,67 @@
+// What of an experiment is saved, and how it is loaded again.
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/input_format.h"
+
+namespace lacuna {
+
+// Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
+// need not count.)
+void Experiment::require_same_step(const StateDict& state) const {
+  if (!state.contains("trainer/step")) return;
+  const int64_t step = state.count("trainer/step");
+  const auto refuse = [&](const std::string& what, int64_t found) {
+    throw CheckpointError(fmt::format(
+        "'{}' in the saved state is {}, which is not where a run stands after 'trainer/step' = {}",
+        what, found, step));
+  };
+  const auto require = [&](const std::string& name, int64_t expected) {
+    if (state.count(name) != expected) refuse(name, state.count(name));
+  };
+  require("optimizer/step", step);
+  require("loader/epoch", step / steps_per_epoch());
+  require("loader/batch", step % steps_per_epoch() * train.accumulate);
+  if (sparsity != nullptr) state.count("algorithm/step", step);
+}
+
+StateDict Experiment::state_dict() const {
+  StateDict state;
+  state.merge("model", model->state_dict());
+  state.merge("optimizer", optimizer->state_dict());
+  if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
+  if (average != nullptr) state.merge("ema", average->state_dict());
+  state.merge("loader", loader->state());
+  state.merge("data", InputFormat::of(data).state_dict());
+  return state;
+}
+
+void Experiment::load_state_dict(const StateDict& state) {
+  model->load_state_dict(state.below("model"));
+  // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
+  // ones.
+  if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
+  optimizer->load_state_dict(state.below("optimizer"));
+  if (sparsity != nullptr) sparsity->restore_layouts();
+  if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
+  loader->load_state(state.below("loader"));
+  require_same_step(state);
+}
+
+int64_t Experiment::numel() const {
+  int64_t total = 0;
+  for (const ParameterPtr& parameter : model->parameters()) total += parameter->numel();
+  return total;
+}
+
+int64_t Experiment::nnz() const {
+  int64_t total = 0;
+  for (const ParameterPtr& parameter : model->parameters()) total += parameter->pattern()->nnz();
+  return total;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Trains by several processes, and starts them again from the last good checkpoint when one was lost
+# (docs/cluster.md). What stands before -- goes to mpirun, what stands behind it to lacuna.
+# usage: scripts/cluster.sh [--restarts N] [--wait SECONDS] [MPIRUN OPTIONS] -- train CONFIG --run-dir DIR [OPTIONS]
+# MPIRUN and LACUNA are the programs (default: mpirun, lacuna).
+# It ends with the code of the last start: at once where that is 0 (done), 2 (a mistake in the command
+# line or the configuration), or of a signal that asked for an end; else after N restarts (default 3).
+set -euo pipefail
+
+restarts=3
+pause=5
+launch=()
+fail() {
+  printf 'cluster: %s\n' "$@" >&2
+  exit 2
+}
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  case "$1" in
+    --restarts) restarts=${2:?"--restarts needs a number"}; shift 2 ;;
+    --wait) pause=${2:?"--wait needs a number of seconds"}; shift 2 ;;
+    *) launch+=("$1"); shift ;;
+  esac
+done
+[ "${1:-}" = -- ] || fail "there is no --, behind which lacuna's command line begins"
+shift
+[ "${1:-}" = train ] || fail "only 'train' starts again; found '${1:-nothing}'"
+
+run_dir=
+resumes=
+for ((i = 1; i <= $#; ++i)); do
+  case "${!i}" in
+    --run-dir) next=$((i + 1)); run_dir=${!next:-} ;;
+    --run-dir=*) run_dir=${!i#--run-dir=} ;;
+    --resume) resumes=yes ;;
+  esac
+done
+[ -n "$run_dir" ] || fail "give --run-dir, which says where to go on"
+
+# A signal to stop goes to all as SIGUSR1, which mpirun hands on; after SIGTERM it would kill them
+# before they have saved.
+pid=
+stopped=
+stop() {
+  stopped=yes
+  [ -z "$pid" ] || kill -USR1 "$pid" 2>/dev/null || true
+}
+trap stop TERM INT
+
+for ((start = 0; ; ++start)); do
+  arguments=("$@")
+  # A run that was lost before it had a configuration begins anew.
+  if [ -z "$resumes" ] && [ "$start" -gt 0 ] && [ -e "$run_dir/config.yaml" ]; then
+    arguments+=(--resume)
+  fi
+  "${MPIRUN:-mpirun}" ${launch[@]+"${launch[@]}"} "${LACUNA:-lacuna}" "${arguments[@]}" &
+  pid=$!
+  code=0
+  wait "$pid" || code=$?
+  while kill -0 "$pid" 2>/dev/null; do # a signal ended the wait
+    code=0
+    wait "$pid" || code=$?
+  done
+  pid=
+  case "$code" in
+    0 | 2 | 129 | 130 | 143) exit "$code" ;;
+  esac
+  if [ -n "$stopped" ] || [ "$start" -ge "$restarts" ]; then exit "$code"; fi
+  echo "cluster: the job ended with code $code; start $((start + 2)) of $((restarts + 1)) in $pause s" >&2
+  sleep "$pause"
+done

@@ -1,0 +1,192 @@
+// What processes say and leave when something is wrong, and what they send when nothing is.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "framework/distributed/job.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kModel = R"(
+data: {type: glyphs, train_size: 128, test_size: 30}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 100}
+  - relu
+  - {type: dropout, p: 0.3}
+  - {type: linear, name: fc2, out_features: 60}
+  - relu
+  - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+)";
+
+class Job : public JobFixture {
+ protected:
+  Job() { write("{steps: 6, batch_size: 32, log_every: 1}", ""); }
+  void write(const std::string& train, const std::string& sparsity) const {
+    write_text(config(), kModel + "train: " + train + "\n" +
+                             (sparsity.empty() ? "" : "sparsity: " + sparsity + "\n"));
+  }
+};
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(Job, ProcessesMustDivideTheShards) {
+  const Ended ended = run(3, "run");
+  EXPECT_EQ(ended.code, 2);
+  const std::string message = "3 processes do not divide 8 shards; start 1, 2, 4 or 8";
+  EXPECT_EQ(count_of(ended.err, message), 1u) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("process 0 on "));
+}
+
+TEST_F(Job, ShardsAreEightUnderALauncherAndStandInTheConfiguration) {
+  const Ended ended = run_job(2, {"train", config(), "--run-dir", run_dir()});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(load_yaml(run_dir() + "/config.yaml").at("train").required<int64_t>("shards"), 8);
+  EXPECT_EQ(summary(run_dir()).required<int64_t>("processes"), 2);
+}
+
+TEST_F(Job, MistakesAreToldOnce) {
+  const Ended ended = run(4, "run", {"--set", "train.stepz=4"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(count_of(ended.err, "unknown key 'stepz'"), 1u) << ended.err;
+}
+
+TEST_F(Job, DifferentConfigurationsAreNoticed) {
+  const std::string other = folder_.write("other.yaml", read_text(config()) + "# the same\n");
+  std::string text = read_text(config());
+  text.replace(text.find("lr: 0.003"), 9, "lr: 0.004");
+  write_text(other, text);
+  const Ended ended = run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1",
+                                  LACUNA_PROGRAM, "train", other, "--run-dir", run_dir()});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("the processes have read different configurations"));
+  EXPECT_THAT(ended.err, HasSubstr("0.004"));
+}
+
+// 4 bytes × (nonzeros + dense parameters) × 2 (N − 1) / N, in each step.
+TEST_F(Job, SendsNonzerosAlone) {
+  for (const char* sparsity : {"0.5", "0.9", "0.99"}) {
+    write("{steps: 4, batch_size: 32, log_every: 1}",
+          std::string("{algorithm: static, param_filter: [fc1.weight, fc2.weight], sparsity: ") +
+              sparsity + "}");
+    for (const int processes : {2, 4}) {
+      const std::string name = std::string(sparsity) + "-" + std::to_string(processes);
+      const Ended ended = run(processes, name);
+      ASSERT_EQ(ended.code, 0) << ended.err;
+      const auto nnz = static_cast<double>(summary(run_dir(name)).required<int64_t>("nnz"));
+      const double expected = 4.0 * nnz * 2.0 * (processes - 1) / processes;
+      int seen = 0;
+      for (const Config& event : events(run_dir(name))) {
+        if (event.required<std::string>("split") != "train") continue;
+        ++seen;
+        EXPECT_NEAR(event.required<double>("bytes_sent"), expected, 0.02 * expected) << name;
+      }
+      EXPECT_EQ(seen, 4);
+    }
+  }
+}
+
+// (2.5 + 1 / (2 · density)) × those of an ordinary step, at most.
+TEST_F(Job, SendsHalfOfTheDenseGradientOnUpdatesOfRigL) {
+  write("{steps: 6, batch_size: 32, log_every: 1}",
+        "{algorithm: rigl, sparsity: 0.9, update: {freq: 3}, param_filter: [fc1.weight, "
+        "fc2.weight]}");
+  for (const int processes : {2, 4}) {
+    const std::string name = std::to_string(processes);
+    const Ended ended = run(processes, name);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    std::vector<double> bytes;
+    for (const Config& event : events(run_dir(name))) {
+      if (event.required<std::string>("split") == "train") {
+        bytes.push_back(event.required<double>("bytes_sent"));
+      }
+    }
+    ASSERT_EQ(bytes.size(), 6u);
+    EXPECT_GT(bytes[2], 2.0 * bytes[1]);
+    EXPECT_LE(bytes[2], (2.5 + 1.0 / (2 * 0.1)) * bytes[1]) << name << " processes";
+    EXPECT_DOUBLE_EQ(bytes[3], bytes[1]);
+  }
+}
+
+// The processes that a process has started.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream stream(entry.path() / "stat");
+    std::string pid, command, state;
+    pid_t of = 0;
+    stream >> pid >> command >> state >> of;
+    if (of == parent) children.push_back(static_cast<pid_t>(std::stol(pid)));
+  }
+  return children;
+}
+
+size_t lines_of(const std::string& path) {
+  std::ifstream stream(path);
+  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
+}
+
+// Sends a signal to the last of the job's processes (0: to mpirun) once it has logged some steps.
+ProcessOptions after_steps(const std::string& metrics, size_t lines, int signal, bool to_launcher) {
+  ProcessOptions options;
+  options.meanwhile = [=](pid_t launcher) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (lines_of(metrics) < lines && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const std::vector<pid_t> processes = children_of(launcher);
+    ::kill(to_launcher || processes.empty() ? launcher : processes.back(), signal);
+  };
+  return options;
+}
+
+constexpr const char* kLongRun =
+    "{steps: 600, batch_size: 32, log_every: 1, eval_every: 1000, checkpoint: {every: 7}}";
+
+TEST_F(Job, GoesOnByAnotherNumberOfProcessesAfterOneWasKilled) {
+  write(kLongRun, "{algorithm: rigl, sparsity: 0.9, update: {freq: 5}}");
+  ASSERT_EQ(run(0, "whole").code, 0);
+  const auto start = std::chrono::steady_clock::now();
+  const Ended killed =
+      run_job(4, arguments("run"), after_steps(run_dir() + "/metrics.jsonl", 20, SIGKILL, false));
+  EXPECT_NE(killed.code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  ASSERT_FALSE(std::filesystem::exists(checkpoint(600))) << "it ended before it was killed";
+  const Ended signalled =
+      run_job(2, {"train", "--resume", "--run-dir", run_dir()},
+              after_steps(run_dir() + "/metrics.jsonl", lines_of(run_dir() + "/metrics.jsonl") + 20,
+                          SIGTERM, false));
+  EXPECT_EQ(signalled.code, 143) << signalled.err;
+  EXPECT_EQ(count_of(signalled.err, "stopped at step"), 1u) << signalled.err;
+  ASSERT_FALSE(std::filesystem::exists(checkpoint(600))) << "it ended before the signal";
+  const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(different(600, "whole", "run"), testing::IsEmpty());
+}
+
+TEST_F(Job, SavesWhenTheLauncherHandsASignalOn) {
+  write(kLongRun, "");
+  const Ended ended =
+      run_job(2, arguments("run"), after_steps(run_dir() + "/metrics.jsonl", 10, SIGUSR1, true));
+  EXPECT_EQ(ended.code, 143) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("stopped at step"));
+}
+
+}  // namespace
+}  // namespace lacuna
