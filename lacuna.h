@@ -179,7 +179,7 @@
 #include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/data/masked_windows.h"
+#include "lacuna/framework/data/masked_text.h"
 #include "lacuna/framework/data/mnist.h"
 #include "lacuna/framework/data/synthetic.h"
 #include "lacuna/framework/data/text_dataset.h"

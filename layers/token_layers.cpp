@@ -145,6 +145,10 @@ LayerPtr make_select_token(const Config& options, const Shape&) {
       SelectToken::Options{.index = options.get<int64_t>("index", 0)});
 }
 
+LayerPtr make_labelled_tokens(const Config&, const Shape&) {
+  return std::make_unique<LabelledTokens>();
+}
+
 LayerPtr make_mean_pool(const Config& options, const Shape&) {
   return std::make_unique<MeanPool>(
       MeanPool::Options{.mask = options.get<std::string>("mask", "attention_mask")});
@@ -176,6 +180,8 @@ void register_token_layers(LayerRegistry& registry) {
   registry.add("rms_norm", "division by the root of the mean square: eps, features", make_rms_norm);
   registry.add("swiglu", "silu(gate) · up of [gate | up]", make_swiglu);
   registry.add("select_token", "one token of each sequence: index (0)", make_select_token);
+  registry.add("labelled_tokens", "in training the tokens that have a label, else all",
+               make_labelled_tokens);
   registry.add("mean_pool", "mean over the tokens of each sequence: mask", make_mean_pool);
 }
 

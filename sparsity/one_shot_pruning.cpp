@@ -40,13 +40,6 @@ double read_damping(const Config& entry, const char* key, double fallback) {
   return require_range(entry, key, entry.get<double>(key, fallback), 0.0, 1e6);
 }
 
-// The Gram matrix of independent inputs of one size: what magnitude goes by.
-InputGram independent_inputs(int64_t features) {
-  std::vector<double> identity(static_cast<size_t>(features * features), 0.0);
-  for (int64_t i = 0; i < features; ++i) identity[static_cast<size_t>(i * features + i)] = 1.0;
-  return InputGram::of_matrix(features, identity);
-}
-
 }  // namespace
 
 OneShotPruningOptions OneShotPruningOptions::from_config(const Config& entry, OneShotMethod method,
@@ -187,7 +180,7 @@ class OneShotPruning::Pass {
     for (const ParameterPtr& parameter : rest) {
       const Place place = places_.at(parameter.get());
       place.owner->prune_weight(*place.weight,
-                                {independent_inputs(matrix_columns(parameter->shape()))});
+                                {InputGram::of_independent(matrix_columns(parameter->shape()))});
     }
   }
 

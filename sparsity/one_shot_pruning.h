@@ -43,7 +43,9 @@ class OneShotPruning final : public SparsityAlgorithm {
   std::string_view type() const override { return to_string(pruning_.method); }
 
   /// Gives it the examples that it learns inputs from. Magnitude without least squares needs none:
-  /// its errors are then those for inputs that are independent and of one size.
+  /// its errors are then those for inputs that are independent and of one size, ‖Ŵ − W‖² / ‖W‖²,
+  /// and no Gram matrix is made. With examples they are of the outputs on these, as all others'
+  /// are.
   void calibrate_with(CalibrationRun run) { run_ = std::move(run); }
   void calibrate_on(const CalibrationData& data) override;
 

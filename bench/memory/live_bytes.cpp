@@ -29,18 +29,21 @@ void look() {
   lacuna::reset_memory_peak();
 }
 
-void* allocate(size_t bytes, size_t alignment) {
+// Null where there is no memory.
+void* allocate(size_t bytes, size_t alignment) noexcept {
   const std::lock_guard lock(mutex);
   look();
   const size_t multiple = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* block = alignment <= alignof(std::max_align_t) ? std::malloc(multiple)
                                                        : std::aligned_alloc(alignment, multiple);
-  if (block == nullptr) throw std::bad_alloc();
+  if (block == nullptr) return nullptr;
   others += static_cast<int64_t>(malloc_usable_size(block));
   largest = std::max(largest, static_cast<int64_t>(bytes));
   look();
   return block;
 }
+
+void* required(void* block) { return block != nullptr ? block : throw std::bad_alloc(); }
 
 void release(void* block) noexcept {
   if (block == nullptr) return;
@@ -63,14 +66,23 @@ int64_t status_bytes(const std::string& key) {
 
 }  // namespace
 
-void* operator new(size_t bytes) { return allocate(bytes, 1); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<size_t>(alignment));
+// Not inlined: compilers compare what they see of new and delete, and malloc is not new.
+[[gnu::noinline]] void* operator new(size_t bytes) { return required(allocate(bytes, 1)); }
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, 1);
 }
-void operator delete(void* block) noexcept { release(block); }
-void operator delete(void* block, size_t) noexcept { release(block); }
-void operator delete(void* block, std::align_val_t) noexcept { release(block); }
-void operator delete(void* block, size_t, std::align_val_t) noexcept { release(block); }
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
+  return required(allocate(bytes, static_cast<size_t>(alignment)));
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, const std::nothrow_t&) noexcept {
+  release(block);
+}
+[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t, std::align_val_t) noexcept {
+  release(block);
+}
 
 namespace lacuna::bench {
 

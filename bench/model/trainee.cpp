@@ -13,6 +13,7 @@
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/sparsity/configure.h"
 #include "model/median.h"
+#include "model/stored_as.h"
 
 namespace lacuna::bench {
 namespace {
@@ -113,16 +114,6 @@ double ImageNetwork::operations(bool is_training) const {
                        is_training ? Extent::Training : Extent::Forward);
 }
 
-std::string ImageNetwork::stored() const {
-  std::map<std::string, int> counts;
-  int all = 0;
-  for (const ParameterPtr& weight : sparse_weights(*model_)) {
-    ++counts[std::string(weight->pattern()->layout().name())];
-    ++all;
-  }
-  const auto& [layout, count] = *counts.begin();
-  return count == all ? layout
-                      : layout + " in " + std::to_string(count) + " of " + std::to_string(all);
-}
+std::string ImageNetwork::stored() const { return stored_as(sparse_weights(*model_)); }
 
 }  // namespace lacuna::bench

@@ -17,6 +17,7 @@
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/sparsity/configure.h"
 #include "model/median.h"
+#include "model/stored_as.h"
 
 namespace lacuna::bench {
 namespace {
@@ -183,16 +184,6 @@ double TransformerTrainee::operations() const {
   return operations_of(*model_, batch.without_batch(), batch[0], Extent::Training);
 }
 
-std::string TransformerTrainee::stored() const {
-  std::map<std::string, int> counts;
-  int all = 0;
-  for (const ParameterPtr& weight : block_weights(*model_)) {
-    ++counts[std::string(weight->pattern()->layout().name())];
-    ++all;
-  }
-  const auto& [layout, count] =
-      *std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  return count == all ? layout : fmt::format("{} in {} of {}", layout, count, all);
-}
+std::string TransformerTrainee::stored() const { return stored_as(block_weights(*model_)); }
 
 }  // namespace lacuna::bench

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/formats/csv_records.h"
 #include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/masked_text.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
 #include "lacuna/framework/text/utf8.h"
@@ -194,7 +195,7 @@ TextFormat read_format(const Config& data) {
 
 // The tokenizer that was given, or one whose vocabulary is that of the training sentences.
 TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const std::string& path,
-                           const std::vector<Sentence>& sentences) {
+                           const std::vector<Sentence>& sentences, const std::string& mask) {
   if (choice.given != nullptr) return choice.given;
   std::string text;
   WordCounter counter(choice.words);
@@ -208,7 +209,7 @@ TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const std::string& pat
   }
   return naming(path, [&]() -> TokenizerPtr {
     if (choice.kind == "words") return counter.make();
-    return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(text));
+    return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(text + mask));
   });
 }
 
@@ -238,13 +239,26 @@ std::shared_ptr<const Dataset> encoded(const std::vector<Sentence>& sentences,
   return dataset;
 }
 
+// The sentences, tokens of them hidden where that is asked for.
+std::shared_ptr<const Dataset> masked(std::shared_ptr<const Dataset> sentences,
+                                      const std::optional<MaskKeys>& mask,
+                                      const Tokenizer& tokenizer, const Config& data,
+                                      uint64_t seed) {
+  if (!mask) return sentences;
+  return std::make_shared<const MaskedSentences>(
+      std::move(sentences), masking_of(*mask, &tokenizer, tokenizer.vocabulary_size(), data), seed);
+}
+
 }  // namespace
 
-DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
+DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   const auto train_path = data.required<std::string>("train");
   const auto test_path = data.optional<std::string>("test");
   const TextFormat format = read_format(data);
-  const TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read);
+  const std::optional<MaskKeys> mask =
+      read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer);
+  const std::string mask_token = mask ? mask->token : std::string();
+  const TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read, mask_token);
   const auto max_length =
       require_at_least(data, "max_length", data.get<int64_t>("max_length", 128), 1);
   const auto classes_key =
@@ -253,7 +267,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
     data.get("num_classes").fail(fmt::format("2 to {}, or 0", kMaxClasses));
   }
   const std::vector<Sentence> train = read_sentences(train_path, format);
-  const TokenizerPtr tokenizer = tokenizer_for(choice, train_path, train);
+  const TokenizerPtr tokenizer = tokenizer_for(choice, train_path, train, mask_token);
   require_bert_tokens(data, *tokenizer);
   const bool has_cls = tokenizer->find("[CLS]").has_value();
   const bool has_sep = tokenizer->find("[SEP]").has_value();
@@ -261,11 +275,12 @@ DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
   const int64_t classes =
       classes_key > 0 ? classes_key : std::ranges::max(train, {}, &Sentence::label).label + 1;
 
-  DataSplits splits;
-  splits.train = encoded(train, tokenizer, max_length, classes);
-  const auto split = [&](const std::string& path) {
-    return encoded(read_sentences(path, format), tokenizer, max_length, classes);
+  const auto dataset = [&](const std::vector<Sentence>& sentences) {
+    return masked(encoded(sentences, tokenizer, max_length, classes), mask, *tokenizer, data, seed);
   };
+  DataSplits splits;
+  splits.train = dataset(train);
+  const auto split = [&](const std::string& path) { return dataset(read_sentences(path, format)); };
   const Config validation = data.get("validation");
   if (validation.is_scalar() && !validation.is_number()) {
     splits.validation = split(validation.as<std::string>());
@@ -275,18 +290,21 @@ DataSplits load_labelled_text(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
-DataSplits load_labelled_text_held_out(const Config& data, const KnownData& known) {
+DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const TextFormat format = read_format(data);
   const auto max_length = data.get<int64_t>("max_length", 128);
   DataSplits splits;
   splits.is_held_out = true;
   if (known.tokenizer == nullptr) return splits;
+  const std::optional<MaskKeys> mask =
+      read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer);
   for (const auto& [key, split] :
        {std::pair{"validation", &splits.validation}, std::pair{"test", &splits.test}}) {
     const Config path = data.get(key);
     if (!path.is_scalar() || path.is_number()) continue;
-    *split = encoded(read_sentences(path.as<std::string>(), format), known.tokenizer, max_length,
-                     known.num_classes);
+    *split = masked(encoded(read_sentences(path.as<std::string>(), format), known.tokenizer,
+                            max_length, known.num_classes),
+                    mask, *known.tokenizer, data, seed);
   }
   return splits;
 }

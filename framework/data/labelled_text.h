@@ -65,12 +65,15 @@ class LabelledText final : public Dataset {
 ///   before the words; wordpiece has [CLS] and [SEP] always.
 /// - `max_length`: most tokens of an example; what is beyond it is cut off. Default 128.
 /// - `num_classes`: labels are integers below it. Default 0: one more than the largest in `train`.
+/// - `mask_fraction`, `mask_token`: a masked language model's, as of `text`: tokens of the
+/// sentences
+///   are hidden and to be told (MaskedSentences), and the files' labels say nothing.
 ///
 /// *Errors:* DataError "file:line: …" on a line without a label or a sentence, on a label that is
 /// no class, and on text that is not UTF-8 or not in the vocabulary; ConfigError on values out of
 /// range. *Cost:* 4 bytes a token in memory.
 DataSplits load_labelled_text(const Config& data, uint64_t seed);
 /// The other splits alone, which are files (load_held_out).
-DataSplits load_labelled_text_held_out(const Config& data, const KnownData& known);
+DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known);
 
 }  // namespace lacuna

@@ -370,8 +370,8 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
   if (type == "image_folder") splits = load_image_folder_held_out(data, known);
   if (type == "hdf5") splits = load_hdf5_held_out(data, known);
   if (type == "text") splits = load_text_held_out(data, seed, known);
-  if (type == "tokens") splits = load_tokens_held_out(data, known);
-  if (type == "labelled_text") splits = load_labelled_text_held_out(data, known);
+  if (type == "tokens") splits = load_tokens_held_out(data, seed, known);
+  if (type == "labelled_text") splits = load_labelled_text_held_out(data, seed, known);
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;
   const HoldOut parts{.size = splits.train->size(), .train = {}};

@@ -15,7 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/text_file.h"
 #include "lacuna/framework/data/formats/token_sequence.h"
-#include "lacuna/framework/data/masked_windows.h"
+#include "lacuna/framework/data/masked_text.h"
 #include "lacuna/framework/data/token_windows.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
@@ -70,33 +70,6 @@ Parts split_tokens(const Config& data, int64_t size, bool has_own_test) {
   return {size - validation - test, size - test, size};
 }
 
-// Hidden tokens, as the configuration asks for them.
-struct MaskKeys {
-  double fraction = 0.0;
-  std::string token;
-  uint64_t seed = 0;  // of what evaluations hide
-};
-
-std::optional<MaskKeys> read_mask(const Config& data, const std::string& kind, uint64_t seed) {
-  const auto fraction = data.optional<double>("mask_fraction");
-  if (!fraction) {
-    if (data.has("mask_token")) {
-      data.get("mask_token").error("there is no mask_fraction, so nothing is masked");
-    }
-    return std::nullopt;
-  }
-  if (!(*fraction > 0.0 && *fraction < 1.0)) {
-    data.get("mask_fraction").fail("a fraction of the tokens, in (0, 1)");
-  }
-  if ((kind != "wordpiece" && kind != "words") && !data.has("mask_token")) {
-    data.get("mask_fraction")
-        .error("the tokenizer '" + kind +
-               "' has no mask, which stands for tokens that are hidden; give mask_token, or choose "
-               "wordpiece or words");
-  }
-  return MaskKeys{*fraction, data.get<std::string>("mask_token", "[MASK]"), seed};
-}
-
 // A sequence and what its tokens are.
 struct Tokens {
   TokenSequencePtr sequence;
@@ -105,30 +78,21 @@ struct Tokens {
   std::optional<MaskedWindows::Options> masking = std::nullopt;
 };
 
-// *Requires* the tokenizer.
-MaskedWindows::Options masking_of(const MaskKeys& keys, const Tokens& tokens, const Config& data) {
-  const Tokenizer& tokenizer = *tokens.tokenizer;
-  const std::optional<int64_t> mask = tokenizer.find(keys.token);
-  if (!mask) {
-    data.get(data.has("mask_token") ? "mask_token" : "mask_fraction")
-        .error("the vocabulary has no token '" + keys.token +
-               "', which is to stand for tokens that are hidden; give mask_token one that it has");
-  }
-  MaskedWindows::Options options{.masking = {.fraction = keys.fraction,
-                                             .mask_id = *mask,
-                                             .vocabulary_size = tokens.vocabulary_size,
-                                             .special_ids = {*mask}},
-                                 .cls = tokenizer.find("[CLS]"),
-                                 .sep = tokenizer.find("[SEP]"),
-                                 .seed = keys.seed};
-  if (!options.cls || !options.sep) options.cls = options.sep = std::nullopt;
-  std::vector<int64_t>& specials = options.masking.special_ids;
-  for (const char* name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
-    if (const auto id = tokenizer.find(name)) specials.push_back(*id);
-  }
-  std::ranges::sort(specials);
-  specials.erase(std::unique(specials.begin(), specials.end()), specials.end());
+// Which of them are hidden, between [CLS] and [SEP] where there are both.
+MaskedWindows::Options masked_windows_of(const MaskKeys& keys, const Tokens& tokens,
+                                         const Config& data, uint64_t seed) {
+  const Tokenizer* tokenizer = tokens.tokenizer.get();
+  MaskedWindows::Options options{
+      .masking = masking_of(keys, tokenizer, tokens.vocabulary_size, data), .seed = seed};
+  if (tokenizer == nullptr) return options;
+  const std::optional<int64_t> cls = tokenizer->find("[CLS]"), sep = tokenizer->find("[SEP]");
+  if (cls && sep) options.cls = cls, options.sep = sep;
   return options;
+}
+
+void require_room_for_a_token(const Config& data, const Tokens& tokens, int64_t context) {
+  const int64_t around = tokens.masking->cls ? 2 : 0;
+  require_at_least(data, "context", context, around + 1);
 }
 
 enum class Split { Train, Evaluation };
@@ -253,7 +217,7 @@ DataSplits load_text(const Config& data, uint64_t seed) {
   const auto path = data.required<std::string>("path");
   const WindowKeys keys = read_windows(data);
   const std::optional<MaskKeys> mask =
-      read_mask(data, data.get<std::string>("tokenizer", "characters"), seed);
+      read_mask(data, data.get<std::string>("tokenizer", "characters"), MaskOf::Tokenizer);
   const TokenizerChoice choice =
       read_tokenizer(data, "characters", ClsKey::None, mask ? mask->token : std::string());
   const Config test = data.get("test");
@@ -268,9 +232,8 @@ DataSplits load_text(const Config& data, uint64_t seed) {
                     "', so there is nothing to predict");
   }
   if (mask) {
-    tokens.masking = masking_of(*mask, tokens, data);
-    const int64_t around = tokens.masking->cls ? 2 : 0;
-    require_at_least(data, "context", keys.context, around + 1);
+    tokens.masking = masked_windows_of(*mask, tokens, data, seed);
+    require_room_for_a_token(data, tokens, keys.context);
   }
   tokens.sequence = tokens_of(source, *tokens.tokenizer);
   const Parts parts = split_tokens(data, tokens.sequence->size(), has_own_test);
@@ -302,20 +265,34 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
   splits.is_held_out = true;
   if (!test.is_scalar() || test.is_number() || known.tokenizer == nullptr) return splits;
   const std::optional<MaskKeys> mask =
-      read_mask(data, data.get<std::string>("tokenizer", "characters"), seed);
+      read_mask(data, data.get<std::string>("tokenizer", "characters"), MaskOf::Tokenizer);
   const auto path = test.as<std::string>();
   const Source source = read_source(path, std::string(known.tokenizer->kind()));
   Tokens tokens{.sequence = tokens_of(source, *known.tokenizer),
                 .vocabulary_size = known.tokenizer->vocabulary_size(),
                 .tokenizer = known.tokenizer};
-  if (mask) tokens.masking = masking_of(*mask, tokens, data);
+  if (mask) tokens.masking = masked_windows_of(*mask, tokens, data, seed);
   const int64_t end = tokens.sequence->size();
   splits.test = windows(tokens, 0, end, keys, Split::Evaluation, path,
                         characters_of(tokens, source.text, 0, end));
   return splits;
 }
 
-DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
+namespace {
+
+// Of files of tokens, whose vocabulary may be unknown.
+void mask_tokens(const Config& data, const WindowKeys& keys, uint64_t seed, Tokens& tokens) {
+  const bool has_vocabulary = tokens.tokenizer != nullptr;
+  const auto mask = read_mask(data, has_vocabulary ? "bpe" : "",
+                              has_vocabulary ? MaskOf::Tokenizer : MaskOf::Ids);
+  if (!mask) return;
+  tokens.masking = masked_windows_of(*mask, tokens, data, seed);
+  require_room_for_a_token(data, tokens, keys.context);
+}
+
+}  // namespace
+
+DataSplits load_tokens(const Config& data, uint64_t seed) {
   const fs::path folder = data.required<std::string>("dir");
   const WindowKeys keys = read_windows(data);
   Tokens tokens;
@@ -331,6 +308,7 @@ DataSplits load_tokens(const Config& data, uint64_t /*seed*/) {
                              tokens.tokenizer->vocabulary_size(), tokens.vocabulary_size));
     }
   }
+  mask_tokens(data, keys, seed, tokens);
   const std::optional<fs::path> train = file_in(folder, "train.bin");
   if (!train) {
     throw DataError((folder / "train.bin").string() +
@@ -360,12 +338,13 @@ bool has_tokens_training(const Config& data) {
   return file_in(data.required<std::string>("dir"), "train.bin").has_value();
 }
 
-DataSplits load_tokens_held_out(const Config& data, const KnownData& known) {
+DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const fs::path folder = data.required<std::string>("dir");
   const WindowKeys keys = read_windows(data);
-  const Tokens tokens{.sequence = nullptr,
-                      .vocabulary_size = data.get("vocab_size", kDefaultVocabulary),
-                      .tokenizer = known.tokenizer};
+  Tokens tokens{.sequence = nullptr,
+                .vocabulary_size = data.get("vocab_size", kDefaultVocabulary),
+                .tokenizer = known.tokenizer};
+  mask_tokens(data, keys, seed, tokens);
   DataSplits splits;
   splits.is_held_out = true;
   if (const auto path = file_in(folder, "val.bin")) {

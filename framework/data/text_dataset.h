@@ -46,13 +46,15 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
 /// - `vocab_size`: tokens are below it. In [1, 65536]. Default 50257, GPT-2's.
 /// - `vocab`, `merges`: GPT-2's files, to keep the vocabulary with the run. Default: none.
 /// - `context`, `stride`: as for `text`. `validation` too, where there is no val.bin.
+/// - `mask_fraction`: as for `text`; with `vocab` and `merges` `mask_token` is what stands for a
+///   hidden token, without them `mask_id`, an id below `vocab_size`.
 ///
 /// Files are mapped, and tokens held against `vocab_size` when they are drawn. *Errors:* DataError,
 /// with file and position, on a token outside of it; with the file when it is missing, is cut off
 /// within a token, or has too few tokens.
 DataSplits load_tokens(const Config& data, uint64_t seed);
 /// The splits of val.bin and test.bin (load_held_out), and whether train.bin is there.
-DataSplits load_tokens_held_out(const Config& data, const KnownData& known);
+DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownData& known);
 bool has_tokens_training(const Config& data);
 
 }  // namespace lacuna

@@ -1,6 +1,6 @@
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 
-#include <array>
+#include <algorithm>
 
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/formats/text_file.h"
@@ -68,6 +68,74 @@ TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, Cl
         .error("unknown tokenizer '" + choice.kind + "'; " + suggest_name(choice.kind, kinds()));
   }
   return choice;
+}
+
+namespace {
+
+int64_t read_mask_id(const Config& data) {
+  if (data.has("mask_token")) {
+    data.get("mask_token")
+        .error("the tokens have no vocabulary to find it in; give vocab and merges, or mask_id");
+  }
+  if (!data.has("mask_id")) {
+    data.get("mask_fraction")
+        .error(
+            "give mask_id, which stands for tokens that are hidden, or vocab, merges and "
+            "mask_token");
+  }
+  return data.get<int64_t>("mask_id", 0);
+}
+
+}  // namespace
+
+std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, MaskOf mask_of) {
+  const auto fraction = data.optional<double>("mask_fraction");
+  if (!fraction) {
+    for (const char* key : {"mask_token", "mask_id"}) {
+      if (!data.has(key)) continue;
+      data.get(key).error("there is no mask_fraction, so nothing is masked");
+    }
+    return std::nullopt;
+  }
+  if (!(*fraction > 0.0 && *fraction < 1.0)) {
+    data.get("mask_fraction").fail("a fraction of the tokens, in (0, 1)");
+  }
+  if (mask_of == MaskOf::Ids) return MaskKeys{*fraction, {}, read_mask_id(data)};
+  if (data.has("mask_id")) {
+    data.get("mask_id").error("the tokens have a vocabulary; give mask_token instead");
+  }
+  if (kind != "wordpiece" && kind != "words" && !data.has("mask_token")) {
+    data.get("mask_fraction")
+        .error("the tokenizer '" + std::string(kind) +
+               "' has no mask, which stands for tokens that are hidden; give mask_token, or choose "
+               "wordpiece or words");
+  }
+  return MaskKeys{*fraction, data.get<std::string>("mask_token", "[MASK]")};
+}
+
+TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_t vocabulary_size,
+                        const Config& data) {
+  const std::optional<int64_t> mask = keys.id ? keys.id : tokenizer->find(keys.token);
+  if (!mask) {
+    data.get(data.has("mask_token") ? "mask_token" : "mask_fraction")
+        .error("the vocabulary has no token '" + keys.token +
+               "', which is to stand for tokens that are hidden; give mask_token one that it has");
+  }
+  if (*mask < 0 || *mask >= vocabulary_size) {
+    data.get("mask_id").fail("an id below vocab_size, " + std::to_string(vocabulary_size));
+  }
+  TokenMasking masking{.fraction = keys.fraction,
+                       .mask_id = *mask,
+                       .vocabulary_size = vocabulary_size,
+                       .special_ids = {*mask}};
+  std::vector<int64_t>& specials = masking.special_ids;
+  for (const char* name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    if (tokenizer == nullptr) break;
+    if (const auto id = tokenizer->find(name)) specials.push_back(*id);
+  }
+  std::ranges::sort(specials);
+  specials.erase(std::unique(specials.begin(), specials.end()), specials.end());
+  return masking;
 }
 
 }  // namespace lacuna

@@ -1,11 +1,15 @@
-// The keys of `data` that say how text becomes tokens.
+// The keys of `data` that say how text becomes tokens, and which of them are hidden.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/changes/token_masking.h"
 #include "lacuna/framework/text/tokenizer.h"
 #include "lacuna/framework/text/word_tokenizer.h"
 
@@ -32,6 +36,28 @@ TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, Cl
 
 /// The bpe tokenizer of the files that `vocab` and `merges` name.
 TokenizerPtr read_bpe(const Config& data);
+
+/// Hidden tokens, as the configuration asks for them.
+struct MaskKeys {
+  double fraction = 0.0;
+  std::string token;            ///< empty where an id is given
+  std::optional<int64_t> id{};  ///< of tokens whose vocabulary is not known
+};
+
+/// What stands for a hidden token: a token that is given, or [MASK] for wordpiece and words; or, of
+/// tokens that are numbers alone, `mask_id`.
+enum class MaskOf { Tokenizer, Ids };
+
+/// Reads `mask_fraction`, and `mask_token` or `mask_id`; nothing without the first. `kind` is the
+/// tokenizer's. *Errors:* ConfigError on values out of range, and where nothing says what the mask
+/// is.
+std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, MaskOf mask_of);
+
+/// How tokens are hidden. The special tokens of the vocabulary ([PAD], [UNK], [CLS], [SEP], the
+/// mask) never are. `tokenizer` may be null where an id is given. *Errors:* ConfigError where the
+/// vocabulary has no such mask.
+TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_t vocabulary_size,
+                        const Config& data);
 
 /// Returns make(); a DataError that it throws is given `where` ("file: ") to begin with.
 template <class Make>

@@ -13,6 +13,9 @@ class Module;
 /// What batches call the mask of their padding, and the types of their tokens.
 inline constexpr const char* kAttentionMask = "attention_mask";
 inline constexpr const char* kTokenTypes = "token_type_ids";
+/// The places of the tokens that are to be told, where the outputs of others are not wanted: [n],
+/// of a batch's tokens one example after the other, ascending.
+inline constexpr const char* kLabelledTokens = "labelled_tokens";
 
 /// While it lives, modules that run in this thread find these tensors by name: the mask of a batch,
 /// the types of its tokens. The innermost scope counts alone; its end restores the one around it.

@@ -89,6 +89,12 @@ std::string write_select_token(OnnxGraph& graph, const SelectToken& layer, const
   return graph.add("Gather", {x, graph.integer(layer.options().index)}, {{"axis", int64_t{1}}});
 }
 
+// All tokens: a model that is used has no labels.
+std::string write_labelled_tokens(OnnxGraph&, const LabelledTokens&, const std::string& x,
+                                  const Shape&) {
+  return x;
+}
+
 // 1 where the mask is not 0, as floats.
 std::string ones_of(OnnxGraph& graph, const std::string& mask) {
   return graph.cast(graph.cast(mask, OnnxType::Bool), OnnxType::Float);
@@ -105,7 +111,9 @@ std::string write_mean_pool(OnnxGraph& graph, const MeanPool& layer, const std::
   const auto sum = [&](const std::string& value) {
     return graph.add("ReduceSum", {value, graph.integers({1})}, {{"keepdims", int64_t{0}}});
   };
-  return graph.add("Div", {sum(graph.add("Mul", {x, weights})), sum(weights)});
+  // Of a sequence without tokens it is 0.
+  const std::string tokens = graph.add("Max", {sum(weights), graph.scalar(1.0f)});
+  return graph.add("Div", {sum(graph.add("Mul", {x, weights})), tokens});
 }
 
 // Heads of d features: [batch, T, count d] → [batch, count, T, d].
@@ -199,6 +207,7 @@ std::string write_rotary(OnnxGraph& graph, const Rotary& layer, const std::strin
 void add_token_forms(LayerForms& forms) {
   add_form<Attention>(forms, write_attention);
   add_form<ClassToken>(forms, write_class_token);
+  add_form<LabelledTokens>(forms, write_labelled_tokens);
   add_form<MeanPool>(forms, write_mean_pool);
   add_form<PatchEmbedding>(forms, write_patches);
   add_form<PositionEmbedding>(forms, write_positions);

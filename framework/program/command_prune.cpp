@@ -1,15 +1,12 @@
 // `lacuna prune`: a trained model pruned in one shot, as a run that training can go on from.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,8 +27,6 @@
 
 namespace lacuna {
 namespace {
-
-namespace fs = std::filesystem;
 
 // What is pruned: a checkpoint of a run, or weights alone.
 struct Source {
@@ -171,10 +166,11 @@ std::string table(const Config& report) {
   std::string text = fmt::format("{:<{}}  {:<9} {:>8} {:>14}\n", "parameter", width, "method",
                                  "sparsity", "relative error");
   for (const Config& row : report.at("rows").items()) {
+    const Config error = row.get("relative_error");  // null: infinite
     text +=
-        fmt::format("{:<{}}  {:<9} {:>8.4f} {:>14.4g}\n", row.required<std::string>("parameter"),
+        fmt::format("{:<{}}  {:<9} {:>8.4f} {:>14}\n", row.required<std::string>("parameter"),
                     width, row.required<std::string>("method"), row.required<double>("sparsity"),
-                    row.required<double>("relative_error"));
+                    error.is_null() ? "inf" : fmt::format("{:.4g}", error.as<double>()));
   }
   for (const char* when : {"before", "after"}) {
     if (!report.has(when)) continue;
@@ -185,51 +181,6 @@ std::string table(const Config& report) {
   return text;
 }
 
-// A run folder in the making, beside the place where it will be: it is there whole or not at all.
-class FolderInTheMaking {
- public:
-  FolderInTheMaking(std::string path, const Config& config)
-      : path_(std::move(path)),
-        temporary_(fmt::format("{}.tmp-{}", without_slash(path_), ::getpid())),
-        folder_(RunFolder::create(temporary_, config.to_yaml())) {}
-  ~FolderInTheMaking() {
-    if (is_done_) return;
-    stop_file_log();
-    std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
-  }
-  FolderInTheMaking(const FolderInTheMaking&) = delete;
-  FolderInTheMaking& operator=(const FolderInTheMaking&) = delete;
-
-  const RunFolder& folder() const { return folder_; }
-  std::string file(const char* name) const { return temporary_ + "/" + name; }
-
-  void finish() {
-    RunFolder::require_unused(path_);
-    std::error_code error;
-    fs::rename(temporary_, path_, error);
-    if (error) {
-      throw StateError("cannot make the run folder '" + path_ + "': " + error.message());
-    }
-    is_done_ = true;
-  }
-
- private:
-  static std::string without_slash(std::string path) {
-    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    return path;
-  }
-  // The console goes on: the error is told there.
-  static void stop_file_log() {
-    stop_logging();
-    log_to_console(LogLevel::Warning);
-  }
-
-  std::string path_, temporary_;
-  RunFolder folder_;
-  bool is_done_ = false;
-};
-
 // A run at step 0, which `lacuna train --resume` trains.
 Checkpoint first_checkpoint(const Experiment& e) {
   Checkpoint checkpoint{.state = e.state_dict(), .config_yaml = e.config.to_yaml()};
@@ -239,16 +190,31 @@ Checkpoint first_checkpoint(const Experiment& e) {
   return checkpoint;
 }
 
-void write_run(FolderInTheMaking& making, const Experiment& e, const std::string& source,
-               const Config& report) {
-  log_to_file(making.folder().log_path());
+void fill_run(const RunFolder& folder, const Experiment& e, const std::string& source,
+              const Config& report) {
+  log_to_file(folder.log_path());
   log_info_to_file(
       fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());
-  making.folder().save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
-  write_file_atomically(making.file("prune.json"), json_text(report));
-  making.finish();
+  folder.save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
+  write_file_atomically(folder.path() + "/prune.json", json_text(report));
+}
+
+// It is there whole or not at all.
+void write_run(const std::string& path, const Experiment& e, const std::string& source,
+               const Config& report) {
+  FolderReplacement whole(path);
+  const RunFolder folder = RunFolder::create(whole.temporary_path(), e.config.to_yaml());
+  try {
+    fill_run(folder, e, source, report);
+    RunFolder::require_unused(path);
+    whole.commit();
+  } catch (...) {
+    stop_logging();  // to a file that goes; the console goes on, where the error is told
+    log_to_console(LogLevel::Warning);
+    throw;
+  }
 }
 
 }  // namespace
@@ -281,8 +247,7 @@ int run_prune(const PruneCommand& command) {
   Config report = report_of(source, *e, algorithms);
   report.set("before", before);
   report.set("after", evaluation(*e));
-  FolderInTheMaking making(command.run_dir, e->config);
-  write_run(making, *e, source.path, report);
+  write_run(command.run_dir, *e, source.path, report);
   const std::string text = command.json ? json_text(report) : table(report);
   std::fputs(text.c_str(), stdout);
   if (!command.json) {

@@ -50,6 +50,10 @@ bool is_masked_language_model(const Config& config) {
 
 std::vector<MaskedLine> read_masked_lines(const std::vector<std::string>& paths, const Config& data,
                                           const InputFormat& format) {
+  if (format.tokenizer == nullptr) {
+    throw DataError(
+        "the model was trained on tokens without their vocabulary: there is none to read lines by");
+  }
   const auto mask = data.get<std::string>("mask_token", "[MASK]");
   std::vector<MaskedLine> all;
   for (const std::string& path : paths) {

@@ -91,7 +91,7 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   int64_t correct = 0, in_largest = 0, answers = 0;
   RegressionSums regression;
   for_each_batch(data, batch_size, [&](const Batch& batch) {
-    const Variable output = run_model(model, batch);
+    const Variable output = run_for_loss(model, batch);
     const auto mean = static_cast<double>(loss(output, batch).value().item());
     const double weight = loss.weight_of(batch);
     loss_sum += mean * weight;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/names.h"
@@ -39,8 +41,8 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   loss.output_shape_ = Shape{loss.outputs_};
   if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {
     const int64_t first = 0;
-    const Shape labels = data.gather({&first, 1}).labels.shape();
-    if (labels.rank() == 2) loss.output_shape_ = Shape{labels[1], loss.outputs_};
+    const bool labels_tokens = data.gather({&first, 1}).labels.shape().rank() == 2;
+    if (labels_tokens) loss.output_shape_ = Shape{data.example_shape()[0], loss.outputs_};
   }
   if (loss.is_classification() && config.is_map()) loss.read_cross_entropy(config);
   return loss;
@@ -134,6 +136,17 @@ Tensor binary_targets(const Batch& batch) {
   return targets;
 }
 
+// The labels that outputs are held against: all, or those of tokens that have one, where there are
+// outputs of these alone.
+IndexTensor labels_for(const Shape& output, const Batch& batch) {
+  if (output.rank() != 2 || batch.labels.shape().rank() != 2) return batch.labels;
+  std::vector<int64_t> labels;
+  std::ranges::copy_if(batch.labels.values(), std::back_inserter(labels),
+                       [](int64_t label) { return label != kIgnoredLabel; });
+  const auto count = static_cast<int64_t>(labels.size());
+  return IndexTensor(Shape{count}, std::move(labels));
+}
+
 }  // namespace
 
 Variable LossFunction::operator()(const Variable& output, const Batch& batch) const {
@@ -149,7 +162,7 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
     return mixed_cross_entropy(output, batch.labels, batch.other_labels, batch.own_shares,
                                cross_entropy_);
   }
-  return cross_entropy(output, batch.labels, cross_entropy_);
+  return cross_entropy(output, labels_for(output.shape(), batch), cross_entropy_);
 }
 
 Variable LossFunction::operator()(const Variable& output, const Tensor& teacher,
@@ -161,7 +174,9 @@ Variable LossFunction::operator()(const Variable& output, const Tensor& teacher,
 }
 
 int64_t LossFunction::count_correct(const Tensor& output, const Batch& batch) const {
-  if (kind_ == Kind::CrossEntropy) return lacuna::count_correct(output, batch.labels);
+  if (kind_ == Kind::CrossEntropy) {
+    return lacuna::count_correct(output, labels_for(output.shape(), batch));
+  }
   const Tensor logits = reordered(output, Order::RowMajor), targets = binary_targets(batch);
   int64_t correct = 0;
   for (int64_t i = 0; i < logits.numel(); ++i) {

@@ -34,7 +34,8 @@ class LossFunction {
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
   /// Where the batch is of mixtures, each loss is the share of its own label's and the rest of the
-  /// other one's. *Shapes:* output [batch, …output_shape()] → scalar.
+  /// other one's. *Shapes:* output [batch, …output_shape()], or [labels, outputs()] of the tokens
+  /// that have a label (run_for_loss) → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
 
   /// What is minimized in training where there is a teacher, whose output is given: (1 − weight)

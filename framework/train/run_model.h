@@ -11,4 +11,9 @@ namespace lacuna {
 /// all of `batch.named` (`named_input`).
 Variable run_model(Module& model, const Batch& batch);
 
+/// The same for a loss: where some tokens have no label (kIgnoredLabel), a model may leave out
+/// their outputs (layer `labelled_tokens`), so that there are [labels, classes] of them in place of
+/// [batch, T, classes]; LossFunction takes both.
+Variable run_for_loss(Module& model, const Batch& batch);
+
 }  // namespace lacuna

@@ -27,6 +27,12 @@ double TrainingSums::accuracy() const {
 
 namespace {
 
+// A teacher teaches all outputs.
+Variable output_of(const Experiment& experiment, const Batch& batch) {
+  return experiment.teacher == nullptr ? run_for_loss(*experiment.model, batch)
+                                       : run_model(*experiment.model, batch);
+}
+
 Variable loss_of(const Experiment& experiment, const Variable& output, const Batch& batch) {
   if (experiment.teacher == nullptr) return experiment.loss(output, batch);
   Tensor taught;
@@ -49,7 +55,7 @@ TrainingSums run_batches(Experiment& experiment) {
   TrainingSums sums;
   for (int64_t i = 0; i < batches; ++i) {
     const Batch batch = loader.next();
-    const Variable output = run_model(*experiment.model, batch);
+    const Variable output = output_of(experiment, batch);
     const Variable loss = loss_of(experiment, output, batch);
     const auto mean = static_cast<double>(loss.value().item());
     sums.loss += mean * static_cast<double>(batch.size);

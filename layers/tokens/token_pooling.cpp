@@ -31,6 +31,17 @@ Variable SelectToken::forward(const Variable& input) {
   return select_token(input, options_.index);
 }
 
+Shape LabelledTokens::output_shape(const Shape& input) const {
+  require_tokens(*this, input);
+  return input;
+}
+
+Variable LabelledTokens::forward(const Variable& input) {
+  output_shape(input.shape().without_batch());
+  const IndexTensor* places = named_input(kLabelledTokens);
+  return places == nullptr ? input : select_tokens(input, *places);
+}
+
 Shape MeanPool::output_shape(const Shape& input) const {
   require_tokens(*this, input);
   return {input[1]};

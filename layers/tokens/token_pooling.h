@@ -1,4 +1,4 @@
-// Layers that make one vector of a sequence of tokens.
+// Layers that give one vector of a sequence of tokens, or some of the tokens.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,19 @@ class SelectToken final : public Module {
 
  private:
   Options options_;
+};
+
+/// Of all tokens of a batch those that are to be told, where the batch's named input
+/// kLabelledTokens says which; else all, as they are. What follows takes no other tokens into
+/// account, and so does no work for outputs that no loss counts: the head of a masked language
+/// model. *Shapes:* [batch, T, features] → [n, features], or the same.
+class LabelledTokens final : public Module {
+ public:
+  std::string_view type() const override { return "labelled_tokens"; }
+  Shape output_shape(const Shape& input) const override;
+
+ protected:
+  Variable forward(const Variable& input) override;
 };
 
 /// The mean over the tokens where the batch's named input `mask` is not 0, over all where it has no

@@ -44,22 +44,6 @@ std::vector<int64_t> share_out(int64_t keep, int64_t unit, std::vector<int64_t> 
   return shares;
 }
 
-// ‖XWᵀ‖², the scale of a relative error.
-double output_energy(const Tensor& weight, const InputGram& gram) {
-  const std::span<const double> h = gram.matrix();
-  const auto columns = static_cast<size_t>(gram.features());
-  double sum = 0.0;
-  for (size_t r = 0; r < weight.storage().size(); r += columns) {
-    const std::span<const float> w = weight.storage().subspan(r, columns);
-    for (size_t i = 0; i < columns; ++i) {
-      double product = 0.0;
-      for (size_t j = 0; j < columns; ++j) product += h[i * columns + j] * w[j];
-      sum += w[i] * product;
-    }
-  }
-  return sum;
-}
-
 PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
                           const std::vector<InputGram>& grams, const MaskSelector& selector,
                           int64_t keep, const MaskSet& present, const OneShotOptions& options) {
@@ -81,7 +65,7 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
   const std::vector<int64_t> shares = share_out(keep, selector.pattern().unit_size(), counts);
   PrunedWeight all{.weight = Tensor::zeros(weight.shape()), .mask = MaskSet(weight.shape())};
   BitMask kept = BitMask::zeros(weight.numel());
-  double error = 0.0, energy = 0.0;
+  OutputError error;
   for (int64_t g = 0; g < groups; ++g) {
     const auto i = static_cast<size_t>(g);
     const Tensor part =
@@ -91,12 +75,12 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
     std::ranges::copy(pruned.weight.storage(), all.weight.mutable_data() + g * shape.numel());
     pruned.mask.bits().for_each([&](int64_t at) { kept.set(g * shape.numel() + at); });
     std::ranges::move(pruned.messages, std::back_inserter(all.messages));
-    const double whole = output_energy(part, grams[i]);
-    energy += whole;
-    error += whole == 0.0 ? 0.0 : pruned.relative_error * whole;
+    const OutputError of_group = output_error(part, pruned.weight, grams[i]);
+    error.outputs += of_group.outputs;
+    error.lost += of_group.lost;
   }
   all.mask = MaskSet(weight.shape(), std::move(kept));
-  all.relative_error = energy == 0.0 ? 0.0 : error / energy;
+  all.relative_error = error.relative();
   return all;
 }
 
@@ -104,9 +88,12 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
 void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
                   const OneShotOptions& options, std::vector<std::string>& messages) {
   int64_t dead = 0, features = 0;
+  const InputGram* lacking = nullptr;  // the first with fewer rows than inputs that are not zero
   for (const InputGram& gram : grams) {
+    const int64_t zeros = std::ranges::count(gram.squares(), 0.0);
     features += gram.features();
-    dead += std::ranges::count(gram.squares(), 0.0);
+    dead += zeros;
+    if (lacking == nullptr && gram.rows() < gram.features() - zeros) lacking = &gram;
   }
   const bool judges_inputs = options.least_squares || options.method != OneShotMethod::Magnitude;
   if (dead > 0 && judges_inputs) {
@@ -117,12 +104,11 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
   }
   const bool inverts = options.least_squares || options.method == OneShotMethod::SparseGpt ||
                        options.method == OneShotMethod::Admm;
-  const InputGram& first = grams.front();
-  if (inverts && first.rows() < first.features() - dead) {
+  if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
         "layer '{}': the calibration has {} rows for {} inputs, which leaves weights open that "
         "damping alone decides on; give calibration.examples a larger number",
-        layer, first.rows(), first.features()));
+        layer, lacking->rows(), lacking->features()));
   }
 }
 

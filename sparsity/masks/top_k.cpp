@@ -82,7 +82,7 @@ class Growth {
     const float floor = guess();
     collect(floor);
     if (floor >= 0.0f && collectors_[0].size() < wanted_[0]) collect(-1.0f);  // guessed too high
-    tile_ = {};
+    tile_ = Array<float>();  // {} would keep its memory
     std::vector<int64_t> grown;
     for (size_t g = 0; g < wanted_.size(); ++g) {
       std::vector<int64_t> part = collectors_[g].take();

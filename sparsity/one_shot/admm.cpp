@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -18,6 +18,29 @@
 namespace lacuna {
 namespace {
 
+// The lower triangle of a matrix of doubles as a symmetric matrix of floats. The doubles are freed
+// on the way, when the triangle's floats are there.
+std::vector<float> symmetric_floats(int64_t size, std::vector<double> lower) {
+  std::vector<float> triangle;
+  triangle.reserve(static_cast<size_t>(size * (size + 1) / 2));
+  for (int64_t i = 0; i < size; ++i) {
+    const double* row = lower.data() + i * size;
+    for (int64_t j = 0; j <= i; ++j) triangle.push_back(static_cast<float>(row[j]));
+  }
+  lower = std::vector<double>();  // {} would keep its memory
+  std::vector<float> whole(static_cast<size_t>(size * size));
+  parallel_for(size, 16, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const float* row = triangle.data() + i * (i + 1) / 2;
+      for (int64_t j = 0; j <= i; ++j) {
+        whole[static_cast<size_t>(i * size + j)] = row[j];
+        whole[static_cast<size_t>(j * size + i)] = row[j];
+      }
+    }
+  });
+  return whole;
+}
+
 class AdmmRounds {
  public:
   explicit AdmmRounds(const OneShotProblem& problem);
@@ -27,19 +50,19 @@ class AdmmRounds {
   void scale();
   void factor();
   int64_t on_the_way(int64_t present, int64_t keep, double progress) const;
-  MaskSet choose(double progress) const;
-  MaskSet choose_on_the_way(int64_t count) const;
+  MaskSet choose(double progress);
+  MaskSet choose_on_the_way(int64_t count);
   void round(const MaskSet& mask);
-  void become_floats();
-  void add_rows(const Array<float>& rows, float beta, Array<float>& into) const;
+  void add_rows(const Array<float>& rows, const float* square, float beta,
+                Array<float>& into) const;
 
   const OneShotProblem& problem_;
   int64_t rows_, columns_;
   std::vector<double> norms_;  // of the inputs
-  Array<float> weights_;       // W₀ in their scale, then A W₀ ± ρX
-  Array<float> target_;        // A W₀
-  Array<std::byte> square_;    // (A + ρI)⁻¹ as floats, with room for doubles
-  Array<float> sum_;           // X
+  Array<float> weights_;  // W₀ in their scale, then A W₀ ± ρX; between rounds free for scores
+  Array<float> target_;   // A W₀
+  std::vector<float> inverse_;  // (A + ρI)⁻¹
+  Array<float> sum_;            // X
   std::vector<std::string> messages_;
 };
 
@@ -48,19 +71,18 @@ AdmmRounds::AdmmRounds(const OneShotProblem& problem)
       rows_(problem.rows),
       columns_(problem.columns),
       weights_(static_cast<size_t>(problem.weight.numel())),
-      target_(weights_.size()),
-      square_(static_cast<size_t>(columns_ * columns_) * sizeof(double)),
-      sum_(weights_.size()) {
+      target_(weights_.size()) {
   for (const double square : problem.squares) norms_.push_back(std::sqrt(square) + 1e-8);
 }
 
 // rows · the square matrix + beta · into.
-void AdmmRounds::add_rows(const Array<float>& rows, float beta, Array<float>& into) const {
+void AdmmRounds::add_rows(const Array<float>& rows, const float* square, float beta,
+                          Array<float>& into) const {
   gemm({.m = rows_,
         .n = columns_,
         .k = columns_,
         .a = rows.data(),
-        .b = reinterpret_cast<const float*>(square_.data()),
+        .b = square,
         .c = into.data(),
         .beta = beta});
 }
@@ -70,10 +92,10 @@ void AdmmRounds::scale() {
   for (size_t i = 0; i < weights_.size(); ++i) {
     weights_[i] = static_cast<float>(weight[i] * norms_[i % norms_.size()]);
   }
-  sum_ = weights_;
 }
 
-// A, as floats, gives A W₀; then A + ρI, as doubles in the same place, becomes its inverse.
+// A, as floats, gives A W₀; A + ρI, as doubles, the inverse. The doubles are freed before the
+// rounds, which take memory for choosing masks; in vectors, for an Array's block would be kept.
 void AdmmRounds::factor() {
   const std::span<const double> gram = problem_.gram.matrix();
   double mean = 0.0;  // of A's diagonal: 1 but for dead inputs
@@ -81,50 +103,38 @@ void AdmmRounds::factor() {
     mean += problem_.squares[i] / (norms_[i] * norms_[i]) / static_cast<double>(columns_);
   }
   if (mean == 0.0) mean = 1.0;
-  const auto write = [&](auto* into, double on_diagonal, bool is_lower) {
+  const auto write = [&](auto& into, double on_diagonal, bool is_lower) {
+    using Number = std::remove_reference_t<decltype(into[0])>;
     parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const double norm = norms_[static_cast<size_t>(i)];
         for (int64_t j = 0; j < columns_; ++j) {
-          double value =
-              gram[static_cast<size_t>(i * columns_ + j)] / (norm * norms_[static_cast<size_t>(j)]);
+          const auto at = static_cast<size_t>(i * columns_ + j);
+          double value = gram[at] / (norm * norms_[static_cast<size_t>(j)]);
           if (j == i) value += on_diagonal;
           if (j > i && is_lower) value = 0.0;
-          into[i * columns_ + j] = static_cast<std::remove_pointer_t<decltype(into)> >(value);
+          into[at] = static_cast<Number>(value);
         }
       }
     });
   };
-  auto* doubles = reinterpret_cast<double*>(square_.data());
+  std::vector<double> lower;
   const auto attempt = [&](double damping) {
-    write(reinterpret_cast<float*>(square_.data()), damping * mean, false);
-    add_rows(weights_, 0.0f, target_);
-    write(doubles, damping * mean + problem_.options.rho, true);
-    return cholesky(columns_, doubles, kSmallestPivot) == columns_;
+    lower = std::vector<double>();
+    {
+      std::vector<float> scaled(gram.size());
+      write(scaled, damping * mean, false);
+      add_rows(weights_, scaled.data(), 0.0f, target_);
+    }
+    lower = std::vector<double>(gram.size());
+    write(lower, damping * mean + problem_.options.rho, true);
+    return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
   };
   factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
-  invert_lower(columns_, doubles);
-  square_lower(columns_, doubles);
-  become_floats();
-}
-
-// The lower triangle of doubles as a symmetric matrix of floats, from the same place on: a float
-// never lies behind the double that it comes from.
-void AdmmRounds::become_floats() {
-  for (int64_t i = 0; i < columns_ * columns_; ++i) {
-    double value;
-    std::memcpy(&value, square_.data() + i * int64_t{sizeof(double)}, sizeof(double));
-    const auto rounded = static_cast<float>(value);
-    std::memcpy(square_.data() + i * int64_t{sizeof(float)}, &rounded, sizeof(float));
-  }
-  auto* floats = reinterpret_cast<float*>(square_.data());
-  parallel_for(columns_, 64, [&](int64_t first, int64_t last) {
-    for (int64_t j = 0; j < last; ++j) {
-      for (int64_t i = std::max(first, j + 1); i < last; ++i) {
-        floats[j * columns_ + i] = floats[i * columns_ + j];
-      }
-    }
-  });
+  invert_lower(columns_, lower.data());
+  square_lower(columns_, lower.data());
+  inverse_ = symmetric_floats(columns_, std::move(lower));
+  sum_ = weights_;
 }
 
 // What of `present` is left when a part of the way to `keep` is gone.
@@ -136,7 +146,7 @@ int64_t AdmmRounds::on_the_way(int64_t present, int64_t keep, double progress) c
   return std::max(present - static_cast<int64_t>(pruned), keep);
 }
 
-MaskSet AdmmRounds::choose(double progress) const {
+MaskSet AdmmRounds::choose(double progress) {
   const int64_t present = problem_.present.count();
   const std::span<const float> scores(sum_);
   if (progress >= 1.0) {
@@ -155,12 +165,12 @@ MaskSet AdmmRounds::choose(double progress) const {
 }
 
 // Cells keep what the pattern lets them, and what else may stay competes in the whole layer.
-MaskSet AdmmRounds::choose_on_the_way(int64_t count) const {
+MaskSet AdmmRounds::choose_on_the_way(int64_t count) {
   const MaskSet& present = problem_.present;
   MaskSet fullest = keep_largest(problem_, sum_, present.count(), {});
   if (count <= fullest.count()) return keep_largest(problem_, sum_, count, {});
   const BitMask& safe = fullest.bits();
-  std::vector<float> scores(static_cast<size_t>(present.count()));
+  const auto scores = std::span(weights_).first(static_cast<size_t>(present.count()));
   size_t place = 0;
   present.positions().for_each([&](int64_t i) {
     scores[place++] = safe.test(i) ? std::numeric_limits<float>::infinity()
@@ -183,7 +193,7 @@ void AdmmRounds::round(const MaskSet& mask) {
       if (stays) sum_[at] = 0.0f;
     }
   });
-  add_rows(weights_, 1.0f, sum_);
+  add_rows(weights_, inverse_.data(), 1.0f, sum_);
 }
 
 PrunedWeight AdmmRounds::run() {

@@ -33,7 +33,6 @@ void copy_panel(std::span<const float> rows, int64_t features, int64_t begin, in
 
 InputGram::InputGram(int64_t features) : features_(features) {
   if (features < 0) throw ShapeError("a Gram matrix of a negative number of features");
-  matrix_.assign(square(features), 0.0);
 }
 
 InputGram InputGram::of_matrix(int64_t features, std::span<const double> matrix, int64_t rows) {
@@ -49,6 +48,20 @@ InputGram InputGram::of_matrix(int64_t features, std::span<const double> matrix,
   return gram;
 }
 
+InputGram InputGram::of_independent(int64_t features) {
+  InputGram gram(features);
+  gram.rows_ = 1;
+  gram.is_independent_ = true;
+  return gram;
+}
+
+void InputGram::allocate() const {
+  if (!matrix_.empty()) return;
+  matrix_.assign(square(features_), 0.0);
+  if (!is_independent_) return;
+  for (int64_t i = 0; i < features_; ++i) matrix_[static_cast<size_t>(i * (features_ + 1))] = 1.0;
+}
+
 void InputGram::add(std::span<const float> rows) {
   const auto width = static_cast<size_t>(features_);
   if (width == 0 ? !rows.empty() : rows.size() % width != 0) {
@@ -57,10 +70,15 @@ void InputGram::add(std::span<const float> rows) {
   }
   const size_t limit = static_cast<size_t>(kRows) * width;
   while (!rows.empty()) {
+    waiting_.reserve(limit);
     const size_t count = std::min(limit - waiting_.size(), rows.size());
     waiting_.insert(waiting_.end(), rows.begin(), rows.begin() + static_cast<ptrdiff_t>(count));
     rows = rows.subspan(count);
     rows_ += static_cast<int64_t>(count / width);
+    if (is_independent_) {
+      allocate();
+      is_independent_ = false;
+    }
     if (waiting_.size() == limit) take_waiting();
   }
 }
@@ -68,6 +86,7 @@ void InputGram::add(std::span<const float> rows) {
 // The lower triangle by tiles of two panels of features, and those on the diagonal whole.
 void InputGram::take_waiting() const {
   if (waiting_.empty()) return;
+  allocate();
   const int64_t count = static_cast<int64_t>(waiting_.size()) / features_;
   std::vector<float> left, right, product;
   for (int64_t i = 0; i < features_; i += kPanel) {
@@ -98,9 +117,15 @@ void InputGram::take_waiting() const {
   is_whole_ = false;
 }
 
-std::span<const double> InputGram::matrix() const {
+// Rows are not awaited any more: their memory is for others.
+void InputGram::take_last() const {
   take_waiting();
-  waiting_.shrink_to_fit();
+  waiting_ = std::vector<float>();  // {} would keep its memory
+}
+
+std::span<const double> InputGram::matrix() const {
+  take_last();
+  allocate();
   if (!is_whole_) {
     constexpr int64_t kTile = 64;  // so that lines of both triangles stay in the cache
     const int64_t tiles = (features_ + kTile - 1) / kTile;
@@ -121,8 +146,9 @@ std::span<const double> InputGram::matrix() const {
 }
 
 std::vector<double> InputGram::squares() const {
-  take_waiting();
-  std::vector<double> diagonal(static_cast<size_t>(features_));
+  take_last();
+  std::vector<double> diagonal(static_cast<size_t>(features_), is_independent_ ? 1.0 : 0.0);
+  if (matrix_.empty()) return diagonal;
   for (size_t i = 0; i < diagonal.size(); ++i) {
     diagonal[i] = matrix_[i * static_cast<size_t>(features_) + i];
   }

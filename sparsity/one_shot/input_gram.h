@@ -20,6 +20,9 @@ class InputGram {
   /// A Gram matrix that is there already. *Shapes:* matrix [features, features], symmetric (its
   /// lower triangle is taken). *Errors:* ShapeError when it is not square.
   static InputGram of_matrix(int64_t features, std::span<const double> matrix, int64_t rows = 1);
+  /// That of inputs which are independent and of one size, the identity: what is assumed where
+  /// nothing is known of them. *Cost:* no memory until `matrix` is called or rows are added.
+  static InputGram of_independent(int64_t features);
 
   /// Adds rows, row-major. Products are taken in float32 over 1,024 rows at a time and summed in
   /// double; the sum depends on the rows and their order alone, not on how they were cut into calls
@@ -29,6 +32,8 @@ class InputGram {
 
   int64_t features() const { return features_; }
   int64_t rows() const { return rows_; }
+  /// Whether the matrix is the identity of `of_independent`, to which no rows were added.
+  bool is_independent() const { return is_independent_; }
   /// [features, features], both triangles. *Cost:* the products of the rows that wait. Not
   /// thread-safe.
   std::span<const double> matrix() const;
@@ -36,12 +41,15 @@ class InputGram {
   std::vector<double> squares() const;
 
  private:
+  void allocate() const;
   void take_waiting() const;
+  void take_last() const;
 
   int64_t features_, rows_ = 0;
   mutable std::vector<float> waiting_;  // rows that are not in the sum yet
-  mutable std::vector<double> matrix_;  // the lower triangle, or both
+  mutable std::vector<double> matrix_;  // the lower triangle, or both; empty until it is needed
   mutable bool is_whole_ = true;        // both
+  bool is_independent_ = false;
 };
 
 }  // namespace lacuna

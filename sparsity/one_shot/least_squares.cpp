@@ -19,6 +19,18 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // rows whose right-hand sides are there at a time
 
+// Each group of rows has a matrix of its own, of `largest`² elements at most. Where those of all
+// threads are more than half of a Gram matrix of `columns`, groups follow each other, with all
+// threads in each.
+template <class Fit>
+void for_each_group(int64_t groups, int64_t largest, int64_t columns, const Fit& fit) {
+  if (largest * largest * num_threads() > columns * columns / 2) {
+    for (int64_t group = 0; group < groups; ++group) fit(group);
+  } else {
+    parallel_blocks(groups, fit);
+  }
+}
+
 class LeastSquares {
  public:
   LeastSquares(const Tensor& weight, const InputGram& gram, const MaskSet& mask, double damping);
@@ -35,6 +47,7 @@ class LeastSquares {
   bool prefers_complement(std::span<const int64_t> rows) const;
   std::vector<int64_t> fit_by_complement(std::span<const int64_t> rows, float* into);
   std::vector<uint32_t> live_columns(int64_t row) const;
+  std::vector<double> right_sides(std::span<const int64_t> rows) const;
   void fit_chunk(std::span<const int64_t> rows, float* into);
   void fit_rows(std::span<const int64_t> rows, const double* right, float* into);
   bool factor(std::span<const uint32_t> columns, double damping, std::vector<double>& lower) const;
@@ -119,11 +132,16 @@ std::vector<int64_t> LeastSquares::fit_by_complement(std::span<const int64_t> ro
   if (!complement) return {rows.begin(), rows.end()};
   const std::vector<size_t> begins = groups(rows);
   std::vector<char> fits(begins.size() - 1);
-  parallel_blocks(static_cast<int64_t>(fits.size()), [&](int64_t index) {
+  int64_t fewest = columns_;
+  for (const int64_t row : rows) {
+    fewest = std::min(fewest, static_cast<int64_t>(positions_.row(row).size()));
+  }
+  const auto fit_one = [&](int64_t index) {
     const auto g = static_cast<size_t>(index);
     const std::span<const int64_t> group = rows.subspan(begins[g], begins[g + 1] - begins[g]);
     fits[g] = complement->fit(positions_.row(group.front()), group, weight_.data(), into) ? 1 : 0;
-  });
+  };
+  for_each_group(static_cast<int64_t>(fits.size()), columns_ - fewest, columns_, fit_one);
   for (size_t g = 0; g < fits.size(); ++g) {
     if (fits[g] != 0) continue;
     left.insert(left.end(), rows.begin() + static_cast<ptrdiff_t>(begins[g]),
@@ -132,7 +150,8 @@ std::vector<int64_t> LeastSquares::fit_by_complement(std::span<const int64_t> ro
   return left;
 }
 
-void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
+// H w of some rows.
+std::vector<double> LeastSquares::right_sides(std::span<const int64_t> rows) const {
   const auto count = static_cast<int64_t>(rows.size());
   std::vector<double> weights(static_cast<size_t>(count * columns_)), right(weights.size(), 0.0);
   for (int64_t r = 0; r < count; ++r) {
@@ -148,23 +167,22 @@ void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
                .lda = columns_,
                .ldb = columns_,
                .ldc = columns_});
+  return right;
+}
+
+void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
+  const std::vector<double> right = right_sides(rows);
   const std::vector<size_t> begins = groups(rows);
   const auto fit_one = [&](int64_t group) {
     const size_t first = begins[static_cast<size_t>(group)];
     fit_rows(rows.subspan(first, begins[static_cast<size_t>(group) + 1] - first),
              right.data() + static_cast<int64_t>(first) * columns_, into);
   };
-  const auto groups = static_cast<int64_t>(begins.size()) - 1;
-  // Each group has a matrix of its own, so large ones follow each other, with all threads in each.
   int64_t largest = 0;
   for (const int64_t row : rows) {
     largest = std::max(largest, static_cast<int64_t>(positions_.row(row).size()));
   }
-  if (largest * largest * num_threads() > 2 * columns_ * columns_) {
-    for (int64_t group = 0; group < groups; ++group) fit_one(group);
-  } else {
-    parallel_blocks(groups, fit_one);
-  }
+  for_each_group(static_cast<int64_t>(begins.size()) - 1, largest, columns_, fit_one);
 }
 
 bool LeastSquares::factor(std::span<const uint32_t> columns, double damping,

@@ -156,6 +156,7 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
     pruned.relative_error = relative_output_error(problem.weight, pruned.weight, gram);
     return pruned;
   }
+  pruned.weight = {};  // the mask alone is needed, and memory is short
   PrunedWeight fitted =
       fit_least_squares(layer, problem.weight, gram, pruned.mask, options.least_squares_damping);
   std::ranges::move(pruned.messages, std::inserter(fitted.messages, fitted.messages.begin()));

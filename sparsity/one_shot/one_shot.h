@@ -86,8 +86,9 @@ struct PrunedWeight {
 /// rows, and where a factorization fails whatever the damping.
 /// *Cost:* magnitude and wanda: one selection. sparsegpt: in³ and out · in² operations. admm: in³
 /// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps, or in³ + out · k³ /
-/// 3 with k what a row prunes, where that is less. Memory: a matrix of in² doubles beside the Gram,
-/// and a few copies of the weight. Results do not depend on the number of threads.
+/// 3 with k what a row prunes, where that is less. Memory: sparsegpt, admm and least squares take
+/// in² doubles beside the Gram, and all a few copies of the weight. Results do not depend on the
+/// number of threads.
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options);
@@ -100,8 +101,19 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
 PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
                                const InputGram& gram, const MaskSet& mask, double damping = 0.0);
 
-/// ‖X(Ŵ − W)ᵀ‖² / ‖XWᵀ‖²; 0 where both are 0, and ∞ where only the latter is. In double.
-/// *Errors:* ShapeError. *Cost:* 4 · out · in² operations.
+/// What pruning did to a layer's outputs. Those of several layers, as of a convolution's groups,
+/// add up.
+struct OutputError {
+  double outputs = 0.0;  ///< ‖XWᵀ‖²
+  double lost = 0.0;     ///< ‖X(Ŵ − W)ᵀ‖²
+
+  /// lost / outputs; 0 where both are 0, and ∞ where only the latter is.
+  double relative() const;
+};
+/// In double. For independent inputs these are ‖W‖² and ‖Ŵ − W‖². *Errors:* ShapeError. *Cost:*
+/// 4 · out · in² operations, of independent inputs 4 · out · in; two times 256 · in doubles.
+OutputError output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram);
+/// Its `relative`.
 double relative_output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram);
 
 }  // namespace lacuna

@@ -121,7 +121,10 @@ MaskSet keep_largest(const OneShotProblem& problem, std::span<const float> score
   if (problem.by_rows()) return keep_of_rows(problem.present, scores, of_rows);
   const MaskSet& present = problem.present;
   if (present.count() == present.size()) {
-    return problem.selector.keep(present, magnitudes(scores), keep);
+    // A unit's score is the norm of its positions' scores, whatever their signs.
+    const bool has_norms = problem.selector.pattern().is_structured();
+    return has_norms ? problem.selector.keep(present, scores, keep)
+                     : problem.selector.keep(present, magnitudes(scores), keep);
   }
   std::vector<float> own(static_cast<size_t>(present.count()));
   size_t place = 0;

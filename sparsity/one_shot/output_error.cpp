@@ -1,4 +1,4 @@
-// relative_output_error: what pruning does to a layer's outputs.
+// output_error: what pruning does to a layer's outputs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,11 +20,16 @@ template <class RowOf>
 double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
   const int64_t features = gram.features();
   const auto size = static_cast<size_t>(std::min(kChunk, rows) * features);
-  std::vector<double> values(size), products(size);
+  std::vector<double> values(size), products(gram.is_independent() ? 0 : size);
   double sum = 0.0;
   for (int64_t first = 0; first < rows; first += kChunk) {
     const int64_t count = std::min(kChunk, rows - first);
     for (int64_t r = 0; r < count; ++r) row_of(first + r, values.data() + r * features);
+    const auto end = values.begin() + count * features;
+    if (gram.is_independent()) {
+      sum = std::inner_product(values.begin(), end, values.begin(), sum);
+      continue;
+    }
     std::ranges::fill(products, 0.0);
     add_product({.m = count,
                  .n = features,
@@ -35,7 +40,6 @@ double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
                  .lda = features,
                  .ldb = features,
                  .ldc = features});
-    const auto end = values.begin() + count * features;
     sum = std::inner_product(values.begin(), end, products.begin(), sum);
   }
   return sum;
@@ -43,7 +47,7 @@ double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
 
 }  // namespace
 
-double relative_output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram) {
+OutputError output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram) {
   if (weight.shape() != pruned.shape() || matrix_columns(weight.shape()) != gram.features()) {
     throw ShapeError(fmt::format("a weight {}, pruned {}, and a Gram matrix of {} features",
                                  weight.shape().to_string(), pruned.shape().to_string(),
@@ -52,16 +56,24 @@ double relative_output_error(const Tensor& weight, const Tensor& pruned, const I
   const int64_t rows = matrix_rows(weight.shape()), columns = gram.features();
   const float* before = weight.data();
   const float* after = pruned.data();
-  const double whole = output_square(rows, gram, [&](int64_t row, double* into) {
-    std::copy_n(before + row * columns, columns, into);
-  });
-  const double lost = output_square(rows, gram, [&](int64_t row, double* into) {
-    for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
-      *into++ = static_cast<double>(before[i]) - static_cast<double>(after[i]);
-    }
-  });
+  return {.outputs = output_square(rows, gram,
+                                   [&](int64_t row, double* into) {
+                                     std::copy_n(before + row * columns, columns, into);
+                                   }),
+          .lost = output_square(rows, gram, [&](int64_t row, double* into) {
+            for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+              *into++ = static_cast<double>(before[i]) - static_cast<double>(after[i]);
+            }
+          })};
+}
+
+double OutputError::relative() const {
   if (lost <= 0.0) return 0.0;
-  return whole <= 0.0 ? std::numeric_limits<double>::infinity() : lost / whole;
+  return outputs <= 0.0 ? std::numeric_limits<double>::infinity() : lost / outputs;
+}
+
+double relative_output_error(const Tensor& weight, const Tensor& pruned, const InputGram& gram) {
+  return output_error(weight, pruned, gram).relative();
 }
 
 }  // namespace lacuna

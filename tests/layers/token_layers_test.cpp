@@ -178,6 +178,16 @@ TEST(TokenPoolingLayers, MakeOneVectorOfASequence) {
   EXPECT_EQ(MeanPool({.mask = ""})(x).value().to_vector(), (std::vector<float>{2, 7}));
   expect_throws<ShapeError>([&] { mean.output_shape({3}); },
                             "(mean_pool): needs examples of shape [T, features], found [3]");
+  LabelledTokens labelled;
+  EXPECT_EQ(labelled(x).value().to_vector(), x.to_vector());  // the batch has no labels
+  EXPECT_EQ(labelled.output_shape({2, 1}), (Shape{2, 1}));
+  const NamedTensors labels{{"labelled_tokens", IndexTensor({2}, {0, 3})}};
+  {
+    const NamedInputs of_labels(labels);
+    const Tensor told = labelled(x).value();
+    EXPECT_EQ(told.shape(), (Shape{2, 1}));
+    EXPECT_EQ(told.to_vector(), (std::vector<float>{1, 9}));
+  }
   const SelectToken third({.index = 2});
   expect_throws<ShapeError>(
       [&] {

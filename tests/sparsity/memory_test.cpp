@@ -2,47 +2,16 @@
 // watched while a layer is made sparse and trained.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/optimizers/adam.h"
 #include "lacuna/sparsity/configure.h"
+#include "memory/live_bytes.h"
 #include "test_model.h"
-
-namespace {
-
-std::atomic<size_t> largest_allocation{0};
-
-void note(size_t bytes) {
-  size_t seen = largest_allocation;
-  while (seen < bytes && !largest_allocation.compare_exchange_weak(seen, bytes)) {
-  }
-}
-
-}  // namespace
-
-// Not inlined: compilers compare what they see of new and delete, and malloc is not new.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  note(bytes);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  note(bytes);
-  return std::malloc(bytes == 0 ? 1 : bytes);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace lacuna {
 namespace {
@@ -68,8 +37,7 @@ int64_t largest_block(const std::string& sparsity) {
   }
   const IndexTensor labels(Shape{16},
                            std::vector<int64_t>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
-  reset_memory_peak();
-  largest_allocation = 0;
+  bench::reset_peak();
   model.apply(*algorithm);
   optimizer.apply(*algorithm);
   for (int step = 0; step < 7; ++step) {
@@ -79,7 +47,7 @@ int64_t largest_block(const std::string& sparsity) {
   }
   const StateDict state = algorithm->state_dict();
   EXPECT_FALSE(state.empty());
-  return std::max(memory_stats().largest, static_cast<int64_t>(largest_allocation.load()));
+  return bench::largest_allocation();
 }
 
 class MemoryTest : public testing::TestWithParam<const char*> {};

@@ -35,6 +35,26 @@ struct SelectTokenNode final : Node {
   int64_t index;
 };
 
+struct SelectTokensNode final : Node {
+  explicit SelectTokensNode(IndexTensor places_) : places(std::move(places_)) {}
+  std::string_view name() const override { return "select_tokens"; }
+
+  std::vector<Tensor> backward(const Tensor& grad_output) override {
+    const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [n, features]
+    const int64_t features = dy.shape()[1];
+    Tensor dx =
+        Tensor::zeros(inputs()[0].shape());  // dx[places] = dy, else 0  [batch, T, features]
+    const float* from = dy.data();
+    for (const int64_t place : places.values()) {
+      std::copy_n(from, features, dx.mutable_data() + place * features);
+      from += features;
+    }
+    return {dx};
+  }
+
+  IndexTensor places;
+};
+
 }  // namespace
 
 Variable select_token(const Variable& x, int64_t index) {
@@ -54,6 +74,31 @@ Variable select_token(const Variable& x, int64_t index) {
                 .rows = shape[0],
                 .columns = shape[2]});
   return record<SelectTokenNode>(std::move(y), {x}, place);
+}
+
+Variable select_tokens(const Variable& x, const IndexTensor& places) {
+  const Shape& shape = x.shape();
+  if (shape.rank() != 3 || places.shape().rank() != 1) {
+    throw ShapeError(
+        fmt::format("select_tokens: needs [batch, T, features] and places [n], found {} and {}",
+                    shape.to_string(), places.shape().to_string()));
+  }
+  const int64_t tokens = shape[0] * shape[1], features = shape[2];
+  int64_t before = -1;
+  for (const int64_t place : places.values()) {
+    if (place <= before || place >= tokens) {
+      throw DataError(fmt::format("select_tokens: place {} after {}, of {} tokens; they ascend",
+                                  place, before, tokens));
+    }
+    before = place;
+  }
+  const Tensor rows = reordered(x.value(), Order::RowMajor);
+  Tensor y = Tensor::empty({places.numel(), features});
+  float* into = y.mutable_data();
+  for (const int64_t place : places.values()) {
+    into = std::copy_n(rows.data() + place * features, features, into);
+  }
+  return record<SelectTokensNode>(std::move(y), {x}, places);
 }
 
 Variable mean_of_tokens(const Variable& x, const IndexTensor& mask) {

@@ -133,6 +133,7 @@ int64_t cholesky(int64_t n, double* a, double smallest) {
 void invert_lower(int64_t n, double* a) {
   BlockInverse inverse;
   std::vector<double> products;
+  products.reserve(static_cast<size_t>(std::min(kBlock, n) * n));
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t height = std::min(kBlock, n - i);
     invert_block(height, n, a + i * n + i, inverse);
@@ -169,6 +170,7 @@ void invert_lower(int64_t n, double* a) {
 
 void square_lower(int64_t n, double* a) {
   std::vector<double> band;
+  band.reserve(static_cast<size_t>(std::min(kTile, n) * n));
   // Rows i … of the product need rows i … of L alone, so that they can take the place of these.
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t height = std::min(kTile, n - i), width = i + height;

@@ -77,6 +77,7 @@ constexpr const char* kClassifier = R"(
 )";
 
 constexpr const char* kMaskedLmTransform = R"(
+- labelled_tokens
 - {type: linear, name: cls.predictions.transform.dense, out_features: $hidden_size, init: $init}
 - $activation
 - {type: layer_norm, name: cls.predictions.transform.LayerNorm, eps: $layer_norm_eps}

@@ -72,6 +72,7 @@ constexpr const char* kClassifier = R"(
 )";
 
 constexpr const char* kMaskedLmTransform = R"(
+- labelled_tokens
 - {type: linear, name: vocab_transform, out_features: $dim, init: $init}
 - $activation_layer
 - {type: layer_norm, name: vocab_layer_norm, eps: 1.0e-12}

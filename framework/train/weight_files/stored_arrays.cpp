@@ -27,15 +27,22 @@ bool ends_as_pickle(const std::string& path) {
 
 std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-[[noreturn]] void refuse_pickle(const std::string& path) {
-  throw CheckpointError(fmt::format(
-      "'{0}' is a pickle by its name, a program that reading it would run, so lacuna never reads "
-      "one. Convert it once, with these lines of Python:\n"
+// How a file of PyTorch's becomes one that is read.
+std::string conversion(const std::string& path) {
+  return fmt::format(
+      "Convert it once, with these lines of Python:\n"
       "  import torch, safetensors.torch\n"
       "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
       "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
       "state.get('state_dict', state).items()}}, '{1}.safetensors')",
-      path, without_ending(path)));
+      path, without_ending(path));
+}
+
+[[noreturn]] void refuse_pickle(const std::string& path) {
+  throw CheckpointError(
+      fmt::format("'{}' is a pickle by its name, a program that reading it would run, so lacuna "
+                  "never reads one. {}",
+                  path, conversion(path)));
 }
 
 // The error of a file of NumPy's that holds Python objects says what to do, too.
@@ -51,13 +58,7 @@ std::string with_advice(const std::string& problem, const std::string& path) {
                          path, without_ending(path));
   }
   if (problem.find("a file of PyTorch's") == std::string::npos) return problem;
-  return problem + fmt::format(
-                       ", which is never read. Convert it once, with these lines of Python:\n"
-                       "  import torch, safetensors.torch\n"
-                       "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
-                       "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
-                       "state.get('state_dict', state).items()}}, '{1}.safetensors')",
-                       path, without_ending(path));
+  return problem + ", which is never read. " + conversion(path);
 }
 
 class StoredArrays final : public StoredValues {

@@ -146,6 +146,12 @@ const Exported kExported[] = {
      {12},
      23,
      kBertInputs},
+    {"bert_masked_lm",
+     "{type: bert, head: masked_lm, vocab_size: 23, max_position_embeddings: 12, hidden_size: 16, "
+     "num_hidden_layers: 1,\n num_attention_heads: 2, intermediate_size: 24}",
+     {12},
+     23,
+     kBertInputs},
     {"distilbert",
      "{type: distilbert, vocab_size: 23, max_position_embeddings: 12, dim: 16, n_layers: 1, "
      "n_heads: 2,\n hidden_dim: 24, num_labels: 3}",

@@ -49,7 +49,7 @@ inline std::unique_ptr<Sequential> make_model(const std::string& yaml, const Sha
 }
 
 /// A batch of so many examples: of numbers, or of tokens below `vocabulary`, the last of each
-/// example masked but for the first example's.
+/// example masked but for the first example's, and all of the fourth.
 inline Batch make_batch(int64_t size, const Shape& example, int64_t vocabulary) {
   Batch batch;
   batch.size = size;
@@ -63,7 +63,8 @@ inline Batch make_batch(int64_t size, const Shape& example, int64_t vocabulary) 
   std::vector<int64_t> ids, mask, types;
   for (int64_t i = 0; i < size * length; ++i) {
     ids.push_back((i * 7 + i / length * 3) % vocabulary);
-    mask.push_back(i / length == 0 || i % length < length - 2 ? 1 : 0);
+    const bool is_there = i / length == 0 || i % length < length - 2;
+    mask.push_back(is_there && i / length != 3 ? 1 : 0);
     types.push_back(i % length < length / 2 ? 0 : 1);
   }
   batch.named["input_ids"] = IndexTensor({size, length}, ids);

@@ -1,4 +1,5 @@
 // `lacuna prune`: a pruned run that other commands understand, and training goes on from.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/param/saved_parameter.h"
 
 namespace lacuna {
@@ -42,7 +44,7 @@ class Prune : public RunFixture {
   /// Nothing is left of a command that failed.
   void expect_nothing(const std::string& name) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
-      EXPECT_FALSE(entry.path().filename().string().starts_with(name)) << entry.path();
+      EXPECT_EQ(entry.path().filename().string().find(name), std::string::npos) << entry.path();
     }
   }
 };
@@ -90,6 +92,27 @@ TEST_F(Prune, PrintsItsReportAsJson) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.out, read_text(run_dir("pruned") + "/prune.json"));
   EXPECT_THAT(ended.out, HasSubstr("\"admm\""));
+}
+
+// A layer that gives zeros only, and others once it is pruned, lost infinitely much.
+TEST_F(Prune, TellsOfAnErrorThatIsInfinite) {
+  std::string table = "a,b,y\n";
+  for (int i = 1; i <= 20; ++i) table += fmt::format("{0},{0},{0}\n", i);
+  write_text(folder_ / "equal.csv", table);
+  write_safetensors_arrays(folder_ / "w.safetensors",
+                           {{"fc1.weight", Tensor::from({1, 2}, std::vector<float>{1.0f, -1.0f})}});
+  write_text(prune_config(), "data: {type: csv, train: " + folder_ / "equal.csv" +
+                                 ", test: " + folder_ / "equal.csv" + R"(, task: regression}
+model: [{type: linear, name: fc1, out_features: 1, bias: false}]
+optimizer: {type: sgd, lr: 0.1}
+loss: mse
+train: {epochs: 1}
+sparsity: {algorithm: magnitude, sparsity: 0.5}
+)");
+  const Ended ended = prune(folder_ / "w.safetensors", "pruned");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, testing::ContainsRegex("fc1.weight +magnitude +0.5000 +inf\n"));
+  EXPECT_TRUE(json("pruned").at("rows").items()[0].get("relative_error").is_null());
 }
 
 TEST_F(Prune, PrunesItsOwnResultFurther) {

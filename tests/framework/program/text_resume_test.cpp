@@ -40,6 +40,15 @@ sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3},
            param_filter: ["bert.encoder.*.dense.weight", "bert.encoder.*.self.*.weight"]}
 )";
 
+constexpr const char* kMaskedSentences = R"(
+data: {type: labelled_text, train: PATH, tokenizer: words, max_length: 12, mask_fraction: 0.15,
+       validation: 20}
+model: {type: distilbert, head: masked_lm, dim: 16, n_layers: 2, n_heads: 2, hidden_dim: 32,
+        max_position_embeddings: 12}
+sparsity: {algorithm: rigl, sparsity: 0.6, layout: LAYOUT, update: {freq: 3},
+           param_filter: ["*.ffn.*.weight"]}
+)";
+
 struct Variant {
   std::string name;
   const char* yaml;
@@ -84,7 +93,8 @@ TEST_P(TextResume, EndsAsAWholeRun) {
 
 INSTANTIATE_TEST_SUITE_P(, TextResume,
                          testing::Values(Variant{"Gpt", kGpt, false}, Variant{"Bert", kBert, true},
-                                         Variant{"MaskedBert", kMaskedBert, false}),
+                                         Variant{"MaskedBert", kMaskedBert, false},
+                                         Variant{"MaskedSentences", kMaskedSentences, true}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

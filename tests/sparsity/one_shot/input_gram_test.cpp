@@ -70,6 +70,21 @@ TEST(InputGram, TakesTheLowerTriangleOfAMatrix) {
   EXPECT_EQ(gram.rows(), 7);
 }
 
+TEST(InputGram, OfIndependentInputsIsTheIdentity) {
+  InputGram gram = InputGram::of_independent(3);
+  EXPECT_TRUE(gram.is_independent());
+  EXPECT_EQ(gram.rows(), 1);
+  EXPECT_EQ(gram.squares(), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(std::vector<double>(gram.matrix().begin(), gram.matrix().end()),
+            (std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1}));
+  EXPECT_TRUE(gram.is_independent());
+  gram.add(std::vector<float>{1, 2, 0});
+  EXPECT_FALSE(gram.is_independent());
+  EXPECT_EQ(gram.squares(), (std::vector<double>{2, 5, 1}));
+  EXPECT_EQ(gram.matrix()[1], 2.0);
+  EXPECT_EQ(InputGram(2).matrix()[3], 0.0);
+}
+
 TEST(InputGram, RefusesWhatAreNoRows) {
   InputGram gram(3);
   expect_throws<ShapeError>([&] { gram.add(std::vector<float>(4)); }, "3 features");

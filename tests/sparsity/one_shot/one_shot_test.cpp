@@ -278,6 +278,16 @@ TEST(OneShot, MethodsHaveNames) {
   EXPECT_STREQ(to_string(OneShotGranularity::Layer), "layer");
 }
 
+// Without a matrix the sums are those by the identity matrix, but for their order.
+TEST(RelativeOutputError, OfIndependentInputsNeedsNoMatrix) {
+  const Tensor weight = random_tensor({300, 70}, "w");
+  const PrunedWeight pruned =
+      prune(weight, InputGram::of_independent(70), 9000, OneShotMethod::Magnitude);
+  const PrunedWeight expected = prune(weight, identity(70), 9000, OneShotMethod::Magnitude);
+  EXPECT_EQ(pruned.mask, expected.mask);
+  EXPECT_NEAR(pruned.relative_error, expected.relative_error, 1e-12);
+}
+
 TEST(RelativeOutputError, IsThePartOfTheOutputsSquareThatIsLost) {
   const InputGram gram = InputGram::of_matrix(2, std::vector<double>{1, 0, 0, 4});
   const Tensor weight = Tensor::from({1, 2}, std::vector<float>{3, 2});
@@ -287,6 +297,7 @@ TEST(RelativeOutputError, IsThePartOfTheOutputsSquareThatIsLost) {
   const Tensor zero = Tensor::zeros({1, 2});
   EXPECT_EQ(relative_output_error(zero, zero, gram), 0.0);
   EXPECT_EQ(relative_output_error(zero, weight, gram), std::numeric_limits<double>::infinity());
+  EXPECT_DOUBLE_EQ(relative_output_error(weight, pruned, InputGram::of_independent(2)), 9.0 / 13.0);
   expect_throws<ShapeError>(
       [&] {
         relative_output_error(weight, Tensor::zeros({2, 2}), gram);

@@ -10,6 +10,13 @@
 
 #include "framework/autograd/ops/image_definitions.h"
 #include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/activation.h"
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/concatenate.h"
+#include "lacuna/framework/autograd/ops/dropout.h"
+#include "lacuna/framework/autograd/ops/linear.h"
+#include "lacuna/framework/autograd/ops/norm.h"
+#include "lacuna/framework/autograd/ops/shape.h"
 
 namespace lacuna::test {
 
@@ -23,6 +30,48 @@ inline ParameterPtr normal_parameter(const std::string& name, const Shape& shape
   p->set_name(name);
   p->assign(normal_tensor(name, shape, 0.3));
   return p;
+}
+
+/// Operations that take images [n, 16, height, width] as well as sequences [n, 16, length], of the
+/// sizes in `shape`, and a test's own.
+inline std::vector<ImageOperation> with_operations_of_any_rank(const Shape& shape,
+                                                               std::vector<ImageOperation> own) {
+  const int64_t last = shape.features();
+  std::vector<int64_t> by_channel(static_cast<size_t>(shape.rank()) - 1, 1);
+  by_channel[0] = 16;
+  std::vector<ImageOperation> all = {
+      {"relu", [](const Variable& x) { return relu(x); }},
+      {"gelu", [](const Variable& x) { return gelu(x); }},
+      {"dropout", [](const Variable& x) { return dropout(x, 0.4, CounterRng(5, "dropout")); }},
+      {"flatten", [](const Variable& x) { return flatten(x); }},
+      {"x + x", [](const Variable& x) { return add(x, x); }},
+      {"x + row-major constant",
+       [shape](const Variable& x) { return add(x, normal_tensor("constant", shape)); }},
+      {"x times something by channel",
+       [factors = Shape(by_channel)](const Variable& x) {
+         return multiply(x, normal_tensor("factors", factors));
+       }},
+      {"concatenated with itself",
+       [](const Variable& x) {
+         const std::vector<Variable> both{x, scale(x, 2.0f)};
+         return concatenate(both, 1);
+       }},
+      {"group_norm",
+       [](const Variable& x) {
+         return group_norm(x, normal_tensor("w", {16}), normal_tensor("b", {16}), {.groups = 4});
+       }},
+      {"layer_norm",
+       [last](const Variable& x) {
+         // Of two values a larger eps keeps their difference from being divided by itself.
+         return layer_norm(x, normal_tensor("w", {last}), normal_tensor("b", {last}), {.eps = 1.0});
+       }},
+      {"linear of rows",
+       [last](const Variable& x) {
+         return linear(x, normal_parameter("rows", {5, last}), {});
+       }},
+  };
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 /// The output, and the gradient of the input, are within 2e-6 of those of the row-major input: sums

@@ -10,11 +10,9 @@
 #include "framework/autograd/ops/image_orders.h"
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/autograd/ops/dropout.h"
 #include "lacuna/framework/autograd/ops/linear.h"
-#include "lacuna/framework/autograd/ops/norm.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/autograd/ops/softmax.h"
@@ -28,72 +26,43 @@ using test::normal_parameter;
 const Shape kImages{17, 16, 3, 2};  // two slabs, of which one has one example; one block
 
 const std::vector<ImageOperation>& operations() {
-  static const std::vector<ImageOperation> all = {
-      {"relu", [](const Variable& x) { return relu(x); }},
-      {"leaky_relu", [](const Variable& x) { return leaky_relu(x, 0.1f); }},
-      {"squared_relu", [](const Variable& x) { return squared_relu(x); }},
-      {"gelu", [](const Variable& x) { return gelu(x); }},
-      {"gelu_tanh", [](const Variable& x) { return gelu_tanh(x); }},
-      {"silu", [](const Variable& x) { return silu(x); }},
-      {"sigmoid", [](const Variable& x) { return sigmoid(x); }},
-      {"tanh", [](const Variable& x) { return lacuna::tanh(x); }},
-      {"dropout", [](const Variable& x) { return dropout(x, 0.4, CounterRng(5, "dropout")); }},
-      {"flatten", [](const Variable& x) { return flatten(x); }},
-      {"reshape",
-       [](const Variable& x) {
-         return reshape(x, {17, 6, 16});
-       }},
-      {"softmax", [](const Variable& x) { return softmax(x); }},
-      {"scale", [](const Variable& x) { return scale(x, -2.0f); }},
-      {"sum", [](const Variable& x) { return sum(x); }},
-      {"mean", [](const Variable& x) { return mean(x); }},
-      {"x + x", [](const Variable& x) { return add(x, x); }},
-      {"x x", [](const Variable& x) { return multiply(x, x); }},
-      {"constant − x",
-       [](const Variable& x) { return subtract(test::normal_tensor("constant", kImages), x); }},
-      {"x + row-major constant",
-       [](const Variable& x) { return add(x, test::normal_tensor("constant", kImages)); }},
-      {"x times something by channel",
-       [](const Variable& x) {
-         return multiply(x, test::normal_tensor("factors", {16, 1, 1}));
-       }},
-      {"concatenated with itself",
-       [](const Variable& x) {
-         const std::vector<Variable> both{x, scale(x, 2.0f)};
-         return concatenate(both, 1);
-       }},
-      {"group_norm",
-       [](const Variable& x) {
-         return group_norm(x, test::normal_tensor("w", {16}), test::normal_tensor("b", {16}),
-                           {.groups = 4});
-       }},
-      {"layer_norm",
-       [](const Variable& x) {
-         // Of two values each: a larger eps keeps their difference from being divided by itself.
-         return layer_norm(x, test::normal_tensor("w", {2}), test::normal_tensor("b", {2}),
-                           {.eps = 1.0});
-       }},
-      {"linear of flattened",
-       [](const Variable& x) {
-         return linear(flatten(x), normal_parameter("fc", {5, 96}), {});
-       }},
-      {"linear of rows",
-       [](const Variable& x) {
-         return linear(x, normal_parameter("rows", {5, 2}), {});
-       }},
-      {"sigmoid, conv2d",
-       [](const Variable& x) {
-         return conv2d(sigmoid(x), normal_parameter("next", {4, 16, 3, 3}), {},
-                       {.padding = {1, 1}});
-       }},
-      {"sigmoid, sparse conv2d",
-       [](const Variable& x) {
-         const ParameterPtr next = normal_parameter("next", {4, 16, 3, 3});
-         next->set_pattern(
-             Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
-         return conv2d(sigmoid(x), next, {}, {.padding = {1, 1}});
-       }},
-  };
+  static const auto all = test::with_operations_of_any_rank(
+      kImages,
+      {
+          {"leaky_relu", [](const Variable& x) { return leaky_relu(x, 0.1f); }},
+          {"squared_relu", [](const Variable& x) { return squared_relu(x); }},
+          {"gelu_tanh", [](const Variable& x) { return gelu_tanh(x); }},
+          {"silu", [](const Variable& x) { return silu(x); }},
+          {"sigmoid", [](const Variable& x) { return sigmoid(x); }},
+          {"tanh", [](const Variable& x) { return lacuna::tanh(x); }},
+          {"reshape",
+           [](const Variable& x) {
+             return reshape(x, {17, 6, 16});
+           }},
+          {"softmax", [](const Variable& x) { return softmax(x); }},
+          {"scale", [](const Variable& x) { return scale(x, -2.0f); }},
+          {"sum", [](const Variable& x) { return sum(x); }},
+          {"mean", [](const Variable& x) { return mean(x); }},
+          {"x x", [](const Variable& x) { return multiply(x, x); }},
+          {"constant − x",
+           [](const Variable& x) { return subtract(test::normal_tensor("constant", kImages), x); }},
+          {"linear of flattened",
+           [](const Variable& x) {
+             return linear(flatten(x), normal_parameter("fc", {5, 96}), {});
+           }},
+          {"sigmoid, conv2d",
+           [](const Variable& x) {
+             return conv2d(sigmoid(x), normal_parameter("next", {4, 16, 3, 3}), {},
+                           {.padding = {1, 1}});
+           }},
+          {"sigmoid, sparse conv2d",
+           [](const Variable& x) {
+             const ParameterPtr next = normal_parameter("next", {4, 16, 3, 3});
+             next->set_pattern(
+                 Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
+             return conv2d(sigmoid(x), next, {}, {.padding = {1, 1}});
+           }},
+      });
   return all;
 }
 

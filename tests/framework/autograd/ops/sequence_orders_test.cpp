@@ -9,13 +9,8 @@
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/batch_norm.h"
-#include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/autograd/ops/convolution.h"
-#include "lacuna/framework/autograd/ops/dropout.h"
-#include "lacuna/framework/autograd/ops/linear.h"
-#include "lacuna/framework/autograd/ops/norm.h"
 #include "lacuna/framework/autograd/ops/pooling.h"
-#include "lacuna/framework/autograd/ops/shape.h"
 
 namespace lacuna {
 namespace {
@@ -26,64 +21,36 @@ using test::normal_parameter;
 const Shape kSequences{17, 16, 6};  // two slabs, of which one has one example; one block
 
 const std::vector<ImageOperation>& operations() {
-  static const std::vector<ImageOperation> all = {
-      {"relu", [](const Variable& x) { return relu(x); }},
-      {"gelu", [](const Variable& x) { return gelu(x); }},
-      {"dropout", [](const Variable& x) { return dropout(x, 0.4, CounterRng(5, "dropout")); }},
-      {"flatten", [](const Variable& x) { return flatten(x); }},
-      {"x + x", [](const Variable& x) { return add(x, x); }},
-      {"x + row-major constant",
-       [](const Variable& x) { return add(x, test::normal_tensor("constant", kSequences)); }},
-      {"x times something by channel",
-       [](const Variable& x) {
-         return multiply(x, test::normal_tensor("factors", {16, 1}));
-       }},
-      {"concatenated with itself",
-       [](const Variable& x) {
-         const std::vector<Variable> both{x, scale(x, 2.0f)};
-         return concatenate(both, 1);
-       }},
-      {"batch_norm, + x, relu",
-       [](const Variable& x) {
-         const Variable y = batch_norm(x, test::normal_tensor("w", {16}), {}, channel_moments(x),
-                                       MomentsOf::Batch, {.eps = 0.1});
-         return relu(add(y, x));
-       }},
-      {"group_norm",
-       [](const Variable& x) {
-         return group_norm(x, test::normal_tensor("w", {16}), test::normal_tensor("b", {16}),
-                           {.groups = 4});
-       }},
-      {"layer_norm",
-       [](const Variable& x) {
-         return layer_norm(x, test::normal_tensor("w", {6}), test::normal_tensor("b", {6}),
-                           {.eps = 1.0});
-       }},
-      {"linear of rows",
-       [](const Variable& x) {
-         return linear(x, normal_parameter("rows", {5, 6}), {});
-       }},
-      {"max_pool2d",
-       [](const Variable& x) {
-         return max_pool2d(x, {.kernel = {1, 3}, .stride = {1, 2}});
-       }},
-      {"avg_pool2d",
-       [](const Variable& x) {
-         return avg_pool2d(x, {.kernel = {1, 2}, .padding = {0, 1}});
-       }},
-      {"global_average_pool", [](const Variable& x) { return global_average_pool(x); }},
-      {"conv1d",
-       [](const Variable& x) {
-         return conv1d(x, normal_parameter("next", {4, 16, 3}), {}, {.padding = 1});
-       }},
-      {"sparse conv1d",
-       [](const Variable& x) {
-         const ParameterPtr next = normal_parameter("next", {4, 16, 3});
-         next->set_pattern(
-             Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
-         return conv1d(x, next, {}, {.padding = 1});
-       }},
-  };
+  static const auto all = test::with_operations_of_any_rank(
+      kSequences,
+      {
+          {"batch_norm, + x, relu",
+           [](const Variable& x) {
+             const Variable y = batch_norm(x, test::normal_tensor("w", {16}), {},
+                                           channel_moments(x), MomentsOf::Batch, {.eps = 0.1});
+             return relu(add(y, x));
+           }},
+          {"max_pool2d",
+           [](const Variable& x) {
+             return max_pool2d(x, {.kernel = {1, 3}, .stride = {1, 2}});
+           }},
+          {"avg_pool2d",
+           [](const Variable& x) {
+             return avg_pool2d(x, {.kernel = {1, 2}, .padding = {0, 1}});
+           }},
+          {"global_average_pool", [](const Variable& x) { return global_average_pool(x); }},
+          {"conv1d",
+           [](const Variable& x) {
+             return conv1d(x, normal_parameter("next", {4, 16, 3}), {}, {.padding = 1});
+           }},
+          {"sparse conv1d",
+           [](const Variable& x) {
+             const ParameterPtr next = normal_parameter("next", {4, 16, 3});
+             next->set_pattern(
+                 Pattern::make(csr_layout(), next->shape(), BitMask::ones(next->numel())));
+             return conv1d(x, next, {}, {.padding = 1});
+           }},
+      });
   return all;
 }
 

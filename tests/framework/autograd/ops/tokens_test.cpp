@@ -32,6 +32,32 @@ TEST(SelectTokenOp, DerivativesAgreeWithTheDefinition) {
   }
 }
 
+TEST(SelectTokensOp, DerivativesAgreeWithTheDefinition) {
+  const std::vector<std::vector<int64_t>> all{{0, 2, 5}, {4}, {0, 1, 2, 3, 4, 5}};
+  for (const std::vector<int64_t>& places : all) {
+    for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+      test::check_derivatives({
+          .shapes = {Shape{2, 3, 4}},
+          .op =
+              [&](const auto& in) {
+                return select_tokens(
+                    in[0], IndexTensor(Shape{static_cast<int64_t>(places.size())}, places));
+              },
+          .definition =
+              [&](const auto& in) {
+                test::ComplexArray y;
+                for (const int64_t place : places) {
+                  y.insert(y.end(), in[0].begin() + place * 4, in[0].begin() + place * 4 + 4);
+                }
+                return y;
+              },
+          .tolerance = 1e-6,
+          .order = order,
+      });
+    }
+  }
+}
+
 TEST(MeanOfTokensOp, DerivativesAgreeWithTheDefinition) {
   const std::vector<std::vector<double>> weights{{0.5, 0, 0.5}, {0, 0, 0}};
   test::check_derivatives({
@@ -59,6 +85,18 @@ TEST(TokenOps, RefuseWhatDoesNotFit) {
         select_token(Tensor::zeros({2, 3, 4}), 3);
       },
       "select_token: needs [batch, T, features] with a token 3, found [2, 3, 4]");
+  expect_throws<ShapeError>(
+      [] {
+        select_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({1, 1}, {0}));
+      },
+      "select_tokens: needs [batch, T, features] and places [n], found [2, 3, 4] and [1, 1]");
+  for (const std::vector<int64_t>& places : {std::vector<int64_t>{0, 6}, {2, 2}, {-1, 0}}) {
+    expect_throws<DataError>(
+        [&] {
+          select_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({2}, places));
+        },
+        "of 6 tokens; they ascend");
+  }
   expect_throws<ShapeError>(
       [] {
         mean_of_tokens(Tensor::zeros({2, 3, 4}), IndexTensor({2, 2}, {1, 1, 1, 1}));

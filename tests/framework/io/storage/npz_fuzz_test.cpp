@@ -2,14 +2,10 @@
 // does not explain.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 
+#include "framework/io/storage/damaged_files.h"
 #include "framework/io/storage/npz_bytes.h"
-#include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/random.h"
-#include "lacuna/framework/io/storage/array_file.h"
-#include "temporary_folder.h"
 
 namespace lacuna {
 namespace {
@@ -26,96 +22,30 @@ std::string good_file() {
                     {.name = "e_mask.npy", .bytes = npy_bytes("|b1", "(4,)", "\1\1\1\1")}});
 }
 
-// Whether the file was found good, with all that is in it. Arrays are no larger than what the
-// smallest deflated form of them takes.
-bool survives(const std::string& path, size_t size) {
-  try {
-    const auto file = open_array_file(path);
-    for (size_t i = 0; i < file->arrays().size(); ++i) {
-      const ArrayEntry& entry = file->arrays()[i];
-      const auto bytes = static_cast<size_t>(entry.shape.numel()) * element_bytes(entry.type);
-      EXPECT_LE(bytes, size * 1032 + 1032 * 1024);
-      if (is_float(entry.type)) {
-        EXPECT_EQ(file->read(i).shape(), entry.shape);
-      } else {
-        EXPECT_EQ(file->read_mask(i).shape, entry.shape);
-      }
-    }
-    return true;
-  } catch (const DataError&) {
-    return false;
-  }
+DamagedFiles npz_files() {
+  // No larger than what the smallest deflated form of an array takes.
+  return {".npz", good_file(), [](size_t size) { return size * 1032 + 1032 * 1024; }};
 }
 
-TEST(NpzFuzz, EveryTruncationIsRefused) {
-  const TemporaryFolder folder;
-  const std::string good = good_file();
-  ASSERT_TRUE(survives(folder.write("good.npz", good), good.size()));
-  for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(survives(folder.write("cut.npz", good.substr(0, size)), size)) << size;
-  }
-}
+TEST(NpzFuzz, EveryTruncationIsRefused) { npz_files().expect_truncations_refused(); }
 
 // Some bits mean nothing here (dates, versions), but none that changes may change values.
 TEST(NpzFuzz, EveryBitMayFlip) {
-  const TemporaryFolder folder;
-  const std::string good = good_file();
-  int refused = 0, flipped = 0;
-  for (size_t byte = 0; byte < good.size(); ++byte) {
-    for (int bit = 0; bit < 8; bit += 1 + static_cast<int>(byte % 3)) {
-      std::string bad = good;
-      bad[byte] = static_cast<char>(bad[byte] ^ (1 << bit));
-      refused += survives(folder.write("flipped.npz", bad), bad.size()) ? 0 : 1;
-      ++flipped;
-    }
-  }
-  EXPECT_GT(refused, flipped / 2);
+  const auto size = good_file().size();
+  EXPECT_GT(npz_files().refused_flips(0, size), static_cast<int>(size) * 8 / 2);
 }
 
 TEST(NpzFuzz, ManyBytesMayChangeAtOnce) {
-  const TemporaryFolder folder;
-  const std::string good = good_file();
-  const std::string_view likely("PK\1\2\3\4\5\6\0\xff{}(),'<f4\x40\x80", 22);
-  const CounterRng rng(11, "npz_fuzz");
-  uint64_t draw = 0;
-  const auto below = [&](size_t bound) { return static_cast<size_t>(rng.bits(draw++) % bound); };
-  for (int round = 0; round < 2000; ++round) {
-    std::string bad = good;
-    for (size_t change = 0; change <= below(5); ++change) {
-      const size_t at = below(bad.size());
-      switch (below(4)) {
-        case 0:
-          bad[at] = likely[below(likely.size())];
-          break;
-        case 1:
-          bad.erase(at, 1 + below(20));
-          break;
-        case 2:
-          bad.insert(at, bad.substr(below(bad.size()), below(60)));
-          break;
-        default:  // a number that is huge, or all ones
-          for (size_t i = at; i < std::min(bad.size(), at + 4); ++i) bad[i] = '\xff';
-      }
-      if (bad.empty()) bad = "x";
-    }
-    survives(folder.write("changed.npz", bad), bad.size());
-  }
+  npz_files().change_many(3000, std::string_view("PK\1\2\3\4\5\6\0\xff{}(),'<f4\x40\x80", 22));
 }
 
 TEST(NpzFuzz, ANpyFileMayBeAnything) {
-  const TemporaryFolder folder;
   const std::string good = npy_bytes("<f2", "(2, 3)", std::string(12, '\x42'));
-  ASSERT_TRUE(survives(folder.write("good.npy", good), good.size()));
-  for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(survives(folder.write("cut.npy", good.substr(0, size)), size)) << size;
-  }
-  for (size_t byte = 0; byte < good.size(); ++byte) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string bad = good;
-      bad[byte] = static_cast<char>(bad[byte] ^ (1 << bit));
-      survives(folder.write("flipped.npy", bad), bad.size());
-    }
-  }
+  const DamagedFiles files(".npy", good, [](size_t size) { return size; });
+  files.expect_truncations_refused();
+  EXPECT_GT(files.refused_flips(0, good.size() - 12), 100);
+  EXPECT_EQ(files.refused_flips(good.size() - 12, good.size()), 0);  // values of another size
+  files.change_many(1000, "{}(),'<>|fibu1248 \n\x93");
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ TEST(Presets, BertHasTheNamesOfItsFiles) {
   EXPECT_THAT(masked_lm.named(), ElementsAreArray(masked));
   EXPECT_EQ(masked_lm.option("cls.predictions.decoder", "tied_to").text(),
             "bert.embeddings.word_embeddings");
+  EXPECT_THAT(masked_lm.of_type("labelled_tokens"), ElementsAre("labelled_tokens1"));
   const Layers mean("{type: bert, pooling: mean, " + sizes + "}");
   EXPECT_THAT(mean.of_type("mean_pool"), ElementsAre("mean_pool1"));
   EXPECT_THAT(mean.of_type("select_token"), ElementsAre());

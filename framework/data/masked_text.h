@@ -1,4 +1,5 @@
-// MaskedWindows: a long sequence of tokens as examples for a masked language model.
+// What a masked language model learns from: MaskedWindows of a long sequence of tokens, and
+// MaskedSentences.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,35 @@ class MaskedWindows final : public Dataset {
   Shape shape_;
   int64_t content_ = 0;             // tokens of a window that are of the sequence
   int64_t size_ = 0, regular_ = 0;  // examples, and those of them that begin at a stride
+};
+
+/// The examples of another dataset of tokens, some of which are hidden (mask_tokens) and are the
+/// labels, in place of the other dataset's; all other labels are kIgnoredLabel, those of padding
+/// (where `attention_mask` is 0) too. Hides as MaskedWindows does, the same tokens of an example in
+/// whatever batch it is.
+class MaskedSentences final : public Dataset {
+ public:
+  /// `seed`: of what gather() hides. *Requires* tokens, and a mask in their vocabulary.
+  MaskedSentences(std::shared_ptr<const Dataset> sentences, TokenMasking masking, uint64_t seed);
+
+  int64_t size() const override { return sentences_->size(); }
+  const Shape& example_shape() const override { return sentences_->example_shape(); }
+  int64_t vocabulary_size() const override { return sentences_->vocabulary_size(); }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return sentences_->tokenizer(); }
+  std::span<const int32_t> lengths() const override { return sentences_->lengths(); }
+  /// A class for each token that may be hidden.
+  int64_t num_classes() const override { return sentences_->vocabulary_size(); }
+  int64_t num_outputs() const override { return 0; }
+  Batch gather(std::span<const int64_t> indices) const override;
+  Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
+                            uint64_t epoch) const override;
+
+ private:
+  Batch masked(std::span<const int64_t> indices, const CounterRng& rng) const;
+
+  std::shared_ptr<const Dataset> sentences_;
+  TokenMasking masking_;
+  uint64_t seed_;
 };
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/masked_windows.h"
+#include "lacuna/framework/data/masked_text.h"
 
 #include <gmock/gmock.h>
 
@@ -8,9 +8,11 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/text/tokenizer.h"
+#include "lacuna/framework/text/wordpiece_tokenizer.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -130,6 +132,66 @@ TEST(MaskedWindows, SayWhatDoesNotFit) {
       HasSubstr("example 6 was asked for of a dataset of 6"));
 }
 
+// Sentences of different lengths: token i of example e is 10 + 20 e + i, padding 3.
+std::shared_ptr<LabelledText> sentences() {
+  std::vector<std::string> tokens{"[MASK]", "[CLS]", "[SEP]", "[PAD]"};
+  while (tokens.size() < 300) tokens.push_back("t" + std::to_string(tokens.size()));
+  std::string file;
+  for (const std::string& token : tokens) file += token + "\n";
+  auto all = std::make_shared<LabelledText>(
+      std::make_shared<const WordPieceTokenizer>(
+          WordPieceTokenizer::from_file("[UNK]\n" + file.substr(0, file.rfind("t299")), true)),
+      20, 2);
+  for (int64_t e = 0; e < 6; ++e) {
+    std::vector<int64_t> ids(static_cast<size_t>(4 + 3 * e));
+    std::iota(ids.begin(), ids.end(), 10 + 20 * e);
+    all->add(ids, e % 2);
+  }
+  return all;
+}
+
+MaskedSentences masked_sentences() {
+  return {sentences(),
+          {.fraction = 0.5, .mask_id = 1, .vocabulary_size = 300, .special_ids = {0, 1, 2, 3, 4}},
+          9};
+}
+
+TEST(MaskedSentences, HideTokensButNoPadding) {
+  const MaskedSentences data = masked_sentences();
+  EXPECT_EQ(data.size(), 6);
+  EXPECT_EQ(data.num_classes(), 300);
+  EXPECT_EQ(data.lengths().size(), 6u);
+  const Batch batch = data.gather(std::vector<int64_t>{0, 2}),
+              plain = sentences()->gather(std::vector<int64_t>{0, 2});
+  EXPECT_EQ(batch.labels.shape(), (Shape{2, 10}));
+  EXPECT_EQ(text_of(batch), inputs(plain));
+  const auto told = labels(batch);
+  EXPECT_EQ(std::count(told.begin(), told.begin() + 10, kIgnoredLabel), 10 - 2);  // of 4 tokens
+  EXPECT_EQ(std::count(told.begin() + 10, told.end(), kIgnoredLabel), 5);
+  const auto mask = [](const Batch& of) {
+    const auto values = of.named.at("attention_mask").values();
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  EXPECT_EQ(mask(batch), mask(plain));
+}
+
+TEST(MaskedSentences, HideTheSameOfAnExampleInAnyBatch) {
+  const MaskedSentences data = masked_sentences();
+  const auto row = [](const Batch& batch, size_t index, size_t tokens) {
+    const auto all = inputs(batch);
+    const auto width = static_cast<size_t>(batch.labels.shape()[1]);
+    return std::vector<int64_t>(all.begin() + static_cast<ptrdiff_t>(index * width),
+                                all.begin() + static_cast<ptrdiff_t>(index * width + tokens));
+  };
+  const std::vector<int64_t> alone{3}, longer{5, 3};
+  EXPECT_EQ(row(data.gather(alone), 0, 13), row(data.gather(longer), 1, 13));
+  const Batch first = data.gather_for_training(alone, 1, 0);
+  EXPECT_EQ(inputs(first), row(data.gather_for_training(longer, 1, 0), 1, 13));
+  EXPECT_NE(inputs(first), inputs(data.gather_for_training(alone, 1, 1)));
+  EXPECT_NE(inputs(first), inputs(data.gather_for_training(alone, 2, 0)));
+  EXPECT_NE(inputs(first), inputs(data.gather(alone)));
+}
+
 class MaskedText : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -201,6 +263,56 @@ TEST_F(MaskedText, RefusesAFractionThatIsNone) {
   data_.erase("mask_fraction");
   data_.set("mask_token", "[MASK]");
   EXPECT_THAT(error(), HasSubstr("there is no mask_fraction"));
+}
+
+TEST_F(MaskedText, OfSentencesHasNoOtherLabels) {
+  Config data = Config::map({{"type", "labelled_text"},
+                             {"train", folder_.write("train.txt", "1 to be or not\n0 that is\n")},
+                             {"validation", folder_.write("dev.txt", "0 to be that\n")},
+                             {"mask_fraction", 0.3}});
+  const DataSplits splits = load_data(data, 0);
+  EXPECT_EQ(splits.train->tokenizer()->token(2), "[MASK]");
+  EXPECT_EQ(splits.train->num_classes(), 3 + 6);
+  const Batch batch = splits.train->gather(std::vector<int64_t>{1, 0});
+  EXPECT_EQ(batch.labels.shape(), (Shape{2, 4}));
+  EXPECT_EQ(splits.train->tokenizer()->decode(text_of(batch)), "that is [PAD] [PAD] to be or not");
+  EXPECT_EQ(std::ranges::count(labels(batch), kIgnoredLabel), 6);  // one of each is told
+  EXPECT_EQ(splits.validation->gather(std::vector<int64_t>{0}).labels.numel(), 3);
+  data.set("tokenizer", "characters");
+  data.erase("mask_token");  // of words, by default
+  EXPECT_THAT(message_of<ConfigError>([&] { load_data(data, 0); }),
+              HasSubstr("the tokenizer 'characters' has no mask"));
+  data.set("mask_token", "_");
+  EXPECT_TRUE(load_data(data, 0).train->tokenizer()->find("_"));
+}
+
+TEST_F(MaskedText, OfTokensTakesAnIdForTheMask) {
+  std::string bytes;
+  for (int i = 0; i < 40; ++i) bytes += {static_cast<char>(i), '\0'};
+  folder_.write("train.bin", bytes);
+  Config data = Config::map({{"type", "tokens"},
+                             {"dir", folder_.path()},
+                             {"vocab_size", 41},
+                             {"context", 8},
+                             {"validation", 10},
+                             {"mask_fraction", 0.25}});
+  const auto refusal = [&] { return message_of<ConfigError>([&] { load_data(data, 0); }); };
+  EXPECT_THAT(refusal(), HasSubstr("give mask_id"));
+  data.set("mask_id", 41);
+  EXPECT_THAT(refusal(), HasSubstr("an id below vocab_size, 41"));
+  data.set("mask_id", 40);
+  const DataSplits splits = load_data(data, 0);
+  EXPECT_EQ(splits.train->num_classes(), 41);
+  EXPECT_EQ(splits.train->size(), 23);
+  const Batch batch = splits.train->gather(std::vector<int64_t>{3});
+  EXPECT_THAT(text_of(batch), ElementsAre(3, 4, 5, 6, 7, 8, 9, 10));
+  EXPECT_EQ(std::ranges::count(labels(batch), kIgnoredLabel), 6);
+  EXPECT_EQ(splits.validation->size(), 2);  // each token may be hidden once
+  data.set("mask_token", "x");
+  EXPECT_THAT(refusal(), HasSubstr("the tokens have no vocabulary to find it in"));
+  data.erase("mask_token");
+  data.erase("mask_fraction");
+  EXPECT_THAT(refusal(), HasSubstr("there is no mask_fraction"));
 }
 
 }  // namespace

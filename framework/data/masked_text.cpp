@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/masked_windows.h"
+#include "lacuna/framework/data/masked_text.h"
 
 #include <fmt/core.h>
 
@@ -15,6 +15,11 @@ namespace {
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw StateError("masked windows of tokens need " + what);
+}
+
+CounterRng rng_of_evaluation(uint64_t seed) { return {seed, "hidden tokens"}; }
+CounterRng rng_of_training(uint64_t seed, uint64_t epoch) {
+  return {seed, "hidden tokens in training", epoch};
 }
 
 }  // namespace
@@ -93,12 +98,52 @@ Batch MaskedWindows::masked(std::span<const int64_t> indices, const CounterRng& 
 }
 
 Batch MaskedWindows::gather(std::span<const int64_t> indices) const {
-  return masked(indices, CounterRng(options_.seed, "hidden tokens"));
+  return masked(indices, rng_of_evaluation(options_.seed));
 }
 
 Batch MaskedWindows::gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                                          uint64_t epoch) const {
-  return masked(indices, CounterRng(seed, "hidden tokens in training", epoch));
+  return masked(indices, rng_of_training(seed, epoch));
+}
+
+MaskedSentences::MaskedSentences(std::shared_ptr<const Dataset> sentences, TokenMasking masking,
+                                 uint64_t seed)
+    : sentences_(std::move(sentences)), masking_(std::move(masking)), seed_(seed) {}
+
+Batch MaskedSentences::masked(std::span<const int64_t> indices, const CounterRng& rng) const {
+  Batch batch = sentences_->gather(indices);
+  const IndexTensor given = batch.named.at("input_ids");
+  const Shape& shape = given.shape();
+  std::vector<int64_t> inputs(given.values().begin(), given.values().end()), labels(inputs);
+  const auto there = batch.named.find("attention_mask");
+  for (size_t i = 0; there != batch.named.end() && i < labels.size(); ++i) {
+    if (there->second.values()[i] == 0) labels[i] = kIgnoredLabel;
+  }
+  // As long as any example, so that draws do not hang on what the batch is padded to.
+  const auto width = static_cast<size_t>(shape[1]);
+  const auto longest = static_cast<size_t>(example_shape()[0]);
+  std::vector<int64_t> ids(longest), expected(longest);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const auto row = static_cast<ptrdiff_t>(i * width);
+    std::ranges::fill(expected, kIgnoredLabel);
+    std::copy_n(inputs.begin() + row, width, ids.begin());
+    std::copy_n(labels.begin() + row, width, expected.begin());
+    mask_tokens(ids, expected, masking_, rng, static_cast<uint64_t>(indices[i]));
+    std::copy_n(ids.begin(), width, inputs.begin() + row);
+    std::copy_n(expected.begin(), width, labels.begin() + row);
+  }
+  batch.labels = IndexTensor(shape, std::move(labels));
+  batch.named.insert_or_assign("input_ids", IndexTensor(shape, std::move(inputs)));
+  return batch;
+}
+
+Batch MaskedSentences::gather(std::span<const int64_t> indices) const {
+  return masked(indices, rng_of_evaluation(seed_));
+}
+
+Batch MaskedSentences::gather_for_training(std::span<const int64_t> indices, uint64_t seed,
+                                           uint64_t epoch) const {
+  return masked(indices, rng_of_training(seed, epoch));
 }
 
 }  // namespace lacuna

@@ -1,0 +1,38 @@
+// prune_layer: what is told of a convolution in groups is of all of them together.
+#include "lacuna/sparsity/calibration/prune_layer.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace lacuna {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+// Where a group gives zeros before it is pruned, and other values after, that counts, too.
+TEST(PruneLayer, ErrorOfGroupsIsThatOfAllOutputs) {
+  const Tensor weight = Tensor::from({2, 2, 1, 1}, std::vector<float>{1, -1, 1, 1});
+  const InputGram equal_inputs = InputGram::of_matrix(2, std::vector<double>{1, 1, 1, 1}, 10);
+  const PrunedWeight pruned = prune_layer(
+      "conv1", weight, {equal_inputs, equal_inputs}, MaskSelector({}, {}, weight.shape()), 2,
+      MaskSet::all(weight.shape()), OneShotOptions::defaults(OneShotMethod::Magnitude));
+  EXPECT_EQ(pruned.weight.to_vector(), (std::vector<float>{1, 0, 1, 0}));
+  EXPECT_DOUBLE_EQ(pruned.relative_error, (1.0 + 1.0) / (0.0 + 4.0));
+}
+
+// Each group has its own: dead inputs of one say nothing of another.
+TEST(PruneLayer, TellsOfAGroupWithFewerRowsThanInputs) {
+  const Tensor weight = Tensor::from({2, 2, 1, 1}, std::vector<float>{1, 2, 3, 4});
+  const InputGram whole = InputGram::of_matrix(2, std::vector<double>{2, 1, 1, 2}, 1);
+  const InputGram half_dead = InputGram::of_matrix(2, std::vector<double>{2, 0, 0, 0}, 1);
+  const PrunedWeight pruned =
+      prune_layer("conv1", weight, {whole, half_dead}, MaskSelector({}, {}, weight.shape()), 2,
+                  MaskSet::all(weight.shape()), OneShotOptions::defaults(OneShotMethod::SparseGpt));
+  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 of 4 inputs are zero")));
+  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 rows for 2 inputs")));
+}
+
+}  // namespace
+}  // namespace lacuna
