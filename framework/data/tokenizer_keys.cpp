@@ -134,7 +134,7 @@ TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_
     if (const auto id = tokenizer->find(name)) specials.push_back(*id);
   }
   std::ranges::sort(specials);
-  specials.erase(std::ranges::unique(specials).begin(), specials.end());
+  specials.erase(std::unique(specials.begin(), specials.end()), specials.end());
   return masking;
 }
 
