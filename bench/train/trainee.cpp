@@ -23,8 +23,11 @@ TrainingData load_training_data(int64_t drawn_examples) {
   if (const char* data = std::getenv("LACUNA_DATA_DIR"); data != nullptr) {
     const std::filesystem::path below = std::filesystem::path(data) / "mnist";
     const std::string folder = std::filesystem::is_directory(below) ? below.string() : data;
-    const Config mnist = Config::map({{"type", "mnist"}, {"dir", folder}});
-    return {load_data(mnist, 0).train, "MNIST"};
+    const std::filesystem::path images = std::filesystem::path(folder) / "train-images-idx3-ubyte";
+    if (std::filesystem::exists(images) || std::filesystem::exists(images.string() + ".gz")) {
+      const Config mnist = Config::map({{"type", "mnist"}, {"dir", folder}});
+      return {load_data(mnist, 0).train, "MNIST"};
+    }
   }
   const Config glyphs =
       Config::map({{"type", "glyphs"}, {"train_size", drawn_examples}, {"test_size", int64_t{10}}});

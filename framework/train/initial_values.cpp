@@ -42,7 +42,9 @@ std::vector<WeightNames::Rename> rules(const Config& node) {
 // What a file is wrong about is said of what named it: an argument of the command line, or a key.
 std::string named_by(const Config& path) {
   const SourcePosition& position = path.position();
-  return position.line == 0 && !position.file.empty() ? position.file : path.where();
+  const bool is_argument =
+      position.line == 0 && !position.file.empty() && !position.file.starts_with("--set ");
+  return is_argument ? position.file : path.where();
 }
 
 // What the `init_from` of a `model` section names, if it is there.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
@@ -30,11 +31,18 @@ std::string read_text_file(const fs::path& path) {
   for (size_t count = kPiece; count == kPiece;) {
     const size_t begin = text.size();
     // A packed file may hold a thousand times its size.
-    if (begin > 0 && begin % kAsk == 0 && static_cast<int64_t>(begin) > available_memory()) {
+    const auto refuse = [&] {
       throw DataError(path.string() +
                       ": what is packed in it is larger than the memory that is left");
+    };
+    if (begin > 0 && begin % kAsk == 0 && static_cast<int64_t>(begin) > available_memory()) {
+      refuse();
     }
-    text.resize(begin + kPiece);
+    try {
+      text.resize(begin + kPiece);  // twice the memory, where it must move
+    } catch (const std::bad_alloc&) {
+      refuse();
+    }
     count = reader.read({reinterpret_cast<uint8_t*>(text.data()) + begin, kPiece});
     text.resize(begin + count);
   }
