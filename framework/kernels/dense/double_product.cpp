@@ -19,8 +19,8 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kTile = 256, kDepth = 128, kGroup = 4;
-constexpr int64_t kWidest = 64;  // no panel is wider
+// Of the result at a time. Each thread packs a tile's rows: 128 KiB.
+constexpr int64_t kTileRows = 128, kTileColumns = 256, kDepth = 128, kGroup = 4;
 
 struct Packed {
   std::vector<double> a, b;
@@ -39,7 +39,6 @@ using Doubles = hn::ScalableTag<double>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(Doubles()));
 constexpr int kVectors = kLanes == 8 ? 4 : 3;  // with 16 registers, twelve of them sums
 constexpr int64_t kPanel = kLanes * kVectors;
-static_assert(kPanel <= kWidest);
 
 // A strip of `count` ≤ width lines, laid out [depth][width]; element (line, l) lies at
 // from[line · line_step + l · depth_step].
@@ -73,6 +72,8 @@ HWY_INLINE void multiply(const double* HWY_RESTRICT a, const double* HWY_RESTRIC
 }
 
 // One tile of C: rows i …, columns j … of the product, m × n of them.
+int64_t PanelWidth() { return kPanel; }
+
 void AddTile(const DoubleProduct& p, int64_t i, int64_t j, int64_t m, int64_t n, Packed& packed) {
   const bool ta = p.transpose_a == Transpose::Yes, tb = p.transpose_b == Transpose::Yes;
   HWY_ALIGN double part[kGroup * kPanel];
@@ -108,6 +109,7 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(AddTile);
+HWY_EXPORT(PanelWidth);
 
 void add_tile_reference(const DoubleProduct& p, int64_t i, int64_t j, int64_t m, int64_t n) {
   const bool ta = p.transpose_a == Transpose::Yes, tb = p.transpose_b == Transpose::Yes;
@@ -126,19 +128,20 @@ void add_tile_reference(const DoubleProduct& p, int64_t i, int64_t j, int64_t m,
 
 void add_product(const DoubleProduct& p) {
   if (p.m == 0 || p.n == 0 || p.k == 0) return;
-  const int64_t down = (p.m + kTile - 1) / kTile, across = (p.n + kTile - 1) / kTile;
+  const int64_t down = (p.m + kTileRows - 1) / kTileRows;
+  const int64_t across = (p.n + kTileColumns - 1) / kTileColumns;
   const bool reference = use_reference_kernels();
   parallel_blocks(down * across, [&](int64_t index) {
-    const int64_t i = index / across * kTile, j = index % across * kTile;
-    const int64_t m = std::min(kTile, p.m - i), n = std::min(kTile, p.n - j);
+    const int64_t i = index / across * kTileRows, j = index % across * kTileColumns;
+    const int64_t m = std::min(kTileRows, p.m - i), n = std::min(kTileColumns, p.n - j);
     if (reference) {
       add_tile_reference(p, i, j, m, n);
       return;
     }
     const auto depth = static_cast<size_t>(std::min(kDepth, p.k));
     const auto rows = static_cast<size_t>((m + kGroup - 1) / kGroup * kGroup);
-    Packed packed{.a = std::vector<double>(rows * depth),
-                  .b = std::vector<double>(static_cast<size_t>(kWidest) * depth)};
+    const auto width = static_cast<size_t>(HWY_DYNAMIC_DISPATCH(PanelWidth)());
+    Packed packed{.a = std::vector<double>(rows * depth), .b = std::vector<double>(width * depth)};
     HWY_DYNAMIC_DISPATCH(AddTile)(p, i, j, m, n, packed);
   });
 }
