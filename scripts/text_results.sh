@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Trains small transformers on text, dense and sparse, and rewrites the part of docs/results.md about them.
-# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]   (default seeds: "0 1 2"; about 25 minutes on two cores)
+# usage: scripts/text_results.sh TEXT_FOLDER [SEEDS [CLASSIFIER_SEEDS]]
+# (default seeds: "0 1 2" of the language models, "0 1 2 3 4" of the classifiers, whose accuracies scatter
+# more; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
 # What came of finished runs stands in docs/text_results.tsv, a line a run: they are not made again unless
 # their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
@@ -8,7 +10,8 @@
 # few steps.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/text_results.sh TEXT_FOLDER [SEEDS]}" && pwd)
-seeds=${2:-0 1 2}
+model_seeds=${2:-0 1 2}
+classifier_seeds=${3:-0 1 2 3 4}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/training_runs.sh
 
@@ -51,20 +54,33 @@ models='gpt-dense gpt-dense-high gpt-rigl80 gpt-static80'
 models+=" $(for s in $shares; do [ "$s" = 0 ] || echo "gpt-share-$s"; done | tr '\n' ' ')"
 classifiers='bert-dense bert-rigl80 bert-2:4'
 table=docs/text_results.tsv
-commands() {
-  local seed variant folder
-  for seed in $seeds; do
-    for variant in $models $classifiers; do
-      folder=$results/text-$variant-$seed
-      if is_known "$table" "$variant" "$seed" || [ -e "$folder/summary.json" ]; then
-        continue
-      elif compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
-        echo "OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --threads 1 --quiet"
-        continue
-      fi
-      echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' train $(arguments "$variant") --seed $seed --threads 1 --run-dir '$folder' --quiet"
+seeds_of() { # VARIANT
+  case $1 in
+    gpt-*) echo "$model_seeds" ;;
+    *) echo "$classifier_seeds" ;;
+  esac
+}
+# The runs that are not in the table yet: a variant and a seed a line.
+missing_runs() {
+  local seed variant
+  for variant in $models $classifiers; do
+    for seed in $(seeds_of "$variant"); do
+      is_known "$table" "$variant" "$seed" || echo "$variant $seed"
     done
   done
+}
+commands() {
+  local seed variant folder
+  while read -r variant seed; do
+    folder=$results/text-$variant-$seed
+    if [ -e "$folder/summary.json" ]; then
+      continue
+    elif compgen -G "$folder/checkpoints/*.h5" >/dev/null; then
+      echo "OMP_NUM_THREADS=1 '$program' train --resume --run-dir '$folder' --threads 1 --quiet"
+      continue
+    fi
+    echo "rm -rf '$folder'; OMP_NUM_THREADS=1 '$program' train $(arguments "$variant") --seed $seed --threads 1 --run-dir '$folder' --quiet"
+  done < <(missing_runs)
 }
 run_all commands
 
@@ -74,21 +90,18 @@ run_all commands
 number() { # FOLDER NAME
   sed -n "s/^  \"$2\": \([0-9.e+-]*\).*/\1/p" "$1/summary.json"
 }
-for seed in $seeds; do
-  for variant in $models $classifiers; do
-    is_known "$table" "$variant" "$seed" && continue
-    folder=$results/text-$variant-$seed
-    case $variant in
-      gpt-*) value=$(number "$folder" validation_loss) ;;
-      *) value=$("$program" eval "$folder/checkpoints/best.h5" | sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p') ;;
-    esac
-    printf '%s\t%s\t%s\t%s\n' "$variant" "$seed" "$value" "$(number "$folder" steps)" >>"$table"
-  done
-done
+while read -r variant seed; do
+  folder=$results/text-$variant-$seed
+  case $variant in
+    gpt-*) value=$(number "$folder" validation_loss) ;;
+    *) value=$("$program" eval "$folder/checkpoints/best.h5" </dev/null | sed -n 's/^test .*accuracy \([0-9.]*\) %.*/\1/p') ;;
+  esac
+  printf '%s\t%s\t%s\t%s\n' "$variant" "$seed" "$value" "$(number "$folder" steps)" >>"$table"
+done < <(missing_runs)
 
 # A column of a variant's lines, for each of the seeds.
 column() { # VARIANT NUMBER
-  awk -F '\t' -v variant="$1" -v column="$2" -v seeds=" $seeds " \
+  awk -F '\t' -v variant="$1" -v column="$2" -v seeds=" $(seeds_of "$1") " \
     '$1 == variant && index(seeds, " " $2 " ") { print $column }' "$table"
 }
 # Seconds of training of a run that has a core for itself: its steps times the time of one.
@@ -119,11 +132,11 @@ others=$(results_without "$begin")
 
 $begin
 
-Mean of seeds $(echo $seeds | sed 's/ /, /g'), in brackets the lowest and the highest. Seconds are those of training on one
-core, evaluations not counted: the steps times the least time of one, of five times twenty, on
-$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
+Mean of seeds $(echo $model_seeds | sed 's/ /, /g') (SST-2: $(echo $classifier_seeds | sed 's/ /, /g')), in brackets the lowest and the highest.
+Seconds are those of training on one core, evaluations not counted: the steps times the least time of
+one, of five times twenty, on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
 
-    scripts/text_results.sh TEXT_FOLDER "$seeds"
+    scripts/text_results.sh TEXT_FOLDER "$model_seeds" "$classifier_seeds"
 
 Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats a character, of a GPT
 of 4 layers and 128 features with a context of 64, after 2,000 steps of 12 windows. The blocks' weights are

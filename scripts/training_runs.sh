@@ -36,7 +36,7 @@ results_without() { # TITLE, as "## Networks"
 step_milliseconds() { # FOLDER ARGUMENTS of `lacuna train`, quoted for eval
   rm -rf "$1"
   eval "'$program' train $2 --set train.epochs=null --set train.steps=120 --set train.log_every=20 \
-    --set train.eval_every=null --run-dir '$1' --quiet"
+    --set train.eval_every=null --run-dir '$1' --quiet" >&2
   sed -n 's/^{"step": \([0-9]*\),.*"split": "train".*"seconds": \([0-9.]*\).*/\1 \2/p' "$1/metrics.jsonl" |
     awk 'NR > 1 { ms = 1000 * ($2 - seconds) / ($1 - step); if (!best || ms < best) best = ms }
          { step = $1; seconds = $2 }

@@ -111,7 +111,9 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
                                                            : std::span<const Product>(kForward));
   std::vector<Work> works = convolutions.works();
   for (const Contender& c : all) {
-    works.push_back({c.name, {[&timed = *c.network] { timed.run(); }}});
+    works.push_back({.name = c.name,
+                     .stages = {[&timed = *c.network] { timed.run(); }},
+                     .prepare = [&timed = *c.network] { timed.warm_up(); }});
   }
   const auto timings = measure(works, options);
   const double dense_ms = timings.at(kDense)[0].median_ms;

@@ -62,6 +62,11 @@ class TransformerTrainee {
 
   /// One whole step: forward, loss, backward, update, masking. Returns the loss.
   float step();
+  /// A step that counts for nothing: see ImageNetwork.
+  void warm_up() {
+    step();
+    seconds_.pop_back();
+  }
   /// Medians over the steps but the first, in ms.
   std::map<std::string, double> ms_by_kind() const;
   /// Multiplications and additions of a step, of the nonzeros and of attention.

@@ -124,15 +124,19 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
                           fixed(dense_ms / time.median_ms, 2) + "x"});
   };
   TransformerTrainee dense(transformer, transformer.batch, {});
-  const Work dense_work{kDense, {[&] { dense.step(); }}};
+  const auto work = [](const std::string& name, TransformerTrainee& trainee) {
+    return Work{.name = name, .stages = {[&trainee] { trainee.step(); }}, .prepare = [&trainee] {
+                  trainee.warm_up();
+                }};
+  };
+  const Work dense_work = work(kDense, dense);
   const Timing alone = measure({dense_work}, options).at(kDense)[0];
   add_kinds(kinds, kDense, dense.ms_by_kind());
   add_row(kDense, 0.0, dense, alone, alone.median_ms);
   for (const Contender& contender : contenders(sparsities)) {
     check(contender, transformer);
     TransformerTrainee trainee(transformer, transformer.batch, contender.weights);
-    const auto timings =
-        measure({dense_work, {contender.name, {[&] { trainee.step(); }}}}, options);
+    const auto timings = measure({dense_work, work(contender.name, trainee)}, options);
     add_kinds(kinds, contender.name, trainee.ms_by_kind());
     add_row(contender.layout(), contender.weights.sparsity, trainee, timings.at(contender.name)[0],
             timings.at(kDense)[0].median_ms);

@@ -42,8 +42,8 @@ int64_t place_of(const Shape& shape, Order order, int64_t flat) {
   return ImageSlabs(shape).pixel(image / channels, image % channels, pixel / width, pixel % width);
 }
 
-// Makes the lines between the rows and planes of image slabs zero.
-void clear_borders(const ImageSlabs& images, float* data) {
+// Makes the lines between the planes of image slabs zero, and where asked those between the rows.
+void clear_borders(const ImageSlabs& images, Tensor::Padding padding, float* data) {
   const auto clear = [&](int64_t line, int64_t lines) {
     std::fill_n(data + line * kImageSlabWidth, lines * kImageSlabWidth, 0.0f);
   };
@@ -52,11 +52,11 @@ void clear_borders(const ImageSlabs& images, float* data) {
     clear(first, images.lead_lines());
     for (int64_t channel = 0; channel < images.channels; ++channel) {
       const int64_t plane = planes + channel * images.plane_lines();
-      for (int64_t row = 0; row < images.height; ++row) {
-        clear(plane + row * images.row_lines() + images.width, 1);
+      for (int64_t row = 1; row < images.height && padding == Tensor::Padding::Zero; ++row) {
+        clear(plane + row * images.row_lines() - 1, 1);
       }
-      const int64_t rows = images.height * images.row_lines();
-      clear(plane + rows, images.plane_lines() - rows);
+      const int64_t pixels = images.height * images.row_lines() - 1;
+      clear(plane + pixels, images.plane_lines() - pixels);
     }
     clear(planes + images.channels * images.plane_lines(), images.lead_lines());
   }
@@ -99,7 +99,7 @@ const char* to_string(Order order) {
   return "an unknown order";
 }
 
-Tensor Tensor::empty(const Shape& shape, Order order) {
+Tensor Tensor::empty(const Shape& shape, Order order, Padding padding) {
   Tensor tensor;
   tensor.shape_ = shape;
   tensor.order_ = order;
@@ -109,7 +109,7 @@ Tensor Tensor::empty(const Shape& shape, Order order) {
     const int64_t last_slab = kSlabWidth * shape.features();
     std::fill_n(tensor.mutable_data(order) + (size - last_slab), last_slab, 0.0f);
   } else if (order == Order::ImageSlabs || order == Order::ChannelBlocks) {
-    tensor.clear_padding();
+    tensor.clear_padding(padding);
   }
   return tensor;
 }
@@ -178,12 +178,12 @@ Tensor Tensor::to(Order order) const {
   return converted;
 }
 
-void Tensor::clear_padding() {
+void Tensor::clear_padding(Padding padding) {
   switch (order_) {
     case Order::RowMajor:
       return;
     case Order::ImageSlabs:
-      clear_borders(ImageSlabs(shape_), mutable_data(order_));
+      clear_borders(ImageSlabs(shape_), padding, mutable_data(order_));
       return clear_missing_examples(ImageSlabs(shape_), mutable_data(order_));
     case Order::ChannelBlocks:
       return clear_missing_channels(ChannelBlocks(shape_), mutable_data(order_));

@@ -35,9 +35,13 @@ class Tensor {
   /// An undefined tensor, which stands for "none".
   Tensor() = default;
 
-  /// Unspecified contents (the padding of slabs is zero). *Errors:* ShapeError where the order
-  /// is one of images and the shape is not.
-  static Tensor empty(const Shape& shape, Order order = Order::RowMajor);
+  /// What of the padding is made zero: all, or all but the lines between the rows of image slabs,
+  /// for who writes them with the rows. Each of those alone costs a line of cache to be fetched.
+  enum class Padding { Zero, ZeroButBetweenRows };
+  /// Unspecified contents but for the padding. *Errors:* ShapeError where the order is one of
+  /// images and the shape is not.
+  static Tensor empty(const Shape& shape, Order order = Order::RowMajor,
+                      Padding padding = Padding::Zero);
   static Tensor zeros(const Shape& shape, Order order = Order::RowMajor);
   static Tensor full(const Shape& shape, float value);
   static Tensor scalar(float value);
@@ -64,7 +68,7 @@ class Tensor {
   Tensor to(Order order) const;
   /// Makes the padding of the last slab zero, and of image slabs their borders; nothing where there
   /// is none. The elements stay.
-  void clear_padding();
+  void clear_padding(Padding padding = Padding::Zero);
   Tensor clone() const;
   /// These elements, in row-major order (converted first where needed), under another shape.
   /// *Errors:* ShapeError when the number of elements differs.

@@ -53,7 +53,7 @@ void require_finite(const Hdf5File& file, const std::string& name, std::span<con
 }
 
 std::vector<float> read_floats(const Hdf5File& file, const std::string& name) {
-  std::vector<float> values = file.read_floats(name).to_vector();
+  std::vector<float> values = file.read_float_values(name);
   require_finite(file, name, values);
   return values;
 }

@@ -63,91 +63,84 @@ struct Norm {
   }
 };
 
-// dx = a g + b x + c.
-struct Slopes {
-  std::vector<float> a, b, c;
-};
-
+// With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩), of the sums over all
+// values of a channel.
 template <class Saved>
-Slopes slopes(const Saved& s, const NormGradientSums& sums, MomentsOf of, double n) {
-  const size_t channels = s.mean.size();
-  Slopes slopes{std::vector<float>(channels), std::vector<float>(channels),
-                std::vector<float>(channels)};
-  for (size_t i = 0; i < channels; ++i) {
-    // With n = (x − mean) ρ and g = dy where y > 0: dx = w ρ (g − ⟨g⟩ − n ⟨g n⟩)
-    const double scale = s.weight[i] * s.inverse_deviation[i];
-    slopes.a[i] = static_cast<float>(scale);
-    if (of == MomentsOf::Elsewhere) continue;
-    const double slope = -scale * s.inverse_deviation[i] * sums.gx[i] / n;
-    slopes.b[i] = static_cast<float>(slope);
-    slopes.c[i] = static_cast<float>(-scale * sums.g[i] / n - slope * s.mean[i]);
-  }
-  return slopes;
+NormSlopes slopes_of(const Saved& s, size_t channel, double sum_g, double sum_gn, MomentsOf of,
+                     double values) {
+  const double scale = s.weight[channel] * s.inverse_deviation[channel];
+  if (of == MomentsOf::Elsewhere) return {.a = static_cast<float>(scale)};
+  const double slope = -scale * s.inverse_deviation[channel] * sum_gn / values;
+  return {.a = static_cast<float>(scale),
+          .b = static_cast<float>(slope),
+          .c = static_cast<float>(-scale * sum_g / values - slope * s.mean[channel])};
 }
 
 struct BatchNormNode final : Node {
-  BatchNormNode(Tensor x_, Tensor y_, const Norm& norm, std::vector<double> weight_)
+  BatchNormNode(Tensor x_, Tensor passed_, const Norm& norm, std::vector<double> weight_)
       : x(std::move(x_)),
-        y(std::move(y_)),
+        passed(std::move(passed_)),
         weight(std::move(weight_)),
         mean(norm.mean),
         inverse_deviation(norm.inverse_deviation),
         of(norm.of) {}
   std::string_view name() const override { return "batch_norm"; }
-  std::vector<Tensor*> saved() override { return {&x, &y}; }
+  std::vector<Tensor*> saved() override { return {&x, &passed}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     const Tensor dy = in_order_of(images_of(grad_output), x);
-    const std::vector<float> m = floats(mean), rho = floats(inverse_deviation);
-    const NormGradientSums sums = norm_gradient_sums(dy, y, x, m, rho);
     const auto n = static_cast<double>(x.shape().numel()) / static_cast<double>(mean.size());
-    const auto [a, b, c] = slopes(*this, sums, of, n);
+    const auto slopes = [&](size_t channel, double sum_g, double sum_gn) {
+      return slopes_of(*this, channel, sum_g, sum_gn, of, n);
+    };
     std::vector<Tensor> gradients(4);
-    Tensor g;
-    const bool needs_masked = needs(3) && y.defined();
-    gradients[0] = channel_affine_gradient(dy, y, x, a, b, c, needs_masked ? &g : nullptr)
-                       .viewed_as(inputs()[0].shape());
+    Tensor dx, g;
+    const bool needs_masked = needs(3) && passed.defined();
+    const NormGradientSums sums =
+        norm_gradient(dy, passed, x, floats(mean), floats(inverse_deviation), slopes, dx,
+                      needs_masked ? &g : nullptr);
+    gradients[0] = dx.viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = tensor_of(sums.gx);  // dw = Σ g n   [channels]
     if (needs(2)) gradients[2] = tensor_of(sums.g);   // db = Σ g     [channels]
     if (needs(3)) gradients[3] = (needs_masked ? g : dy).viewed_as(inputs()[3].shape());
     return gradients;
   }
 
-  Tensor x, y;  // y: where a ReLU follows
+  Tensor x, passed;  // passed: where a ReLU follows
   std::vector<double> weight, mean, inverse_deviation;
   MomentsOf of;
 };
 
 // The outer node of a shard: sums up for the inner one, and knows what was added.
 struct ShardNormOutputNode final : Node {
-  ShardNormOutputNode(Tensor x_, Tensor y_, const Norm& norm, size_t use_)
+  ShardNormOutputNode(Tensor x_, Tensor passed_, const Norm& norm, size_t use_)
       : x(std::move(x_)),
-        y(std::move(y_)),
+        passed(std::move(passed_)),
         mean(floats(norm.mean)),
         inverse_deviation(floats(norm.inverse_deviation)),
         group(norm.group),
         member(norm.member),
         use(use_) {}
   std::string_view name() const override { return "batch_norm_sums"; }
-  std::vector<Tensor*> saved() override { return {&x, &y}; }
+  std::vector<Tensor*> saved() override { return {&x, &passed}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     const Tensor dy = in_order_of(images_of(grad_output), x);
     if (needs(0)) {
-      group->set_sums(use, member, norm_gradient_sums(dy, y, x, mean, inverse_deviation));
+      group->set_sums(use, member, norm_gradient_sums(dy, passed, x, mean, inverse_deviation));
     }
     std::vector<Tensor> gradients(2);
     Tensor g = dy;
-    if (needs(1) && y.defined()) {  // g = dy where y > 0, else 0; without an addition it is y that
-      const std::vector<float> one(mean.size(), 1.0f), none(mean.size(), 0.0f);  // the inner node
-      g = channel_affine_gradient(dy, y, x, one, none, none, nullptr);           // goes by
+    if (needs(1) && passed.defined()) {  // without an addition the inner node goes by them
+      g = channel_affine_gradient(dy, passed, x, std::vector<NormSlopes>(mean.size(), {.a = 1.0f}),
+                                  nullptr);
     }
     gradients[0] = g.viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = g.viewed_as(inputs()[1].shape());
     return gradients;
   }
 
-  Tensor x, y;  // y: where a ReLU follows
+  Tensor x, passed;  // passed: where a ReLU follows
   std::vector<float> mean, inverse_deviation;
   std::shared_ptr<NormGroup> group;
   size_t member, use;
@@ -155,9 +148,10 @@ struct ShardNormOutputNode final : Node {
 
 // The inner one: the gradients, by the sums of all shards.
 struct ShardNormNode final : Node {
-  ShardNormNode(Tensor x_, Tensor y_, const Norm& norm, std::vector<double> weight_, size_t use_)
+  ShardNormNode(Tensor x_, Tensor passed_, const Norm& norm, std::vector<double> weight_,
+                size_t use_)
       : x(std::move(x_)),
-        y(std::move(y_)),
+        passed(std::move(passed_)),
         weight(std::move(weight_)),
         mean(norm.mean),
         inverse_deviation(norm.inverse_deviation),
@@ -166,42 +160,44 @@ struct ShardNormNode final : Node {
         member(norm.member),
         use(use_) {}
   std::string_view name() const override { return "batch_norm"; }
-  std::vector<Tensor*> saved() override { return {&x, &y}; }
+  std::vector<Tensor*> saved() override { return {&x, &passed}; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     const Tensor dy = in_order_of(images_of(grad_output), x);
-    const auto [a, b, c] = slopes(*this, group->sums(use), MomentsOf::Batch, values);
+    const NormGradientSums& sums = group->sums(use);
+    std::vector<NormSlopes> slopes;
+    for (size_t i = 0; i < mean.size(); ++i) {
+      slopes.push_back(slopes_of(*this, i, sums.g[i], sums.gx[i], MomentsOf::Batch, values));
+    }
     const NormGradientSums& own = group->own_sums(use, member);
     std::vector<Tensor> gradients(3);
     gradients[0] =
-        channel_affine_gradient(dy, y, x, a, b, c, nullptr).viewed_as(inputs()[0].shape());
+        channel_affine_gradient(dy, passed, x, slopes, nullptr).viewed_as(inputs()[0].shape());
     if (needs(1)) gradients[1] = tensor_of(own.gx);  // dw = Σ g n over this shard   [channels]
     if (needs(2)) gradients[2] = tensor_of(own.g);   // db = Σ g over this shard     [channels]
     return gradients;
   }
 
-  Tensor x, y;  // y: where a ReLU follows, and no addition before it
+  Tensor x, passed;  // passed: where a ReLU follows, and no addition before it
   std::vector<double> weight, mean, inverse_deviation;
   double values;
   std::shared_ptr<NormGroup> group;
   size_t member, use;
 };
 
-Variable recorded_shard(const Norm& norm, const Tensor& x, const Tensor& y, Rectify rectify,
+Variable recorded_shard(const Norm& norm, const Tensor& x, const Tensor& y, const Tensor& passed,
                         std::vector<double> weight) {
   if (!grad_enabled()) return y.viewed_as(norm.x.shape());
   const ShardScope shard(norm.group->shard(norm.member));
   const size_t use = norm.group->take_use(norm.member);
-  const Tensor rectified = rectify == Rectify::Yes ? y : Tensor();
   const bool masks_inside = norm.added.defined() && norm.added.requires_grad();
   Variable inner;
   {
     const NodePlace place(norm.group->place(use, norm.member));
-    inner =
-        record<ShardNormNode>(y.viewed_as(norm.x.shape()), {norm.x, norm.weight, norm.bias}, x,
-                              masks_inside ? Tensor() : rectified, norm, std::move(weight), use);
+    inner = record<ShardNormNode>(y.viewed_as(norm.x.shape()), {norm.x, norm.weight, norm.bias}, x,
+                                  masks_inside ? Tensor() : passed, norm, std::move(weight), use);
   }
-  return record<ShardNormOutputNode>(y.viewed_as(norm.x.shape()), {inner, norm.added}, x, rectified,
+  return record<ShardNormOutputNode>(y.viewed_as(norm.x.shape()), {inner, norm.added}, x, passed,
                                      norm, use);
 }
 
@@ -220,11 +216,13 @@ Variable computed(const Norm& norm, Rectify rectify) {
   }
   const Tensor added =
       norm.added.defined() ? in_order_of(images_of(norm.added.value()), x) : Tensor();
-  const Tensor y = channel_affine(x, scale, shift, added, rectify);
-  if (norm.group != nullptr) return recorded_shard(norm, x, y, rectify, std::move(weight));
+  Tensor passed;
+  const bool needs_bits = rectify == Rectify::Yes && grad_enabled();
+  const Tensor y = channel_affine(x, scale, shift, added, rectify, needs_bits ? &passed : nullptr);
+  if (norm.group != nullptr) return recorded_shard(norm, x, y, passed, std::move(weight));
   return record<BatchNormNode>(y.viewed_as(norm.x.shape()),
-                               {norm.x, norm.weight, norm.bias, norm.added}, x,
-                               rectify == Rectify::Yes ? y : Tensor(), norm, std::move(weight));
+                               {norm.x, norm.weight, norm.bias, norm.added}, x, passed, norm,
+                               std::move(weight));
 }
 
 struct DeferredNorm final : DeferredValue {

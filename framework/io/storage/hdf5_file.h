@@ -89,6 +89,8 @@ class Hdf5File {
   // Datasets, whole. *Errors:* DataError when absent, of another type, damaged, or too large.
   /// Integers and floats of any width, converted to float32.
   Tensor read_floats(std::string_view path) const;
+  /// The same, row-major.
+  std::vector<float> read_float_values(std::string_view path) const;
   /// Row-major elements of an integer dataset of any width; refuses floats and values beyond 63
   /// bits.
   std::vector<int64_t> read_integers(std::string_view path) const;

@@ -179,6 +179,14 @@ Tensor Hdf5File::read_floats(std::string_view path) const {
   return item.read_into(H5T_NATIVE_FLOAT, [&] { return Tensor::empty(item.shape()); });
 }
 
+std::vector<float> Hdf5File::read_float_values(std::string_view path) const {
+  const Session session;
+  const Item item = Item::dataset(*file_, path);
+  item.require_numbers();
+  const auto count = static_cast<size_t>(item.shape().numel());
+  return item.read_into(H5T_NATIVE_FLOAT, [&] { return std::vector<float>(count); });
+}
+
 std::vector<int64_t> Hdf5File::read_integers(std::string_view path) const {
   const Session session;
   const Item item = Item::dataset(*file_, path);

@@ -90,6 +90,11 @@ Side input_side(const ConvPlan& plan, const ImageSlabs& x) {
           plan.phases};
 }
 
+// A gather into a tensor's own planes writes the lines between the rows, too.
+Tensor::Padding padding_of(bool is_tensor) {
+  return is_tensor ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
+}
+
 // Runs a gather slab by slab, in parts where both sides are tensors.
 void gather_slabs(const TapStream& stream, const Array<float>& values, const Side& from,
                   const Tensor& source, int64_t source_slab, const Side& to, Tensor& target,
@@ -174,8 +179,8 @@ Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> val
                           const Tensor& x, const float* bias) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
-  Tensor y =
-      Tensor::empty(Shape{out.batch, out.channels, out.height, out.width}, Order::ImageSlabs);
+  Tensor y = Tensor::empty(Shape{out.batch, out.channels, out.height, out.width}, Order::ImageSlabs,
+                           padding_of(plan.y_is_tensor));
   const Side to{planes_of(out), plan.y, plan.y_is_tensor, out.channels};
   gather_slabs(c.forward, in_stream_order(c.forward, values), input_side(plan, in), x,
                in.slab_lines() * kImageSlabWidth, to, y, out.slab_lines() * kImageSlabWidth,
@@ -187,7 +192,8 @@ Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<c
                                          const Tensor& dy) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, dy.shape()[0]);
-  Tensor dx = Tensor::empty(Shape{in.batch, in.channels, in.height, in.width}, Order::ImageSlabs);
+  Tensor dx = Tensor::empty(Shape{in.batch, in.channels, in.height, in.width}, Order::ImageSlabs,
+                            padding_of(plan.dx_is_tensor));
   const Side from{planes_of(out), plan.dy, plan.dy_is_tensor, out.channels};
   Side to = input_side(plan, in);
   to.planes = plan.dx;

@@ -1,7 +1,9 @@
 // Batch normalization of images, with the addition and the ReLU behind it in the same pass.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lacuna/framework/core/tensor.h"
@@ -15,28 +17,42 @@ struct ChannelStatistics {
 /// *Shapes:* x [batch, channels, height, width] in any order. *Cost:* one read of x.
 ChannelStatistics channel_statistics(const Tensor& x);
 
-/// Σ over a channel of each of them: g, and g (x − mean) / deviation, where g is dy, or zero where
-/// y ≤ 0 if there is a y.
-struct NormGradientSums {
-  std::vector<double> g, gx;
-};
-/// *Shapes:* all of one shape and order; mean and inverse deviation by channel; y undefined: none.
-NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& y, const Tensor& x,
-                                    const std::vector<float>& mean,
-                                    const std::vector<float>& inverse_deviation);
-
 /// What follows an affine map in the same pass.
 enum class Rectify { No, Yes };
 
-/// y = scale x + shift (+ added), by channel, and its positive part where asked. *Shapes:* all of
-/// one shape and order; `added` may be undefined. *Cost:* one pass.
+/// y = scale x + shift (+ added), by channel, and its positive part where asked. Where `passed` is
+/// not null it becomes a bit for each value, set unless y ≤ 0: what the gradient's functions below
+/// ask for, in a 32nd of y's memory. *Shapes:* all of one shape and order; `added` may be
+/// undefined. *Cost:* one pass.
 Tensor channel_affine(const Tensor& x, const std::vector<float>& scale,
-                      const std::vector<float>& shift, const Tensor& added, Rectify rectify);
+                      const std::vector<float>& shift, const Tensor& added, Rectify rectify,
+                      Tensor* passed = nullptr);
 
-/// dx = a g + b x + c by channel, with g as above. Where `dg` is not null it becomes g.
-Tensor channel_affine_gradient(const Tensor& dy, const Tensor& y, const Tensor& x,
-                               const std::vector<float>& a, const std::vector<float>& b,
-                               const std::vector<float>& c, Tensor* dg);
+/// Σ over a channel of each of them: g, and g (x − mean) / deviation, where g is dy, or zero where
+/// `passed` has no bit, if it is defined.
+struct NormGradientSums {
+  std::vector<double> g, gx;
+};
+/// *Shapes:* all of one shape and order; mean and inverse deviation by channel.
+NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, const Tensor& x,
+                                    const std::vector<float>& mean,
+                                    const std::vector<float>& inverse_deviation);
+
+/// A channel's coefficients of dx = a g + b x + c.
+struct NormSlopes {
+  float a = 0.0f, b = 0.0f, c = 0.0f;
+};
+/// dx by channel, with g as above. Where `dg` is not null it becomes g.
+Tensor channel_affine_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
+                               const std::vector<NormSlopes>& slopes, Tensor* dg);
+
+/// Both: the sums, and dx by what `slopes_of(channel, Σ g, Σ g (x − mean) / deviation)` makes of
+/// them. The second pass over a channel comes right after the first, which leaves it in the cache.
+NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
+                               const std::vector<float>& mean,
+                               const std::vector<float>& inverse_deviation,
+                               const std::function<NormSlopes(size_t, double, double)>& slopes_of,
+                               Tensor& dx, Tensor* dg);
 
 /// Sums of a channel's values, in an order that does not depend on the number of threads. *Shapes:*
 /// x [batch, channels, height, width] in any order → [channels].

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "lacuna/framework/core/image_slabs.h"
@@ -12,6 +13,10 @@ namespace lacuna {
 /// Floats that share their places' channels: what repeats along a run.
 inline constexpr int64_t kRunLanes = 16;
 static_assert(kRunLanes == kImageSlabWidth && kRunLanes == kChannelBlock);
+
+/// Coefficients of 16 lanes, and their sums.
+using Lanes = std::array<float, kRunLanes>;
+using LaneSums = std::array<double, kRunLanes>;
 
 /// Images as groups of channels times parts of the batch, each of which is a number of runs. In
 /// row-major images and slabs a group is a channel, and in blocks 16 channels, one a lane.
@@ -36,33 +41,51 @@ class ImageRuns {
     if (has_channel_lanes()) return std::min(kRunLanes, slabs_.channels - group * kRunLanes);
     return kRunLanes;
   }
+  /// The channel of a group's lane; one that is not there in the last block.
+  int64_t channel(int64_t group, int64_t lane) const {
+    return has_channel_lanes() ? group * kRunLanes + lane : group;
+  }
   /// Values of a channel.
   int64_t values_of_channel() const { return slabs_.batch * slabs_.height * slabs_.width; }
   int64_t channels() const { return slabs_.channels; }
+  /// Bytes of a bit for each float, where each run begins with a byte of its own.
+  int64_t bit_bytes() const {
+    if (order_ == Order::RowMajor) return slabs_.batch * slabs_.channels * plane_bytes();
+    return (order_ == Order::ImageSlabs ? slabs_.size() : blocks_.size()) / 8;
+  }
 
-  /// Calls `visit(first float, floats)` for each run.
+  /// Floats one after the other.
+  struct Run {
+    int64_t begin, count;
+    int64_t bits;                  // the byte of the first one's bit
+    bool has_line_behind = false;  // between the rows of slabs
+  };
+  /// Calls `visit(run)` for each run.
   template <class Visit>
   void for_each(int64_t group, int64_t part, const Visit& visit) const {
     const int64_t pixels = slabs_.height * slabs_.width;
-    if (order_ == Order::RowMajor) return visit((part * slabs_.channels + group) * pixels, pixels);
-    if (has_channel_lanes()) return visit(blocks_.block(part, group, 0), pixels * kRunLanes);
+    if (order_ == Order::RowMajor) {
+      const int64_t plane = part * slabs_.channels + group;
+      return visit(Run{plane * pixels, pixels, plane * plane_bytes()});
+    }
+    if (has_channel_lanes()) {
+      const int64_t begin = blocks_.block(part, group, 0);
+      return visit(Run{begin, pixels * kRunLanes, begin / 8});
+    }
     for (int64_t row = 0; row < slabs_.height; ++row) {
-      visit(slabs_.line(part, group, row, 0), slabs_.width * kRunLanes);
+      const int64_t begin = slabs_.line(part, group, row, 0);
+      visit(Run{begin, slabs_.width * kRunLanes, begin / 8, row + 1 < slabs_.height});
     }
   }
 
  private:
+  int64_t plane_bytes() const {  // whole vectors
+    return (slabs_.height * slabs_.width + kRunLanes - 1) / kRunLanes * (kRunLanes / 8);
+  }
+
   Order order_;
   ImageSlabs slabs_;
   ChannelBlocks blocks_;
 };
-
-/// Where `size` examples or slabs are cut for tasks: as many as give work to threads, whatever
-/// their number.
-inline int64_t task_parts(const ImageRuns& runs) {
-  constexpr int64_t kTasks = 16;
-  return std::clamp<int64_t>((kTasks + runs.groups() - 1) / std::max<int64_t>(runs.groups(), 1), 1,
-                             std::max<int64_t>(runs.parts(), 1));
-}
 
 }  // namespace lacuna

@@ -139,9 +139,9 @@ Tensor plane_means(const Tensor& x) {
   parallel_blocks(runs.parts(), [&](int64_t part) {
     for (int64_t group = 0; group < runs.groups(); ++group) {
       double sums[kRunLanes] = {};
-      runs.for_each(group, part, [&](int64_t begin, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) {
-          sums[i % kRunLanes] += static_cast<double>(data[begin + i]);
+      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
+        for (int64_t i = 0; i < run.count; ++i) {
+          sums[i % kRunLanes] += static_cast<double>(data[run.begin + i]);
         }
       });
       if (is_slabs || runs.has_channel_lanes()) {
@@ -179,8 +179,8 @@ Tensor plane_means_gradient(const Tensor& dy, const Shape& shape, Order order) {
       } else {
         std::fill_n(lanes, kRunLanes, share * from[part * channels + group]);
       }
-      runs.for_each(group, part, [&](int64_t begin, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) into[begin + i] = lanes[i % kRunLanes];
+      runs.for_each(group, part, [&](const ImageRuns::Run& run) {
+        for (int64_t i = 0; i < run.count; ++i) into[run.begin + i] = lanes[i % kRunLanes];
       });
     }
   });

@@ -1,11 +1,10 @@
 #include "lacuna/framework/kernels/nm/nm_columns.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/caches.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
@@ -132,11 +131,7 @@ HWY_EXPORT(input_gradient_block);
 // A tile of dY takes a quarter of a kilobyte a row. Where 48 KiB of first-level cache are there,
 // 128 rows leave room for values and sums; of 32 KiB, 96.
 int64_t most_tile_rows() {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  static const bool is_large = ::sysconf(_SC_LEVEL1_DCACHE_SIZE) >= 48 * 1024;
-#else
-  constexpr bool is_large = false;
-#endif
+  static const bool is_large = first_level_bytes() >= 48 * 1024;
   return is_large ? 128 : 96;
 }
 

@@ -157,6 +157,29 @@ TEST(ImageOrders, ClearPaddingLeavesTheElementsAlone) {
   }
 }
 
+TEST(ImageOrders, LinesBetweenRowsAreLeftToWhoAsksForThem) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.to_string());
+    Tensor all = Tensor::empty(shape, Order::ImageSlabs), others = all.clone();
+    std::ranges::fill(all.mutable_storage(), 1.0f);
+    std::ranges::fill(others.mutable_storage(), 1.0f);
+    all.clear_padding();
+    others.clear_padding(Tensor::Padding::ZeroButBetweenRows);
+    const ImageSlabs at(image_shape(shape));
+    for (int64_t example = 0; example < at.batch; ++example) {
+      for (int64_t channel = 0; channel < at.channels; ++channel) {
+        for (int64_t row = 0; row + 1 < at.height; ++row) {
+          const auto behind = static_cast<size_t>(at.pixel(example, channel, row, at.width));
+          ASSERT_EQ(all.storage()[behind], 0.0f);
+          ASSERT_EQ(others.storage()[behind], 1.0f);
+          others.mutable_storage()[behind] = 0.0f;
+        }
+      }
+    }
+    ASSERT_TRUE(std::ranges::equal(all.storage(), others.storage()));
+  }
+}
+
 TEST(ImageOrders, PaddingOfAnEmptyTensorIsZeroInUsedMemoryToo) {
   const Shape shape{17, 18, 5, 4};
   for (const Order order : kOrders) {

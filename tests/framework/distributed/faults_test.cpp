@@ -180,6 +180,39 @@ TEST_F(Job, GoesOnByAnotherNumberOfProcessesAfterOneWasKilled) {
   EXPECT_THAT(different(600, "whole", "run"), testing::IsEmpty());
 }
 
+#ifdef LACUNA_WRITE_FAULTS_LIBRARY
+// The disk of the process that writes is full from some call of a save on: all of them end, it is
+// told once, and the run goes on from the last whole checkpoint.
+TEST_F(Job, EndsWhereTheDiskIsFullAndGoesOnFromTheLastCheckpoint) {
+  write("{steps: 30, batch_size: 32, log_every: 1, checkpoint: {every: 10}}",
+        "{algorithm: rigl, sparsity: 0.9, update: {freq: 5}}");
+  ASSERT_EQ(run(0, "whole").code, 0);
+  const std::string report = folder_ / "report", full = run_dir();
+  const auto faults = [&](long at) {
+    return std::to_string(at) + ":on:" + report + ":" + full + "/checkpoints";
+  };
+  // So many calls are a whole save's: the second one fails.
+  const Ended counted = run_lacuna(arguments("run", {"--set", "train.steps=10"}), {.in_child = [&] {
+                                     ::setenv("LACUNA_WRITE_FAULTS", faults(0).c_str(), 1);
+                                     ::setenv("LD_PRELOAD", LACUNA_WRITE_FAULTS_LIBRARY, 1);
+                                   }});
+  ASSERT_EQ(counted.code, 0) << counted.err;
+  const long calls = std::strtol(read_text(report).c_str(), nullptr, 10);
+  ASSERT_GT(calls, 0);
+  std::filesystem::remove_all(full);
+  const Ended ended = run_job(2, arguments("run"), {},
+                              {std::string("LD_PRELOAD=") + LACUNA_WRITE_FAULTS_LIBRARY,
+                               "LACUNA_WRITE_FAULTS=" + faults(calls + 3)});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "was not written"), 1u) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("process 0 on "));
+  ASSERT_FALSE(std::filesystem::exists(checkpoint(30)));
+  ASSERT_TRUE(std::filesystem::exists(checkpoint(10)));
+  ASSERT_EQ(run_job(4, {"train", "--resume", "--run-dir", full}).code, 0);
+  EXPECT_THAT(different(30, "whole", "run"), testing::IsEmpty());
+}
+#endif
+
 TEST_F(Job, SavesWhenTheLauncherHandsASignalOn) {
   write(kLongRun, "");
   const Ended ended =

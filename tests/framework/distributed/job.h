@@ -11,19 +11,16 @@
 
 namespace lacuna {
 
-/// `mpirun -np N lacuna …`, more processes than cores where there are fewer.
+/// `mpirun -np N lacuna …`, more processes than cores where there are fewer. `environment` holds
+/// "NAME=VALUE" for these alone, not for the launcher.
 inline Ended run_job(int processes, const std::vector<std::string>& arguments,
-                     ProcessOptions options = {}) {
-  std::vector<std::string> all{"mpirun",
-                               "--oversubscribe",
-                               "--bind-to",
-                               "none",
-                               "--mca",
-                               "mpi_yield_when_idle",
-                               "1",
-                               "-np",
-                               std::to_string(processes),
-                               LACUNA_PROGRAM};
+                     ProcessOptions options = {},
+                     const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> all{
+      "mpirun", "--oversubscribe",        "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+      "-np",    std::to_string(processes)};
+  for (const std::string& variable : environment) all.insert(all.end(), {"-x", variable});
+  all.push_back(LACUNA_PROGRAM);
   all.insert(all.end(), arguments.begin(), arguments.end());
   options.in_child = [all] {
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);

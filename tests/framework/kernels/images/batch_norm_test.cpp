@@ -143,6 +143,24 @@ TEST(ChannelAffine, ScalesShiftsAddsAndRectifies) {
   }
 }
 
+// Which some processors write around their caches.
+TEST(ChannelAffine, LargeImagesAreNoOthers) {
+  const Shape shape{40, 18, 60, 61};
+  const Tensor x = test::normal_tensor("x", shape);
+  const std::vector<float> scale = by_channel(shape, "scale"), shift = by_channel(shape, "shift");
+  std::vector<double> expected(static_cast<size_t>(shape.numel()));
+  test::for_each_element(shape, [&](size_t i, size_t c) {
+    expected[i] = std::max(static_cast<double>(scale[c]) * x.data()[i] + shift[c], 0.0);
+  });
+  for (const Order order : test::kImageOrders) {
+    SCOPED_TRACE(to_string(order));
+    const Tensor y =
+        channel_affine(test::with_dirty_padding(x, order), scale, shift, Tensor(), Rectify::Yes);
+    EXPECT_LT(test::largest_error(y.to_vector(), expected), 1e-6);
+    EXPECT_TRUE(test::has_zero_borders(y));
+  }
+}
+
 TEST(ChannelAffine, LeavesItsInputsAlone) {
   const Shape shape{17, 3, 3, 5};
   const Tensor x = test::normal_tensor("x", shape);
@@ -176,6 +194,21 @@ TEST(ChannelAffine, NaNAndInfinityPassThroughTheReLU) {
   }
 }
 
+// The bits of y, as a ReLU that gave it leaves them for the gradient.
+Tensor bits_of(const Tensor& y, Order order) {
+  const std::vector<float> one(static_cast<size_t>(y.shape()[1]), 1.0f), none(one.size(), 0.0f);
+  Tensor passed;
+  channel_affine(test::with_dirty_padding(y, order), one, none, Tensor(), Rectify::No, &passed);
+  return passed;
+}
+
+std::vector<NormSlopes> slopes(const std::vector<float>& a, const std::vector<float>& b,
+                               const std::vector<float>& c) {
+  std::vector<NormSlopes> result;
+  for (size_t i = 0; i < a.size(); ++i) result.push_back({a[i], b[i], c[i]});
+  return result;
+}
+
 TEST(NormGradientSums, AreThoseOfTheFormulas) {
   const test::OneThread one;
   for (const Shape& shape : test::image_shapes()) {
@@ -194,10 +227,9 @@ TEST(NormGradientSums, AreThoseOfTheFormulas) {
       });
       for (const Order order : test::kImageOrders) {
         SCOPED_TRACE(name_of(shape, order));
-        const NormGradientSums found =
-            norm_gradient_sums(test::with_dirty_padding(dy, order),
-                               is_rectified ? test::with_dirty_padding(y, order) : Tensor(),
-                               test::with_dirty_padding(x, order), mean, inverse);
+        const NormGradientSums found = norm_gradient_sums(
+            test::with_dirty_padding(dy, order), is_rectified ? bits_of(y, order) : Tensor(),
+            test::with_dirty_padding(x, order), mean, inverse);
         EXPECT_LT(test::largest_error(found.g, g), kRounding);
         EXPECT_LT(test::largest_error(found.gx, gx), kRounding);
       }
@@ -222,11 +254,11 @@ TEST(ChannelAffineGradient, IsThatOfTheFormula) {
       });
       for (const Order order : test::kImageOrders) {
         SCOPED_TRACE(name_of(shape, order));
-        const Tensor of_y = is_rectified ? test::with_dirty_padding(y, order) : Tensor();
+        const Tensor passed = is_rectified ? bits_of(y, order) : Tensor();
         Tensor dg;
-        const Tensor found = channel_affine_gradient(test::with_dirty_padding(dy, order), of_y,
-                                                     test::with_dirty_padding(x, order), a, b, c,
-                                                     is_rectified ? &dg : nullptr);
+        const Tensor found = channel_affine_gradient(test::with_dirty_padding(dy, order), passed,
+                                                     test::with_dirty_padding(x, order),
+                                                     slopes(a, b, c), is_rectified ? &dg : nullptr);
         EXPECT_EQ(found.order(), order);
         EXPECT_LT(test::largest_error(found.to_vector(), dx), 1e-6);  // three roundings
         EXPECT_TRUE(test::has_zero_borders(found));
@@ -246,16 +278,48 @@ TEST(ChannelAffineGradient, NaNInTheGradientPassesThrough) {
   dy.mutable_data()[7] = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Tensor::full(shape, 1.0f);
   for (const Order order : test::kImageOrders) {
-    const Tensor ones = x.to(order);
+    const Tensor ones = x.to(order), passed = bits_of(x, order);
     Tensor dg;
     const std::vector<float> dx =
-        channel_affine_gradient(dy.to(order), ones, ones, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, &dg)
-            .to_vector();
+        channel_affine_gradient(dy.to(order), passed, ones, {{1}, {1}, {1}}, &dg).to_vector();
     EXPECT_TRUE(std::isnan(dx[7]));
     EXPECT_TRUE(std::isnan(dg.to_vector()[7]));
     EXPECT_EQ(dx[6], 1.0f);
     EXPECT_TRUE(
-        std::isnan(norm_gradient_sums(dy.to(order), ones, ones, {0, 0, 0}, {1, 1, 1}).g[0]));
+        std::isnan(norm_gradient_sums(dy.to(order), passed, ones, {0, 0, 0}, {1, 1, 1}).g[0]));
+  }
+}
+
+TEST(NormGradient, IsTheSumsAndTheMapByThemBitForBit) {
+  for (const Shape& shape : {Shape{70, 3, 9, 11}, Shape{35, 40, 5, 4}, Shape{16, 32, 1, 1}}) {
+    const Tensor x = test::normal_tensor("x", shape), dy = test::normal_tensor("dy", shape);
+    const Tensor y = test::normal_tensor("y", shape);
+    const std::vector<float> mean = by_channel(shape, "mean"), inverse = by_channel(shape, "1/d");
+    const auto slopes_of = [&](size_t channel, double g, double gx) {
+      return NormSlopes{inverse[channel], static_cast<float>(gx), static_cast<float>(g)};
+    };
+    for (const Order order : test::kImageOrders) {
+      for (const bool is_rectified : {false, true}) {
+        SCOPED_TRACE(name_of(shape, order));
+        const Tensor passed = is_rectified ? bits_of(y, order) : Tensor();
+        const Tensor of_x = test::with_dirty_padding(x, order);
+        const Tensor of_dy = test::with_dirty_padding(dy, order);
+        const NormGradientSums sums = norm_gradient_sums(of_dy, passed, of_x, mean, inverse);
+        std::vector<NormSlopes> by_sums;
+        for (size_t c = 0; c < mean.size(); ++c) {
+          by_sums.push_back(slopes_of(c, sums.g[c], sums.gx[c]));
+        }
+        Tensor expected_dg, dg, dx;
+        const Tensor expected = channel_affine_gradient(of_dy, passed, of_x, by_sums, &expected_dg);
+        const NormGradientSums found =
+            norm_gradient(of_dy, passed, of_x, mean, inverse, slopes_of, dx, &dg);
+        EXPECT_EQ(found.g, sums.g);
+        EXPECT_EQ(found.gx, sums.gx);
+        EXPECT_EQ(dx.to_vector(), expected.to_vector());
+        EXPECT_EQ(dg.to_vector(), expected_dg.to_vector());
+        EXPECT_TRUE(test::has_zero_borders(dx) && test::has_zero_borders(dg));
+      }
+    }
   }
 }
 
@@ -266,7 +330,7 @@ TEST(BatchNormKernels, SameBitsForAnyNumberOfThreads) {
     const std::vector<float> a = by_channel(shape, "a"), b = by_channel(shape, "b");
     for (const Order order : test::kImageOrders) {
       SCOPED_TRACE(name_of(shape, order));
-      const Tensor sx = x.to(order), sdy = dy.to(order);
+      const Tensor sx = x.to(order), sdy = dy.to(order), passed = bits_of(x, order);
       struct Results {
         std::vector<double> sums[4];
         std::vector<float> arrays[3];
@@ -274,11 +338,12 @@ TEST(BatchNormKernels, SameBitsForAnyNumberOfThreads) {
       for (size_t i = 0; i < 3; ++i) {
         set_num_threads(i == 2 ? 5 : static_cast<int>(i) + 1);
         const ChannelStatistics s = channel_statistics(sx);
-        const NormGradientSums g = norm_gradient_sums(sdy, sx, sx, a, b);
-        results[i] = {{s.mean, s.variance, g.g, g.gx},
-                      {channel_affine(sx, a, b, sdy, Rectify::Yes).to_vector(),
-                       channel_affine_gradient(sdy, sx, sx, a, b, a, nullptr).to_vector(),
-                       sum_channels(sx).to_vector()}};
+        const NormGradientSums g = norm_gradient_sums(sdy, passed, sx, a, b);
+        results[i] = {
+            {s.mean, s.variance, g.g, g.gx},
+            {channel_affine(sx, a, b, sdy, Rectify::Yes).to_vector(),
+             channel_affine_gradient(sdy, passed, sx, slopes(a, b, a), nullptr).to_vector(),
+             sum_channels(sx).to_vector()}};
       }
       set_num_threads(before);
       for (size_t i = 1; i < 3; ++i) {

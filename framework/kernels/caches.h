@@ -1,0 +1,19 @@
+// The processor's caches, as kernels choose by them: properties, never timings, so that the same
+// machine always computes in the same way.
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna {
+
+/// Bytes of a core's first-level data cache; 32 KiB where the system does not tell.
+int64_t first_level_bytes();
+
+/// Whether an array of so many bytes, of which each line is written once and whole, is better
+/// written around the caches: a store then need not read the line first, a third of the traffic of
+/// a pass from one array to another. So it is on Intel's servers for what does not fit a core's
+/// second level, whose third level gives no more than memory does; elsewhere the next reader finds
+/// it there.
+bool writes_around_caches(int64_t bytes);
+
+}  // namespace lacuna
