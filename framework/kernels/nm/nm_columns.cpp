@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/caches.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/caches.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/caches.h"
+#include "lacuna/framework/kernels/simd/caches.h"
 
 #include <gtest/gtest.h>
 
