@@ -121,6 +121,7 @@ draw() {
         printf "<line x1=\"60\" x2=\"680\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"52\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", y(v), y(v), y(v) + 4, v
         printf "<text x=\"%.1f\" y=\"440\" text-anchor=\"middle\">%g</text>\n", x(budget * i / 4), budget * i / 4
       }
+      print "<text x=\"16\" y=\"14\">validation loss, nats a character</text>"
       print "<text x=\"370\" y=\"462\" text-anchor=\"middle\">seconds of training on one core</text>"
       split("#1f77b4 #ff7f0e #2ca02c #d62728 #9467bd #8c564b #e377c2 #7f7f7f #bcbd22 #17becf #000000", colour, " ")
       for (i = 1; i <= NR; i++) {
@@ -159,6 +160,24 @@ rows() {
     END { flush() }' <<<"$points"
 }
 
+# The best of the dense and of the sparse variants at the end, and which of them is ahead.
+conclusion() {
+  awk -F '\t' '
+    { last[$1] = $4 }
+    END {
+      for (name in last) {
+        kind = name ~ /^dense/ ? "dense" : "sparse"
+        if (!(kind in best) || last[name] < best[kind]) { best[kind] = last[name]; which[kind] = name }
+      }
+      if (!("dense" in best) || !("sparse" in best)) exit
+      split(which["dense"], dense, "-"); split(which["sparse"], sparse, "-")
+      ahead = best["dense"] < best["sparse"] ? "The dense one is ahead" : "The sparse one is ahead"
+      printf "The best of the dense ones has %d features (%.3f), of the sparse ones %d (RigL %d %%, %.3f). %s by %.3f.\n",
+             dense[2], best["dense"], sparse[2], substr(sparse[1], 5), best["sparse"], ahead,
+             best["dense"] < best["sparse"] ? best["sparse"] - best["dense"] : best["dense"] - best["sparse"]
+    }' <<<"$points"
+}
+
 begin='## Loss over time: sparse widths'
 others=$(results_without "$begin")
 {
@@ -180,6 +199,8 @@ all of the time, mean over the seeds. Written by
 | features | blocks' weights | thousand nonzeros | ms a step | steps | loss at $((seconds / 4)) s | at $((seconds / 2)) s | at $seconds s | seeds |
 |---|---|---|---|---|---|---|---|---|
 $(rows)
+
+$(conclusion)
 
 ![Validation loss over seconds of training](pareto.svg)
 TEXT
