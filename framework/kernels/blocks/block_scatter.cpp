@@ -81,7 +81,7 @@ void scatter_tile(const BlockStream& s, int64_t column_tile, const float* values
   const int64_t columns = std::min(s.cells.tile_columns, s.cells.columns - first);
   Run run{.x = reinterpret_cast<const char*>(dy),
           .y = reinterpret_cast<char*>(dx + first * kSlabWidth)};
-  constexpr int kPart = kManyRegisters ? 8 : 4;
+  [[maybe_unused]] constexpr int kPart = kManyRegisters ? 8 : 4;
   const RunFunction function =
       s.cell.unit_rows() == 8
           ? with_vectors<2>(width, run,
