@@ -15,6 +15,7 @@
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 
 namespace lacuna {
 namespace {
@@ -38,8 +39,7 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
 
 // A vocabulary that is made of the text is another one where the text is.
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
-  if (data.tokenizer() == nullptr || format.tokenizer == nullptr) return;
-  if (data.tokenizer()->to_json() == format.tokenizer->to_json()) return;
+  if (has_vocabulary(data, format.tokenizer)) return;
   throw DataError(
       "the data has another vocabulary than the model was trained with; to evaluate on another "
       "text, leave the training data as it was and give the text as data.test");

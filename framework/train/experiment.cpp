@@ -24,6 +24,7 @@
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
@@ -129,6 +130,10 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
     const Checkpoint checkpoint = file.read();
     const Config config = saved_config(checkpoint, file.path());
     const Shape& example = e.data.train->example_shape();
+    const auto format = InputFormat::from_state(checkpoint.state.below("data"));
+    if (!has_vocabulary(*e.data.train, format.tokenizer)) {
+      throw ConfigError("the teacher was trained on text with another vocabulary than the data's");
+    }
     std::unique_ptr<Sequential> teacher;
     naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
     if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
@@ -333,6 +338,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
   e->model = build_model(layers, e->data.train->example_shape());
+  require_rows_for_ids(model, *e->model, *e->data.train);
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);

@@ -7,8 +7,29 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 
 namespace lacuna {
+
+namespace {
+
+// The same ids and labels must stand for the same tokens and classes.
+void require_same_names(const DataSplits& data, const StateDict& state) {
+  if (!state.contains("data/example_shape")) return;
+  const InputFormat saved = InputFormat::from_state(state.below("data"));
+  if (!has_vocabulary(*data.train, saved.tokenizer)) {
+    throw CheckpointError(
+        "the data has another vocabulary than the run was trained with; a run continues on the "
+        "same data only");
+  }
+  if (!saved.class_names.empty() && saved.class_names != data.train->class_names()) {
+    throw CheckpointError(
+        "the data's classes have other names than those that the run was trained with; a run "
+        "continues on the same data only");
+  }
+}
+
+}  // namespace
 
 // Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
 // need not count.)
@@ -41,6 +62,7 @@ StateDict Experiment::state_dict() const {
 }
 
 void Experiment::load_state_dict(const StateDict& state) {
+  require_same_names(data, state);
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
   // ones.

@@ -1,0 +1,33 @@
+#include "lacuna/framework/train/tokens/vocabulary_checks.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/layers/tokens/token_embedding.h"
+
+namespace lacuna {
+namespace {
+
+void require_rows_below(const Config& section, const Module& module, int64_t ids) {
+  const auto* embedding = dynamic_cast<const TokenEmbedding*>(&module);
+  if (embedding != nullptr && embedding->weight()->shape()[0] < ids) {
+    section.error(
+        fmt::format("layer '{}' (token_embedding) has {} rows, and the data has ids up to {}; give "
+                    "vocab_size: {} (or leave it out: it is the data's), or make the data's "
+                    "vocabulary smaller",
+                    module.path(), embedding->weight()->shape()[0], ids - 1, ids));
+  }
+  for (const auto& [name, child] : module.children()) require_rows_below(section, *child, ids);
+}
+
+}  // namespace
+
+bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
+  if (data.tokenizer() == nullptr || learned == nullptr) return true;
+  return data.tokenizer()->to_json() == learned->to_json();
+}
+
+void require_rows_for_ids(const Config& section, const Module& model, const Dataset& data) {
+  require_rows_below(section, model, data.vocabulary_size());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,21 @@
+// What the data of a run and its model must know of tokens alike.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/text/tokenizer.h"
+
+namespace lacuna {
+
+/// Whether the data's tokens mean what a model learned: of other tokens the same ids would be other
+/// text. Where one of the two is no text there is nothing to compare. *Cost:* both written as JSON.
+bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned);
+
+/// *Errors:* ConfigError, at the model's section, where a token_embedding has fewer rows than the
+/// data has ids: training would come upon the first of those some time.
+void require_rows_for_ids(const Config& section, const Module& model, const Dataset& data);
+
+}  // namespace lacuna

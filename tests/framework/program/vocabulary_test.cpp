@@ -1,0 +1,69 @@
+// Ids mean what a model learned, or it is said: on resuming, from a teacher, and of a table of
+// rows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+// As many characters in both, of which one differs.
+std::string text_with(char letter) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += i % 7 == 0 ? letter : static_cast<char>('b' + i % 5);
+  return text;
+}
+
+class Vocabulary : public RunFixture {
+ protected:
+  Vocabulary() {
+    text_ = folder_.write("text.txt", text_with('a'));
+    write_text(config(),
+               "data: {type: text, path: " + text_ +
+                   ", tokenizer: characters, context: 8, validation: 0.2}\n"
+                   "model: {type: gpt2, n_layer: 1, n_head: 2, n_embd: 8, n_positions: 8}\n"
+                   "optimizer: {type: sgd, lr: 0.01}\n"
+                   "train: {steps: 2, batch_size: 4, eval_every: null, threads: 1}\n");
+  }
+  std::string text_;
+};
+
+TEST_F(Vocabulary, OfOtherTextIsRefusedOnResuming) {
+  ASSERT_EQ(train({}, "run").code, 0);
+  write_text(text_, text_with('z'));
+  const Ended ended =
+      run_lacuna({"train", "--resume", "--run-dir", run_dir("run"), "--set", "train.steps=4"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("another vocabulary than the run was trained with"));
+  write_text(text_, text_with('a'));
+  EXPECT_EQ(
+      run_lacuna({"train", "--resume", "--run-dir", run_dir("run"), "--set", "train.steps=4"}).code,
+      0);
+}
+
+TEST_F(Vocabulary, OfATeacherMustBeTheDatas) {
+  ASSERT_EQ(train({}, "teacher").code, 0);
+  const std::string taught = "loss={type: distillation, teacher: '" + run_dir("teacher") + "'}";
+  EXPECT_EQ(train({"--set", taught}, "same").code, 0);
+  write_text(text_, text_with('z'));
+  const Ended ended = train({"--set", taught}, "other");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("loss.teacher: the teacher was trained on text with another"));
+}
+
+TEST_F(Vocabulary, OfAModelHoldsAllIdsOfTheData) {
+  for (const char* command : {"train", "plan"}) {
+    const Ended ended = run_lacuna({command, config(), "--set", "model.vocab_size=4"});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err, HasSubstr("'transformer.wte' (token_embedding) has 4 rows, and the data "
+                                     "has ids up to 5; give vocab_size: 6"));
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
