@@ -12,10 +12,11 @@
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
+#include "lacuna/framework/train/data/ignored_labels.h"
+#include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 
 namespace lacuna {
 namespace {
@@ -91,8 +92,7 @@ int run_eval(const EvalCommand& command) {
   if (train.threads > 0) set_num_threads(train.threads);
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  const DataSplits data =
-      load_splits(config.at("data"), train.seed, known_data(config, format, *model));
+  DataSplits data = load_splits(config.at("data"), train.seed, known_data(config, format, *model));
   if (data.train->example_shape() != format.example_shape) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());
@@ -101,6 +101,7 @@ int run_eval(const EvalCommand& command) {
   require_same_vocabulary(*data.train, format);
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.set_target_scale(data.target_std);
+  if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);
   config.require_all_read();
 
   const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);

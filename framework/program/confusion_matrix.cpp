@@ -1,5 +1,7 @@
 #include "lacuna/framework/program/confusion_matrix.hpp"
 
+#include "lacuna/framework/core/named_tensors.h"
+
 namespace lacuna {
 
 ConfusionMatrix::ConfusionMatrix(int64_t classes)
@@ -7,6 +9,7 @@ ConfusionMatrix::ConfusionMatrix(int64_t classes)
 
 void ConfusionMatrix::add(const IndexTensor& labels, const std::vector<int64_t>& predicted) {
   for (size_t i = 0; i < predicted.size(); ++i) {
+    if (labels.values()[i] == kIgnoredLabel) continue;
     ++counts_[static_cast<size_t>(labels.values()[i] * classes_ + predicted[i])];
   }
 }

@@ -189,7 +189,8 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
   if (loss.is_regression()) counts.regression.write_to(result);
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
   result.bits_per_character = bits_per_character(result.loss, data);
-  result.top5_accuracy = loss.has_top5() ? counts.in_largest / counts.examples : kNone;
+  result.top5_accuracy =
+      loss.has_top5() && counts.answers > 0.0 ? counts.in_largest / counts.answers : kNone;
   return result;
 }
 

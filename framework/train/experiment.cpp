@@ -20,11 +20,12 @@
 #include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
+#include "lacuna/framework/train/data/ignored_labels.h"
+#include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
@@ -100,9 +101,10 @@ std::unique_ptr<Loader> make_loader(const Experiment& e, const Communicator* job
 
 // Mixtures are of two classes, so they have no class's weight.
 void require_mixable(const Experiment& e) {
-  if (e.data.augment.mixup == 0.0 || !e.loss.has_class_weights()) return;
+  if (e.data.augment.mixup == 0.0 || !e.loss.hangs_on_class()) return;
   e.config.at("data").at("augment").at("mixup").error(
-      "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights");
+      "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights "
+      "and loss.ignore_index");
 }
 
 // The last layer's output must be what the loss compares with the data.
@@ -130,10 +132,8 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
     const Checkpoint checkpoint = file.read();
     const Config config = saved_config(checkpoint, file.path());
     const Shape& example = e.data.train->example_shape();
-    const auto format = InputFormat::from_state(checkpoint.state.below("data"));
-    if (!has_vocabulary(*e.data.train, format.tokenizer)) {
-      throw ConfigError("the teacher was trained on text with another vocabulary than the data's");
-    }
+    require_teachers_vocabulary(*e.data.train,
+                                InputFormat::from_state(checkpoint.state.below("data")).tokenizer);
     std::unique_ptr<Sequential> teacher;
     naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
     if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
@@ -327,8 +327,9 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   model_layers(model.clone());  // mistakes in it are told before data is read
   e->data = load_data(config.at("data"), e->train.seed);
-  e->loader = make_loader(*e, job.get());
   e->loss = LossFunction::from_config(config, *e->data.train);
+  if (const auto label = e->loss.ignored_label()) e->data = with_ignored_label(e->data, *label);
+  e->loader = make_loader(*e, job.get());
   e->loss.set_target_scale(e->data.target_std);
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/tokens/vocabulary_checks.h"
 
 namespace lacuna {
 

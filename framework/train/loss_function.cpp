@@ -19,7 +19,8 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   std::string name;
   if (config.is_null()) {
     name = parent.get<std::string>("loss", usual);
-  } else if (config.is_map() && (config.has("label_smoothing") || config.has("class_weights"))) {
+  } else if (config.is_map() && (config.has("label_smoothing") || config.has("class_weights") ||
+                                 config.has("ignore_index"))) {
     name = config.get<std::string>("type", usual);  // it says how, and the data may say what
   } else {
     name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
@@ -80,6 +81,13 @@ void LossFunction::read_cross_entropy(const Config& config) {
   cross_entropy_.label_smoothing = config.get<double>("label_smoothing", 0.0);
   if (!(cross_entropy_.label_smoothing >= 0.0 && cross_entropy_.label_smoothing < 1.0)) {
     config.get("label_smoothing").fail("a number in [0, 1)");
+  }
+  ignored_label_ = config.optional<int64_t>("ignore_index");
+  if (ignored_label_ == kIgnoredLabel) ignored_label_.reset();  // which never counts
+  if (ignored_label_ && (*ignored_label_ < 0 || *ignored_label_ >= num_classes_)) {
+    config.at("ignore_index")
+        .fail(fmt::format("a class from 0 to {}, or {}, which no example has", num_classes_ - 1,
+                          kIgnoredLabel));
   }
   const auto weights = config.optional<std::vector<double>>("class_weights");
   if (!weights) return;
@@ -208,13 +216,13 @@ std::vector<int64_t> LossFunction::predicted_classes(const Tensor& output) const
 }
 
 int64_t LossFunction::answers_of(const Batch& batch) const {
-  if (!labels_tokens()) return batch.size * answers();
+  if (!is_classification()) return batch.size * answers();
   return batch.labels.numel() - std::ranges::count(batch.labels.values(), kIgnoredLabel);
 }
 
 double LossFunction::weight_of(const Batch& batch) const {
   if (cross_entropy_.class_weights.empty()) {
-    return static_cast<double>(labels_tokens() ? answers_of(batch) : batch.size);
+    return static_cast<double>(is_classification() ? answers_of(batch) : batch.size);
   }
   double total = 0.0;
   for (const int64_t label : batch.labels.values()) {

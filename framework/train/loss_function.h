@@ -54,7 +54,13 @@ class LossFunction {
                    const Batch& shard) const;
   const std::optional<Distillation>& distillation() const { return distillation_; }
   /// Whether the loss of an example hangs on its class, so that mixtures have none.
-  bool has_class_weights() const { return !cross_entropy_.class_weights.empty(); }
+  bool hangs_on_class() const {
+    return !cross_entropy_.class_weights.empty() || ignored_label_.has_value();
+  }
+
+  /// The label that does not count (`ignore_index`): in the batches that this is given it is
+  /// kIgnoredLabel (train/data/ignored_labels.h).
+  std::optional<int64_t> ignored_label() const { return ignored_label_; }
 
   /// What one output must be: a value for each class, decision or target.
   int64_t outputs() const { return outputs_; }
@@ -84,7 +90,7 @@ class LossFunction {
     if (labels_tokens()) return output_shape_[0];
     return kind_ == Kind::BinaryCrossEntropy ? outputs_ : 1;
   }
-  /// Those that the examples of a batch ask for: of tokens, without the labels that are ignored.
+  /// Those that the examples of a batch ask for: without the labels that are ignored.
   int64_t answers_of(const Batch& batch) const;
   /// Right answers in a batch. A decision is right when its logit is above 0 where the target is
   /// above ½, and at most 0 where it is not; of classes as `count_correct` has it. Of mixtures the
@@ -110,6 +116,7 @@ class LossFunction {
   Kind kind_ = Kind::CrossEntropy;
   CrossEntropyOptions cross_entropy_;
   std::optional<Distillation> distillation_;
+  std::optional<int64_t> ignored_label_;
   int64_t outputs_ = 0;
   int64_t num_classes_ = 0;
   Shape output_shape_;

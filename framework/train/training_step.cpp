@@ -69,11 +69,11 @@ bool run_batch(Experiment& experiment, double examples, TrainingSums& sums) {
 }
 
 // What the losses of the batch's shards are divided by: known without asking, unless tokens or
-// weights of classes count.
+// weights of classes count, or some labels do not.
 LossFunction::WholeBatch whole_batch(const LossFunction& loss, const BatchShards& batch,
                                      const std::vector<Variable>& outputs,
                                      const DataParallel::Step& step) {
-  if (!loss.labels_tokens() && !loss.has_class_weights()) {
+  if (!loss.labels_tokens() && !loss.hangs_on_class()) {
     return {static_cast<double>(batch.size), static_cast<double>(batch.size)};
   }
   std::vector<ShardValues> own;

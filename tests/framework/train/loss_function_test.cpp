@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/linear.h"
@@ -78,6 +80,47 @@ TEST(LossFunction, WeighsClasses) {
   EXPECT_NEAR(loss(logits, batch).value().item(), (3.0 * right + 0.5 * wrong) / 3.5, 1e-6);
   EXPECT_EQ(loss.weight_of(batch), 3.5);
   EXPECT_EQ(read("loss: cross_entropy", data).weight_of(batch), 2.0);
+}
+
+// As if the examples of that label were not there, in batches of any size; weighed or not.
+TEST(LossFunction, LeavesOutAnIgnoredLabel) {
+  const Examples all{.example_shape = {2},
+                     .inputs = std::vector<float>{1, 0, 0, 1, 2, 0, 0, 2, 3, 0, 1, 1},
+                     .labels = {0, 1, 2, 0, 2, 1},
+                     .num_classes = 3};
+  const Examples others{.example_shape = {2},
+                        .inputs = std::vector<float>{1, 0, 0, 1, 0, 2, 1, 1},
+                        .labels = {0, 1, 0, 1},
+                        .num_classes = 3};
+  DataSplits splits;
+  splits.train = std::make_shared<const ArrayDataset>(all);
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 2, .out_features = 3, .bias = false});
+  model.parameter("fc.weight")
+      ->assign(Tensor::from(Shape{3, 2}, std::vector<float>{1, 0, 0, 1, 0.5f, -1}));
+  for (const std::string weights : {"", ", class_weights: [3, 0.5, 7]"}) {
+    const LossFunction loss =
+        read("loss: {type: cross_entropy, ignore_index: 2" + weights + "}", *splits.train);
+    const DataSplits data = with_ignored_label(splits, loss.ignored_label().value());
+    ASSERT_EQ(data.test, nullptr);
+    const LossFunction plain =
+        read(weights.empty() ? "loss: cross_entropy" : "loss: {type: cross_entropy" + weights + "}",
+             *splits.train);
+    const Evaluation expected = evaluate(model, plain, ArrayDataset(others), 4);
+    for (const int64_t batch : {1, 4, 6}) {
+      const Evaluation found = evaluate(model, loss, *data.train, batch);
+      EXPECT_NEAR(found.loss, expected.loss, 1e-6);
+      EXPECT_EQ(found.accuracy, expected.accuracy);
+    }
+    std::vector<int64_t> indices{0, 1, 2, 3, 4, 5};
+    const Batch batch = data.train->gather_for_training(indices, 0, 0);
+    EXPECT_EQ(loss.answers_of(batch), 4);
+    EXPECT_EQ(loss.weight_of(batch), weights.empty() ? 4.0 : 7.0);
+  }
+  expect_throws<ConfigError>(
+      [&] { read("loss: {ignore_index: 3}", *splits.train); },
+      "loss.ignore_index: expected a class from 0 to 2, or -100, which no example has, found '3'");
+  EXPECT_FALSE(read("loss: {ignore_index: -100}", *splits.train).ignored_label().has_value());
 }
 
 TEST(LossFunction, DecidesByTheSignWithBinaryCrossEntropy) {

@@ -14,6 +14,9 @@ namespace lacuna {
 /// text. Where one of the two is no text there is nothing to compare. *Cost:* both written as JSON.
 bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 
+/// *Errors:* ConfigError "the teacher was trained on text with another vocabulary than the data's".
+void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned);
+
 /// *Errors:* ConfigError, at the model's section, where a token_embedding has fewer rows than the
 /// data has ids: training would come upon the first of those some time.
 void require_rows_for_ids(const Config& section, const Module& model, const Dataset& data);

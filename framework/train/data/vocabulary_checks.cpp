@@ -1,7 +1,8 @@
-#include "lacuna/framework/train/tokens/vocabulary_checks.h"
+#include "lacuna/framework/train/data/vocabulary_checks.h"
 
 #include <fmt/core.h>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
@@ -24,6 +25,11 @@ void require_rows_below(const Config& section, const Module& module, int64_t ids
 bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
   if (data.tokenizer() == nullptr || learned == nullptr) return true;
   return data.tokenizer()->to_json() == learned->to_json();
+}
+
+void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
+  if (has_vocabulary(data, learned)) return;
+  throw ConfigError("the teacher was trained on text with another vocabulary than the data's");
 }
 
 void require_rows_for_ids(const Config& section, const Module& model, const Dataset& data) {
