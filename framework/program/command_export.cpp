@@ -39,9 +39,9 @@ int run_import(const ImportCommand& command) {
   const ImportedRun imported =
       import_run(command.file, config, command.out, {.find_pattern = command.find_pattern});
   for (const std::string& note : imported.notes) std::printf("%s\n", note.c_str());
-  std::printf("%s: %lld parameters, %lld of them nonzeros, from %s\n", imported.checkpoint.c_str(),
-              static_cast<long long>(imported.numel), static_cast<long long>(imported.nnz),
-              command.file.c_str());
+  std::printf("%s: %lld parameters, %lld of them at positions of the masks, from %s\n",
+              imported.checkpoint.c_str(), static_cast<long long>(imported.numel),
+              static_cast<long long>(imported.nnz), command.file.c_str());
   return kDone;
 }
 

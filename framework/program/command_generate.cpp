@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -30,37 +31,43 @@ size_t whole_characters(const std::string& text) {
   return begin;
 }
 
-// Prints a text as it grows. What a token means may depend on those before it, so all are decoded.
+// Prints a text as it grows, behind its beginning as it was given, whose tokens may not have all of
+// it; nothing before there is a first token. What a token means may depend on those before it, so
+// all are decoded.
 class GrowingText {
  public:
-  GrowingText(const Tokenizer& tokenizer, std::vector<int64_t> ids)
-      : tokenizer_(tokenizer), ids_(std::move(ids)) {}
+  GrowingText(const Tokenizer& tokenizer, std::string beginning, std::vector<int64_t> ids)
+      : tokenizer_(tokenizer),
+        beginning_(std::move(beginning)),
+        ids_(std::move(ids)),
+        printed_(tokenizer_.decode(ids_).size()) {}
 
-  void print_more() {
-    const std::string text = tokenizer_.decode(ids_);
-    const size_t end = whole_characters(text);
-    if (end > printed_) print(text.substr(printed_, end - printed_));
-    printed_ = std::max(printed_, end);
-  }
   void add(int64_t id) {
     ids_.push_back(id);
-    print_more();
+    const std::string text = tokenizer_.decode(ids_);
+    print_to(whole_characters(text), text);
   }
   void finish() {
     const std::string text = tokenizer_.decode(ids_);
-    if (text.size() > printed_) print(text.substr(printed_));
+    print_to(text.size(), text);
     print("\n");
   }
 
  private:
+  void print_to(size_t end, const std::string& text) {
+    print(std::exchange(beginning_, ""));
+    if (end > printed_) print(text.substr(printed_, end - printed_));
+    printed_ = std::max(printed_, end);
+  }
   static void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
 
   const Tokenizer& tokenizer_;
+  std::string beginning_;
   std::vector<int64_t> ids_;
-  size_t printed_ = 0;
+  size_t printed_;
 };
 
 }  // namespace
@@ -87,8 +94,7 @@ int run_generate(const GenerateCommand& command) {
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   const std::vector<int64_t> prompt = format.tokenizer->encode(command.prompt);
   if (prompt.empty()) throw DataError("--prompt has no token of the model's vocabulary");
-  GrowingText text(*format.tokenizer, prompt);
-  text.print_more();
+  GrowingText text(*format.tokenizer, command.prompt, prompt);
   generate(*model, prompt, format.example_shape[0],
            {.tokens = command.tokens,
             .temperature = command.temperature,

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -142,7 +143,10 @@ void add_generate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
       ->type_name("K");
-  command->add_option("--seed", c.seed, "Seed of the draws")->type_name("S")->capture_default_str();
+  command->add_option("--seed", c.seed, "Seed of the draws")
+      ->type_name("S")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);

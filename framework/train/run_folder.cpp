@@ -64,8 +64,8 @@ void RunFolder::require_unused(const std::string& path) {
   }
   if (fs::exists(path + "/config.yaml", error)) {
     throw StateError("the run folder '" + path +
-                     "' holds a run already; continue it with --resume, or choose another folder "
-                     "with --run-dir");
+                     "' holds a run already; continue it with `lacuna train --resume`, or choose "
+                     "another folder");
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();

@@ -120,6 +120,12 @@ uint32_t checksum(const File& file, Seal seal) {
   throw CheckpointError("'" + path + "' " + reason);
 }
 
+// A zip file (PyTorch's, npz), a pickle, an npy, or a safetensors file, by its first bytes.
+bool is_of_another_tool(std::string_view header) {
+  return header.starts_with("PK\x03\x04") || header.starts_with("\x80") ||
+         header.starts_with("\x93NUMPY") || (header.size() > 8 && header[8] == '{');
+}
+
 void require_known_format(const std::string& path, std::string_view header, int64_t newest) {
   if (header.empty()) refuse(path, "is no checkpoint: it is empty");
   if (header.starts_with(kHdf5Signature)) {
@@ -127,6 +133,12 @@ void require_known_format(const std::string& path, std::string_view header, int6
   }
   const size_t length = std::min(header.size(), kMagic.size());
   if (header.substr(0, length) != kMagic.substr(0, length)) {
+    if (is_of_another_tool(header)) {
+      refuse(
+          path,
+          "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE --config "
+          "CONFIG --out RUN` makes a run of them, or says how to convert them");
+    }
     refuse(path, "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'");
   }
   if (header.size() < static_cast<size_t>(kSealBytes)) {

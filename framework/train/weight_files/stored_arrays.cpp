@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMaskEnding = "_mask", kUnprunedEnding = "_orig", kCsrEnding = ".indptr";
 
-bool ends_as_pickle(const std::string& path) {
+bool ends_as_pickle(std::string path) {
+  std::ranges::transform(path, path.begin(), [](unsigned char c) { return std::tolower(c); });
   static constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".th", ".bin",
                                                                ".pkl"};
   return std::ranges::any_of(kEndings, [&](auto ending) { return path.ends_with(ending); });

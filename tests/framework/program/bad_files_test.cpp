@@ -118,6 +118,7 @@ TEST_F(BadFiles, OfCheckpoints) {
   damage("newer.h5", [](std::string& bytes) { bytes[bytes.find("format 2") + 7] = '9'; });
   damage("empty.h5", [](std::string& bytes) { bytes.clear(); });
   std::filesystem::create_directory(folder_ / "nothing");
+  write_text(folder_ / "torch.zip", "PK\x03\x04 and so on");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"missing.h5",
        "cannot read the checkpoint '" + (folder_ / "missing.h5") + "': No such file or directory"},
@@ -126,6 +127,7 @@ TEST_F(BadFiles, OfCheckpoints) {
       {"newer.h5", "' was written in format 9, and this lacuna reads up to 2: use a newer lacuna"},
       {"empty.h5", "empty.h5"},
       {"config.yaml", "' is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'"},
+      {"torch.zip", "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE"},
       {"nothing", "the folder '" + (folder_ / "nothing") +
                       "' holds no checkpoints; give a checkpoint file, or the folder of a run"}};
   std::string layers =

@@ -275,9 +275,10 @@ TEST_F(Training, RefusesAFolderWithARun) {
   const std::string before = read_text(run_dir() + "/log.txt");
   const Ended ended = train();
   EXPECT_EQ(ended.code, 1);
-  EXPECT_EQ(ended.err, "error: the run folder '" + run_dir() +
-                           "' holds a run already; continue it with --resume, or choose another "
-                           "folder with --run-dir\n");
+  EXPECT_EQ(ended.err,
+            "error: the run folder '" + run_dir() +
+                "' holds a run already; continue it with `lacuna train --resume`, or choose "
+                "another folder\n");
   EXPECT_EQ(read_text(run_dir() + "/log.txt"), before);
 }
 

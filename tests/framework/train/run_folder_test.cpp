@@ -35,7 +35,7 @@ TEST_F(RunFolders, IsMadeWithItsConfigurationAndNeverTwice) {
   EXPECT_EQ(read_text(run.config_path()), "a: 1\n");
   EXPECT_EQ(listing(path()), "checkpoints config.yaml");
   expect_throws<StateError>([&] { RunFolder::create(path(), "b: 2\n"); },
-                            "holds a run already; continue it with --resume");
+                            "holds a run already; continue it with `lacuna train --resume`");
   EXPECT_EQ(read_text(run.config_path()), "a: 1\n");
 }
 
