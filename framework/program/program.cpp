@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -145,7 +144,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("K");
   command->add_option("--seed", c.seed, "Seed of the draws")
       ->type_name("S")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->check(CLI::Range(0.0, 9.2e18))
       ->capture_default_str();
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N")

@@ -205,6 +205,16 @@ TEST_F(ImportedWeights, AllDifferencesAreNamedWithTheNearest) {
   }
 }
 
+// Names of a file go to no terminal as they are.
+TEST_F(ImportedWeights, ControlCharactersOfNamesAreSpelledOut) {
+  try {
+    load_weights(npz({{"fc.weight", counted()}, {"fc.\x1b[31mred", bias()}}), model_);
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'fc.\\x1b[31mred' [4] is in the file only"));
+  }
+}
+
 // Whatever is done to a file, it is loaded whole or refused by name, and then nothing has changed.
 TEST_F(ImportedWeights, DamagedFilesAreRefusedAndChangeNothing) {
   const std::vector<NamedArray> arrays = {
