@@ -40,7 +40,7 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
 
 // A vocabulary that is made of the text is another one where the text is.
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
-  if (has_vocabulary(data, format.tokenizer)) return;
+  if (has_same_vocabulary(data, format.tokenizer)) return;
   throw DataError(
       "the data has another vocabulary than the model was trained with; to evaluate on another "
       "text, leave the training data as it was and give the text as data.test");

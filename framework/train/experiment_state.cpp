@@ -17,7 +17,7 @@ namespace {
 void require_same_names(const DataSplits& data, const StateDict& state) {
   if (!state.contains("data/example_shape")) return;
   const InputFormat saved = InputFormat::from_state(state.below("data"));
-  if (!has_vocabulary(*data.train, saved.tokenizer)) {
+  if (!has_same_vocabulary(*data.train, saved.tokenizer)) {
     throw CheckpointError(
         "the data has another vocabulary than the run was trained with; a run continues on the "
         "same data only");

@@ -67,12 +67,10 @@ void affine_gradient_plainly(const NormRun& run, const Lanes& a, const Lanes& b,
 // What both passes read, and the sums that the first one makes.
 class GradientPasses {
  public:
-  GradientPasses(const Tensor& dy, const Tensor& passed, const Tensor& x,
-                 const std::vector<float>& mean)
+  GradientPasses(const Tensor& dy, const Tensor& passed, const Tensor& x)
       : runs_(x.shape(), x.order()),
         tasks_(runs_),
         sums_(runs_, tasks_),
-        mean_(mean),
         x_(x.data(x.order())),
         dy_(dy.data(x.order())),
         passed_(passed.defined() ? reinterpret_cast<const uint8_t*>(passed.data()) : nullptr) {}
@@ -81,8 +79,8 @@ class GradientPasses {
   const ChannelTasks& tasks() const { return tasks_; }
   ChannelSums::Pair sums_of(int64_t channel) const { return sums_.of(channel); }
 
-  void sum(int64_t group, int64_t task) {
-    const Lanes lanes = lanes_of(runs_, mean_, group);
+  void sum(int64_t group, int64_t task, const std::vector<float>& mean) {
+    const Lanes lanes = lanes_of(runs_, mean, group);
     sums_.sum(group, task, [&](int64_t part, LaneSums& s, LaneSums& q) {
       runs_.for_each(group, part,
                      [&](const ImageRuns::Run& run) { run_sums_(inputs(run), lanes, s, q); });
@@ -121,7 +119,6 @@ class GradientPasses {
   ImageRuns runs_;
   ChannelTasks tasks_;
   ChannelSums sums_;
-  const std::vector<float>& mean_;
   const float* x_;
   const float* dy_;
   const uint8_t* passed_;
@@ -150,8 +147,8 @@ struct Gradients {
 NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                     const std::vector<float>& mean,
                                     const std::vector<float>& inverse_deviation) {
-  GradientPasses passes(dy, passed, x, mean);
-  passes.tasks().for_each([&](int64_t group, int64_t task) { passes.sum(group, task); });
+  GradientPasses passes(dy, passed, x);
+  passes.tasks().for_each([&](int64_t group, int64_t task) { passes.sum(group, task, mean); });
   NormGradientSums result;
   for (size_t c = 0; c < mean.size(); ++c) {
     const auto [g, gx] = passes.sums_of(static_cast<int64_t>(c));
@@ -163,7 +160,7 @@ NormGradientSums norm_gradient_sums(const Tensor& dy, const Tensor& passed, cons
 
 Tensor channel_affine_gradient(const Tensor& dy, const Tensor& passed, const Tensor& x,
                                const std::vector<NormSlopes>& slopes, Tensor* dg) {
-  const GradientPasses passes(dy, passed, x, {});
+  const GradientPasses passes(dy, passed, x);
   Tensor dx;
   const Gradients into(x, dx, dg);
   passes.tasks().for_each(
@@ -176,7 +173,7 @@ NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Ten
                                const std::vector<float>& inverse_deviation,
                                const std::function<NormSlopes(size_t, double, double)>& slopes_of,
                                Tensor& dx, Tensor* dg) {
-  GradientPasses passes(dy, passed, x, mean);
+  GradientPasses passes(dy, passed, x);
   const Gradients into(x, dx, dg);
   NormGradientSums result{std::vector<double>(mean.size()), std::vector<double>(mean.size())};
   std::vector<NormSlopes> slopes(mean.size());
@@ -197,14 +194,14 @@ NormGradientSums norm_gradient(const Tensor& dy, const Tensor& passed, const Ten
   const int64_t groups = passes.tasks().groups(), tasks = passes.tasks().count();
   if (tasks == 1) {
     parallel_blocks(groups, [&](int64_t group) {
-      passes.sum(group, 0);
+      passes.sum(group, 0, mean);
       conclude(group);
       map(group, 0);
     });
     return result;
   }
   for (int64_t group = 0; group < groups; ++group) {
-    parallel_blocks(tasks, [&](int64_t task) { passes.sum(group, task); });
+    parallel_blocks(tasks, [&](int64_t task) { passes.sum(group, task, mean); });
     conclude(group);
     parallel_blocks(tasks, [&](int64_t task) { map(group, task); });
   }

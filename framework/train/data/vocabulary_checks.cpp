@@ -22,13 +22,13 @@ void require_rows_below(const Config& section, const Module& module, int64_t ids
 
 }  // namespace
 
-bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
+bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
   if (data.tokenizer() == nullptr || learned == nullptr) return true;
   return data.tokenizer()->to_json() == learned->to_json();
 }
 
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned) {
-  if (has_vocabulary(data, learned)) return;
+  if (has_same_vocabulary(data, learned)) return;
   throw ConfigError("the teacher was trained on text with another vocabulary than the data's");
 }
 

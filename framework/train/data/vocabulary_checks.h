@@ -12,7 +12,7 @@ namespace lacuna {
 
 /// Whether the data's tokens mean what a model learned: of other tokens the same ids would be other
 /// text. Where one of the two is no text there is nothing to compare. *Cost:* both written as JSON.
-bool has_vocabulary(const Dataset& data, const TokenizerPtr& learned);
+bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 
 /// *Errors:* ConfigError "the teacher was trained on text with another vocabulary than the data's".
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned);
