@@ -160,5 +160,41 @@ TEST(PresetModels, ErrorsSayWhichPresetTheyAreIn) {
                              "; within the preset 'gpt2' at m.yaml:1:1");
 }
 
+TEST(Presets, KnowTheImagesThatTheyAreMadeFor) {
+  const std::string sized = std::string(kVit).insert(1, "image_size: 16, ");
+  EXPECT_NO_THROW(build(sized, {3, 16, 16}));
+  expect_throws<ConfigError>(
+      [&] {
+        build(sized, {3, 8, 8});
+      },
+      "says images of 16x16, and those that come in are of shape [3, 8, 8]; "
+      "give 8x8, or leave it out");
+}
+
+TEST(Presets, SayWhichKeyIsWrong) {
+  expect_throws<ConfigError>([] { build(kGpt2, {9}); }, "of gpt2 n_positions");
+  expect_throws<ConfigError>(
+      [] {
+        build("{type: gpt2, n_layer: 1, n_head: 5, n_embd: 16, n_positions: 8, vocab_size: 11}",
+              {8});
+      },
+      "n_head or num_attention_heads says how many heads");
+}
+
+TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {
+  const auto model = [](const std::string& rotary, const std::string& attention) {
+    build("[{type: token_embedding, vocab_size: 9, features: 32}, {type: rotary, " + rotary +
+              "}, {type: attention, " + attention + "}]",
+          {6});
+  };
+  EXPECT_NO_THROW(model("heads: 2, kv_heads: 1", "heads: 2, kv_heads: 1"));
+  EXPECT_NO_THROW(model("heads: 4, kv_heads: 2", "kv_heads: 2, heads: 4"));
+  expect_throws<ConfigError>([&] { model("heads: 4, kv_heads: 2", "heads: 2, kv_heads: 1"); },
+                             "layer 'attention1' (attention) has 2 heads, and the rotary layer "
+                             "before it, 'rotary1', turns 4; give both the same");
+  expect_throws<ConfigError>([&] { model("heads: 4, kv_heads: 2", "heads: 4"); },
+                             "has 4 kv_heads, and the rotary layer before it, 'rotary1', turns 2");
+}
+
 }  // namespace
 }  // namespace lacuna
