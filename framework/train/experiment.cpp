@@ -339,7 +339,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
   e->model = build_model(layers, e->data.train->example_shape());
-  require_rows_for_ids(model, *e->model, *e->data.train);
+  require_tokens_fit(model, *e->model, *e->data.train);
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);
@@ -348,7 +348,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                     e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   e->model->initialize(e->train.seed);
   FirstValues first;
-  if (start == Start::Fresh) first = load_first_values(e->config, *e->model);
+  if (start == Start::Fresh) first = load_first_values(e->config, *e->model, *e->data.train);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) judge_warmup(*e);

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/text/byte_tokenizer.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/model_builder.h"
@@ -146,7 +148,8 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
   const auto loaded = build_model(model_layers(section), {8});
   loaded->initialize(6);
   Config config = Config::map({{"model", section}});
-  EXPECT_THAT(load_first_values(config, *loaded).notes, testing::IsEmpty());
+  const LabelledText text(std::make_shared<const ByteTokenizer>(), 8, 2);
+  EXPECT_THAT(load_first_values(config, *loaded, text).notes, testing::IsEmpty());
   section.require_all_read();
   for (const ParameterPtr& parameter : loaded->parameters()) {
     EXPECT_EQ(parameter->to_dense().to_vector(),
