@@ -184,6 +184,18 @@ TEST(Presets, SayWhichKeyIsWrong) {
       "n_head or num_attention_heads says how many heads");
 }
 
+TEST(Presets, SayWhatADefaultIsMadeOf) {
+  expect_throws<ConfigError>(
+      [] {
+        build(
+            "{type: llama, vocab_size: 11, hidden_size: 16, intermediate_size: 20, "
+            "num_hidden_layers: 1, num_attention_heads: 3}",
+            {8});
+      },
+      "the preset 'llama' takes $(hidden_size / num_attention_heads) for head_dim, which is left "
+      "out: 16 / 3 is no integer");
+}
+
 TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {
   const auto model = [](const std::string& rotary, const std::string& attention) {
     build("[{type: token_embedding, vocab_size: 9, features: 32}, {type: rotary, " + rotary +
