@@ -132,8 +132,13 @@ bool Config::has(std::string_view key) const { return !get(key).is_null(); }
 
 Config Config::at(std::string_view key) const {
   const Config child = get(key);
-  if (child.is_null()) child.error("a required key is missing");
-  return child;
+  if (!child.is_null()) return child;
+  for (const auto& [name, other] : node_->children) {
+    if (other.node_->read || !is_misspelling(name, key)) continue;
+    other.error("unknown key '" + name + "'; did you mean '" + std::string(key) +
+                "', which is required and missing?");
+  }
+  child.error("a required key is missing");
 }
 
 std::vector<Config> Config::items() const {

@@ -57,6 +57,17 @@ std::optional<std::vector<std::string_view>> match_stars(std::span<const std::st
 
 }  // namespace
 
+bool is_misspelling(std::string_view a, std::string_view b) {
+  constexpr size_t kShort = 3, kLong = 6;
+  const size_t length = std::min(a.size(), b.size());
+  if (length < kShort - 1 || std::max(a.size(), b.size()) < kShort) return false;
+  std::string first = to_lower(a), second = to_lower(b);
+  if (edit_distance(first, second) <= (length >= kLong ? 2u : 1u)) return true;
+  std::ranges::sort(first);
+  std::ranges::sort(second);
+  return first == second;
+}
+
 bool glob_match(std::string_view pattern, std::string_view name) {
   // No escapes: a backslash stands for itself.
   return fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;

@@ -27,6 +27,10 @@ std::string to_lower(std::string_view text);
 /// what was meant (distance above half of the longer name's length).
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
+/// Whether one is the other with a slip or two: letters swapped, or one (of longer names two)
+/// missing, added or changed. Case does not matter, and of names of one or two letters none is.
+bool is_misspelling(std::string_view a, std::string_view b);
+
 /// "did you mean 'x'?" when a candidate is near, else "valid are: a, b, c". Empty if none exist.
 std::string suggest_name(std::string_view name, std::span<const std::string> candidates);
 

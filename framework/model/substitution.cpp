@@ -122,6 +122,30 @@ bool mentions_arguments(const Config& node) {
   return false;
 }
 
+std::set<std::string> mentioned_arguments(const Config& node) {
+  std::set<std::string> names;
+  if (node.is_null() || !mentions_arguments(node)) return names;
+  if (!node.is_scalar()) {
+    const Config unread = node.clone();
+    for (const auto& [key, value] : unread.entries()) names.merge(mentioned_arguments(value));
+    return names;
+  }
+  const std::string text = node.text();
+  for (size_t at = text.find('$'); at < text.size(); at = text.find('$', at)) {
+    const bool is_sign = text.substr(at, 2) == "$$", is_expression = text.substr(at, 2) == "$(";
+    const size_t end = is_expression ? end_of_expression(node, text, at + 1) : at + 1;
+    for (++at; !is_sign && at < text.size() && (at <= end || !is_expression);) {
+      const size_t begin = at;
+      while (at < text.size() && is_name_character(text[at])) ++at;
+      if (at > begin && begins_name(text[begin])) names.insert(text.substr(begin, at - begin));
+      if (!is_expression) break;
+      at += at == begin ? 1 : 0;
+    }
+    if (is_sign) ++at;
+  }
+  return names;
+}
+
 Config substitute(const Config& node, const Scope& scope) {
   if (!mentions_arguments(node)) return node.clone();
   if (node.is_scalar()) return substitute_text(node, scope);

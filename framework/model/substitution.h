@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "lacuna/framework/core/config.h"
@@ -17,6 +18,9 @@ struct Scope {
 
 /// Whether a scalar here or below has a '$'. Marks nothing as read.
 bool mentions_arguments(const Config& node);
+
+/// The arguments that scalars here and below mention. Marks nothing as read.
+std::set<std::string> mentioned_arguments(const Config& node);
 
 /// A copy of the node in which every `$name` is the argument's value and every `$(…)` that of the
 /// expression; where there is text around them, their text. `$$` is a '$'. The copy and all in it

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/model/expression.hpp"
@@ -45,10 +47,42 @@ Template read_template(const std::string& name, const Config& node) {
   return definition;
 }
 
+// The first argument of the template that the default mentions and that has no value yet.
+std::optional<std::string> missing_for(const Config& value, const Template& definition,
+                                       const Scope& scope) {
+  for (const std::string& name : mentioned_arguments(value)) {
+    const bool is_argument =
+        std::ranges::any_of(definition.arguments, [&](const auto& a) { return a.first == name; });
+    if (is_argument && !scope.arguments.contains(name)) return name;
+  }
+  return std::nullopt;
+}
+
+// Defaults may be made of other arguments, whichever stands first.
+void fill_in_defaults(const Template& definition, Scope& scope) {
+  for (bool is_stuck = false; !is_stuck;) {
+    is_stuck = true;
+    for (const auto& [name, value] : definition.arguments) {
+      if (scope.arguments.contains(name) || missing_for(value, definition, scope)) continue;
+      scope.arguments.emplace(name, substitute(value, scope));
+      is_stuck = false;
+    }
+  }
+  for (const auto& [name, value] : definition.arguments) {
+    if (scope.arguments.contains(name)) continue;
+    value.error(fmt::format("the default of '{}' is made of '{}', and that of it", name,
+                            *missing_for(value, definition, scope)));
+  }
+}
+
 }  // namespace
 
 void require_layer_name(const Config& name, std::string_view whose) {
   const auto text = name.as<std::string>();
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
+  if (std::ranges::any_of(text, is_control)) {
+    name.error(fmt::format("{} name holds a control character, such as an end of a line", whose));
+  }
   const bool is_good = !text.empty() && !text.starts_with('.') && !text.ends_with('.') &&
                        text.find("..") == std::string::npos && text.find('/') == std::string::npos;
   if (is_good) return;
@@ -95,17 +129,12 @@ Scope bind_arguments(const Template& definition, const Config& layer) {
       if (!value.is_null()) given.arguments.emplace(key, value);
     }
   }
-  Scope scope{definition.name, {}};
+  Scope scope{definition.name, std::move(given.arguments)};
   for (const auto& [name, value] : definition.arguments) {
-    const auto found = given.arguments.find(name);
-    if (found != given.arguments.end()) {
-      scope.arguments.emplace(name, found->second);
-    } else if (!value.is_null()) {
-      scope.arguments.emplace(name, substitute(value, scope));
-    } else {
-      layer.error(fmt::format("the template '{}' needs the argument '{}'", definition.name, name));
-    }
+    if (!value.is_null() || scope.arguments.contains(name)) continue;
+    layer.error(fmt::format("the template '{}' needs the argument '{}'", definition.name, name));
   }
+  fill_in_defaults(definition, scope);
   return scope;
 }
 

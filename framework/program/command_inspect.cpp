@@ -215,6 +215,9 @@ int run_list(const std::string& what) {
   } else if (what == "layers") {
     Lines lines = lines_of(layer_registry());
     lines.emplace_back("sequential", "layers: a chain of its own, for dotted names");
+    lines.emplace_back("residual",
+                       "layers, shortcut, when: what its layers give, added to their input");
+    lines.emplace_back("parallel", "layers: side by side, what they give joined");
     lines.emplace_back("qkv", "names, out_features, kv_features, bias, init: three linear layers");
     print_lines(lines);
   } else if (what == "optimizers") {

@@ -27,6 +27,27 @@ struct Feed {
   std::string source = "the data";
 };
 
+// Shapes that do not fit each other.
+class MisfitError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
+[[noreturn]] void fail_misfit(const Config& node, const std::string& message) {
+  throw MisfitError(node.where() + ": " + message);
+}
+
+// A layer whose keys can be read without marks, or defaults, on what is written.
+ModelLayer unmarked(const ModelLayer& layer) {
+  ModelLayer copy = layer;
+  copy.node = layer.node.clone();
+  copy.options = layer.node.is_map() ? copy.node : layer.options.clone();
+  for (const char* key : {"type", "name"}) copy.options.get(key);
+  for (ModelLayer& part : copy.layers) part = unmarked(part);
+  for (ModelLayer& part : copy.shortcut) part = unmarked(part);
+  return copy;
+}
+
 class Builder {
  public:
   explicit Builder(const Config& define) {
@@ -103,6 +124,9 @@ class Builder {
         Sequential::Options{is_template ? "template: " + layer.type : ""});
     try {
       add_chain(*sequential, layer.layers, feed);
+    } catch (const MisfitError& error) {
+      if (!is_template) throw;
+      throw MisfitError(fmt::format("{}; within {}", error.what(), layer.described()));
     } catch (const ConfigError& error) {
       if (!is_template) throw;
       throw ConfigError(fmt::format("{}; within {}", error.what(), layer.described()));
@@ -127,9 +151,16 @@ class Builder {
       feed = {module->output_shape(feed.shape), layer.described()};
       return module;
     } catch (const ShapeError& error) {
-      layer.node.error(fmt::format(
-          "layer '{}' ({}) does not fit {}, which gives shape {} per example: {}", layer.path,
-          layer.type, feed.source, feed.shape.to_string(), without_name(error.what(), layer.type)));
+      fail_misfit(
+          layer.node,
+          fmt::format("layer '{}' ({}) does not fit {}, which gives shape {} per example: {}",
+                      layer.path, layer.type, feed.source, feed.shape.to_string(),
+                      without_name(error.what(), layer.type)));
+    } catch (const ConfigError& error) {
+      const std::string message = error.what();
+      if (message.find(" in shape " + feed.shape.to_string()) == std::string::npos) throw;
+      throw MisfitError(fmt::format("{}; {} gives that shape to layer '{}' ({})", message,
+                                    feed.source, layer.path, layer.type));
     }
   }
 
@@ -208,17 +239,18 @@ class Builder {
         infer_subsampling(part, shortcut.shape, body.shape);
         add_shortcut(*residual, part, build(part, shortcut));
       } else {
-        pass_over(part);
+        pass_over(part, feed, body);
       }
     }
     if (body.shape != shortcut.shape) {
       const bool is_identity = layer.shortcut.empty();
-      layer.node.error(fmt::format(
+      const std::string message = fmt::format(
           "layer '{}' ({}) adds shapes that differ: {} per example, which its layers give ({}), "
           "and {}, which its {} ({}){}",
           layer.path, layer.type, body.shape.to_string(), body.source, shortcut.shape.to_string(),
           is_identity ? "input has" : "shortcut gives", shortcut.source,
-          is_identity ? "; make them equal, or give it a `shortcut`" : ""));
+          is_identity ? "; make them equal, or give it a `shortcut`" : "");
+      fail_misfit(layer.node, message);
     }
     feed = {body.shape, layer.described()};
     return residual;
@@ -243,11 +275,37 @@ class Builder {
     }
   }
 
-  // A shortcut that is not used here is not built: its keys count as understood.
-  void pass_over(const ModelLayer& layer) const {
+  // A shortcut that is not used here: its keys are read as if it were, but shapes need not fit.
+  void pass_over(const ModelLayer& part, const Feed& feed, const Feed& body) {
+    const ModelLayer copy = unmarked(part);
+    const std::map<std::string, Module*> built = built_;
+    try {
+      Feed input = feed;
+      infer_subsampling(copy, input.shape, body.shape);
+      build(copy, input);
+      require_known_keys(copy);
+    } catch (const MisfitError&) {
+      require_known_types(part);
+    }
+    built_ = built;
+    mark_read(part);
+  }
+
+  void require_known_types(const ModelLayer& layer) const {
     if (layer.kind == Kind::Plain) require_known(layer);
-    for (const ModelLayer& part : layer.layers) pass_over(part);
-    for (const ModelLayer& part : layer.shortcut) pass_over(part);
+    for (const ModelLayer& part : layer.layers) require_known_types(part);
+    for (const ModelLayer& part : layer.shortcut) require_known_types(part);
+  }
+
+  static void require_known_keys(const ModelLayer& layer) {
+    if (layer.kind == Kind::Plain) layer.options.require_all_read();
+    for (const ModelLayer& part : layer.layers) require_known_keys(part);
+    for (const ModelLayer& part : layer.shortcut) require_known_keys(part);
+  }
+
+  static void mark_read(const ModelLayer& layer) {
+    for (const ModelLayer& part : layer.layers) mark_read(part);
+    for (const ModelLayer& part : layer.shortcut) mark_read(part);
     layer.node.mark_read();
   }
 
@@ -266,12 +324,13 @@ class Builder {
       }
       const std::optional<Shape> both = Parallel::side_by_side(joined.shape, output.shape);
       if (!both) {
-        layer.node.error(fmt::format(
+        const std::string message = fmt::format(
             "layer '{}' ({}) puts side by side what does not fit: shape {} per example, up to {}, "
             "and {}, of {}; only the {} may differ",
             layer.path, layer.type, joined.shape.to_string(), joined.source,
             output.shape.to_string(), output.source,
-            output.shape.rank() == 3 ? "channels, the first dimension," : "last dimension"));
+            output.shape.rank() == 3 ? "channels, the first dimension," : "last dimension");
+        fail_misfit(layer.node, message);
       }
       joined = {*both, output.source};
     }

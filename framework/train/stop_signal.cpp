@@ -31,7 +31,7 @@ StopSignal::StopSignal() {
 StopSignal::~StopSignal() {
   std::signal(SIGINT, interrupt_before_);
   std::signal(SIGTERM, terminate_before_);
-  std::signal(SIGHUP, hang_up_before_);
+  if (received_signal != SIGHUP) std::signal(SIGHUP, hang_up_before_);  // more may be on their way
   if (is_launched()) std::signal(SIGUSR1, user_before_);
 }
 

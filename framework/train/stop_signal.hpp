@@ -6,8 +6,8 @@ namespace lacuna {
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP is noted and the process goes on; a second
 /// SIGINT or SIGTERM ends it at once, as it would have without this, but no second SIGHUP does: a
 /// terminal that goes away sends several. SIGHUP stays ignored where it was (nohup). Afterwards the
-/// handlers are those of before. Under a launcher of MPI programs SIGUSR1 counts as SIGTERM. One at
-/// a time.
+/// handlers are those of before, but SIGHUP stays ignored where one has come. Under a launcher of
+/// MPI programs SIGUSR1 counts as SIGTERM. One at a time.
 class StopSignal {
  public:
   StopSignal();

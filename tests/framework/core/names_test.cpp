@@ -63,6 +63,29 @@ TEST(Names, SuggestionNamesTheNearestOrAll) {
   EXPECT_EQ(suggest_name("adam", {}), "");
 }
 
+TEST(Names, AMisspellingIsASlipOrTwo) {
+  for (const auto& [a, b] :
+       std::vector<std::pair<const char*, const char*>>{{"out_chanels", "out_channels"},
+                                                        {"kernal", "kernel"},
+                                                        {"typ", "type"},
+                                                        {"dri", "dir"},
+                                                        {"strat", "start"},
+                                                        {"form", "from"},
+                                                        {"pth", "path"},
+                                                        {"Kernel", "kernel"}}) {
+    EXPECT_TRUE(is_misspelling(a, b)) << a;
+    EXPECT_TRUE(is_misspelling(b, a)) << a;
+  }
+  for (const auto& [a, b] :
+       std::vector<std::pair<const char*, const char*>>{{"n", "m"},
+                                                        {"lr", "n"},
+                                                        {"in_features", "out_features"},
+                                                        {"stride", "kernel"},
+                                                        {"skip", "path"}}) {
+    EXPECT_FALSE(is_misspelling(a, b)) << a;
+  }
+}
+
 TEST(Names, ToLowerLeavesOtherCharactersAlone) {
   EXPECT_EQ(to_lower("RigL-1_ä"), "rigl-1_ä");
   EXPECT_EQ(to_lower(""), "");

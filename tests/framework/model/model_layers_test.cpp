@@ -197,6 +197,30 @@ TEST(ModelLayers, ArgumentsMustBeThoseOfTheTemplate) {
           "m.yaml:1:67: layers.0.width: the template 'block' has no argument 'width'");
 }
 
+TEST(ModelLayers, DefaultsMayBeMadeOfArgumentsThatComeLater) {
+  const auto model = [](const std::string& arguments) {
+    return "{define: {block: {arguments: {" + arguments +
+           "}, layers: [{type: linear, out_features: $inner}]}}, layers: [{type: block, WIDTH}]}";
+  };
+  const auto expanded = [&](std::string yaml, const std::string& given) {
+    yaml.replace(yaml.find(", WIDTH"), 7, given.empty() ? "" : ", " + given);
+    return expand(yaml).layers[0].layers[0].options.required<int64_t>("out_features");
+  };
+  const std::string later = model("inner: $(2 * width + depth), depth: $width, width: 3");
+  EXPECT_EQ(expanded(later, ""), 9);
+  EXPECT_EQ(expanded(later, "width: 5"), 15);
+  EXPECT_EQ(expanded(later, "depth: 1"), 7);
+  EXPECT_EQ(expanded(later, "inner: 4"), 4);
+  refuses("{define: {block: {arguments: {a: $b, b: $(a + 1)}, layers: [relu]}}, layers: [block]}",
+          "define.block.arguments.a: the default of 'a' is made of 'b', and that of it");
+  refuses("{define: {block: {arguments: {a: $(a + 1)}, layers: [relu]}}, layers: [block]}",
+          "the default of 'a' is made of 'a'");
+}
+
+TEST(ModelLayers, NamesHoldNoControlCharacters) {
+  refuses("[{type: relu, name: \"a\\nb\"}]", "a layer's name holds a control character");
+}
+
 TEST(ModelLayers, DefinitionsMustBeGood) {
   refuses("{define: [block], layers: [relu]}", "define: expected a map of templates, found a list");
   refuses("{define: {a: relu}, layers: [relu]}",

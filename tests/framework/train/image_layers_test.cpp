@@ -175,6 +175,11 @@ TEST(ImageLayers, SizesThatAreNoneAreNamedWhereTheyStand) {
   refuses("[{type: conv2d, out_channels: 4}]", "m.yaml:1:2: 0.kernel: a required key is missing");
   refuses("[{type: conv2d, out_channels: 4, kernel: null}]",
           "m.yaml:1:42: 0.kernel: a required key is missing");
+  refuses("[{type: conv2d, out_chanels: 4, kernel: 3}]",
+          "m.yaml:1:30: 0.out_chanels: unknown key 'out_chanels'; did you mean 'out_channels', "
+          "which is required and missing?");
+  refuses("[{typ: relu}]",
+          "unknown key 'typ'; did you mean 'type', which is required and missing?");
   refuses("[{type: max_pool}]", "m.yaml:1:2: 0.kernel: a required key is missing");
   refuses("[relu, max_pool]", "m.yaml:1:8: 1.kernel: a required key is missing");
   refuses("[{type: avg_pool, stride: 2}]", "m.yaml:1:2: 0.kernel: a required key is missing");

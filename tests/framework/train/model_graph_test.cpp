@@ -264,5 +264,33 @@ TEST(ModelGraph, TheLastLayerMustFitTheLoss) {
                              "gives shape [12] per example; the data has 10 classes");
 }
 
+TEST(ModelGraph, ReadsTheKeysOfAShortcutThatItDoesNotUse) {
+  const auto with = [](const std::string& shortcut) {
+    return "[{type: residual, layers: [relu], shortcut: " + shortcut + "}]";
+  };
+  // Shapes need not fit there, and nothing of it is built.
+  EXPECT_EQ(build(with("{type: linear, out_features: 5}"))->parameters().size(), 0u);
+  EXPECT_EQ(build(with("[relu, {type: linear, name: d, out_features: 5}, {type: layer_norm}]"))
+                ->parameters()
+                .size(),
+            0u);
+  EXPECT_EQ(build(with("{type: max_pool, kernel: 2}"))->parameters().size(), 0u);
+  refuses(with("{type: linear, out_feature: 5}"),
+          "shortcut.out_feature: unknown key 'out_feature'; did you mean 'out_features'");
+  refuses(with("{type: linear, out_features: 5, bogus: 3}"), "shortcut.bogus: unknown key 'bogus'");
+  refuses(with("{type: linear, out_features: -1}"), "shortcut.out_features: expected");
+  refuses(with("[relu, {type: linear, out_features: []}]"), "shortcut.1.out_features: expected");
+  refuses(with("{type: lineer, out_features: 5}"), "unknown layer 'lineer'");
+}
+
+TEST(ModelGraph, NamesWhoGivesTheShapeThatAKeyDoesNotFit) {
+  refuses(
+      "- {type: conv2d, name: stem, out_channels: 6, kernel: 1}\n"
+      "- {type: conv2d, name: c, out_channels: 8, kernel: 1, groups: 4}\n",
+      "1.groups: 4 groups do not divide the channels: 6 come in, in shape [6, 4, 4], and 8 go "
+      "out; layer 'stem' (conv2d) at m.yaml:1:3 gives that shape to layer 'c' (conv2d)",
+      {3, 4, 4});
+}
+
 }  // namespace
 }  // namespace lacuna
