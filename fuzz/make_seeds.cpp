@@ -201,6 +201,21 @@ void write_texts() {
         "the lowest aim in 12 lows\n");
   write("text", "unicode",
         "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 e\xCC\x81\xFF\xE2\x82\xAC\xC3\xA9 e\xCC\x81");
+  write("sentences", "lines",
+        std::string_view("\0"
+                         "1 a good b\n0\tbad  one\r\n12 a\n",
+                         29));
+  write("sentences", "column",
+        "\x01"
+        "s,label\n\"a, \"\"good\"\"\nb\",1\nbad,0\n");
+  write("sentences", "pairs",
+        "\x03"
+        "t,label,s\na b c d e f,1,good\nbad,0,a b a b a b a b\n");
+  write("sentences", "semicolons",
+        "\x0f"
+        "s;t\na;b\n");
+  write("token_file", "short", std::string_view("\x0a\x01\0\x02\0\x01\x01\0\0\x07\0", 11));
+  write("token_file", "outside", "\x01\xff\xff\x01\x01\x02\x02");
   write("tokenizer_json", "bytes", ByteTokenizer().to_json());
   write("tokenizer_json", "characters",
         CharacterTokenizer::of("the aim of it, \xC3\xA9 12").to_json());
