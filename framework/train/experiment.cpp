@@ -143,8 +143,7 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
   });
 }
 
-// A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
-// its end trains nothing.
+// A rate that rises for as long as the run lasts is a choice; one next to nothing is a mistake.
 void judge_warmup(const Experiment& e) {
   const Config key = e.config.get("optimizer").get("warmup");
   if (key.is_null()) return;
@@ -235,8 +234,7 @@ Variable blank_input(const Dataset& data, const Shape& shape) {
   return token_ids(IndexTensor(shape, std::vector<int64_t>(static_cast<size_t>(shape.numel()), 0)));
 }
 
-// Whether every batch has a shape that sparsifiers of activations take is found out on zeros, and
-// not at the end of an epoch.
+// Whether sparsifiers take the shape of every batch is found out on zeros, not at an epoch's end.
 void require_sparsifiers_fit(Experiment& e) {
   const Config section = e.config.get("sparsify");
   if (section.is_null() || section.items().empty()) return;
@@ -352,6 +350,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) judge_warmup(*e);
+  if (start == Start::Fresh)
+    write_calibration_defaults(e->config.get("sparsity"), *e->data.train, e->train.batch_size);
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);

@@ -22,6 +22,11 @@ constexpr std::string_view kEnding = ".npy";
   throw DataError(fmt::format("'{}' is no {} file, or damaged: {}", path, kind, problem));
 }
 
+// Of a file in which nothing is wrong but what it holds.
+[[noreturn]] void refuse(const std::string& path, const UnreadElements& problem) {
+  throw DataError(fmt::format("'{}' cannot be used: {}", path, problem.what()));
+}
+
 struct OpenedFile {
   std::ifstream stream;
   uint64_t bytes = 0;
@@ -68,7 +73,7 @@ void from_fortran(const Shape& shape, size_t width, std::span<std::byte> bytes) 
 
 // Elements as they lie in the file, made row-major and little-endian.
 void put_in_order(const NpyHeader& header, std::span<std::byte> bytes) {
-  const size_t width = element_bytes(header.type);
+  const size_t width = header.width;
   if (header.is_big_endian) reverse_elements(bytes, width);
   if (header.is_fortran) from_fortran(header.shape, width, bytes);
 }
@@ -76,7 +81,7 @@ void put_in_order(const NpyHeader& header, std::span<std::byte> bytes) {
 ArrayEntry entry_of(std::string name, const NpyHeader& header) {
   return {.name = std::move(name),
           .type = header.type,
-          .type_name = std::string(to_string(header.type)),
+          .type_name = header.type_name,
           .shape = header.shape};
 }
 
@@ -87,6 +92,8 @@ class NpzArrays final : public ArrayFile {
     try {
       members_ = read_zip_directory(file.stream, file.bytes);
       for (const ZipMember& member : members_) add(file.stream, member);
+    } catch (const UnreadElements& problem) {
+      refuse(path, problem);
     } catch (const DataError& problem) {
       fail(path, "npz", problem.what());
     }
@@ -112,6 +119,8 @@ class NpzArrays final : public ArrayFile {
                                     member.bytes - length));
       }
       headers_.push_back(header);
+    } catch (const UnreadElements& problem) {
+      throw UnreadElements(fmt::format("the array '{}': {}", member.name, problem.what()));
     } catch (const DataError& problem) {
       throw DataError(fmt::format("the array '{}': {}", member.name, problem.what()));
     }
@@ -157,6 +166,8 @@ class NpyArray final : public ArrayFile {
                                     header_.shape.to_string(), header_.descr, header_.data_bytes(),
                                     file.bytes - length));
       }
+    } catch (const UnreadElements& problem) {
+      refuse(path, problem);
     } catch (const DataError& problem) {
       fail(path, "npy", problem.what());
     }

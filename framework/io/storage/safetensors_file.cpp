@@ -190,7 +190,9 @@ Tensor SafetensorsFile::read(const SafetensorsEntry& entry) const {
   }
   std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes));
   read_bytes(entry, bytes);
-  decode_floats(element_type(entry.dtype), bytes, into);
+  if (const auto problem = decode_floats(element_type(entry.dtype), bytes, into)) {
+    throw DataError(fmt::format("the tensor '{}' in '{}' {}", entry.name, path_, *problem));
+  }
   return values;
 }
 

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -46,6 +48,19 @@ void flatten_rotary(const Preset& preset, Config& config) {
   if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
 }
 
+// Where the folder's weights are; the folder itself where they are pickles, so that whoever loads
+// them says how they are converted.
+std::string weights_in(const std::string& folder) {
+  const std::string file = folder + "/model.safetensors";
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown)) return file;
+  for (const char* other :
+       {"/model.safetensors.index.json", "/pytorch_model.bin", "/pytorch_model.bin.index.json"}) {
+    if (std::filesystem::exists(folder + other, unknown)) return folder;
+  }
+  return file;
+}
+
 }  // namespace
 
 void read_hugging_face(Config& section) {
@@ -67,7 +82,7 @@ void read_hugging_face(Config& section) {
     section.get(key).set_position(position);
   }
   if (!section.has("init_from")) {
-    Config file(folder + "/model.safetensors");
+    Config file(weights_in(folder));
     file.set_position(from_hf.position());
     section.set("init_from", file);
   }

@@ -29,15 +29,20 @@ bool ends_as_pickle(std::string path) {
 
 std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-// How a file of PyTorch's becomes one that is read.
+// How a file of PyTorch's becomes one that is read; in a folder of Hugging Face's, the one that is
+// read there.
 std::string conversion(const std::string& path) {
+  constexpr std::string_view kOfFolder = "/pytorch_model.bin";
+  const std::string stem = path.ends_with(kOfFolder)
+                               ? path.substr(0, path.size() - kOfFolder.size()) + "/model"
+                               : without_ending(path);
   return fmt::format(
       "Convert it once, with these lines of Python:\n"
       "  import torch, safetensors.torch\n"
       "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
       "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
       "state.get('state_dict', state).items()}}, '{1}.safetensors')",
-      path, without_ending(path));
+      path, stem);
 }
 
 [[noreturn]] void refuse_pickle(const std::string& path) {
@@ -238,7 +243,8 @@ bool is_folder_of_weights(const std::string& path) {
   return fs::is_directory(path, error) &&
          (fs::exists(path + "/model.safetensors", error) ||
           fs::exists(path + "/model.safetensors.index.json", error) ||
-          fs::exists(path + "/pytorch_model.bin", error));
+          fs::exists(path + "/pytorch_model.bin", error) ||
+          fs::exists(path + "/pytorch_model.bin.index.json", error));
 }
 
 }  // namespace
@@ -262,12 +268,25 @@ std::string foreign_file(const std::string& path) {
                     "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
                     path));
   }
-  return path + "/pytorch_model.bin";
+  if (fs::exists(path + "/pytorch_model.bin", error)) return path + "/pytorch_model.bin";
+  throw CheckpointError(fmt::format(
+      "the weights in '{0}' are pickles (pytorch_model.bin.index.json), programs that reading them "
+      "would run, so lacuna never reads them. Convert them once, with these lines of Python:\n"
+      "  import glob, torch, safetensors.torch\n"
+      "  state = {{k: v.clone().contiguous() for f in glob.glob('{0}/pytorch_model-*.bin') for k, "
+      "v in torch.load(f, map_location='cpu', weights_only=True).items()}}\n"
+      "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
+      path));
+}
+
+void refuse_pickles(const std::string& path) {
+  const std::string file = foreign_file(path);
+  if (ends_as_pickle(file)) refuse_pickle(file);
 }
 
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
+  refuse_pickles(path);
   const std::string file = foreign_file(path);
-  if (ends_as_pickle(file)) refuse_pickle(file);
   try {
     return std::make_unique<StoredArrays>(file);
   } catch (const DataError& error) {

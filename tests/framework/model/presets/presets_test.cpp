@@ -338,6 +338,19 @@ TEST_F(FromHuggingFace, TakesTheFamilyAndItsKeysFromTheFile) {
   EXPECT_EQ(section.get("n_embd").text(), "32");
 }
 
+// Whoever loads the weights says how pickles are converted; the folder is what it is given.
+TEST_F(FromHuggingFace, AFolderOfOtherWeightsIsLeftToWhoLoadsThem) {
+  folder_.write("config.json", R"({"model_type": "gpt2"})");
+  folder_.write("pytorch_model.bin", "\x80\x02.");
+  const Config pickled = read();
+  expand_preset(pickled);
+  EXPECT_EQ(pickled.get("init_from").text(), folder_.path());
+  folder_.write("model.safetensors", "");
+  const Config both = read();
+  expand_preset(both);
+  EXPECT_EQ(both.get("init_from").text(), folder_ / "model.safetensors");
+}
+
 TEST_F(FromHuggingFace, OwnInitialValuesWin) {
   folder_.write("config.json", R"({"model_type": "gpt2"})");
   const Config section = read(", init_from: {path: other.safetensors, skip: lm_head.*}");
