@@ -210,7 +210,12 @@ void LeastSquares::fit_rows(std::span<const int64_t> rows, const double* right, 
   double damping = damping_;
   while (!factor(columns, damping, lower)) {
     damping = raised(damping);
-    if (is_hopeless(damping)) throw DataError("least squares have no solution with any damping");
+    if (is_hopeless(damping)) {
+      throw DataError(
+          "least squares have no solution with any damping; give other examples (`calibration`), "
+          "or "
+          "leave `least_squares` out");
+    }
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     damping_of_row_[static_cast<size_t>(rows[r])] = damping;

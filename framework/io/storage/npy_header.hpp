@@ -27,8 +27,8 @@ struct NpyHeader {
   uint64_t data_bytes() const { return static_cast<uint64_t>(shape.numel()) * width; }
 };
 
-/// A header as NumPy writes it, of elements that make the whole file useless here: Python objects,
-/// whose values are a pickle, and records. Nothing is damaged.
+/// What makes a whole file useless here although nothing is damaged: arrays of Python objects,
+/// whose values are a pickle, or of records, and archives of PyTorch's.
 class UnreadElements : public DataError {
  public:
   using DataError::DataError;

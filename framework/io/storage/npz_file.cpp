@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view kEnding = ".npy";
 
 [[noreturn]] void fail(const std::string& path, const char* kind, const std::string& problem) {
-  throw DataError(fmt::format("'{}' is no {} file, or damaged: {}", path, kind, problem));
+  throw DataError(fmt::format("'{}' is no {} file, or damaged: {}; fetch or write it again", path,
+                              kind, problem));
 }
 
 // Of a file in which nothing is wrong but what it holds.
@@ -102,10 +103,11 @@ class NpzArrays final : public ArrayFile {
  private:
   void add(std::istream& stream, const ZipMember& member) {
     if (!member.name.ends_with(kEnding) || member.name.size() == kEnding.size()) {
-      const bool is_torch = member.name.ends_with("data.pkl");
-      throw DataError(fmt::format("'{}' in it is no array ({}.npy){}", member.name,
-                                  is_torch ? "" : "NAME",
-                                  is_torch ? "; this is a file of PyTorch's, a pickle" : ""));
+      if (member.name.ends_with("data.pkl")) {
+        throw UnreadElements(fmt::format(
+            "'{}' in it is no array; this is a file of PyTorch's, a pickle", member.name));
+      }
+      throw DataError(fmt::format("'{}' in it is no array (NAME.npy)", member.name));
     }
     try {
       const auto beginning = peek_zip_member(stream, member, kNpyPreamble);

@@ -133,7 +133,8 @@ std::string reason() { return errno == 0 ? "it has become shorter" : std::strerr
 bool SafetensorsEntry::is_float() const { return lacuna::is_float(element_type(dtype)); }
 
 void SafetensorsFile::fail(const std::string& problem) const {
-  throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem);
+  throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem +
+                  "; fetch or write it again");
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {

@@ -23,7 +23,9 @@ Config load_config_json(const Config& from_hf, const std::string& folder) {
   }
   if (!config.is_map()) config.fail("a JSON object");
   if (!config.has("model_type")) {
-    config.error("model_type is missing, by which a model's family is known");
+    config.error(
+        "model_type is missing, by which a model's family is known; write it there, as in "
+        "\"model_type\": \"gpt2\"");
   }
   return config;
 }
@@ -33,8 +35,10 @@ const Preset& family_of(const Config& config) {
   for (const Preset* preset : all_presets()) {
     if (type.text() == preset->name) return *preset;
   }
-  type.error(fmt::format("there is no preset for the family '{}', only for {}", type.text(),
-                         join(preset_names(), ", ")));
+  type.error(fmt::format(
+      "there is no preset for the family '{}', only for {}; another model's layers can be "
+      "written out under `layers`, and its weights read by `init_from`",
+      type.text(), join(preset_names(), ", ")));
 }
 
 // Newer files keep what concerns rotary positions in a map of its own.
@@ -70,7 +74,7 @@ void read_hugging_face(Config& section) {
   const Preset& preset = family_of(config);
   if (section.has("type") && section.at("type").text() != preset.name) {
     section.at("type").error(
-        fmt::format("'{}' is a model of the family '{}'", folder, preset.name));
+        fmt::format("'{}' is a model of the family '{}'; leave `type` out", folder, preset.name));
   }
   flatten_rotary(preset, config);
   section.set("type", Config(std::string(preset.name)));

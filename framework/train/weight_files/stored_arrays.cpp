@@ -122,8 +122,9 @@ class StoredArrays final : public StoredValues {
     std::ranges::replace(name, '/', '.');
     const auto [there, is_new] = places_.try_emplace(name, place);
     if (is_new) return;
-    throw CheckpointError(fmt::format("'{}' and '{}' in '{}' would both be '{}'",
-                                      file_->arrays()[there->second].name, original, path_, name));
+    throw CheckpointError(
+        fmt::format("'{}' and '{}' in '{}' would both be '{}'; rename one of them there",
+                    file_->arrays()[there->second].name, original, path_, name));
   }
 
   // Arrays that together are one, as scipy has it; noted, and taken out of the others.
@@ -147,7 +148,8 @@ class StoredArrays final : public StoredValues {
       if (csr.data == kNone || csr.indices == kNone || matrix == kNone) continue;
       csr.shape = read_shape(tensor == kNone ? matrix : tensor);
       if (places_.contains(stem)) {
-        throw CheckpointError(fmt::format("'{}' is in '{}' twice, dense and as csr", stem, path_));
+        throw CheckpointError(fmt::format(
+            "'{}' is in '{}' twice, dense and as csr; leave one of both out of it", stem, path_));
       }
       for (const char* part : {".data", ".indices", ".indptr", ".shape", ".tensor_shape"}) {
         places_.erase(stem + part);
@@ -197,7 +199,9 @@ class StoredArrays final : public StoredValues {
   }
   [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
     throw DataError(
-        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}", csr.name, path_, problem));
+        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}; save the parts of scipy's "
+                    "csr_matrix, or the weight dense",
+                    csr.name, path_, problem));
   }
 
   // Whether an array is the mask of another one, which it is then noted for.
@@ -215,8 +219,9 @@ class StoredArrays final : public StoredValues {
     if (owner == places_.end()) return false;
     const Shape &shape = file_->arrays()[owner->second].shape, &own = file_->arrays()[place].shape;
     if (own != shape) {
-      throw CheckpointError(fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}",
-                                        name, path_, own.to_string(), shape.to_string()));
+      throw CheckpointError(
+          fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}; save it in that shape",
+                      name, path_, own.to_string(), shape.to_string()));
     }
     masks_[stem] = {name, place};
     return true;

@@ -255,7 +255,9 @@ TEST_F(ForeignWeights, ValuesThatAreNotFiniteAreRefused) {
     const std::string path = write(named);
     expect_throws<CheckpointError>(
         [&] { load_weights(path, model_); },
-        "'norm.mean' has values that are NaN or infinite (in '" + path + "')");
+        "'norm.mean' has values that are NaN or infinite (in '" + path +
+            "'): nothing can be computed with them; take weights without, or leave that name out "
+            "with `skip`");
     EXPECT_EQ(values("fc1.weight"), before);
   }
   // A model's own file, too.

@@ -153,7 +153,7 @@ TEST_F(ImportedWeights, SlashesAreDots) {
       [&] {
         load_weights(npz({{"fc/bias", bias()}, {"fc.bias", bias()}}), model_);
       },
-      "would both be 'fc.bias'");
+      "would both be 'fc.bias'; rename one of them there");
 }
 
 TEST_F(ImportedWeights, AnArrayOfItsOwnIsNamedAsItsFile) {

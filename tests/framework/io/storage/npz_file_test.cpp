@@ -178,8 +178,11 @@ TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_, .method = 8}}, "is damaged");
   refused({{.name = "a.npy", .bytes = good_}, {.name = "b.npy", .bytes = good_, .offset = 0}},
           "differ in its name");
-  refused({{.name = "readme.txt", .bytes = good_}}, "'readme.txt' in it is no array (NAME.npy)");
-  refused({{.name = "archive/data.pkl", .bytes = good_}}, "a file of PyTorch's, a pickle");
+  refused({{.name = "readme.txt", .bytes = good_}},
+          "'readme.txt' in it is no array (NAME.npy); fetch or write it again");
+  refused({{.name = "archive/data.pkl", .bytes = good_}},
+          "arrays.npz' cannot be used: 'archive/data.pkl' in it is no array; this is a file of "
+          "PyTorch's");
   refused({{.name = "a.npy", .bytes = ""}}, "fewer than a header");
 }
 

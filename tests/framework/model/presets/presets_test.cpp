@@ -384,7 +384,7 @@ TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
   refused("", "there is no preset for the family 't5', only for bert, cifar_resnet, distilbert");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}");
   refused("", "config.json:1:46: ");
-  refused(", type: bert", "is a model of the family 'gpt2'");
+  refused(", type: bert", "is a model of the family 'gpt2'; leave `type` out");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"n_head\": \"many\"}");
   EXPECT_NO_THROW(expand_preset(read()));  // found where the layer is built
 }
