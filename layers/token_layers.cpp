@@ -1,5 +1,7 @@
 #include "lacuna/layers/token_layers.hpp"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 
@@ -89,6 +91,14 @@ LayerPtr make_class_token(const Config& options, const Shape& input) {
 LayerPtr make_patch_embedding(const Config& options, const Shape& input) {
   options.at("patch");
   const int64_t channels = read_channels(options, "channels", input);
+  if (!options.get("image").is_null()) {
+    const Extent image = read_extent(options, "image", {}, 1);
+    if (image != Extent{input[1], input[2]}) {
+      options.at("image").error(fmt::format(
+          "says images of {}, and those that come in are of shape {}; give {}, or leave it out",
+          image.to_string(), input.to_string(), Extent{input[1], input[2]}.to_string()));
+    }
+  }
   return make_at<PatchEmbedding>(options, {.channels = channels,
                                            .features = required_size(options, "features"),
                                            .patch = read_extent(options, "patch", {16, 16}, 1),
@@ -169,7 +179,8 @@ void register_token_layers(LayerRegistry& registry) {
                make_token_type_embedding);
   registry.add("class_token", "puts a learned token before each sequence: features, init",
                make_class_token);
-  registry.add("patch_embedding", "a vector for each patch of images: patch, features, bias, init",
+  registry.add("patch_embedding",
+               "a vector for each patch of images: patch, features, bias, init, image",
                make_patch_embedding);
   registry.add("attention",
                "attention of queries, keys and values side by side: heads, kv_heads, causal, "

@@ -3,8 +3,9 @@
 // is complete. No recursion: a map ordered by sequence is the work list.
 #include "lacuna/framework/autograd/engine.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shards.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {
@@ -48,9 +50,13 @@ std::vector<Tensor> run(Node& node, const Tensor& gradient) {
   for (const Variable& input : node.inputs()) {
     if (input.defined()) report.input_shapes.push_back(input.shape());
   }
+  const ConversionCount before = conversions_so_far();
   const auto start = std::chrono::steady_clock::now();
   std::vector<Tensor> gradients = node.backward(gradient);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const ConversionCount converted = conversions_so_far() - before;
+  report.conversions = converted.conversions;
+  report.converted_bytes = converted.bytes;
   trace(report);
   return gradients;
 }
@@ -112,10 +118,12 @@ std::string NodeRun::to_string() const {
   for (const Shape& shape : input_shapes) {
     inputs += (inputs.empty() ? "" : ", ") + shape.to_string();
   }
-  char line[320];
-  std::snprintf(line, sizeof line, "%-14s %s -> %s   %lld bytes saved   %.3f ms", name.c_str(),
-                inputs.c_str(), output_shape.to_string().c_str(),
-                static_cast<long long>(saved_bytes), seconds * 1e3);
+  std::string line = fmt::format("{:<14} {} -> {}   {} bytes saved   {:.3f} ms", name, inputs,
+                                 output_shape.to_string(), saved_bytes, seconds * 1e3);
+  if (conversions > 0) {
+    line += fmt::format("   {} conversion{}, {} bytes", conversions, conversions == 1 ? "" : "s",
+                        converted_bytes);
+  }
   return line;
 }
 

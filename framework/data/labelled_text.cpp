@@ -3,36 +3,79 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/formats/csv_records.h"
-#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/data/formats/sentence_file.h"
 #include "lacuna/framework/data/masked_text.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
 #include "lacuna/framework/text/utf8.h"
 
 namespace lacuna {
+namespace {
 
-std::vector<int64_t> encode_example(const Tokenizer& tokenizer, std::string_view sentence,
-                                    int64_t max_length) {
-  const auto cls = tokenizer.find("[CLS]"), sep = tokenizer.find("[SEP]");
-  const int64_t room = max_length - (cls ? 1 : 0) - (sep ? 1 : 0);
-  if (room < 1) {
-    throw StateError(
-        fmt::format("a length of {} leaves no room for a token of the sentence", max_length));
-  }
-  std::vector<int64_t> ids = tokenizer.encode(sentence);
-  if (static_cast<int64_t>(ids.size()) > room) ids.resize(static_cast<size_t>(room));
-  if (cls) ids.insert(ids.begin(), *cls);
-  if (sep) ids.push_back(*sep);
-  return ids;
+using SentenceFilePtr = std::shared_ptr<const SentenceFile>;
+
+// One sentence, or two; `first` is the whole length of one.
+EncodedPair encode_texts(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                         int64_t max_length) {
+  if (texts.size() > 1) return encode_pair(tokenizer, texts[0], texts[1], max_length);
+  EncodedPair one{.ids = encode_example(tokenizer, texts[0], max_length)};
+  one.first = static_cast<int64_t>(one.ids.size());
+  return one;
 }
+
+void require_indices(std::span<const int64_t> indices, int64_t size) {
+  for (const int64_t index : indices) {
+    if (index >= 0 && index < size) continue;
+    throw StateError(
+        fmt::format("example {} was asked for of a dataset of {} examples", index, size));
+  }
+}
+
+// Examples side by side, padded to the longest. encoded(i) is an EncodedPair of example i.
+template <class Encoded>
+Batch padded_batch(std::span<const int64_t> indices, std::span<const int32_t> lengths,
+                   int64_t padding, bool has_types, const Encoded& encoded) {
+  int64_t longest = 0;
+  for (const int64_t index : indices) {
+    longest = std::max<int64_t>(longest, lengths[static_cast<size_t>(index)]);
+  }
+  const auto count = static_cast<int64_t>(indices.size());
+  std::vector<int64_t> inputs(static_cast<size_t>(count * longest), padding);
+  std::vector<int64_t> mask(inputs.size(), 0), types(has_types ? inputs.size() : 0, 0);
+  for (int64_t row = 0; row < count; ++row) {
+    const EncodedPair example = encoded(indices[static_cast<size_t>(row)]);
+    const auto length = static_cast<int64_t>(example.ids.size());
+    std::ranges::copy(example.ids, inputs.begin() + row * longest);
+    std::fill_n(mask.begin() + row * longest, length, 1);
+    if (has_types) {
+      std::fill_n(types.begin() + row * longest + example.first, length - example.first, 1);
+    }
+  }
+  const Shape shape{count, longest};
+  Batch batch;
+  batch.size = count;
+  batch.named.emplace("input_ids", IndexTensor(shape, std::move(inputs)));
+  batch.named.emplace("attention_mask", IndexTensor(shape, std::move(mask)));
+  if (has_types) batch.named.emplace("token_type_ids", IndexTensor(shape, std::move(types)));
+  return batch;
+}
+
+IndexTensor labels_at(std::span<const int64_t> indices, std::span<const int64_t> labels) {
+  std::vector<int64_t> chosen;
+  for (const int64_t index : indices) chosen.push_back(labels[static_cast<size_t>(index)]);
+  const Shape shape{static_cast<int64_t>(chosen.size())};
+  return IndexTensor(shape, std::move(chosen));
+}
+
+}  // namespace
 
 LabelledText::LabelledText(std::shared_ptr<const Tokenizer> tokenizer, int64_t max_length,
                            int64_t num_classes)
@@ -53,6 +96,7 @@ void LabelledText::add(std::span<const int64_t> ids, int64_t label) {
   if (label < 0 || label >= num_classes_) {
     throw StateError(fmt::format("label {} is outside of [0, {})", label, num_classes_));
   }
+  if (has_pairs()) throw StateError("examples of two sentences stand beside one of one");
   require_ids(ids, vocabulary_size());
   begins_.push_back(static_cast<int64_t>(ids_.size()));
   ids_.insert(ids_.end(), ids.begin(), ids.end());
@@ -60,151 +104,203 @@ void LabelledText::add(std::span<const int64_t> ids, int64_t label) {
   labels_.push_back(label);
 }
 
+void LabelledText::add_pair(const EncodedPair& pair, int64_t label) {
+  if (firsts_.size() != lengths_.size()) {
+    throw StateError("examples of one sentence stand beside one of two");
+  }
+  if (pair.first < 0 || pair.first > static_cast<int64_t>(pair.ids.size())) {
+    throw StateError(fmt::format("{} of {} tokens cannot be of the first sentence", pair.first,
+                                 pair.ids.size()));
+  }
+  const std::vector<int32_t> firsts = std::exchange(firsts_, {});
+  add(pair.ids, label);
+  firsts_ = firsts;
+  firsts_.push_back(static_cast<int32_t>(pair.first));
+}
+
 int64_t LabelledText::vocabulary_size() const { return tokenizer_->vocabulary_size(); }
 
 Batch LabelledText::gather(std::span<const int64_t> indices) const {
-  int64_t longest = 0;
-  for (const int64_t index : indices) {
-    if (index < 0 || index >= size()) {
-      throw StateError(
-          fmt::format("example {} was asked for of a dataset of {} examples", index, size()));
-    }
-    longest = std::max<int64_t>(longest, lengths_[static_cast<size_t>(index)]);
-  }
-  const auto count = static_cast<int64_t>(indices.size());
-  std::vector<int64_t> inputs(static_cast<size_t>(count * longest), padding_);
-  std::vector<int64_t> mask(inputs.size(), 0), labels;
-  for (int64_t row = 0; row < count; ++row) {
-    const auto index = static_cast<size_t>(indices[static_cast<size_t>(row)]);
-    std::copy_n(ids_.begin() + begins_[index], lengths_[index], inputs.begin() + row * longest);
-    std::fill_n(mask.begin() + row * longest, lengths_[index], 1);
-    labels.push_back(labels_[index]);
-  }
-  Batch batch;
-  batch.size = count;
-  batch.labels = IndexTensor(Shape{count}, std::move(labels));
-  batch.named.emplace("input_ids", IndexTensor(Shape{count, longest}, std::move(inputs)));
-  batch.named.emplace("attention_mask", IndexTensor(Shape{count, longest}, std::move(mask)));
+  require_indices(indices, size());
+  Batch batch = padded_batch(indices, lengths_, padding_, has_pairs(), [&](int64_t index) {
+    const auto i = static_cast<size_t>(index);
+    const auto begin = ids_.begin() + begins_[i];
+    EncodedPair example{.ids = {begin, begin + lengths_[i]}};
+    if (has_pairs()) example.first = firsts_[i];
+    return example;
+  });
+  batch.labels = labels_at(indices, labels_);
   return batch;
 }
 
 namespace {
 
-// Where label and sentence stand in a file.
-struct TextFormat {
-  std::optional<std::string> text_column, label_column;  // both: a CSV file
-  char delimiter = ',';
+// Sentences whose text stays in its file.
+class StreamedText final : public Dataset {
+ public:
+  StreamedText(SentenceFilePtr file, TokenizerPtr tokenizer, int64_t max_length,
+               int64_t num_classes, bool has_pairs)
+      : file_(std::move(file)),
+        tokenizer_(std::move(tokenizer)),
+        shape_{max_length},
+        num_classes_(num_classes),
+        padding_(tokenizer_->find("[PAD]").value_or(0)),
+        has_pairs_(has_pairs) {}
+
+  void add(const EncodedPair& example, int64_t label) {
+    lengths_.push_back(static_cast<int32_t>(example.ids.size()));
+    labels_.push_back(label);
+  }
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  const Shape& example_shape() const override { return shape_; }
+  int64_t vocabulary_size() const override { return tokenizer_->vocabulary_size(); }
+  TokenizerPtr tokenizer() const override { return tokenizer_; }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t num_classes() const override { return num_classes_; }
+  int64_t num_outputs() const override { return 0; }
+  Batch gather(std::span<const int64_t> indices) const override {
+    require_indices(indices, size());
+    Batch batch = padded_batch(indices, lengths_, padding_, has_pairs_, [&](int64_t index) {
+      return encode_texts(*tokenizer_, file_->texts(index), shape_[0]);
+    });
+    batch.labels = labels_at(indices, labels_);
+    return batch;
+  }
+
+ private:
+  SentenceFilePtr file_;
+  TokenizerPtr tokenizer_;
+  Shape shape_;
+  int64_t num_classes_ = 0, padding_ = 0;
+  bool has_pairs_ = false;
+  std::vector<int32_t> lengths_;
+  std::vector<int64_t> labels_;
 };
 
-struct Sentence {
-  int64_t label = 0;
-  std::string text;
-  std::string place;  // "file:line"
-};
-
-int64_t parse_label(std::string_view text, const std::string& place) {
-  int64_t label = -1;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), label);
-  if (text.empty() || stop != text.data() + text.size() || error != std::errc() || label < 0 ||
-      label >= kMaxClasses) {
-    throw DataError(fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'", place,
-                                kMaxClasses - 1, text.substr(0, 40)));
+// Calls use(index, example) with all examples of a file.
+template <class Use>
+void for_each_example(const SentenceFile& file, const Tokenizer& tokenizer, int64_t max_length,
+                      int64_t num_classes, const Use& use) {
+  for (int64_t i = 0; i < file.size(); ++i) {
+    naming(file.place(i), [&] {
+      if (file.label(i) >= num_classes) {
+        throw DataError(fmt::format("label {} is outside of [0, {})", file.label(i), num_classes));
+      }
+      const EncodedPair example = encode_texts(tokenizer, file.texts(i), max_length);
+      if (example.ids.empty()) throw DataError("there are no tokens in the sentence");
+      use(i, example);
+    });
   }
-  return label;
 }
 
-std::vector<Sentence> read_lines(const std::string& path, std::string_view text) {
-  std::vector<Sentence> sentences;
-  const size_t last = text.find_last_not_of("\r\n");
-  text = text.substr(0, last == std::string_view::npos ? 0 : last + 1);
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const std::string place = fmt::format("{}:{}", path, number);
-    const size_t gap = line.find_first_of(" \t");
-    if (gap == std::string_view::npos) {
-      throw DataError(fmt::format(
-          "{}: expected a label, a space or tab, and a sentence, found '{}' (of CSV, give "
-          "data.text_column and data.label_column)",
-          place, line.substr(0, 40)));
-    }
-    sentences.push_back(
-        {parse_label(line.substr(0, gap), place), std::string(line.substr(gap + 1)), place});
+}  // namespace
+
+std::shared_ptr<const Dataset> sentences_of(SentenceFilePtr file, const TokenizerPtr& tokenizer,
+                                            int64_t max_length, int64_t num_classes,
+                                            bool is_streamed) {
+  const bool has_pairs = file->has_pairs();
+  if (is_streamed) {
+    auto streamed =
+        std::make_shared<StreamedText>(file, tokenizer, max_length, num_classes, has_pairs);
+    for_each_example(*file, *tokenizer, max_length, num_classes,
+                     [&](int64_t i, const EncodedPair& e) { streamed->add(e, file->label(i)); });
+    return streamed;
   }
-  return sentences;
+  auto held = std::make_shared<LabelledText>(tokenizer, max_length, num_classes);
+  for_each_example(*file, *tokenizer, max_length, num_classes,
+                   [&](int64_t i, const EncodedPair& example) {
+                     if (has_pairs) {
+                       held->add_pair(example, file->label(i));
+                     } else {
+                       held->add(example.ids, file->label(i));
+                     }
+                   });
+  return held;
 }
 
-size_t find_column(const std::string& path, const std::vector<std::string>& columns,
-                   const std::string& name) {
-  const auto found = std::ranges::find(columns, name);
-  if (found == columns.end()) {
-    throw DataError(path + ": no column '" + name + "'; " + suggest_name(name, columns));
-  }
-  return static_cast<size_t>(found - columns.begin());
-}
+namespace {
 
-std::vector<Sentence> read_table(const std::string& path, std::string_view text,
-                                 const TextFormat& format) {
-  CsvRecords records(path, text, format.delimiter);
-  std::vector<CsvField> fields;
-  std::vector<std::string> columns;
-  if (records.next(fields)) {
-    for (const CsvField& field : fields) columns.push_back(unescape_csv(field.text));
-  }
-  const size_t text_at = find_column(path, columns, *format.text_column);
-  const size_t label_at = find_column(path, columns, *format.label_column);
-  std::vector<Sentence> sentences;
-  while (records.next(fields)) {
-    if (fields.size() != columns.size()) {
-      records.fail(fields.front(),
-                   fmt::format("expected {} fields, found {}", columns.size(), fields.size()));
-    }
-    const CsvField& label = fields[label_at];
-    const std::string place = fmt::format("{}:{}", path, label.line);
-    sentences.push_back(
-        {parse_label(label.text, place), unescape_csv(fields[text_at].text), place});
-  }
-  return sentences;
-}
-
-std::vector<Sentence> read_sentences(const std::string& path, const TextFormat& format) {
-  const std::string text = read_text_file(path);
-  std::vector<Sentence> sentences =
-      format.text_column ? read_table(path, text, format) : read_lines(path, text);
-  if (sentences.empty()) throw DataError(path + ": there are no sentences in the file");
-  return sentences;
-}
-
-TextFormat read_format(const Config& data) {
-  TextFormat format{.text_column = data.optional<std::string>("text_column"),
-                    .label_column = data.optional<std::string>("label_column")};
-  if (format.text_column.has_value() != format.label_column.has_value()) {
-    data.get(format.text_column ? "text_column" : "label_column")
+SentenceColumns read_columns(const Config& data) {
+  SentenceColumns columns{.num_labels = kMaxClasses};
+  const Config text = data.get("text_column");
+  const auto label = data.optional<std::string>("label_column");
+  if (text.is_null() == label.has_value()) {
+    data.get(label ? "label_column" : "text_column")
         .error("text_column and label_column go together: each names a column of a CSV file");
   }
-  if (!format.text_column) return format;
+  if (text.is_null()) return columns;
+  columns.texts = text.is_list() ? text.as<std::vector<std::string>>()
+                                 : std::vector<std::string>{text.as<std::string>()};
+  if (columns.texts.empty() || columns.texts.size() > 2) {
+    text.fail("the name of a column, or a list of two");
+  }
+  columns.label = *label;
   const auto delimiter = data.get<std::string>("delimiter", ",");
   if (delimiter.size() != 1 || delimiter.find_first_of("\"\r\n") != std::string::npos) {
     data.get("delimiter").fail("one character that is no quote and no end of a line");
   }
-  format.delimiter = delimiter.front();
-  return format;
+  columns.delimiter = delimiter.front();
+  return columns;
+}
+
+void name_columns(const SentenceColumns& columns, DataSplits& splits) {
+  splits.columns = columns.texts;
+  splits.label_column = columns.label;
+}
+
+// Whether text is to stay in its files.
+bool read_streamed(const Config& data, const std::string& path) {
+  std::error_code unknown;
+  const auto size = std::filesystem::file_size(path, unknown);
+  const bool is_large =
+      !unknown && !path.ends_with(".gz") && static_cast<int64_t>(size) > available_memory() / 4;
+  return data.get<bool>("streamed", is_large);
+}
+
+// How the sentences of all splits are read.
+struct Reading {
+  SentenceColumns columns;
+  bool is_streamed = false;
+  std::optional<MaskKeys> mask;
+  int64_t max_length = 0;
+
+  SentenceFilePtr file(const std::string& path) const {
+    return std::make_shared<const SentenceFile>(
+        path, columns, is_streamed ? TextPlace::OnDisk : TextPlace::InMemory);
+  }
+};
+
+// The examples, tokens of them hidden where that is asked for.
+std::shared_ptr<const Dataset> dataset_of(SentenceFilePtr file, const Reading& reading,
+                                          const TokenizerPtr& tokenizer, int64_t num_classes,
+                                          const Config& data, uint64_t seed) {
+  auto sentences = sentences_of(std::move(file), tokenizer, reading.max_length, num_classes,
+                                reading.is_streamed);
+  if (!reading.mask) return sentences;
+  return std::make_shared<const MaskedSentences>(
+      std::move(sentences),
+      masking_of(*reading.mask, tokenizer.get(), tokenizer->vocabulary_size(), data), seed);
 }
 
 // The tokenizer that was given, or one whose vocabulary is that of the training sentences.
 TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const std::string& path,
-                           const std::vector<Sentence>& sentences, const std::string& mask) {
+                           const SentenceFile& sentences, const std::string& mask) {
   if (choice.given != nullptr) return choice.given;
+  constexpr size_t kMostText = size_t{1} << 20;
   std::string text;
   WordCounter counter(choice.words);
-  for (const Sentence& sentence : sentences) {
-    naming(sentence.place, [&] { require_utf8(sentence.text); });
-    if (choice.kind == "words") {
-      counter.add(sentence.text);
-    } else {
-      text += sentence.text;
+  for (int64_t i = 0; i < sentences.size(); ++i) {
+    for (const std::string& sentence : sentences.texts(i)) {
+      naming(sentences.place(i), [&] { require_utf8(sentence); });
+      if (choice.kind == "words") {
+        counter.add(sentence);
+        continue;
+      }
+      text += sentence;
+      if (text.size() < kMostText) continue;
+      const CharacterTokenizer seen = CharacterTokenizer::of(text);  // each of its characters once
+      text.clear();
+      for (int64_t id = 0; id < seen.vocabulary_size(); ++id) text += seen.token(id);
     }
   }
   return naming(path, [&]() -> TokenizerPtr {
@@ -222,31 +318,11 @@ void require_bert_tokens(const Config& data, const Tokenizer& tokenizer) {
   }
 }
 
-std::shared_ptr<const Dataset> encoded(const std::vector<Sentence>& sentences,
-                                       const TokenizerPtr& tokenizer, int64_t max_length,
-                                       int64_t num_classes) {
-  auto dataset = std::make_shared<LabelledText>(tokenizer, max_length, num_classes);
-  for (const Sentence& sentence : sentences) {
-    naming(sentence.place, [&] {
-      if (sentence.label >= num_classes) {
-        throw DataError(fmt::format("label {} is outside of [0, {})", sentence.label, num_classes));
-      }
-      const std::vector<int64_t> ids = encode_example(*tokenizer, sentence.text, max_length);
-      if (ids.empty()) throw DataError("there are no tokens in the sentence");
-      dataset->add(ids, sentence.label);
-    });
-  }
-  return dataset;
-}
-
-// The sentences, tokens of them hidden where that is asked for.
-std::shared_ptr<const Dataset> masked(std::shared_ptr<const Dataset> sentences,
-                                      const std::optional<MaskKeys>& mask,
-                                      const Tokenizer& tokenizer, const Config& data,
-                                      uint64_t seed) {
-  if (!mask) return sentences;
-  return std::make_shared<const MaskedSentences>(
-      std::move(sentences), masking_of(*mask, &tokenizer, tokenizer.vocabulary_size(), data), seed);
+void require_separator(const Config& data, const TokenizerChoice& choice) {
+  if (choice.kind == "words" || (choice.given != nullptr && choice.given->find("[SEP]"))) return;
+  data.get("text_column")
+      .error("two sentences need a [SEP] between them, which the tokenizer '" + choice.kind +
+             "' has not; choose words or wordpiece");
 }
 
 }  // namespace
@@ -254,57 +330,60 @@ std::shared_ptr<const Dataset> masked(std::shared_ptr<const Dataset> sentences,
 DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   const auto train_path = data.required<std::string>("train");
   const auto test_path = data.optional<std::string>("test");
-  const TextFormat format = read_format(data);
-  const std::optional<MaskKeys> mask =
-      read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer);
-  const std::string mask_token = mask ? mask->token : std::string();
-  const TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read, mask_token);
-  const auto max_length =
+  Reading reading{
+      .columns = read_columns(data),
+      .is_streamed = read_streamed(data, train_path),
+      .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer)};
+  const bool has_pairs = reading.columns.texts.size() > 1;
+  const std::string mask_token = reading.mask ? reading.mask->token : std::string();
+  TokenizerChoice choice = read_tokenizer(data, "words", ClsKey::Read, mask_token);
+  choice.words.sep = has_pairs;
+  if (has_pairs) require_separator(data, choice);
+  reading.max_length =
       require_at_least(data, "max_length", data.get<int64_t>("max_length", 128), 1);
   const auto classes_key =
       require_at_least(data, "num_classes", data.get<int64_t>("num_classes", 0), 0);
   if (classes_key == 1 || classes_key > kMaxClasses) {
     data.get("num_classes").fail(fmt::format("2 to {}, or 0", kMaxClasses));
   }
-  const std::vector<Sentence> train = read_sentences(train_path, format);
-  const TokenizerPtr tokenizer = tokenizer_for(choice, train_path, train, mask_token);
+  const SentenceFilePtr train = reading.file(train_path);
+  const TokenizerPtr tokenizer = tokenizer_for(choice, train_path, *train, mask_token);
   require_bert_tokens(data, *tokenizer);
-  const bool has_cls = tokenizer->find("[CLS]").has_value();
-  const bool has_sep = tokenizer->find("[SEP]").has_value();
-  require_at_least(data, "max_length", max_length, 1 + (has_cls ? 1 : 0) + (has_sep ? 1 : 0));
-  const int64_t classes =
-      classes_key > 0 ? classes_key : std::ranges::max(train, {}, &Sentence::label).label + 1;
+  const int64_t specials = (tokenizer->find("[CLS]") ? 1 : 0) + (tokenizer->find("[SEP]") ? 1 : 0);
+  require_at_least(data, "max_length", reading.max_length, specials + (has_pairs ? 3 : 1));
+  const int64_t classes = classes_key > 0 ? classes_key : train->largest_label() + 1;
 
-  const auto dataset = [&](const std::vector<Sentence>& sentences) {
-    return masked(encoded(sentences, tokenizer, max_length, classes), mask, *tokenizer, data, seed);
+  const auto dataset = [&](SentenceFilePtr file) {
+    return dataset_of(std::move(file), reading, tokenizer, classes, data, seed);
   };
   DataSplits splits;
+  name_columns(reading.columns, splits);
   splits.train = dataset(train);
-  const auto split = [&](const std::string& path) { return dataset(read_sentences(path, format)); };
   const Config validation = data.get("validation");
   if (validation.is_scalar() && !validation.is_number()) {
-    splits.validation = split(validation.as<std::string>());
+    splits.validation = dataset(reading.file(validation.as<std::string>()));
     splits.is_held_out = true;
   }
-  if (test_path) splits.test = split(*test_path);
+  if (test_path) splits.test = dataset(reading.file(*test_path));
   return splits;
 }
 
 DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
-  const TextFormat format = read_format(data);
-  const auto max_length = data.get<int64_t>("max_length", 128);
+  const Reading reading{
+      .columns = read_columns(data),
+      .is_streamed = data.get<bool>("streamed", false),
+      .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer),
+      .max_length = data.get<int64_t>("max_length", 128)};
   DataSplits splits;
+  name_columns(reading.columns, splits);
   splits.is_held_out = true;
   if (known.tokenizer == nullptr) return splits;
-  const std::optional<MaskKeys> mask =
-      read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer);
   for (const auto& [key, split] :
        {std::pair{"validation", &splits.validation}, std::pair{"test", &splits.test}}) {
     const Config path = data.get(key);
     if (!path.is_scalar() || path.is_number()) continue;
-    *split = masked(encoded(read_sentences(path.as<std::string>(), format), known.tokenizer,
-                            max_length, known.num_classes),
-                    mask, *known.tokenizer, data, seed);
+    *split = dataset_of(reading.file(path.as<std::string>()), reading, known.tokenizer,
+                        known.num_classes, data, seed);
   }
   return splits;
 }

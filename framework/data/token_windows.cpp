@@ -39,9 +39,9 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSequence> tokens, int64_t 
   const int64_t room = this->tokens() - 1 - options_.context;  // the last window that fits
   if (room < 0) {
     throw DataError(fmt::format(
-        "{} tokens are too few for a window of {} and the token after it; make data.context "
-        "smaller",
-        this->tokens(), options_.context));
+        "{} token{} too few for a window of {} and the token after it; make data.context smaller, "
+        "or the text (of a held-out part data.validation) longer",
+        this->tokens(), this->tokens() == 1 ? " is" : "s are", options_.context));
   }
   shape_ = Shape{options_.context};
   regular_ = room / options_.stride + 1;

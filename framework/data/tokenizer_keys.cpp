@@ -40,15 +40,35 @@ WordOptions read_words(const Config& data, ClsKey cls, const std::string& mask) 
   return words;
 }
 
+// "vocabulary: …" and "merges, line 7: …" with the file's name in their place.
+std::string with_file(std::string_view message, const std::string& vocab,
+                      const std::string& merges) {
+  constexpr std::string_view kVocabulary = "vocabulary: ", kMerges = "merges, line ";
+  if (message.starts_with(kVocabulary)) {
+    return vocab + ": " + std::string(message.substr(kVocabulary.size()));
+  }
+  if (message.starts_with(kMerges)) {
+    return merges + ":" + std::string(message.substr(kMerges.size()));
+  }
+  return vocab + ", " + merges + ": " + std::string(message);
+}
+
 }  // namespace
 
 TokenizerPtr read_bpe(const Config& data) {
   const auto vocab = data.required<std::string>("vocab");
   const auto merges = data.required<std::string>("merges");
   const std::string vocab_text = read_text_file(vocab), merges_text = read_text_file(merges);
-  return naming(vocab + ", " + merges, [&] {
+  if (merges_text.find(' ') == std::string::npos) {
+    throw DataError(merges +
+                    ": there are no merges in the file; expected lines of two tokens each, as "
+                    "merges.txt of GPT-2 has (single bytes are tokens of the tokenizer `bytes`)");
+  }
+  try {
     return std::make_shared<const BpeTokenizer>(BpeTokenizer::from_files(vocab_text, merges_text));
-  });
+  } catch (const DataError& error) {
+    throw DataError(with_file(error.what(), vocab, merges));
+  }
 }
 
 TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.h"
 #include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/sentence_file.h"
 #include "lacuna/framework/data/formats/text_file.h"
 #include "lacuna/framework/data/image_folder.h"
 #include "lacuna/framework/data/labelled_text.h"
@@ -102,11 +104,81 @@ Examples read_examples(const std::string& path, const Config& data, const InputF
   }
 }
 
+// Columns of a table of sentences, where the model was trained on such.
+SentenceColumns sentence_columns(const Config& data) {
+  SentenceColumns columns{.num_labels = kMaxClasses, .label_may_lack = true};
+  const Config text = data.get("text_column");
+  if (text.is_null()) return columns;
+  columns.texts = text.is_list() ? text.as<std::vector<std::string>>()
+                                 : std::vector<std::string>{text.as<std::string>()};
+  columns.label = data.required<std::string>("label_column");
+  columns.delimiter = data.get<std::string>("delimiter", ",").front();
+  return columns;
+}
+
+// What is cut off, and what looks like a label, is taken as it is and told.
+class SentenceWarnings {
+ public:
+  SentenceWarnings(std::string path, int64_t max_length)
+      : path_(std::move(path)), max_length_(max_length) {}
+
+  void look_at(std::string_view line, int64_t tokens) {
+    ++lines_;
+    cut_ += tokens > max_length_ ? 1 : 0;
+    const size_t gap = line.find_first_not_of("0123456789");
+    numbered_ +=
+        gap != 0 && gap != std::string_view::npos && (line[gap] == ' ' || line[gap] == '\t') ? 1
+                                                                                             : 0;
+  }
+  void tell() const {
+    if (cut_ > 0) {
+      log_warning(
+          fmt::format("{}: {} of {} examples {} more than {} tokens, and what is beyond is cut off "
+                      "(data.max_length)",
+                      path_, cut_, lines_, cut_ == 1 ? "has" : "have", max_length_));
+    }
+    if (lines_ > 1 && numbered_ == lines_) {
+      log_warning(path_ +
+                  ": every line begins with a number, which is taken for a word of the sentence; "
+                  "predict takes sentences alone, without labels");
+    }
+  }
+
+ private:
+  std::string path_;
+  int64_t max_length_;
+  int64_t lines_ = 0, cut_ = 0, numbered_ = 0;
+};
+
+// Columns of a table, found by their names; answers beside them where the labels are there.
+PredictInputs read_sentence_table(const std::string& path, const SentenceColumns& columns,
+                                  const InputFormat& format) {
+  const auto file =
+      path == "-"
+          ? std::make_shared<const SentenceFile>("standard input", read_standard_input(), columns)
+          : std::make_shared<const SentenceFile>(path, columns, TextPlace::InMemory);
+  const int64_t longest = format.example_shape[0];
+  PredictInputs inputs{.dataset = sentences_of(file, format.tokenizer, longest, kMaxClasses, false),
+                       .has_answers = file->has_labels()};
+  SentenceWarnings warnings(path, longest);
+  const Tokenizer& tokenizer = *format.tokenizer;
+  for (int64_t i = 0; i < file->size(); ++i) {
+    const std::vector<std::string> texts = file->texts(i);
+    const size_t tokens = texts.size() > 1
+                              ? encode_pair(tokenizer, texts[0], texts[1], longest + 1).ids.size()
+                              : encode_example(tokenizer, texts[0], longest + 1).size();
+    warnings.look_at("", static_cast<int64_t>(tokens));
+  }
+  warnings.tell();
+  return inputs;
+}
+
 // A sentence on each line.
 std::shared_ptr<const Dataset> read_sentences(const std::string& path, const InputFormat& format) {
   const int64_t max_length = format.example_shape[0];
   auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
   std::istringstream lines(path == "-" ? read_standard_input() : read_text_file(path));
+  SentenceWarnings warnings(path, max_length);
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -114,20 +186,36 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, const Inp
     try {
       const std::vector<int64_t> ids = encode_example(*format.tokenizer, line, max_length);
       if (ids.empty()) throw DataError("there is no sentence");
+      const bool may_be_cut = static_cast<int64_t>(ids.size()) == max_length;
+      warnings.look_at(
+          line, static_cast<int64_t>(
+                    may_be_cut ? encode_example(*format.tokenizer, line, max_length + 1).size()
+                               : ids.size()));
       sentences->add(ids, 0);
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}:{}: {}", path, number, error.what()));
     }
   }
   if (sentences->size() == 0) throw DataError(path + ": the file is empty");
+  warnings.tell();
   return sentences;
+}
+
+PredictInputs read_text_inputs(const std::string& path, const Config& data,
+                               const InputFormat& format) {
+  const SentenceColumns columns = sentence_columns(data);
+  const bool has_pairs = columns.texts.size() > 1;
+  if (!columns.texts.empty() && (has_pairs || is_table(path))) {
+    return read_sentence_table(path, columns, format);
+  }
+  return {.dataset = read_sentences(path, format)};
 }
 
 }  // namespace
 
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format) {
-  if (format.tokenizer != nullptr) return {.dataset = read_sentences(path, format)};
+  if (format.tokenizer != nullptr) return read_text_inputs(path, data, format);
   Examples examples = read_examples(path, data, format);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +

@@ -65,7 +65,11 @@ BpeMerges::BpeMerges(const std::vector<std::string>& lines, int64_t first_line,
     };
     const auto id_of = [&](std::string_view token) {
       const std::optional<int64_t> id = vocabulary.find(token);
-      if (!id) fail(fmt::format("the vocabulary has no token '{}'", token));
+      if (!id) {
+        fail(fmt::format(
+            "the vocabulary has no token '{}'; vocab.json and merges.txt must be of one tokenizer",
+            token));
+      }
       return *id;
     };
     const size_t space = line.find(' ');

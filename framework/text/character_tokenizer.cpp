@@ -79,7 +79,9 @@ std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
     if (id < 0) {
       throw DataError(fmt::format(
           "{}: the character '{}' (U+{:04X}) does not occur in the text that the vocabulary of {} "
-          "characters was made of",
+          "characters was made of; the tokenizer `bytes` takes any text, and `words` has an [UNK] "
+          "for "
+          "what it does not know",
           unicode::place(text, begin), text.substr(begin, at - begin),
           static_cast<uint32_t>(character), vocabulary_size()));
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
 #include "lacuna/framework/text/utf8.h"
@@ -100,6 +101,7 @@ void WordCounter::add(std::string_view text, int64_t most) {
 std::shared_ptr<const WordTokenizer> WordCounter::make() const {
   std::vector<std::string> tokens = {WordTokenizer::kPad, WordTokenizer::kUnknown};
   if (options_.cls) tokens.emplace_back(WordTokenizer::kCls);
+  if (options_.sep) tokens.emplace_back(WordTokenizer::kSep);
   if (!options_.mask.empty()) tokens.push_back(options_.mask);
   std::vector<std::pair<int64_t, std::string>> frequent;
   for (const auto& [word, count] : counts_->of) {
@@ -110,6 +112,10 @@ std::shared_ptr<const WordTokenizer> WordCounter::make() const {
   if (frequent.empty()) {
     throw DataError(fmt::format("no word occurs {} time{} or more, so the vocabulary is empty",
                                 options_.min_count, options_.min_count == 1 ? "" : "s"));
+  }
+  if (options_.max_size > 0 && static_cast<int64_t>(tokens.size()) >= options_.max_size) {
+    throw DataError(fmt::format("max_size {} leaves no room for a word beside {}",
+                                options_.max_size, join(tokens, ", ")));
   }
   std::ranges::sort(frequent);
   for (auto& [count, word] : frequent) {

@@ -22,21 +22,26 @@ struct WordOptions {
   bool lower_case = true;
   /// A word that is counted less often is [UNK]. Default 1: none is left out for that.
   int64_t min_count = 1;
-  /// Most ids in the vocabulary, [PAD], [UNK], [CLS] and mask among them. Default 0: no bound.
+  /// Most ids in the vocabulary, [PAD], [UNK], [CLS], [SEP] and mask among them. Default 0: no
+  /// bound.
   int64_t max_size = 0;
   /// Whether the vocabulary has a [CLS], which stands before every example. Default no.
   bool cls = false;
+  /// Whether the vocabulary has a [SEP], which stands between two sentences and after the last.
+  /// Default no.
+  bool sep = false;
   /// A token that stands for words that are hidden. Default: none.
   std::string mask = {};
 };
 
 /// Words between white space (Unicode's), punctuation part of them. [PAD] is 0 and [UNK] 1, then
-/// come [CLS] and a mask where there are such, then words. Decoding joins words by a space.
+/// come [CLS], [SEP] and a mask where there are such, then words. Decoding joins words by a space.
 class WordTokenizer final : public Tokenizer {
  public:
   static constexpr const char* kPad = "[PAD]";
   static constexpr const char* kUnknown = "[UNK]";
   static constexpr const char* kCls = "[CLS]";
+  static constexpr const char* kSep = "[SEP]";
 
   /// *Errors:* DataError on a token that is there twice or empty, or unless it begins with [PAD],
   /// [UNK].
@@ -66,7 +71,7 @@ class WordCounter {
   void add(std::string_view text, int64_t most = std::numeric_limits<int64_t>::max());
   /// The words that were counted as often as `min_count` says, the most frequent first, and those
   /// of one frequency in the order of their bytes, as many as `max_size` leaves room for.
-  /// *Errors:* DataError when no word is frequent enough.
+  /// *Errors:* DataError when no word is frequent enough, or has room.
   std::shared_ptr<const WordTokenizer> make() const;
 
  private:

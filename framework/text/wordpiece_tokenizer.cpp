@@ -92,7 +92,11 @@ WordPieceTokenizer::WordPieceTokenizer(std::vector<std::string> tokens, bool low
     if (const auto id = vocabulary_->find(special)) specials_.push_back(*id);
   }
   const auto unknown = vocabulary_->find(kUnknown);
-  if (!unknown) throw DataError("the vocabulary has no token [UNK] for what it does not know");
+  if (!unknown) {
+    throw DataError(
+        "the vocabulary has no token [UNK] for what it does not know; expected a vocab.txt of "
+        "BERT's kind, a token on each line");
+  }
   unknown_ = *unknown;
 }
 

@@ -107,6 +107,22 @@ void require_mixable(const Experiment& e) {
       "and loss.ignore_index");
 }
 
+// What may be done where a model's output is not what the loss compares with the data.
+std::string remedy(const Experiment& e, const Shape& output, const Shape& wanted) {
+  if (output.rank() == wanted.rank()) return "";
+  if (e.data.train->vocabulary_size() == 0) {
+    return output.rank() < wanted.rank()
+               ? ""
+               : " (a flatten layer makes one dimension of an example's several)";
+  }
+  return output.rank() > wanted.rank()
+             ? " (it is one of tokens, and the data has one label a sentence: a preset's head is "
+               "to "
+               "be classification, or data.mask_fraction hides tokens to be told)"
+             : " (it is one of sentences, and the data has a label for each token: a preset's head "
+               "is to be masked_lm, or data.mask_fraction left out)";
+}
+
 // The last layer's output must be what the loss compares with the data.
 void require_output_fits(const Experiment& e, const ModelLayers& layers) {
   const Shape output = e.model->output_shape(e.data.train->example_shape());
@@ -115,12 +131,10 @@ void require_output_fits(const Experiment& e, const ModelLayers& layers) {
   const auto [name, last] = e.model->children().back();
   layers.layers.back().node.error(fmt::format(
       "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
-      "give {}{}",
+      "give {}{}{}",
       name, last->type(), output.to_string(), e.loss.outputs(), e.loss.outputs_are(),
-      wanted.to_string(),
-      output.rank() > wanted.rank()
-          ? " (a flatten layer makes one dimension of an example's several)"
-          : ""));
+      wanted.to_string(), remedy(e, output, wanted),
+      layers.made_by.empty() ? "" : "; within " + layers.made_by));
 }
 
 // The model that a loss of type distillation learns from.
@@ -141,25 +155,6 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
         fmt::format("the teacher gives shape {} per example, and the data asks for {}",
                     teacher->output_shape(example).to_string(), e.loss.output_shape().to_string()));
   });
-}
-
-// A rate that rises for as long as the run lasts is a choice; one next to nothing is a mistake.
-void judge_warmup(const Experiment& e) {
-  const Config key = e.config.get("optimizer").get("warmup");
-  if (key.is_null()) return;
-  const auto warmup = key.as<int64_t>();
-  const int64_t steps = e.total_steps();
-  if (warmup / 1000 > steps) {
-    key.error(
-        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
-                    "would train next to nothing",
-                    warmup, steps));
-  }
-  if (warmup <= steps) return;
-  log_warning(
-      fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
-                  "ends after {}: it never reaches its full height",
-                  warmup, steps));
 }
 
 // By `model.frozen`, beside what layers have frozen themselves.
@@ -337,7 +332,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
       model,
       {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
   e->model = build_model(layers, e->data.train->example_shape());
-  require_rows_for_ids(model, *e->model, *e->data.train);
+  require_tokens_fit(model, *e->model, *e->data.train);
   require_output_fits(*e, layers);
   e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);
@@ -346,12 +341,13 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                     e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   e->model->initialize(e->train.seed);
   FirstValues first;
-  if (start == Start::Fresh) first = load_first_values(e->config, *e->model);
+  if (start == Start::Fresh) first = load_first_values(e->config, *e->model, *e->data.train);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
-  if (start == Start::Fresh) judge_warmup(*e);
-  if (start == Start::Fresh)
+  if (start == Start::Fresh) {
+    judge_warmup(optimizer, e->total_steps());
     write_calibration_defaults(e->config.get("sparsity"), *e->data.train, e->train.batch_size);
+  }
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);

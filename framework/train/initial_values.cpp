@@ -12,7 +12,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/mask_set.h"
+#include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/sparsity/options/target.h"
 
@@ -186,7 +188,7 @@ std::string pattern_note(const Parameter& parameter, const Pattern& loaded,
 
 }  // namespace
 
-FirstValues load_first_values(Config& config, Module& model) {
+FirstValues load_first_values(Config& config, Module& model, const Dataset& data) {
   const Config section_of_model = config.at("model");
   LoadedWeights loaded = load_initial_values(section_of_model, model);
   if (!section_of_model.is_map() || section_of_model.get("init_from").is_null()) return {};
@@ -196,6 +198,12 @@ FirstValues load_first_values(Config& config, Module& model) {
     config.set("sparsity", section);
   }
   FirstValues values{.notes = std::move(loaded.notes), .patterns = {}, .methods = {}};
+  if (!has_same_vocabulary(data, loaded.tokenizer)) {
+    log_warning(section_of_model.get("init_from").where() +
+                ": the loaded weights are of a run on text with another vocabulary than the "
+                "data's, so that their rows of tokens stand for other tokens here; give the data "
+                "that run's vocabulary, or `skip` the table of tokens");
+  }
   bool is_masked = false;
   for (const ParameterPtr& parameter : model.parameters()) {
     values.patterns[parameter->name()] = parameter->pattern();

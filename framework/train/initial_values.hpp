@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/sparsity/algorithm.h"
@@ -29,9 +30,10 @@ struct FirstValues {
 /// Loads what the `init_from` of the `model` section names, if it is there: a path, or a map of
 /// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity that begins
 /// with masks inherits those of the loaded weights, pruned by magnitude where more is asked for,
-/// unless it says another way: that is written into the configuration. *Errors:* ConfigError and
-/// CheckpointError with the position, or the argument of the command line (`set_init_from`); those
-/// of `load_weights`.
-FirstValues load_first_values(Config& config, Module& model);
+/// unless it says another way: that is written into the configuration. A warning is logged where
+/// the weights are of a run on text with another vocabulary than the data's. *Errors:* ConfigError
+/// and CheckpointError with the position, or the argument of the command line (`set_init_from`);
+/// those of `load_weights`.
+FirstValues load_first_values(Config& config, Module& model, const Dataset& data);
 
 }  // namespace lacuna

@@ -38,10 +38,32 @@ class Builder {
   // Appends the layers to a group that is a chain; `feed` goes in and what comes out, comes out.
   template <class Group>
   void add_chain(Group& group, const std::vector<ModelLayer>& layers, Feed& feed) {
-    for (const ModelLayer& layer : layers) add(group, layer, build(layer, feed));
+    const ModelLayer* before = nullptr;
+    for (const ModelLayer& layer : layers) {
+      if (before != nullptr) require_same_heads(*before, layer);
+      add(group, layer, build(layer, feed));
+      before = &layer;
+    }
   }
 
  private:
+  // What turns queries and keys by their heads, and what attends by them.
+  static void require_same_heads(const ModelLayer& rotary, const ModelLayer& attention) {
+    if (rotary.type != "rotary" || attention.type != "attention") return;
+    const auto heads_of = [](const ModelLayer& layer, const char* key) {
+      const Config keys = layer.options.clone();  // looking at it leaves no marks
+      return keys.optional<int64_t>(key).value_or(keys.required<int64_t>("heads"));
+    };
+    for (const char* key : {"heads", "kv_heads"}) {
+      const int64_t turned = heads_of(rotary, key), attended = heads_of(attention, key);
+      if (turned == attended) continue;
+      attention.node.error(fmt::format(
+          "layer '{}' (attention) has {} {}, and the rotary layer before it, '{}', turns {}; give "
+          "both the same",
+          attention.path, attended, key, rotary.path, turned));
+    }
+  }
+
   template <class Group>
   static void add(Group& group, const ModelLayer& layer, std::unique_ptr<Module> module) {
     try {

@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/weight_comparison.hpp"
 #include "lacuna/framework/train/weight_files/stored_values.h"
@@ -51,7 +52,9 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   } catch (const CheckpointError& error) {
     throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
   }
-  return {};
+  const StateDict data = checkpoint.state.below("data");
+  if (data.empty()) return {};
+  return {.notes = {}, .masked = {}, .tokenizer = InputFormat::from_state(data).tokenizer};
 }
 
 bool is_foreign_weights(const std::string& path) {

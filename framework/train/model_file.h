@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {
 
@@ -39,6 +40,7 @@ struct WeightNames {
 struct LoadedWeights {
   std::vector<std::string> notes;   ///< lines for a log: what was converted, which masks were found
   std::vector<std::string> masked;  ///< parameters that another tool's file, or zeros, gave a mask
+  TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
 };
 
 /// Gives the model the values of a file.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lacuna/framework/distributed/communicator.h"
+#include "lacuna/framework/io/log.h"
 
 namespace lacuna {
 
@@ -135,6 +136,25 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   }
   if (train.has("ema")) o.ema = read_ema(train.get("ema"));
   return o;
+}
+
+// A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
+// its end trains nothing.
+void judge_warmup(const Config& optimizer, int64_t steps) {
+  const Config key = optimizer.get("warmup");
+  if (key.is_null()) return;
+  const auto warmup = key.as<int64_t>();
+  if (warmup / 1000 > steps) {
+    key.error(
+        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
+                    "would train next to nothing",
+                    warmup, steps));
+  }
+  if (warmup <= steps) return;
+  log_warning(
+      fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
+                  "ends after {}: it never reaches its full height",
+                  warmup, steps));
 }
 
 }  // namespace lacuna

@@ -90,4 +90,8 @@ struct TrainOptions {
   static TrainOptions from_config(const Config& train);
 };
 
+/// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
+/// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
+void judge_warmup(const Config& optimizer, int64_t steps);
+
 }  // namespace lacuna

@@ -12,10 +12,12 @@
 #include <span>
 #include <utility>
 
+#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/shared_checkpoint.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
@@ -28,6 +30,21 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Tells the log of each node of the backward pass, and of the forward pass what it converts.
+TrainingSums run_traced_batches(Experiment& experiment) {
+  ConversionCount backward;
+  const ConversionCount before = conversions_so_far();
+  const BackwardTrace tracing([&](const NodeRun& node) {
+    log_info("backward  " + node.to_string());
+    backward = backward + ConversionCount{node.conversions, node.converted_bytes};
+  });
+  const TrainingSums sums = run_batches(experiment);
+  const ConversionCount forward = conversions_so_far() - before - backward;
+  log_info(fmt::format("storage orders: {} conversions forward ({} bytes), {} backward ({} bytes)",
+                       forward.conversions, forward.bytes, backward.conversions, backward.bytes));
+  return sums;
 }
 
 }  // namespace
@@ -120,8 +137,8 @@ void Trainer::begin() {
 
 void Trainer::train_step() {
   const Clock::time_point start = Clock::now();
-  const std::unique_ptr<BackwardTrace> tracing = trace();
-  const TrainingSums sums = run_batches(experiment_);
+  const TrainingSums sums =
+      is_traced() ? run_traced_batches(experiment_) : run_batches(experiment_);
   if (!std::isfinite(sums.loss)) fail_diverged("the training loss", state_.step + 1);
   fault_point("step.before_update");
   if (state_.training_flops) {  // before the masks change
@@ -138,12 +155,7 @@ void Trainer::train_step() {
   after_step(sums);
 }
 
-// Tells the log of each node of the first step's backward pass, where that was asked for.
-std::unique_ptr<BackwardTrace> Trainer::trace() const {
-  if (!experiment_.train.trace_autograd || state_.step != 0) return nullptr;
-  return std::make_unique<BackwardTrace>(
-      [](const NodeRun& node) { log_info("backward  " + node.to_string()); });
-}
+bool Trainer::is_traced() const { return experiment_.train.trace_autograd && state_.step == 0; }
 
 void Trainer::after_step(const TrainingSums& sums) {
   if (step_watcher_) {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/evaluation.h"
@@ -61,7 +60,7 @@ class Trainer {
 
   void begin();
   void train_step();
-  std::unique_ptr<BackwardTrace> trace() const;
+  bool is_traced() const;
   void after_step(const TrainingSums& sums);
   void evaluate_splits();
   Evaluation evaluate_split(const char* split, const Dataset& data);

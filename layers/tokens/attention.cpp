@@ -44,6 +44,20 @@ AttentionOptions Attention::plain_options() const {
           .scale = options_.scale};
 }
 
+// What stands before sequences makes them longer than their mask.
+void Attention::require_mask_fits(const Shape& qkv, const Shape& mask) const {
+  const Shape expected{qkv[0], qkv[1]};
+  if (mask == expected) return;
+  throw ShapeError(fmt::format(
+      "layer '{}' (attention): sequences of shape {} need a mask of shape {}, and '{}' has {}; "
+      "give another one as `mask`, or \"\" for none{}",
+      path(), qkv.to_string(), expected.to_string(), options_.mask, mask.to_string(),
+      mask.rank() == 2 && mask[1] + 1 == qkv[1]
+          ? "; in place of a class_token, let the tokenizer put a [CLS] before each sentence "
+            "(data.cls: true of words, or wordpiece), which the mask knows of"
+          : ""));
+}
+
 // The first tokens of a text see one another as ever; later ones come one after the other.
 Variable Attention::decode(const Variable& input, DecodingCache& cache) const {
   const std::string name = fmt::format("layer '{}' (attention)", path());
@@ -74,7 +88,10 @@ Variable Attention::forward(const Variable& input) {
   if (DecodingCache* cache = decoding_cache()) return decode(input, *cache);
   AttentionOptions options = plain_options();
   const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);
-  if (mask != nullptr) options.key_mask = *mask;
+  if (mask != nullptr) {
+    require_mask_fits(input.shape(), mask->shape());
+    options.key_mask = *mask;
+  }
   if (training() && options_.dropout > 0.0) {
     options.dropout = options_.dropout;
     options.rng = CounterRng(seed_, path(), static_cast<uint64_t>(calls_.next()));

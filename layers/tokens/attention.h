@@ -53,6 +53,7 @@ class Attention final : public Module, public OwnProducts {
  private:
   Variable decode(const Variable& input, DecodingCache& cache) const;
   AttentionOptions plain_options() const;
+  void require_mask_fits(const Shape& qkv, const Shape& mask) const;
 
   Options options_;
   uint64_t seed_ = 0;

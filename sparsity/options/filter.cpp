@@ -102,6 +102,8 @@ std::vector<ParameterPtr> ParameterFilter::select(
   if (chosen.empty()) {
     for (size_t i = 0; i < names.size(); ++i) {
       if (!parameters[i]->trainable) names[i] += " (frozen)";
+      if (parameters[i]->requires_dense)
+        names[i] += " (another layer is tied to it: it stays dense)";
     }
     throw ConfigError("sparsity: " + description_ + " chooses no parameter that may be sparse; " +
                       "the model has: " +

@@ -101,7 +101,7 @@ int64_t head_features(std::string_view what, const Shape& qkv, int64_t heads, in
   if (qkv.rank() < 1 || qkv.features() == 0 || qkv.features() % parts != 0) {
     throw ShapeError(fmt::format(
         "{}: {} heads of queries and {} of keys and values need features that are a multiple of "
-        "{}, found shape {}",
+        "{}, found shape {} (of a preset, n_head or num_attention_heads says how many heads)",
         what, heads, (parts - heads) / 2, parts, qkv.to_string()));
   }
   return qkv.features() / parts;

@@ -1,67 +1,18 @@
 #include "lacuna/framework/data/formats/token_sequence.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/data/formats/mapped_file.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The bytes of a file, mapped to be read.
-class MappedFile {
- public:
-  explicit MappedFile(fs::path path) : path_(std::move(path)) {
-    const std::string other = why_no_file(path_.string());  // a pipe would be waited for
-    if (!other.empty()) throw DataError(path_.string() + ": " + other + " of data");
-    const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail("cannot be opened");
-    struct stat status {};
-    const bool is_known = ::fstat(descriptor, &status) == 0;
-    if (is_known && S_ISREG(status.st_mode) && status.st_size > 0) {
-      size_ = static_cast<size_t>(status.st_size);
-      bytes_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
-    }
-    const int reason = errno;
-    ::close(descriptor);
-    if (!is_known || bytes_ == MAP_FAILED) {
-      bytes_ = nullptr;
-      errno = reason;
-      fail("cannot be read");
-    }
-    if (!S_ISREG(status.st_mode)) throw DataError(path_.string() + ": is not a file");
-    if (size_ == 0) throw DataError(path_.string() + ": the file is empty");
-  }
-  ~MappedFile() {
-    if (bytes_ != nullptr) ::munmap(bytes_, size_);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(bytes_), size_}; }
-  const fs::path& path() const { return path_; }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw DataError(path_.string() + ": " + what + ": " + std::strerror(errno));
-  }
-
-  fs::path path_;
-  void* bytes_ = nullptr;
-  size_t size_ = 0;
-};
 
 class TokensInMemory final : public TokenSequence {
  public:

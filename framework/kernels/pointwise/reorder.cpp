@@ -101,6 +101,8 @@ namespace {
 
 HWY_EXPORT(transpose_tile);
 
+thread_local ConversionCount counted;
+
 void transpose_plainly(const float* from, int64_t from_stride, float* to, int64_t to_stride,
                        int64_t rows, int64_t columns) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -116,8 +118,12 @@ Transposition transposition() {
   return use_reference_kernels() ? transpose_plainly : HWY_DYNAMIC_DISPATCH(transpose_tile);
 }
 
+ConversionCount conversions_so_far() { return counted; }
+
 Tensor reordered(const Tensor& tensor, Order order) {
-  if (tensor.order() == order || use_reference_kernels()) return tensor.to(order);
+  if (tensor.order() == order) return tensor;
+  counted = counted + ConversionCount{1, tensor.numel() * static_cast<int64_t>(sizeof(float))};
+  if (use_reference_kernels()) return tensor.to(order);
   if (is_of_images(order) || is_of_images(tensor.order())) return reordered_images(tensor, order);
   constexpr int64_t kFeatures = 64;  // of a slab, 16 KiB on either side
   const auto transpose = transposition();

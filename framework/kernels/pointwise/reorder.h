@@ -12,6 +12,21 @@ namespace lacuna {
 /// a product with a weight of 50 % density, 45 % of one of 1 %, for [128, 1024].
 Tensor reordered(const Tensor& tensor, Order order);
 
+/// Conversions that this thread has asked for, and the bytes of what came of them.
+struct ConversionCount {
+  int64_t conversions = 0;
+  int64_t bytes = 0;
+  friend ConversionCount operator-(const ConversionCount& a, const ConversionCount& b) {
+    return {a.conversions - b.conversions, a.bytes - b.bytes};
+  }
+  friend ConversionCount operator+(const ConversionCount& a, const ConversionCount& b) {
+    return {a.conversions + b.conversions, a.bytes + b.bytes};
+  }
+};
+
+/// Those of `reordered` since the thread began; what a kernel turns on its way is its own.
+ConversionCount conversions_so_far();
+
 /// A single slab: `count` ≤ 64 row-major rows of `features` floats as [features][64], zero in the
 /// padding, and back. Both run in the calling thread.
 void slab_of_rows(const float* rows, int64_t count, int64_t features, float* slab);

@@ -157,7 +157,7 @@ void Arguments::read(const Config& section, const ModelContext& context) {
     } else if (value.is_null() && name == "vocab_size" && context.vocabulary_size > 0) {
       value = Config(section.get<int64_t>(name, context.vocabulary_size));
     } else if (value.is_null() && !fallback.is_null()) {
-      value = substitute(fallback, scope_);
+      value = default_of(name, fallback, section);
       // What follows from other keys goes on following from them.
       if (!mentions_arguments(fallback)) {
         Config(section).set(name, value.clone());
@@ -166,6 +166,21 @@ void Arguments::read(const Config& section, const ModelContext& context) {
     }
     if (value.position().file.empty()) value.set_position(section.position());
     scope_.arguments.insert_or_assign(name, value);
+  }
+}
+
+// What the others make of a key's expression; that it cannot be made is told of the section.
+Config Arguments::default_of(const std::string& name, const Config& fallback,
+                             const Config& section) const {
+  try {
+    return substitute(fallback, scope_);
+  } catch (const ConfigError& error) {
+    const std::string_view what = error.what();
+    const size_t reason = what.rfind("': ");
+    section.error(fmt::format(
+        "the preset '{}' takes {} for {}, which is left out: {}; give {}, or other values",
+        preset_.name, fallback.text(), name,
+        reason == std::string_view::npos ? what : what.substr(reason + 3), name));
   }
 }
 

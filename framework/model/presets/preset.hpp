@@ -64,6 +64,7 @@ class Arguments {
 
  private:
   void read(const Config& section, const ModelContext& context);
+  Config default_of(const std::string& name, const Config& fallback, const Config& section) const;
   void require_known(const Config& section) const;
   void refuse_others(const Config& section) const;
 

@@ -26,7 +26,7 @@ passed_over: [encoder_stride, pooler_act, pooler_output_size]
 )";
 
 constexpr const char* kLayers = R"(
-- {type: patch_embedding, name: vit.embeddings.patch_embeddings.projection, channels: $num_channels, patch: $patch_size, features: $hidden_size, init: $init}
+- {type: patch_embedding, name: vit.embeddings.patch_embeddings.projection, channels: $num_channels, image: $image_size, patch: $patch_size, features: $hidden_size, init: $init}
 - {type: class_token, name: vit.embeddings.cls_token, init: $init}
 - {type: position_embedding, name: vit.embeddings.position_embeddings, form: parameter, positions: $positions, init: $init}
 - {type: dropout, p: $hidden_dropout_prob}

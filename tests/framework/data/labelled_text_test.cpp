@@ -135,6 +135,87 @@ TEST_F(LabelledTextFiles, ReadColumnsOfATable) {
   EXPECT_THAT(config_error(), HasSubstr("text_column and label_column go together"));
 }
 
+TEST_F(LabelledTextFiles, MakePairsOfTwoColumns) {
+  set("train", folder_.write("p.csv", "s,q,label\na b,c,1\nb,\"a, \"\"c\"\"\",0\n"));
+  set("text_column", Config::list({Config("q"), Config("s")})).set("label_column", "label");
+  set("cls", true);
+  const auto train = load().train;
+  const Batch batch = train->gather(std::vector<int64_t>{0, 1});
+  const auto decoded = [&](int64_t row) {
+    const std::vector<int64_t> ids = values(batch.named.at("input_ids"));
+    const int64_t width = batch.named.at("input_ids").shape()[1];
+    return train->tokenizer()->decode({ids.begin() + row * width, ids.begin() + (row + 1) * width});
+  };
+  EXPECT_EQ(decoded(0), "[CLS] c [SEP] a b [SEP]");
+  EXPECT_EQ(decoded(1), "[CLS] a, \"c\" [SEP] b [SEP]");
+  EXPECT_THAT(values(batch.named.at("token_type_ids")),
+              ElementsAre(0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(values(batch.labels), ElementsAre(1, 0));
+  EXPECT_THAT(load().columns, ElementsAre("q", "s"));
+
+  set("tokenizer", "bytes").erase("cls");
+  EXPECT_THAT(config_error(), HasSubstr("two sentences need a [SEP] between them, which the "
+                                        "tokenizer 'bytes' has not; choose words or wordpiece"));
+  set("tokenizer", "words").set("max_length", 3);
+  EXPECT_THAT(config_error(), HasSubstr("max_length: expected an integer of at least 4"));
+  set("max_length", 9)
+      .set("text_column", Config::list({Config("q"), Config("s"), Config("label")}));
+  EXPECT_THAT(config_error(), HasSubstr("the name of a column, or a list of two"));
+}
+
+TEST_F(LabelledTextFiles, AreTheSameStreamedFromTheirFile) {
+  const auto expect_same = [&] {
+    set("streamed", false);
+    const auto held = load().train;
+    set("streamed", true);
+    const auto streamed = load().train;
+    EXPECT_EQ(streamed->size(), held->size());
+    EXPECT_EQ(streamed->tokenizer()->to_json(), held->tokenizer()->to_json());
+    EXPECT_TRUE(std::ranges::equal(streamed->lengths(), held->lengths()));
+    std::vector<int64_t> all(static_cast<size_t>(held->size()));
+    std::iota(all.rbegin(), all.rend(), 0);
+    const Batch expected = held->gather(all), found = streamed->gather(all);
+    EXPECT_EQ(values(found.labels), values(expected.labels));
+    ASSERT_EQ(found.named.size(), expected.named.size());
+    for (const auto& [name, tensor] : expected.named) {
+      EXPECT_EQ(values(found.named.at(name)), values(tensor)) << name;
+    }
+    EXPECT_THAT(message_of<StateError>([&] { streamed->gather(std::vector<int64_t>{-1}); }),
+                HasSubstr("example -1 was asked for"));
+  };
+  expect_same();
+  set("tokenizer", "characters");
+  expect_same();
+  set("tokenizer", "words").set("max_length", 5);
+  set("train", folder_.write("p.csv", "s,q,label\na b c d,c,1\nb,\"a, \"\"c\"\"\",0\n"));
+  set("text_column", "s").set("label_column", "label");
+  expect_same();
+  set("text_column", Config::list({Config("q"), Config("s")}));
+  expect_same();
+}
+
+TEST_F(LabelledTextFiles, StayPlainFilesWhereTheyAreStreamed) {
+  EXPECT_EQ(load().train->size(), 3);
+  EXPECT_FALSE(data_.required<bool>("streamed"));  // the default, written down
+  set("streamed", true);
+  set("train", folder_.write("train.txt.gz", "1 a\n0 b\n"));
+  EXPECT_THAT(error(), HasSubstr("train.txt.gz: a packed file cannot be read from where it lies"));
+  set("train", folder_.write("bad.txt", "0 a\n1 \xFF\n"));
+  EXPECT_THAT(error(), HasSubstr("bad.txt:2: byte 0 (line 1): the byte 0xff"));
+  set("train", folder_.write("none.txt", "\n"));
+  EXPECT_THAT(error(), HasSubstr("none.txt: there are no sentences in the file"));
+  set("train", folder_ / "absent");
+  EXPECT_THAT(error(), HasSubstr("absent: cannot be opened"));
+}
+
+TEST_F(LabelledTextFiles, KnowAllCharactersOfALongText) {
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += "1 " + std::string(60000, static_cast<char>('a' + i % 20)) + "\n0 z\n";
+  set("train", folder_.write("long.txt", text)).set("tokenizer", "characters");
+  EXPECT_EQ(load().train->vocabulary_size(), 21);
+}
+
 TEST_F(LabelledTextFiles, NameTheLineThatIsWrong) {
   const auto with = [&](std::string_view text) {
     set("train", folder_.write("bad.txt", text));
@@ -200,6 +281,16 @@ TEST(LabelledText, RefusesWhatItCannotHold) {
               HasSubstr("label 2 is outside of [0, 2)"));
   EXPECT_THAT(message_of<DataError>([&] { text.add(std::vector<int64_t>{256}, 0); }),
               HasSubstr("id 256"));
+  text.add(std::vector<int64_t>{1}, 0);
+  const EncodedPair pair{.ids = {1, 2}, .first = 1};
+  EXPECT_THAT(message_of<StateError>([&] { text.add_pair(pair, 0); }),
+              HasSubstr("examples of one sentence stand beside one of two"));
+  LabelledText pairs(tokenizer_from_json(R"({"tokenizer": "bytes"})"), 2, 2);
+  pairs.add_pair(pair, 0);
+  EXPECT_THAT(message_of<StateError>([&] { pairs.add(std::vector<int64_t>{1}, 0); }),
+              HasSubstr("examples of two sentences stand beside one of one"));
+  EXPECT_THAT(message_of<StateError>([&] { pairs.add_pair({.ids = {1}, .first = 2}, 0); }),
+              HasSubstr("2 of 1 tokens cannot be of the first sentence"));
 }
 
 TEST(LabelledText, RealSentencesOfSst2) {

@@ -153,7 +153,7 @@ TEST_F(LongText, AreCutByGivenVocabularies) {
   set("merges", folder_.write("merges.txt", "a a\n")).set("tokenizer", "bpe");
   EXPECT_THAT(inputs(load().train->gather(std::vector<int64_t>{0})), ElementsAre(2, 1, 3));
   set("merges", folder_.write("merges.txt", "a a\na b\n"));
-  EXPECT_THAT(error(), HasSubstr("merges.txt: merges, line 2: the vocabulary has no token 'ab'"));
+  EXPECT_THAT(error(), HasSubstr("merges.txt:2: the vocabulary has no token 'ab'"));
   data_.erase("merges");
   EXPECT_THAT(config_error(), HasSubstr("merges: a required key is missing"));
   set("tokenizer", "wordpiece").set("vocab", folder_.write("v.txt", "[UNK]\naab\na\n##a\n"));
@@ -262,11 +262,11 @@ TEST_F(TokenFiles, AreHeldAgainstTheVocabularyWhenTheyAreDrawn) {
 }
 
 TEST_F(TokenFiles, KeepAVocabularyThatIsGiven) {
-  set("vocab", folder_.write("vocab.json", R"({"a": 0, "b": 1})"));
-  set("merges", folder_.write("merges.txt", ""));
+  set("vocab", folder_.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})"));
+  set("merges", folder_.write("merges.txt", "a b\n"));
   EXPECT_EQ(load().train->tokenizer()->token(1), "b");
   set("vocab_size", 1);
-  EXPECT_THAT(config_error(), HasSubstr("the vocabulary in data.vocab has 2 tokens"));
+  EXPECT_THAT(config_error(), HasSubstr("the vocabulary in data.vocab has 3 tokens"));
 }
 
 TEST_F(TokenFiles, RefuseFilesThatAreCutOff) {

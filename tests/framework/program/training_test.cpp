@@ -334,6 +334,7 @@ TEST_F(Training, TracesTheFirstBackwardPassOnRequest) {
   EXPECT_EQ(ended.code, 0);
   EXPECT_THAT(ended.err, HasSubstr("backward  cross_entropy"));
   EXPECT_THAT(ended.err, HasSubstr("backward  linear"));
+  EXPECT_THAT(ended.err, testing::ContainsRegex("storage orders: [0-9]+ conversions? forward"));
 }
 
 TEST_F(Training, TakesTheLengthInEitherUnit) {

@@ -11,6 +11,7 @@ namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // As many characters in both, of which one differs.
 std::string text_with(char letter) {
@@ -63,6 +64,36 @@ TEST_F(Vocabulary, OfAModelHoldsAllIdsOfTheData) {
     EXPECT_THAT(ended.err, HasSubstr("'transformer.wte' (token_embedding) has 4 rows, and the data "
                                      "has ids up to 5; give vocab_size: 6"));
   }
+}
+
+TEST_F(Vocabulary, OfLoadedWeightsIsTold) {
+  ASSERT_EQ(train({}, "first").code, 0);
+  const std::string from = "model.init_from=" + run_dir("first");
+  EXPECT_THAT(train({"--set", from}, "same").err, Not(HasSubstr("another vocabulary")));
+  write_text(text_, text_with('z'));
+  const Ended ended = train({"--set", from}, "other");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err,
+              HasSubstr("the loaded weights are of a run on text with another vocabulary "
+                        "than the data's"));
+}
+
+TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
+  const std::string layers =
+      "model=[{type: token_embedding, features: 12}, {type: attention, heads: 2, mask: MASK}, "
+      "{type: linear, out_features: 6}]";
+  for (const char* command : {"train", "plan"}) {
+    std::string misspelt = layers;
+    misspelt.replace(misspelt.find("MASK"), 4, "input_id");
+    const Ended ended = run_lacuna({command, config(), "--set", misspelt});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.err,
+                HasSubstr("layer 'attention1' (attention) asks for 'input_id', which the data's "
+                          "batches do not have; did you mean 'input_ids'?"));
+  }
+  std::string usual = layers;  // which a batch may be without
+  usual.replace(usual.find("MASK"), 4, "attention_mask");
+  EXPECT_EQ(run_lacuna({"plan", config(), "--set", usual}).code, 0);
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/labelled_text.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/text/byte_tokenizer.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/model_builder.h"
@@ -146,7 +148,8 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
   const auto loaded = build_model(model_layers(section), {8});
   loaded->initialize(6);
   Config config = Config::map({{"model", section}});
-  EXPECT_THAT(load_first_values(config, *loaded).notes, testing::IsEmpty());
+  const LabelledText text(std::make_shared<const ByteTokenizer>(), 8, 2);
+  EXPECT_THAT(load_first_values(config, *loaded, text).notes, testing::IsEmpty());
   section.require_all_read();
   for (const ParameterPtr& parameter : loaded->parameters()) {
     EXPECT_EQ(parameter->to_dense().to_vector(),
@@ -158,6 +161,54 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
 TEST(PresetModels, ErrorsSayWhichPresetTheyAreIn) {
   expect_throws<ConfigError>([] { build("{type: gpt2, n_head: 5, n_layer: 1, n_embd: 16}", {8}); },
                              "; within the preset 'gpt2' at m.yaml:1:1");
+}
+
+TEST(Presets, KnowTheImagesThatTheyAreMadeFor) {
+  const std::string sized = std::string(kVit).insert(1, "image_size: 16, ");
+  EXPECT_NO_THROW(build(sized, {3, 16, 16}));
+  expect_throws<ConfigError>(
+      [&] {
+        build(sized, {3, 8, 8});
+      },
+      "says images of 16x16, and those that come in are of shape [3, 8, 8]; "
+      "give 8x8, or leave it out");
+}
+
+TEST(Presets, SayWhichKeyIsWrong) {
+  expect_throws<ConfigError>([] { build(kGpt2, {9}); }, "of gpt2 n_positions");
+  expect_throws<ConfigError>(
+      [] {
+        build("{type: gpt2, n_layer: 1, n_head: 5, n_embd: 16, n_positions: 8, vocab_size: 11}",
+              {8});
+      },
+      "n_head or num_attention_heads says how many heads");
+}
+
+TEST(Presets, SayWhatADefaultIsMadeOf) {
+  expect_throws<ConfigError>(
+      [] {
+        build(
+            "{type: llama, vocab_size: 11, hidden_size: 16, intermediate_size: 20, "
+            "num_hidden_layers: 1, num_attention_heads: 3}",
+            {8});
+      },
+      "the preset 'llama' takes $(hidden_size / num_attention_heads) for head_dim, which is left "
+      "out: 16 / 3 is no integer");
+}
+
+TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {
+  const auto model = [](const std::string& rotary, const std::string& attention) {
+    build("[{type: token_embedding, vocab_size: 9, features: 32}, {type: rotary, " + rotary +
+              "}, {type: attention, " + attention + "}]",
+          {6});
+  };
+  EXPECT_NO_THROW(model("heads: 2, kv_heads: 1", "heads: 2, kv_heads: 1"));
+  EXPECT_NO_THROW(model("heads: 4, kv_heads: 2", "kv_heads: 2, heads: 4"));
+  expect_throws<ConfigError>([&] { model("heads: 4, kv_heads: 2", "heads: 2, kv_heads: 1"); },
+                             "layer 'attention1' (attention) has 2 heads, and the rotary layer "
+                             "before it, 'rotary1', turns 4; give both the same");
+  expect_throws<ConfigError>([&] { model("heads: 4, kv_heads: 2", "heads: 4"); },
+                             "has 4 kv_heads, and the rotary layer before it, 'rotary1', turns 2");
 }
 
 }  // namespace

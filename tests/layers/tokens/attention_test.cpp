@@ -124,5 +124,19 @@ TEST(RotaryLayer, IsTheOperation) {
   expect_throws<ConfigError>([] { Rotary({.base = -1.0}); }, "rotary: base must be above 0");
 }
 
+TEST(AttentionLayer, NamesAMaskThatDoesNotFit) {
+  Sequential model;
+  model.add<Attention>("attn", {.heads = 1});
+  const NamedTensors batch{{"attention_mask", IndexTensor({2, 4}, std::vector<int64_t>(8, 1))}};
+  const NamedInputs scope(batch);
+  expect_throws<ShapeError>(
+      [&] {
+        model(Tensor::zeros({2, 5, 6}));
+      },
+      "layer 'attn' (attention): sequences of shape [2, 5, 6] need a mask of "
+      "shape [2, 5], and 'attention_mask' has [2, 4]; give another one as "
+      "`mask`, or \"\" for none; in place of a class_token");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -1,0 +1,157 @@
+#include "lacuna/framework/data/formats/sentence_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/text_file.h"
+
+namespace lacuna {
+namespace {
+
+std::optional<size_t> find_column(const std::vector<std::string>& columns,
+                                  const std::string& name) {
+  const auto found = std::ranges::find(columns, name);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<size_t>(found - columns.begin());
+}
+
+size_t require_column(const std::string& path, const std::vector<std::string>& columns,
+                      const std::string& name) {
+  const std::optional<size_t> found = find_column(columns, name);
+  if (!found) throw DataError(path + ": no column '" + name + "'; " + suggest_name(name, columns));
+  return *found;
+}
+
+}  // namespace
+
+SentenceFile::SentenceFile(const std::string& path, const SentenceColumns& columns, TextPlace place)
+    : path_(path), columns_(columns) {
+  if (place == TextPlace::InMemory) {
+    held_ = read_text_file(path);
+    text_ = held_;
+  } else if (path.ends_with(".gz")) {
+    throw DataError(path +
+                    ": a packed file cannot be read from where it lies; unpack it, or set "
+                    "data.streamed: false");
+  } else {
+    mapped_ = std::make_unique<const MappedFile>(path);
+    const std::span<const uint8_t> bytes = mapped_->bytes();
+    text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  read();
+}
+
+SentenceFile::SentenceFile(const std::string& name, std::string text,
+                           const SentenceColumns& columns)
+    : path_(name), columns_(columns), held_(std::move(text)), text_(held_) {
+  read();
+}
+
+void SentenceFile::read() {
+  if (columns_.texts.empty()) {
+    read_lines(text_);
+  } else {
+    read_table(text_);
+  }
+  if (rows_.empty()) throw DataError(path_ + ": there are no sentences in the file");
+}
+
+std::string SentenceFile::place_of_line(int64_t line) const {
+  return fmt::format("{}:{}", path_, line);
+}
+std::string SentenceFile::place(int64_t index) const { return place_of_line(row(index).line); }
+
+SentenceFile::Part SentenceFile::part(std::string_view text, std::string_view piece,
+                                      int64_t line) const {
+  if (piece.size() > std::numeric_limits<uint32_t>::max() ||
+      line > std::numeric_limits<uint32_t>::max()) {
+    throw DataError(place_of_line(line) + ": 4 GiB of a sentence, or 2³² lines, are too many");
+  }
+  return {static_cast<size_t>(piece.data() - text.data()), static_cast<uint32_t>(piece.size())};
+}
+
+int32_t SentenceFile::parse_label(std::string_view text, int64_t line) const {
+  int32_t label = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), label);
+  if (text.empty() || stop != text.data() + text.size() || error != std::errc() || label < 0 ||
+      label >= columns_.num_labels) {
+    throw DataError(fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'",
+                                place_of_line(line), columns_.num_labels - 1, text.substr(0, 40)));
+  }
+  return label;
+}
+
+void SentenceFile::read_lines(std::string_view text) {
+  const size_t last = text.find_last_not_of("\r\n");
+  std::string_view left = text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  for (int64_t number = 1; !left.empty(); ++number) {
+    const size_t end = left.find('\n');
+    std::string_view line = left.substr(0, end);
+    left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const size_t gap = line.find_first_of(" \t");
+    if (gap == std::string_view::npos) {
+      throw DataError(fmt::format(
+          "{}: expected a label, a space or tab, and a sentence, found '{}' (of CSV, give "
+          "data.text_column and data.label_column)",
+          place_of_line(number), line.substr(0, 40)));
+    }
+    rows_.push_back({.first = part(text, line.substr(gap + 1), number),
+                     .second = {},
+                     .label = parse_label(line.substr(0, gap), number),
+                     .line = static_cast<uint32_t>(number)});
+  }
+}
+
+void SentenceFile::read_table(std::string_view text) {
+  CsvRecords records(path_, text, columns_.delimiter);
+  std::vector<CsvField> fields;
+  std::vector<std::string> names;
+  if (records.next(fields)) {
+    for (const CsvField& field : fields) names.push_back(unescape_csv(field.text));
+  }
+  std::vector<size_t> text_at;
+  for (const std::string& name : columns_.texts) {
+    text_at.push_back(require_column(path_, names, name));
+  }
+  has_labels_ = !columns_.label_may_lack || find_column(names, columns_.label).has_value();
+  const size_t label_at = has_labels_ ? require_column(path_, names, columns_.label) : 0;
+  while (records.next(fields)) {
+    if (fields.size() != names.size()) {
+      records.fail(fields.front(),
+                   fmt::format("expected {} fields, found {}", names.size(), fields.size()));
+    }
+    const int64_t line = fields[has_labels_ ? label_at : text_at.front()].line;
+    const auto part_at = [&](size_t column) { return part(text, fields[column].text, line); };
+    rows_.push_back({.first = part_at(text_at.front()),
+                     .second = has_pairs() ? part_at(text_at[1]) : Part{},
+                     .label = has_labels_ ? parse_label(fields[label_at].text, line) : 0,
+                     .line = static_cast<uint32_t>(line)});
+  }
+}
+
+int64_t SentenceFile::largest_label() const {
+  return std::ranges::max(rows_, {}, &Row::label).label;
+}
+
+std::string SentenceFile::text_of(const Part& part) const {
+  const std::string_view piece = text_.substr(part.begin, part.size);
+  return columns_.texts.empty() ? std::string(piece) : unescape_csv(piece);
+}
+
+std::vector<std::string> SentenceFile::texts(int64_t index) const {
+  std::vector<std::string> texts = {text_of(row(index).first)};
+  if (has_pairs()) texts.push_back(text_of(row(index).second));
+  return texts;
+}
+
+}  // namespace lacuna
