@@ -1,6 +1,7 @@
 #include "lacuna/sparsity/algorithm.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -21,6 +22,34 @@ void SparsityAlgorithm::release(bool loaded) {
   }
   weights_.clear();
   parameters_.clear();
+}
+
+bool SparsityAlgorithm::makes_sparse(const ParameterPtr& parameter) const {
+  if (parts_.empty()) return std::ranges::find(parameters_, parameter) != parameters_.end();
+  return std::ranges::any_of(
+      parts_, [&](const SparsityAlgorithm* part) { return part->makes_sparse(parameter); });
+}
+
+std::vector<ParameterPtr> SparsityAlgorithm::sparse_parameters() const {
+  std::vector<ParameterPtr> sparse;
+  std::ranges::copy_if(parameters_, std::back_inserter(sparse),
+                       [&](const ParameterPtr& parameter) { return makes_sparse(parameter); });
+  return sparse;
+}
+
+std::vector<std::string> SparsityAlgorithm::frozen_choices(
+    const std::vector<ParameterPtr>& parameters) const {
+  const auto chooses = [](const SparsityAlgorithm& one, const Parameter& parameter,
+                          const auto& self) -> bool {
+    if (one.parts_.empty()) return one.filter().matches_but_for_freezing(parameter);
+    return std::ranges::any_of(
+        one.parts_, [&](const SparsityAlgorithm* part) { return self(*part, parameter, self); });
+  };
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : parameters) {
+    if (chooses(*this, *parameter, chooses)) names.push_back(parameter->name());
+  }
+  return names;
 }
 
 void SparsityAlgorithm::apply(Module& module) {

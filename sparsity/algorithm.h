@@ -81,7 +81,14 @@ class SparsityAlgorithm {
   /// Masks made by schedule so far; the first one counts where step 0 is an update step.
   int64_t updates() const { return updates_; }
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
+  /// Those of them that it may make sparse at some time: without what only `dense` has, alone or in
+  /// phases.
+  std::vector<ParameterPtr> sparse_parameters() const;
   const ParameterFilter& filter() const { return options_.param_filter; }
+  /// The names of those among `parameters` that its filter, or one of its parts' filters, would
+  /// choose, were they not frozen: whoever asked for them to be pruned should know that they are
+  /// not.
+  std::vector<std::string> frozen_choices(const std::vector<ParameterPtr>& parameters) const;
   /// Sparsity aimed at for a parameter at the last update, in [0, 1]. *Errors:* StateError when it
   /// is not one of `parameters()`.
   double target_sparsity(const Parameter& parameter) const;
@@ -126,6 +133,9 @@ class SparsityAlgorithm {
   /// Called within `optimizer.step()` after backward and before the values change. What it adds to
   /// `scopes` holds until they have changed.
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
+
+  /// Whether it may make one of `parameters()` sparse: unless it has parts, any.
+  virtual bool makes_sparse(const ParameterPtr& parameter) const;
 
   const SparsityOptions& options() const { return options_; }
   /// The parameters in charge, each with what is known of it. Without those of parts.

@@ -24,6 +24,7 @@ class Dense final : public SparsityAlgorithm {
   }
 
  protected:
+  bool makes_sparse(const ParameterPtr&) const override { return false; }
   MaskSet initial_mask(const SparseWeight& weight, MaskSource) override {
     return MaskSet::all(weight.shape());
   }

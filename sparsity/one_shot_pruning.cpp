@@ -14,10 +14,11 @@
 namespace lacuna {
 namespace {
 
-// What would have no effect.
+// What would have no effect. Of a clone: what is asked for is named as a key that is known.
 void refuse_init_method(const Config& entry, OneShotMethod method) {
-  if (!entry.has("init_method")) return;
-  entry.get("init_method")
+  const Config shown = entry.clone();
+  if (!shown.has("init_method")) return;
+  shown.get("init_method")
       .error(std::string(to_string(method)) +
              " takes no `init_method`: it prunes the weights that there are");
 }
@@ -45,8 +46,9 @@ double read_damping(const Config& entry, const char* key, double fallback) {
 OneShotPruningOptions OneShotPruningOptions::from_config(const Config& entry, OneShotMethod method,
                                                          uint64_t seed) {
   refuse_init_method(entry, method);
-  OneShotPruningOptions options{.common = SparsityOptions::from_config(entry, seed),
-                                .pruning = OneShotOptions::defaults(method)};
+  OneShotPruningOptions options{
+      .common = SparsityOptions::from_config(entry, seed, FirstMask::Present),
+      .pruning = OneShotOptions::defaults(method)};
   OneShotOptions& p = options.pruning;
   p.granularity = read_granularity(entry, options.common.pattern, p.granularity);
   if (method == OneShotMethod::SparseGpt || method == OneShotMethod::Admm) {

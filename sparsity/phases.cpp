@@ -50,6 +50,13 @@ void Phases::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSou
   enter(0, source);
 }
 
+// Later phases have not taken charge of anything yet.
+bool Phases::makes_sparse(const ParameterPtr& parameter) const {
+  return std::ranges::any_of(phases_, [&](const Phase& phase) {
+    return phase.algorithm->type() != "dense" && phase.algorithm->filter().matches(*parameter);
+  });
+}
+
 void Phases::enter(size_t phase, MaskSource source) {
   if (phase != current_) algorithm().release(source == MaskSource::Loaded);
   current_ = phase;

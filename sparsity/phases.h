@@ -36,6 +36,9 @@ class Phases final : public SparsityAlgorithm {
   /// Number of the phase that is running, from 0.
   size_t current() const { return current_; }
 
+ protected:
+  bool makes_sparse(const ParameterPtr& parameter) const override;
+
  private:
   SparsityAlgorithm& algorithm() const { return *phases_[current_].algorithm; }
   void enter(size_t phase, MaskSource source);

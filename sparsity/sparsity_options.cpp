@@ -15,9 +15,10 @@ constexpr double kSparsityTolerance = 1e-4;
 
 }  // namespace
 
-SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed) {
+SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed, FirstMask first) {
+  const Config init_method = first == FirstMask::Chosen ? entry.get("init_method") : Config();
   SparsityOptions options{.sparsity = SparsityTarget::from_config(entry),
-                          .init_method = InitMethod::from_config(entry.get("init_method")),
+                          .init_method = InitMethod::from_config(init_method),
                           .param_filter = ParameterFilter::from_config(entry.get("param_filter")),
                           .groups = {},
                           .pattern = PatternShape::from_config(entry.get("pattern")),

@@ -18,6 +18,10 @@
 
 namespace lacuna {
 
+/// Where an algorithm's first masks come from: the init method chooses them, or they are those that
+/// the parameters have.
+enum class FirstMask { Chosen, Present };
+
 /// What every algorithm has in common.
 struct SparsityOptions {
   /// Fraction of zeros in [0, 1], constant or a schedule over the steps (or a density, a fan-in).
@@ -40,7 +44,9 @@ struct SparsityOptions {
 
   /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
   /// balance_in_groups, balance_out_groups, pattern, distribution, layout. *Errors:* ConfigError.
-  static SparsityOptions from_config(const Config& entry, uint64_t seed);
+  /// `init_method` is no key of an algorithm whose masks are those that there are.
+  static SparsityOptions from_config(const Config& entry, uint64_t seed,
+                                     FirstMask first = FirstMask::Chosen);
 
   /// These options, with the sparsity that an N:M pattern implies filled in. *Errors:* ConfigError
   /// when the pattern does not go with the others.

@@ -56,14 +56,16 @@ void require_replaceable(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   if (!fs::is_directory(path, error)) {
-    throw StateError(fmt::format("'{}' is a file, and the format hf is a folder; remove it", path));
+    throw StateError(fmt::format(
+        "'{}' is a file, and the format hf is a folder; remove it, or give another path", path));
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
     if (name == kConfig || name == kWeights) continue;
     throw StateError(fmt::format(
-        "the folder '{}' holds other files than an export's ('{}'), and is not replaced", path,
-        name));
+        "the folder '{}' holds other files than an export's ('{}'), and is not replaced; remove "
+        "them, or give another path",
+        path, name));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <span>
@@ -116,7 +118,10 @@ void check(onnx::ModelProto model) {
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
                                        {kChecksTypes, kStrict, kPropagatesData});
   } catch (const std::exception& error) {
-    throw Error(fmt::format("the ONNX checker refuses the exported model: {}", error.what()));
+    throw Error(fmt::format(
+        "the ONNX checker refuses the exported model, which is a fault of lacuna's: {}; "
+        "--format safetensors exports its weights all the same",
+        error.what()));
   }
 }
 
@@ -144,9 +149,10 @@ void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::st
   const onnx::ModelProto model = model_of(graph, metadata);
   check(model);
   FileReplacement replacement(path);
+  errno = 0;
   std::ofstream file(replacement.temporary_path(), std::ios::binary);
   if (!file || !model.SerializeToOstream(&file) || !file.flush()) {
-    throw Error(fmt::format("'{}' cannot be written", path));
+    throw Error(fmt::format("'{}' cannot be written: {}", path, std::strerror(errno)));
   }
   file.close();
   replacement.flush();

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
@@ -36,7 +38,7 @@ struct Source {
 };
 
 Source read_source(const std::string& given) {
-  if (given.ends_with(".safetensors")) return {.path = given};
+  if (is_foreign_weights(given)) return {.path = given};
   const CheckpointFile file = find_checkpoint(given);
   Source source{.path = file.path(), .checkpoint = file.read()};
   if (!source.checkpoint.config_yaml.empty()) {
@@ -82,10 +84,11 @@ Config merged_config(const Source& source, const Config& given) {
   config.erase("csr_up_to");  // measured for what the run had
   for (const char* section : {"model", "data", "optimizer"}) {
     if (config.has(section)) continue;
-    given.error(
-        fmt::format("'{}' holds weights without the configuration of a run, so `{}` must "
-                    "be given here",
-                    source.path, section));
+    throw ConfigError(fmt::format(
+        "prune {0}: it holds weights without the configuration of a run, so `{1}` must "
+        "be given beside `sparsity`; or make a run of it first, with `lacuna import {0} "
+        "--config CONFIG --out RUN`, and prune RUN",
+        source.path, section));
   }
   return config;
 }
@@ -98,20 +101,45 @@ void start_from(Config& config, const Config& given, const std::string& path) {
   set_init_from(config, path, "prune " + path);
 }
 
+// What is wrong of the run only because a section that was given took the place of the run's is
+// said of that one.
+std::unique_ptr<Experiment> build(const Config& config, const Config& given, const Source& source) {
+  try {
+    return build_experiment(config);
+  } catch (const ConfigError& error) {
+    if (!source.config || !std::string_view(error.what()).starts_with(source.path + ":")) throw;
+    for (const char* section : {"model", "data", "loss", "optimizer"}) {
+      const Config taken = given.get(section);
+      if (taken.is_null()) continue;
+      throw ConfigError(
+          fmt::format("{}: with this in the place of the run's the model does not "
+                      "fit: {}",
+                      taken.where(), error.what()));
+    }
+    throw;
+  } catch (const CheckpointError& error) {
+    const std::string_view problem = error.what();
+    const Config model = given.get("model");
+    if (model.is_null() || problem.find("of another model") == std::string_view::npos) throw;
+    throw CheckpointError(fmt::format("{}; the model is that of {}", problem, model.where()));
+  }
+}
+
 // Every algorithm prunes in one shot.
 std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
   const Config section = e.config.get("sparsity");
-  const auto refuse = [&](std::string_view type) {
-    section.error(
+  const auto refuse = [](const Config& entry, std::string_view type) {
+    entry.error(
         fmt::format("prune takes magnitude, wanda, sparsegpt or admm, or a list of them, "
                     "found '{}'; train with it instead",
                     type));
   };
-  if (e.sparsity->type() == "phases") refuse("phases");
+  if (e.sparsity->type() == "phases") refuse(section, "phases");
   std::vector<OneShotPruning*> all = one_shot_parts(*e.sparsity);
-  if (e.sparsity->parts().empty() && all.empty()) refuse(e.sparsity->type());
-  for (SparsityAlgorithm* part : e.sparsity->parts()) {
-    if (one_shot_parts(*part).empty()) refuse(part->type());
+  const std::vector<SparsityAlgorithm*>& parts = e.sparsity->parts();
+  if (parts.empty() && all.empty()) refuse(section, e.sparsity->type());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (one_shot_parts(*parts[i]).empty()) refuse(section.items()[i], parts[i]->type());
   }
   return all;
 }
@@ -141,6 +169,13 @@ Config finite(const std::optional<double>& value) {
 Config report_of(const Source& source, const Experiment& e,
                  const std::vector<OneShotPruning*>& algorithms) {
   Config rows = Config::list(), messages = Config::list();
+  const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
+  if (!frozen.empty()) {
+    messages.push_back(fmt::format(
+        "not pruned, because they are frozen: {}; let them train (`model.frozen`, `trainable`), or "
+        "leave them out of param_filter",
+        join(frozen, ", ")));
+  }
   for (const OneShotPruning* one : algorithms) {
     for (const MaskUpdate& update : one->pruned()) {
       rows.push_back(Config::map({{"parameter", update.parameter},
@@ -195,6 +230,7 @@ void fill_run(const RunFolder& folder, const Experiment& e, const std::string& s
   log_to_file(folder.log_path());
   log_info_to_file(
       fmt::format("pruned {}: {} of {} parameters are nonzeros", source, e.nnz(), e.numel()));
+  for (const std::string& note : e.notes) log_info_to_file("init_from: " + note);
   log_info_to_file("\n" + table(report));
   for (const Config& message : report.at("messages").items()) log_warning(message.text());
   folder.save_checkpoint(first_checkpoint(e), e.train.checkpoint.keep_last);
@@ -228,12 +264,13 @@ int run_prune(const PruneCommand& command) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }
   apply_overrides(given, command.overrides);
+  if (command.threads) apply_overrides(given, {"train.threads=" + *command.threads});
   Config config = merged_config(source, given);
   config.set("run_dir", command.run_dir);
   start_from(config, given, source.path);
   make_paths_absolute(config);
   apply_process_options(config);
-  const auto e = build_experiment(config);
+  const auto e = build(config, given, source);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
   e->plan();                                     // refuses what can only be a mistake
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned

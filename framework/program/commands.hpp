@@ -45,6 +45,7 @@ struct PruneCommand {
   std::string config_path;
   std::string run_dir;
   std::vector<std::string> overrides;  ///< of the configuration that is given
+  std::optional<std::string> threads;  ///< short for --set train.threads=…
   bool json = false;
 };
 

@@ -98,6 +98,8 @@ void add_prune(CLI::App& app, Action& action) {
   command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
+      ->type_name("N");
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_prune(c); }; });
 }

@@ -103,9 +103,9 @@ struct Counts {
   int64_t parameters = 0, numel = 0, nnz = 0;
 };
 
-Counts counts_in_charge(const Experiment& e) {
+Counts counts_made_sparse(const Experiment& e) {
   Counts counts;
-  for (const ParameterPtr& parameter : e.sparsity->parameters()) {
+  for (const ParameterPtr& parameter : e.sparsity->sparse_parameters()) {
     ++counts.parameters;
     counts.numel += parameter->numel();
     counts.nnz += parameter->pattern()->nnz();
@@ -178,11 +178,15 @@ std::vector<std::string> run_header(const Experiment& e) {
   if (e.sparsity == nullptr) {
     lines.emplace_back("sparsity  none: dense training");
   } else {
-    const Counts counts = counts_in_charge(e);
-    lines.push_back(fmt::format("sparsity  {}: at first {} in {}", e.sparsity->type(),
-                                sparsity_in_words(counts.nnz, counts.numel),
-                                plural(counts.parameters, "tensor")));
+    const Counts counts = counts_made_sparse(e);
+    lines.push_back(counts.numel == 0
+                        ? fmt::format("sparsity  {}: no weight is made sparse", e.sparsity->type())
+                        : fmt::format("sparsity  {}: at first {} in {}", e.sparsity->type(),
+                                      sparsity_in_words(counts.nnz, counts.numel),
+                                      plural(counts.parameters, "tensor")));
     lines.push_back("stored    " + layouts_in_words(e));
+    const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
+    if (!frozen.empty()) lines.push_back("frozen    not made sparse: " + join(frozen, ", "));
   }
   lines.push_back(fmt::format("runs on   {}, {} kernels, dense products by {}",
                               plural(num_threads(), "thread"), active_instruction_set(),

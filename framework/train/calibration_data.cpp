@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/train/run_model.h"
+#include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna {
 namespace {
@@ -31,7 +33,46 @@ std::vector<int64_t> first_of_order(int64_t count, int64_t size, uint64_t seed) 
   return first;
 }
 
+// The maps of a section that may name an algorithm. Of a clone: looking marks what it looks at as
+// read.
+std::vector<Config> entries_of(const Config& section) {
+  const Config shown = section.clone();
+  if (shown.is_list()) return section.items();
+  if (!shown.is_map()) return {};
+  if (!shown.has("phases")) return {section};
+  const Config phases = section.at("phases");
+  return phases.is_list() ? phases.items() : std::vector<Config>();
+}
+
+bool is_one_shot(const Config& entry) {
+  if (!entry.is_map()) return false;
+  const Config shown = entry.clone();
+  const Config named = shown.has("type") ? shown.get("type") : shown.get("algorithm");
+  return named.is_scalar() && one_shot_method(to_lower(named.text())).has_value();
+}
+
 }  // namespace
+
+void write_calibration_defaults(const Config& sparsity, const Dataset& data, int64_t batch_size) {
+  const int64_t examples = std::min(data.size(), CalibrationOptions::kDefaultExamples);
+  for (Config entry : entries_of(sparsity)) {
+    if (!is_one_shot(entry)) continue;
+    Config calibration = entry.get("calibration");
+    if (calibration.is_number()) {  // of examples
+      const SourcePosition position = calibration.position();
+      calibration = Config::map({{"examples", calibration.clone()}});
+      calibration.set_position(position);
+      entry.set("calibration", calibration);
+    } else if (calibration.is_null()) {
+      entry.set("calibration", Config::map());
+      calibration = entry.get("calibration");
+    } else if (!calibration.is_map()) {
+      continue;
+    }
+    if (!calibration.clone().has("examples")) calibration.set("examples", examples);
+    if (!calibration.clone().has("batch_size")) calibration.set("batch_size", batch_size);
+  }
+}
 
 CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t seed,
                                  int64_t batch_size) {

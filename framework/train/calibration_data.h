@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/sparsity/calibration/calibration.h"
 
@@ -14,5 +15,10 @@ namespace lacuna {
 /// options without one. *Cost:* memory for one batch, and O(examples) for the choice.
 CalibrationData calibration_data(std::shared_ptr<const Dataset> data, uint64_t seed,
                                  int64_t batch_size);
+
+/// Writes into a `sparsity` section what one-shot algorithms calibrate on where it does not say so:
+/// `calibration: {examples: 512, batch_size: 32}`, or all examples where there are fewer. What is
+/// wrong with the section is left as it is, for whoever makes algorithms of it.
+void write_calibration_defaults(const Config& sparsity, const Dataset& data, int64_t batch_size);
 
 }  // namespace lacuna

@@ -229,8 +229,7 @@ Variable blank_input(const Dataset& data, const Shape& shape) {
   return token_ids(IndexTensor(shape, std::vector<int64_t>(static_cast<size_t>(shape.numel()), 0)));
 }
 
-// Whether every batch has a shape that sparsifiers of activations take is found out on zeros, and
-// not at the end of an epoch.
+// Whether sparsifiers take the shape of every batch is found out on zeros, not at an epoch's end.
 void require_sparsifiers_fit(Experiment& e) {
   const Config section = e.config.get("sparsify");
   if (section.is_null() || section.items().empty()) return;
@@ -345,7 +344,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   if (start == Start::Fresh) first = load_first_values(e->config, *e->model, *e->data.train);
   if (model.is_map()) model.get("init_from").mark_read();
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
-  if (start == Start::Fresh) judge_warmup(optimizer, e->total_steps());
+  if (start == Start::Fresh) {
+    judge_warmup(optimizer, e->total_steps());
+    write_calibration_defaults(e->config.get("sparsity"), *e->data.train, e->train.batch_size);
+  }
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);

@@ -154,6 +154,38 @@ bool is_same_mask(const PatternPtr& a, const PatternPtr& b) {
   return a == b || (a->nnz() == b->nnz() && (!has_mask(*a) || MaskSet(a) == MaskSet(b)));
 }
 
+// As a configuration has it.
+std::string in_yaml(const PatternShape& pattern) {
+  if (pattern.is_block()) {
+    return fmt::format("{{type: block, rows: {}, cols: {}}}", pattern.unit_rows(),
+                       pattern.unit_columns());
+  }
+  const std::string group =
+      pattern.unit_rows() > 1 ? fmt::format(", group: {}", pattern.unit_rows()) : "";
+  return fmt::format("{{type: nm, n: {}, m: {}{}{}}}", pattern.n(), pattern.m(), group,
+                     pattern.is_transposable() ? ", transposable: true" : "");
+}
+
+// That the pattern a weight was loaded with is not the one it has now; empty where it is, or had
+// none.
+std::string pattern_note(const Parameter& parameter, const Pattern& loaded,
+                         const SparsityAlgorithm* algorithm) {
+  const PatternShape before = loaded.layout().pattern_shape();
+  if (algorithm == nullptr || !before.is_structured() || parameter.sparsified_by.empty()) return "";
+  const PatternShape own = algorithm->pattern(parameter);
+  if (own == before) return "";
+  if (own.is_structured()) {
+    return fmt::format("{}: the pattern {} of the sparsity section ({}) is taken, and not {}, {}",
+                       parameter.name(), own.description(), parameter.sparsified_by,
+                       before.description(), "which the loaded weight has");
+  }
+  return fmt::format(
+      "{}: the pattern {} of the loaded weight is not kept: the sparsity section ({}) names none, "
+      "so it is stored as {}; give `pattern: {}` there to keep it",
+      parameter.name(), before.description(), parameter.sparsified_by,
+      parameter.pattern()->layout().name(), in_yaml(before));
+}
+
 }  // namespace
 
 FirstValues load_first_values(Config& config, Module& model, const Dataset& data) {
@@ -217,6 +249,12 @@ std::vector<std::string> FirstValues::mask_notes(const Module& model,
         "as {} begins",
         opened.before, opened.after, first_of(opened.names),
         algorithm == nullptr ? "the run" : std::string(algorithm->type())));
+  }
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const auto loaded = patterns.find(parameter->name());
+    if (loaded == patterns.end()) continue;
+    const std::string note = pattern_note(*parameter, *loaded->second, algorithm);
+    if (!note.empty()) lines.push_back(note);
   }
   return lines;
 }

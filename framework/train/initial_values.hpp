@@ -21,7 +21,8 @@ struct FirstValues {
   std::set<std::string> methods;  ///< init_methods of the first masks, "inherit" where chosen
 
   /// What the first masks of an algorithm (null: none) have made of the loaded weights, in at most
-  /// three lines.
+  /// three lines, and one for each weight whose pattern (N:M, blocks) another one takes the place
+  /// of.
   std::vector<std::string> mask_notes(const Module& model,
                                       const SparsityAlgorithm* algorithm) const;
 };

@@ -57,6 +57,12 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   return {.notes = {}, .masked = {}, .tokenizer = InputFormat::from_state(data).tokenizer};
 }
 
+bool is_foreign_weights(const std::string& path) {
+  if (!is_foreign_file(path)) return false;
+  refuse_pickles(path);
+  return true;
+}
+
 void set_init_from(Config& config, const std::string& path, const std::string& argument) {
   Config model = config.at("model");
   if (model.is_list()) {

@@ -70,6 +70,11 @@ struct LoadedWeights {
 /// values are in memory once, besides the model's.
 LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names = {});
 
+/// Whether a path names weights of another tool, as `load_weights` reads them, by its ending or as
+/// a folder of Hugging Face's. *Errors:* CheckpointError for a pickle, with the lines of Python
+/// that convert it.
+bool is_foreign_weights(const std::string& path);
+
 /// Makes `path` what a configuration's `model.init_from` names, whose `rename`, `skip` and
 /// `find_pattern` stay; a list of layers becomes a map for it. What is wrong with the file is then
 /// said of `argument`, the part of the command line that named it ("--init-from"), and not of a

@@ -181,7 +181,8 @@ CheckpointFile find_checkpoint(const std::string& path, KeptCheckpoint kept) {
   const std::optional<CheckpointFile> newest = folder.newest_good_checkpoint();
   if (!newest) {
     throw CheckpointError("the folder '" + path +
-                          "' holds no checkpoints; give a checkpoint file, or the folder of a run");
+                          "' holds no checkpoints; give a checkpoint file, or the folder of a run "
+                          "(`lacuna import` makes one of other tools' weights)");
   }
   return *newest;
 }

@@ -317,14 +317,15 @@ void RunReporter::write_summary(SummaryFile file) {
   for (const std::string& line : memory_lines(*experiment_.model)) log_detail(line);
 }
 
-// The parameters that an algorithm has in charge.
+// The parameters that an algorithm makes sparse, where there are some.
 void RunReporter::add_sparsity(Config& summary) const {
   if (experiment_.sparsity == nullptr) return;
   int64_t numel = 0, nnz = 0;
-  for (const ParameterPtr& parameter : experiment_.sparsity->parameters()) {
+  for (const ParameterPtr& parameter : experiment_.sparsity->sparse_parameters()) {
     numel += parameter->numel();
     nnz += parameter->pattern()->nnz();
   }
+  if (numel == 0) return;
   summary.set("sparse_numel", numel);
   summary.set("sparse_nnz", nnz);
 }

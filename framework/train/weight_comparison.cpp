@@ -141,7 +141,8 @@ void WeightComparison::compare(const std::string& name, const Shape& shape, bool
     lines_.push_back(fmt::format("'{}' is {} in the model, {} in the file{}", name,
                                  shape.to_string(), item.shape.to_string(), there));
   } else if (!item.type.empty()) {
-    lines_.push_back(fmt::format("'{}' is {} in the file{}; expected F32", name, item.type, there));
+    lines_.push_back(fmt::format("'{}' is {} in the file{}; expected F32, F64, F16 or BF16", name,
+                                 item.type, there));
   } else if (is_buffer && item.is_compressed) {
     lines_.push_back(fmt::format(
         "'{}' is a buffer in the model, a parameter of nonzeros alone in the file{}", name, there));
@@ -158,8 +159,9 @@ void WeightComparison::find_left_over() {
       continue;
     }
     left_over_.push_back(name);
-    lines_.push_back(fmt::format("'{}' {} is in the file only{}", name,
-                                 stored_.items().at(original).shape.to_string(),
+    const StoredValues::Item& item = stored_.items().at(original);
+    lines_.push_back(fmt::format("'{}' {} is in the file only{}{}", name, item.shape.to_string(),
+                                 item.type.empty() ? "" : ", as " + item.type,
                                  original == name ? "" : " (there '" + original + "')"));
   }
 }

@@ -59,8 +59,10 @@ std::string first_not_finite(const StateDict& state) {
 void require_finite(const StateDict& state, const std::string& path) {
   const std::string name = first_not_finite(state);
   if (name.empty()) return;
-  throw CheckpointError(
-      fmt::format("'{}' has values that are NaN or infinite (in '{}')", name, path));
+  throw CheckpointError(fmt::format(
+      "'{}' has values that are NaN or infinite (in '{}'): nothing can be computed with "
+      "them; take weights without, or leave that name out with `skip` of init_from",
+      name, path));
 }
 
 StateDict WeightComparison::read_values() const {

@@ -48,9 +48,10 @@ PrunedWeight prune_groups(const std::string& layer, const Tensor& weight,
                           const std::vector<InputGram>& grams, const MaskSelector& selector,
                           int64_t keep, const MaskSet& present, const OneShotOptions& options) {
   if (selector.groups().count() > 1) {
-    throw ConfigError("layer '" + layer +
-                      "': balance_in_groups and balance_out_groups do not go with one-shot pruning "
-                      "of a convolution in groups");
+    throw ConfigError(
+        "layer '" + layer +
+        "': balance_in_groups and balance_out_groups do not go with one-shot pruning "
+        "of a convolution in groups; leave them out, or the layer out of param_filter");
   }
   const auto groups = static_cast<int64_t>(grams.size());
   const Shape shape = shape_of_group(weight.shape(), groups);

@@ -17,6 +17,10 @@ double raised(double damping);
 /// Whether there is no use in raising it further.
 bool is_hopeless(double damping);
 
+/// Damping as messages show it: of ten times 1e-6 what a float says, and not the digits of the last
+/// rounding.
+float shortest(double damping);
+
 /// Calls `factor(damping)`, which says whether it succeeded, with `damping` and, as long as it
 /// fails, with ten times as much. Returns what was enough; adds a message when it was raised.
 /// *Errors:* DataError that begins with `whose` when nothing is.

@@ -210,7 +210,12 @@ void LeastSquares::fit_rows(std::span<const int64_t> rows, const double* right, 
   double damping = damping_;
   while (!factor(columns, damping, lower)) {
     damping = raised(damping);
-    if (is_hopeless(damping)) throw DataError("least squares have no solution with any damping");
+    if (is_hopeless(damping)) {
+      throw DataError(
+          "least squares have no solution with any damping; give other examples (`calibration`), "
+          "or "
+          "leave `least_squares` out");
+    }
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     damping_of_row_[static_cast<size_t>(rows[r])] = damping;
@@ -239,11 +244,12 @@ PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
       LeastSquares squares(weight, gram, mask, damping);
       fitted.weight = squares.fit();
       if (const int64_t rows = squares.damped_rows(); rows > 0) {
-        fitted.messages.push_back(fmt::format(
-            "{}least squares: the inputs of {} of {} rows depend on each other, and "
-            "damping is raised from {} to {} at most; more calibration examples may "
-            "help",
-            of_layer(layer), rows, matrix_rows(weight.shape()), damping, squares.most_damping()));
+        fitted.messages.push_back(
+            fmt::format("{}least squares: the inputs of {} of {} rows depend on each other, and "
+                        "damping is raised from {} to {} at most; more calibration examples may "
+                        "help",
+                        of_layer(layer), rows, matrix_rows(weight.shape()), shortest(damping),
+                        shortest(squares.most_damping())));
       }
     } catch (const DataError& error) {
       throw DataError(of_layer(layer) + error.what());

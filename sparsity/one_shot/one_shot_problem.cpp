@@ -32,22 +32,27 @@ void require_layer(const std::string& layer, const Tensor& weight, const InputGr
   // A sum of squares is finite where all of the column is.
   const std::vector<double> squares = gram.squares();
   if (gram.rows() == 0 && gram.features() > 0) {
-    throw DataError(of_layer(layer) + "its calibration has no rows");
+    throw DataError(of_layer(layer) +
+                    "its calibration has no rows: the examples give it no input; "
+                    "give more or other ones (`calibration`)");
   }
   for (size_t i = 0; i < squares.size(); ++i) {
     if (!std::isfinite(squares[i]) || squares[i] < 0.0) {
       throw DataError(
           fmt::format("{}its calibration inputs hold values that are not finite, or too large to "
                       "be squared, in "
-                      "feature {} first",
+                      "feature {} first; look for such values in the training data and in the "
+                      "weights of the layers before it",
                       of_layer(layer), i));
     }
   }
   const std::span<const float> values = weight.storage();
   const auto bad = std::ranges::find_if(values, [](float w) { return !std::isfinite(w); });
   if (bad != values.end()) {
-    throw DataError(fmt::format("{}its weight holds values that are not finite, at {} first",
-                                of_layer(layer), bad - values.begin()));
+    throw DataError(
+        fmt::format("{}its weight holds values that are not finite, at {} first; begin with "
+                    "a checkpoint without such values",
+                    of_layer(layer), bad - values.begin()));
   }
 }
 

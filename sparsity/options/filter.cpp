@@ -74,6 +74,11 @@ bool ParameterFilter::matches(const Parameter& parameter) const {
          predicate_(parameter.name(), parameter);
 }
 
+bool ParameterFilter::matches_but_for_freezing(const Parameter& parameter) const {
+  return !parameter.trainable && !parameter.requires_dense &&
+         predicate_(parameter.name(), parameter);
+}
+
 std::vector<ParameterPtr> ParameterFilter::select(
     const std::vector<ParameterPtr>& parameters) const {
   std::vector<std::string> names;

@@ -33,6 +33,8 @@ class ParameterFilter {
   /// nearest or all names, those that the default filter leaves out with the reason.
   std::vector<ParameterPtr> select(const std::vector<ParameterPtr>& parameters) const;
   bool matches(const Parameter& parameter) const;
+  /// Whether it would match the parameter, were that not frozen.
+  bool matches_but_for_freezing(const Parameter& parameter) const;
 
   /// "'fc*.weight'", "the default filter": for messages.
   const std::string& description() const { return description_; }

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -5,6 +6,7 @@
 #include <vector>
 
 #include "lacuna/sparsity/dynamic.h"
+#include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/options/counting.h"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/static.h"
@@ -116,6 +118,20 @@ TEST(ApplyTest, FrozenParametersArePassedOver) {
       },
       "sparsity: 'fc1.weight' chooses no parameter that may be sparse; the model has: fc1.weight "
       "(frozen), fc1.bias (frozen), fc2.weight, fc2.bias");
+}
+
+TEST(ApplyTest, NamesTheFrozenParametersThatItsFilterWouldChoose) {
+  TestModel t;
+  t.model.freeze({"fc1.*"});
+  Static all({.sparsity = 0.5}), other({.sparsity = 0.5, .param_filter = "fc2.*"});
+  EXPECT_THAT(all.frozen_choices(t.model.parameters()), testing::ElementsAre("fc1.weight"));
+  EXPECT_THAT(other.frozen_choices(t.model.parameters()), testing::IsEmpty());
+  Group group;
+  group.add("fc2.weight", std::make_unique<Static>(
+                              SparsityOptions{.sparsity = 0.5, .param_filter = "fc2.weight"}));
+  group.add("*", std::make_unique<Static>(SparsityOptions{.sparsity = 0.5, .param_filter = "*"}));
+  EXPECT_THAT(group.frozen_choices(t.model.parameters()),
+              testing::ElementsAre("fc1.weight", "fc1.bias"));
 }
 
 TEST(ApplyTest, RefusesAParameterThatWasFrozenMeanwhile) {

@@ -332,5 +332,38 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"sparsity: {algorithm: static, sparsity: [0.1, 0.2]}",
                   "c.yaml:1:11: sparsity: static: the sparsity must be a constant"}));
 
+// What they refuse is not offered as a key.
+TEST(ConfigureTest, OneShotAlgorithmsOfferNoInitMethod) {
+  for (const char* name : {"magnitude", "wanda", "sparsegpt", "admm"}) {
+    const std::string entry = std::string("sparsity: {algorithm: ") + name + ", sparsity: 0.5";
+    try {
+      from_yaml(entry + ", spam: 1}");
+      FAIL() << name;
+    } catch (const ConfigError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("unknown key 'spam'; valid are: algorithm"), std::string::npos) << text;
+      EXPECT_NE(text.find("granularity"), std::string::npos) << text;
+      EXPECT_EQ(text.find("init_method"), std::string::npos) << text;
+    }
+    expect_throws<ConfigError>([&] { from_yaml(entry + ", init_method: topk}"); },
+                               std::string(name) + " takes no `init_method`");
+  }
+}
+
+// A value that --set gave is at fault, and not the line of the file that it was put into.
+TEST(ConfigureTest, AnErrorOfAValueFromTheCommandLineNamesThatAlone) {
+  register_builtins();
+  Config config = parse_yaml("sparsity: {algorithm: wanda, sparsity: 0.5}", "c.yaml");
+  apply_override(config, "sparsity.sparsity=1.5");
+  try {
+    configure(config.at("sparsity"), 0);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with("--set sparsity.sparsity=1.5: sparsity.sparsity: expected "))
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

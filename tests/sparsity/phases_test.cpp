@@ -54,6 +54,30 @@ TEST(PhasesTest, MovesOnWithTheMasksThatTheOneBeforeLeft) {
   EXPECT_EQ(phases->step(), 8);
 }
 
+// What a phase of `dense` alone has in charge is made sparse by nothing.
+TEST(PhasesTest, DensePhasesMakeNothingSparse) {
+  const auto names = [](const SparsityAlgorithm& algorithm) {
+    std::vector<std::string> all;
+    for (const ParameterPtr& p : algorithm.sparse_parameters()) all.push_back(p->name());
+    return all;
+  };
+  for (const auto& [yaml, sparse] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"phases: [{until: 4, algorithm: dense}, {algorithm: static, sparsity: 0.5}]",
+            {"fc1.weight", "fc2.weight"}},
+           {"phases: [{until: 4, algorithm: dense}, {algorithm: static, sparsity: 0.5, "
+            "param_filter: fc1.weight}]",
+            {"fc1.weight"}},
+           {"[{algorithm: dense, param_filter: fc1.weight}, {algorithm: static, sparsity: 0.5}]",
+            {"fc2.weight"}},
+           {"{algorithm: dense}", {}}}) {
+    TestModel t;
+    const auto algorithm = from_yaml(yaml);
+    t.apply(*algorithm);
+    EXPECT_EQ(algorithm->parameters().size(), 2u) << yaml;
+    EXPECT_EQ(names(*algorithm), sparse) << yaml;
+  }
+}
+
 TEST(PhasesTest, TransitionsAreReported) {
   TestModel t;
   const auto phases = from_yaml(kPlan);

@@ -44,7 +44,9 @@ Tensor ArrayFile::read(size_t index) const {
   }
   std::vector<std::byte> bytes(into.size() * element_bytes(entry.type));
   read_bytes(index, bytes);
-  decode_floats(entry.type, bytes, into);
+  if (const auto problem = decode_floats(entry.type, bytes, into)) {
+    throw DataError(fmt::format("the tensor '{}' in '{}' {}", entry.name, path_, *problem));
+  }
   return values;
 }
 

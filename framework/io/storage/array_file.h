@@ -22,7 +22,7 @@ namespace lacuna {
 struct ArrayEntry {
   std::string name;
   ElementType type = ElementType::Other;
-  std::string type_name;  ///< as messages call it: "F32", "F8_E4M3"
+  std::string type_name;  ///< as messages call it: "F32", "F8_E4M3", "complex64 ('<c8')"
   Shape shape;
 };
 
@@ -37,8 +37,9 @@ class ArrayFile {
   const std::vector<ArrayEntry>& arrays() const { return arrays_; }
 
   /// The values of an array, converted to float32 (`decode_floats`). *Errors:* DataError when it is
-  /// of another type than `is_float` names, or what is in the file is damaged. *Cost:* reads the
-  /// array alone; of those that are converted the bytes are in memory besides.
+  /// of another type than `is_float` names, when it has a finite value beyond float32's range, or
+  /// what is in the file is damaged. *Cost:* reads the array alone; of those that are converted the
+  /// bytes are in memory besides.
   Tensor read(size_t index) const;
   /// An array of zeros and ones, of whatever type. *Errors:* DataError, at another value too.
   ByteArray read_mask(size_t index) const;

@@ -139,7 +139,10 @@ void require_known_format(const std::string& path, std::string_view header, int6
           "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE --config "
           "CONFIG --out RUN` makes a run of them, or says how to convert them");
     }
-    refuse(path, "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'");
+    refuse(
+        path,
+        "is no checkpoint, or damaged: it does not begin with 'lacuna checkpoint'; weights of "
+        "other tools end in .safetensors, .npz or .npy, and `lacuna import` makes a run of them");
   }
   if (header.size() < static_cast<size_t>(kSealBytes)) {
     refuse(path, fmt::format("is cut off: expected a header of {} bytes, found {} bytes in all",

@@ -1,5 +1,7 @@
 #include "lacuna/framework/io/storage/element_type.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -71,6 +73,20 @@ uint64_t one_of(ElementType type) {
   }
 }
 
+// What the first element is that is finite, and is not as a float.
+std::optional<std::string> beyond_float(std::span<const std::byte> doubles,
+                                        std::span<const float> floats) {
+  for (size_t i = 0; i < floats.size(); ++i) {
+    if (!std::isinf(floats[i]) || std::isinf(load<double>(doubles, i))) continue;
+    return fmt::format(
+        "has the value {} (its element {}, in row-major order), which is finite, but beyond the "
+        "range of float32 (up to 3.4e38), in which values are kept; scale or clip it in the tool "
+        "that wrote it",
+        load<double>(doubles, i), i);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view to_string(ElementType type) { return facts(type).name; }
@@ -106,22 +122,24 @@ std::optional<size_t> decode_integers(ElementType type, std::span<const std::byt
   return std::nullopt;
 }
 
-void decode_floats(ElementType type, std::span<const std::byte> bytes, std::span<float> into) {
-  if (into.empty()) return;
+std::optional<std::string> decode_floats(ElementType type, std::span<const std::byte> bytes,
+                                         std::span<float> into) {
+  if (into.empty()) return std::nullopt;
   switch (type) {
     case ElementType::F32:
       std::memcpy(into.data(), bytes.data(), into.size_bytes());
-      return;
+      return std::nullopt;
     case ElementType::F64:
       for (size_t i = 0; i < into.size(); ++i) into[i] = static_cast<float>(load<double>(bytes, i));
-      return;
+      return beyond_float(bytes, into);
     case ElementType::F16:
       for (size_t i = 0; i < into.size(); ++i) into[i] = from_half(load<uint16_t>(bytes, i));
-      return;
+      return std::nullopt;
     default:  // BF16
       for (size_t i = 0; i < into.size(); ++i) {
         into[i] = std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(bytes, i)) << 16);
       }
+      return std::nullopt;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lacuna {
@@ -23,9 +24,11 @@ bool is_float(ElementType type);
 bool is_integer(ElementType type);
 
 /// Converts elements, little-endian, to float32: F16 and BF16 exactly, F64 to the nearest, which is
-/// infinite beyond float32's range. *Requires* a type of `is_float`, and as many bytes as `into`
-/// takes.
-void decode_floats(ElementType type, std::span<const std::byte> bytes, std::span<float> into);
+/// infinite beyond float32's range. Returns what is to be said of the first finite F64 beyond it
+/// ("has the value 1e+40 (…)…"), or nothing. *Requires* a type of `is_float`, and as many bytes as
+/// `into` takes.
+std::optional<std::string> decode_floats(ElementType type, std::span<const std::byte> bytes,
+                                         std::span<float> into);
 
 /// Reads integers of any size. Returns the index of the first that does not fit in 64 bits with a
 /// sign, or nothing. *Requires* a type of `is_integer`, and as many bytes as `into` takes.

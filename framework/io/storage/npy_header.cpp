@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "lacuna/framework/core/error.h"
@@ -33,6 +35,45 @@ constexpr std::array<Descr, 12> kDescrs = {{
     {"f8", ElementType::F64},
 }};
 
+// A type of NumPy's that is never read here: what messages call it, and the bytes of an element.
+struct OtherType {
+  std::string name;
+  size_t width;
+};
+
+// By the letter, and the number behind it: the size, or how many characters there are.
+std::optional<OtherType> other_type(std::string_view name) {
+  constexpr size_t kMostWidth = size_t{1} << 24;
+  size_t count = 0;
+  const char* end = name.data() + name.size();
+  if (name.size() < 2) return std::nullopt;
+  const auto [rest, error] = std::from_chars(name.data() + 1, end, count);
+  if (error != std::errc() || count > kMostWidth) return std::nullopt;
+  const std::string_view unit(rest, static_cast<size_t>(end - rest));  // of times: [ns]
+  const bool is_time = count == 8 && unit.starts_with('[') && unit.ends_with(']');
+  if (!unit.empty() && !is_time) return std::nullopt;
+  switch (name.front()) {
+    case 'c':
+      if (count != 8 && count != 16 && count != 32) return std::nullopt;
+      return OtherType{fmt::format("complex{}", 8 * count), count};
+    case 'f':
+      if (count != 12 && count != 16) return std::nullopt;
+      return OtherType{fmt::format("float{}", 8 * count), count};
+    case 'U':
+      return OtherType{"text", 4 * count};
+    case 'S':
+      return OtherType{"text of bytes", count};
+    case 'V':
+      return OtherType{count == 2 ? "raw bytes, as NumPy saves bfloat16" : "raw bytes", count};
+    case 'M':
+    case 'm':
+      if (count != 8) return std::nullopt;
+      return OtherType{name.front() == 'M' ? "datetime64" : "timedelta64", count};
+    default:
+      return std::nullopt;
+  }
+}
+
 // Reads the dictionary from left to right; whatever is not expected is an error where it stands.
 class DictionaryReader {
  public:
@@ -51,6 +92,11 @@ class DictionaryReader {
          {std::pair{"descr", has_descr_}, {"fortran_order", has_order_}, {"shape", has_shape_}}) {
       if (!was_read) throw DataError(fmt::format("its header has no '{}'", key));
     }
+    const auto most = std::numeric_limits<int64_t>::max() / std::max<int64_t>(8, width());
+    if (header_.shape.numel() > most) {
+      throw DataError(fmt::format("its shape {} has more bytes than can be counted",
+                                  header_.shape.to_string()));
+    }
     return header_;
   }
 
@@ -62,7 +108,8 @@ class DictionaryReader {
       once(has_descr_, key);
       skip_spaces();
       if (at_ < text_.size() && text_[at_] == '[') {
-        throw DataError("its elements are records of several fields; save each as an array");
+        throw UnreadElements(
+            "its elements are records of several fields; save each field as an array of its own");
       }
       read_descr(read_text("the type in quotes"));
     } else if (key == "fortran_order") {
@@ -87,20 +134,27 @@ class DictionaryReader {
     const char order = descr.empty() ? '\0' : descr.front();
     const std::string_view name = std::string_view(descr).substr(descr.empty() ? 0 : 1);
     if (name.starts_with('O')) {
-      throw DataError("its elements are Python objects (a pickle), which is never loaded");
+      throw UnreadElements("its elements are Python objects (a pickle), which is never loaded");
     }
     for (const Descr& known : kDescrs) {
       if (known.name != name) continue;
       const bool is_byte = element_bytes(known.type) == 1;
       if (order != '<' && order != '>' && !(order == '|' && is_byte)) break;
       header_.type = known.type;
+      header_.width = element_bytes(known.type);
+      header_.type_name = std::string(to_string(known.type));
       header_.is_big_endian = order == '>' && !is_byte;
       return;
     }
-    throw DataError(fmt::format(
-        "its type '{}' is not known; expected one of b1, i1 to i8, u1 to u8, f2, f4 and f8, as in "
-        "'<f4'",
-        descr));
+    const std::optional<OtherType> other = other_type(name);
+    if (!other || (order != '<' && order != '>' && order != '|')) {
+      throw DataError(fmt::format(
+          "its type '{}' is not known; expected one of b1, i1 to i8, u1 to u8, f2, f4 and f8, as "
+          "in '<f4'",
+          descr));
+    }
+    header_.width = other->width;
+    header_.type_name = fmt::format("{} ('{}')", other->name, descr);
   }
 
   bool read_bool() {
@@ -133,11 +187,9 @@ class DictionaryReader {
     } catch (const ShapeError& error) {
       throw DataError(error.what());
     }
-    if (header_.shape.numel() > std::numeric_limits<int64_t>::max() / 8) {
-      throw DataError(fmt::format("its shape {} has more bytes than can be counted",
-                                  header_.shape.to_string()));
-    }
   }
+
+  int64_t width() const { return static_cast<int64_t>(header_.width); }
 
   int64_t read_size() {
     skip_spaces();

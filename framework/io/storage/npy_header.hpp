@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/io/storage/element_type.h"
 
@@ -15,13 +16,22 @@ namespace lacuna {
 struct NpyHeader {
   std::string descr;  ///< as NumPy spells the type: "<f4"
   ElementType type = ElementType::Other;
+  size_t width = 0;       ///< bytes of an element, of Other too
+  std::string type_name;  ///< as messages call it: "F32", "complex64 ('<c8')"
   bool is_big_endian = false;
   bool is_fortran = false;  ///< the first index runs fastest
   Shape shape;
   size_t length = 0;  ///< bytes before the values
 
   /// Of the values, in the file.
-  uint64_t data_bytes() const { return static_cast<uint64_t>(shape.numel()) * element_bytes(type); }
+  uint64_t data_bytes() const { return static_cast<uint64_t>(shape.numel()) * width; }
+};
+
+/// What makes a whole file useless here although nothing is damaged: arrays of Python objects,
+/// whose values are a pickle, or of records, and archives of PyTorch's.
+class UnreadElements : public DataError {
+ public:
+  using DataError::DataError;
 };
 
 /// Bytes that must be at hand to know how long a header is.
@@ -35,9 +45,10 @@ inline constexpr size_t kMostNpyHeader = size_t{1} << 16;
 size_t npy_header_length(std::span<const std::byte> beginning);
 
 /// Reads a whole header: a Python dictionary of `descr`, `fortran_order` and `shape`, each once and
-/// nothing else. *Errors:* DataError, without the file's name, when it is anything else, when the
-/// type is one that is not known or holds Python objects (pickles), and when the shape has more
-/// than Shape::kMaxRank sizes or more elements than can be counted.
+/// nothing else. Types of NumPy's that no weight has (complex numbers, texts, times, raw bytes,
+/// floats of more than 8 bytes) are Other. *Errors:* DataError, without the file's name, when it is
+/// anything else, when the type is none of NumPy's, and when the shape has more than
+/// Shape::kMaxRank sizes or more elements than can be counted; UnreadElements.
 NpyHeader parse_npy_header(std::span<const std::byte> header);
 
 /// The header of version 1 of a row-major, little-endian array, padded to a multiple of 64 bytes.

@@ -19,7 +19,13 @@ namespace {
 constexpr std::string_view kEnding = ".npy";
 
 [[noreturn]] void fail(const std::string& path, const char* kind, const std::string& problem) {
-  throw DataError(fmt::format("'{}' is no {} file, or damaged: {}", path, kind, problem));
+  throw DataError(fmt::format("'{}' is no {} file, or damaged: {}; fetch or write it again", path,
+                              kind, problem));
+}
+
+// Of a file in which nothing is wrong but what it holds.
+[[noreturn]] void refuse(const std::string& path, const UnreadElements& problem) {
+  throw DataError(fmt::format("'{}' cannot be used: {}", path, problem.what()));
 }
 
 struct OpenedFile {
@@ -68,7 +74,7 @@ void from_fortran(const Shape& shape, size_t width, std::span<std::byte> bytes) 
 
 // Elements as they lie in the file, made row-major and little-endian.
 void put_in_order(const NpyHeader& header, std::span<std::byte> bytes) {
-  const size_t width = element_bytes(header.type);
+  const size_t width = header.width;
   if (header.is_big_endian) reverse_elements(bytes, width);
   if (header.is_fortran) from_fortran(header.shape, width, bytes);
 }
@@ -76,7 +82,7 @@ void put_in_order(const NpyHeader& header, std::span<std::byte> bytes) {
 ArrayEntry entry_of(std::string name, const NpyHeader& header) {
   return {.name = std::move(name),
           .type = header.type,
-          .type_name = std::string(to_string(header.type)),
+          .type_name = header.type_name,
           .shape = header.shape};
 }
 
@@ -87,6 +93,8 @@ class NpzArrays final : public ArrayFile {
     try {
       members_ = read_zip_directory(file.stream, file.bytes);
       for (const ZipMember& member : members_) add(file.stream, member);
+    } catch (const UnreadElements& problem) {
+      refuse(path, problem);
     } catch (const DataError& problem) {
       fail(path, "npz", problem.what());
     }
@@ -95,10 +103,11 @@ class NpzArrays final : public ArrayFile {
  private:
   void add(std::istream& stream, const ZipMember& member) {
     if (!member.name.ends_with(kEnding) || member.name.size() == kEnding.size()) {
-      const bool is_torch = member.name.ends_with("data.pkl");
-      throw DataError(fmt::format("'{}' in it is no array ({}.npy){}", member.name,
-                                  is_torch ? "" : "NAME",
-                                  is_torch ? "; this is a file of PyTorch's, a pickle" : ""));
+      if (member.name.ends_with("data.pkl")) {
+        throw UnreadElements(fmt::format(
+            "'{}' in it is no array; this is a file of PyTorch's, a pickle", member.name));
+      }
+      throw DataError(fmt::format("'{}' in it is no array (NAME.npy)", member.name));
     }
     try {
       const auto beginning = peek_zip_member(stream, member, kNpyPreamble);
@@ -112,6 +121,8 @@ class NpzArrays final : public ArrayFile {
                                     member.bytes - length));
       }
       headers_.push_back(header);
+    } catch (const UnreadElements& problem) {
+      throw UnreadElements(fmt::format("the array '{}': {}", member.name, problem.what()));
     } catch (const DataError& problem) {
       throw DataError(fmt::format("the array '{}': {}", member.name, problem.what()));
     }
@@ -157,6 +168,8 @@ class NpyArray final : public ArrayFile {
                                     header_.shape.to_string(), header_.descr, header_.data_bytes(),
                                     file.bytes - length));
       }
+    } catch (const UnreadElements& problem) {
+      refuse(path, problem);
     } catch (const DataError& problem) {
       fail(path, "npy", problem.what());
     }

@@ -133,7 +133,8 @@ std::string reason() { return errno == 0 ? "it has become shorter" : std::strerr
 bool SafetensorsEntry::is_float() const { return lacuna::is_float(element_type(dtype)); }
 
 void SafetensorsFile::fail(const std::string& problem) const {
-  throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem);
+  throw DataError("'" + path_ + "' is no safetensors file, or damaged: " + problem +
+                  "; fetch or write it again");
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
@@ -190,7 +191,9 @@ Tensor SafetensorsFile::read(const SafetensorsEntry& entry) const {
   }
   std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes));
   read_bytes(entry, bytes);
-  decode_floats(element_type(entry.dtype), bytes, into);
+  if (const auto problem = decode_floats(element_type(entry.dtype), bytes, into)) {
+    throw DataError(fmt::format("the tensor '{}' in '{}' {}", entry.name, path_, *problem));
+  }
   return values;
 }
 

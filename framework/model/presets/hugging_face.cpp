@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -21,7 +23,9 @@ Config load_config_json(const Config& from_hf, const std::string& folder) {
   }
   if (!config.is_map()) config.fail("a JSON object");
   if (!config.has("model_type")) {
-    config.error("model_type is missing, by which a model's family is known");
+    config.error(
+        "model_type is missing, by which a model's family is known; write it there, as in "
+        "\"model_type\": \"gpt2\"");
   }
   return config;
 }
@@ -31,8 +35,10 @@ const Preset& family_of(const Config& config) {
   for (const Preset* preset : all_presets()) {
     if (type.text() == preset->name) return *preset;
   }
-  type.error(fmt::format("there is no preset for the family '{}', only for {}", type.text(),
-                         join(preset_names(), ", ")));
+  type.error(fmt::format(
+      "there is no preset for the family '{}', only for {}; another model's layers can be "
+      "written out under `layers`, and its weights read by `init_from`",
+      type.text(), join(preset_names(), ", ")));
 }
 
 // Newer files keep what concerns rotary positions in a map of its own.
@@ -46,6 +52,19 @@ void flatten_rotary(const Preset& preset, Config& config) {
   if (rotary.has("rope_theta")) config.set("rope_theta", rotary.at("rope_theta").clone());
 }
 
+// Where the folder's weights are; the folder itself where they are pickles, so that whoever loads
+// them says how they are converted.
+std::string weights_in(const std::string& folder) {
+  const std::string file = folder + "/model.safetensors";
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown)) return file;
+  for (const char* other :
+       {"/model.safetensors.index.json", "/pytorch_model.bin", "/pytorch_model.bin.index.json"}) {
+    if (std::filesystem::exists(folder + other, unknown)) return folder;
+  }
+  return file;
+}
+
 }  // namespace
 
 void read_hugging_face(Config& section) {
@@ -55,7 +74,7 @@ void read_hugging_face(Config& section) {
   const Preset& preset = family_of(config);
   if (section.has("type") && section.at("type").text() != preset.name) {
     section.at("type").error(
-        fmt::format("'{}' is a model of the family '{}'", folder, preset.name));
+        fmt::format("'{}' is a model of the family '{}'; leave `type` out", folder, preset.name));
   }
   flatten_rotary(preset, config);
   section.set("type", Config(std::string(preset.name)));
@@ -67,7 +86,7 @@ void read_hugging_face(Config& section) {
     section.get(key).set_position(position);
   }
   if (!section.has("init_from")) {
-    Config file(folder + "/model.safetensors");
+    Config file(weights_in(folder));
     file.set_position(from_hf.position());
     section.set("init_from", file);
   }

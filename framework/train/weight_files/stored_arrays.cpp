@@ -29,15 +29,20 @@ bool ends_as_pickle(std::string path) {
 
 std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-// How a file of PyTorch's becomes one that is read.
+// How a file of PyTorch's becomes one that is read; in a folder of Hugging Face's, the one that is
+// read there.
 std::string conversion(const std::string& path) {
+  constexpr std::string_view kOfFolder = "/pytorch_model.bin";
+  const std::string stem = path.ends_with(kOfFolder)
+                               ? path.substr(0, path.size() - kOfFolder.size()) + "/model"
+                               : without_ending(path);
   return fmt::format(
       "Convert it once, with these lines of Python:\n"
       "  import torch, safetensors.torch\n"
       "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
       "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
       "state.get('state_dict', state).items()}}, '{1}.safetensors')",
-      path, without_ending(path));
+      path, stem);
 }
 
 [[noreturn]] void refuse_pickle(const std::string& path) {
@@ -117,8 +122,9 @@ class StoredArrays final : public StoredValues {
     std::ranges::replace(name, '/', '.');
     const auto [there, is_new] = places_.try_emplace(name, place);
     if (is_new) return;
-    throw CheckpointError(fmt::format("'{}' and '{}' in '{}' would both be '{}'",
-                                      file_->arrays()[there->second].name, original, path_, name));
+    throw CheckpointError(
+        fmt::format("'{}' and '{}' in '{}' would both be '{}'; rename one of them there",
+                    file_->arrays()[there->second].name, original, path_, name));
   }
 
   // Arrays that together are one, as scipy has it; noted, and taken out of the others.
@@ -142,7 +148,8 @@ class StoredArrays final : public StoredValues {
       if (csr.data == kNone || csr.indices == kNone || matrix == kNone) continue;
       csr.shape = read_shape(tensor == kNone ? matrix : tensor);
       if (places_.contains(stem)) {
-        throw CheckpointError(fmt::format("'{}' is in '{}' twice, dense and as csr", stem, path_));
+        throw CheckpointError(fmt::format(
+            "'{}' is in '{}' twice, dense and as csr; leave one of both out of it", stem, path_));
       }
       for (const char* part : {".data", ".indices", ".indptr", ".shape", ".tensor_shape"}) {
         places_.erase(stem + part);
@@ -192,7 +199,9 @@ class StoredArrays final : public StoredValues {
   }
   [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
     throw DataError(
-        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}", csr.name, path_, problem));
+        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}; save the parts of scipy's "
+                    "csr_matrix, or the weight dense",
+                    csr.name, path_, problem));
   }
 
   // Whether an array is the mask of another one, which it is then noted for.
@@ -210,8 +219,9 @@ class StoredArrays final : public StoredValues {
     if (owner == places_.end()) return false;
     const Shape &shape = file_->arrays()[owner->second].shape, &own = file_->arrays()[place].shape;
     if (own != shape) {
-      throw CheckpointError(fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}",
-                                        name, path_, own.to_string(), shape.to_string()));
+      throw CheckpointError(
+          fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}; save it in that shape",
+                      name, path_, own.to_string(), shape.to_string()));
     }
     masks_[stem] = {name, place};
     return true;
@@ -238,7 +248,8 @@ bool is_folder_of_weights(const std::string& path) {
   return fs::is_directory(path, error) &&
          (fs::exists(path + "/model.safetensors", error) ||
           fs::exists(path + "/model.safetensors.index.json", error) ||
-          fs::exists(path + "/pytorch_model.bin", error));
+          fs::exists(path + "/pytorch_model.bin", error) ||
+          fs::exists(path + "/pytorch_model.bin.index.json", error));
 }
 
 }  // namespace
@@ -262,12 +273,25 @@ std::string foreign_file(const std::string& path) {
                     "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
                     path));
   }
-  return path + "/pytorch_model.bin";
+  if (fs::exists(path + "/pytorch_model.bin", error)) return path + "/pytorch_model.bin";
+  throw CheckpointError(fmt::format(
+      "the weights in '{0}' are pickles (pytorch_model.bin.index.json), programs that reading them "
+      "would run, so lacuna never reads them. Convert them once, with these lines of Python:\n"
+      "  import glob, torch, safetensors.torch\n"
+      "  state = {{k: v.clone().contiguous() for f in glob.glob('{0}/pytorch_model-*.bin') for k, "
+      "v in torch.load(f, map_location='cpu', weights_only=True).items()}}\n"
+      "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
+      path));
+}
+
+void refuse_pickles(const std::string& path) {
+  const std::string file = foreign_file(path);
+  if (ends_as_pickle(file)) refuse_pickle(file);
 }
 
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
+  refuse_pickles(path);
   const std::string file = foreign_file(path);
-  if (ends_as_pickle(file)) refuse_pickle(file);
   try {
     return std::make_unique<StoredArrays>(file);
   } catch (const DataError& error) {

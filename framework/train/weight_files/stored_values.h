@@ -57,7 +57,12 @@ std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path);
 /// A checkpoint's parameters and buffers. *Errors:* CheckpointError.
 std::unique_ptr<StoredValues> open_stored_checkpoint(const CheckpointFile& file);
 
+/// Nothing for a file that can be read. *Errors:* CheckpointError for a pickle, or a folder of
+/// Hugging Face's with pickles or several files, with the lines of Python that convert them.
+void refuse_pickles(const std::string& path);
+
 /// The file that a path of another tool's means: itself, or the model.safetensors in a folder.
+/// *Errors:* CheckpointError for a folder with several files.
 std::string foreign_file(const std::string& path);
 
 }  // namespace lacuna

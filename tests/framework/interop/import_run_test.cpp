@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <filesystem>
+#include <tuple>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_run.h"
@@ -161,6 +163,33 @@ TEST_F(ImportSmall, RenamesOfTheConfigurationAreFollowed) {
   import_run(folder_ / "w.npz", wanted, folder_ / "run");
   EXPECT_EQ(load_run(folder_ / "run").model->parameter("fc1.weight")->to_dense().data()[3], 1.0f);
   EXPECT_EQ(wanted.at("model").at("init_from").at("path").text(), "elsewhere.npz");
+}
+
+// The file is at fault, wherever the configuration says what else is done with it.
+TEST_F(ImportSmall, ErrorsAreSaidOfTheFileAndNotOfTheConfiguration) {
+  Config wanted = config();
+  wanted.set("model", parse_yaml("{init_from: {path: elsewhere.npz, rename: [{from: 'net.*', to: "
+                                 "'*'}]}, layers: " +
+                                     wanted.at("model").to_json() + "}",
+                                 "small.yaml"));
+  for (const auto& [name, bytes, words] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"gone.npz", "", "cannot read '"},
+           {"bad.npz", "no archive", "is no npz file, or damaged"},
+           {"net.pt", "\x80\x02.", "is a pickle by its name"},
+           {"notes.txt", "hello", "weights of other tools end in .safetensors, .npz or .npy"}}) {
+    const std::string file = folder_ / name;
+    if (!bytes.empty()) folder_.write(name, bytes);
+    for (const bool find_pattern : {false, true}) {
+      expect_throws<CheckpointError>(
+          [&] { import_run(file, wanted, folder_ / "run", {.find_pattern = find_pattern}); },
+          "import " + file + ": ");
+      expect_throws<CheckpointError>(
+          [&] { import_run(file, wanted, folder_ / "run", {.find_pattern = find_pattern}); },
+          words);
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+  }
 }
 
 TEST_F(ImportSmall, NothingIsLeftOfWhatCannotBe) {

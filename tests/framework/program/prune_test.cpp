@@ -209,6 +209,91 @@ TEST_F(Prune, RefusesWhatItCannotUseAndWritesNothing) {
   refuse("sparsity: {algorithm: wanda, pattern: {type: nm, n: 2, m: 5}}\n", "5");
 }
 
+// Weights without a run are pruned where the configuration has all else, or become a run first.
+TEST_F(Prune, OtherToolsFilesNeedAModelOrAnImport) {
+  ASSERT_EQ(train().code, 0);
+  for (const char* format : {"safetensors", "npz"}) {
+    const std::string file = folder_ / (std::string("w.") + format);
+    ASSERT_EQ(run_lacuna({"export", run_dir(), "--format", format, "--out", file}).code, 0);
+    const Ended bare = prune(file, "pruned");
+    EXPECT_EQ(bare.code, 2);
+    EXPECT_THAT(bare.err, HasSubstr("error: prune " + file +
+                                    ": it holds weights without the "
+                                    "configuration of a run, so `model` must be given"));
+    EXPECT_THAT(bare.err,
+                HasSubstr("`lacuna import " + file + " --config CONFIG --out RUN`, and prune RUN"));
+    expect_nothing("pruned");
+    const std::string whole = folder_ / (std::string("whole_") + format + ".yaml");
+    write_text(whole, read_text(config()) + read_text(prune_config()));
+    const Ended ended =
+        run_lacuna({"prune", file, whole, "--run-dir", run_dir(std::string("of_") + format)});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  }
+  const std::string pickle = folder_.write("net.pth", "\x80\x02.");
+  const Ended refused = prune(pickle, "pruned");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("torch.load('" + pickle + "'"));
+  const Ended other = prune(prune_config(), "pruned");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("and `lacuna import` makes a run of them"));
+}
+
+TEST_F(Prune, ErrorsNameThePlaceAtFault) {
+  ASSERT_EQ(train().code, 0);
+  const auto refuse = [&](const std::vector<std::string>& more, const std::string& words) {
+    const Ended ended = prune(run_dir(), "pruned", more);
+    EXPECT_NE(ended.code, 0);
+    EXPECT_THAT(ended.err, HasSubstr("error: " + words));
+    expect_nothing("pruned");
+  };
+  refuse({"--set", "sparsity.sparsity=1.5"}, "--set sparsity.sparsity=1.5: sparsity.sparsity: ");
+  // The run's model is as good as it was: the data that was given is at fault.
+  const std::string data =
+      "data={type: synthetic, features: 8, classes: 10, train_size: 40, test_size: 20}";
+  refuse({"--set", data},
+         "--set " + data + ": data: with this in the place of the run's the model does not fit: " +
+             checkpoint(18) + ":");
+  const std::string model =
+      "model=[flatten, {type: linear, name: fc1, out_features: 13}, relu, {type: linear, name: "
+      "fc2, out_features: 10}]";
+  const Ended other = prune(run_dir(), "pruned", {"--set", model});
+  EXPECT_THAT(other.err, HasSubstr("error: prune " + checkpoint(18) + ": "));
+  EXPECT_THAT(other.err, HasSubstr("; the model is that of --set " + model + ": model"));
+  write_text(prune_config(), R"(sparsity:
+  - {algorithm: wanda, sparsity: 0.5, param_filter: fc1.weight}
+  - {algorithm: rigl, sparsity: 0.5, param_filter: fc2.weight, update: {freq: 2}}
+)");
+  refuse({}, prune_config() + ":3:5: sparsity.1: prune takes magnitude");
+}
+
+TEST_F(Prune, SaysWhichWeightsAreFrozen) {
+  ASSERT_EQ(train().code, 0);
+  write_text(prune_config(), R"(sparsity: {algorithm: magnitude, sparsity: 0.5}
+model: {frozen: [fc1.*], layers: [flatten, {type: linear, name: fc1, out_features: 12}, relu,
+                                  {type: linear, name: fc2, out_features: 10}]}
+)");
+  const Ended ended = prune(run_dir(), "pruned");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::string words = "not pruned, because they are frozen: fc1.weight;";
+  EXPECT_THAT(ended.err, HasSubstr(words));
+  EXPECT_THAT(read_text(run_dir("pruned") + "/prune.json"), HasSubstr(words));
+  EXPECT_EQ(json("pruned").at("rows").items().size(), 1u);
+  const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir("pruned")});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out + resumed.err, HasSubstr("frozen    not made sparse: fc1.weight"));
+}
+
+TEST_F(Prune, TakesANumberOfThreads) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(prune(run_dir(), "pruned", {"--threads", "1"}).code, 0);
+  const Config resolved = load_yaml(run_dir("pruned") + "/config.yaml");
+  EXPECT_EQ(resolved.at("train").at("threads").text(), "1");
+  EXPECT_EQ(resolved.at("sparsity").at("calibration").required<int>("examples"), 40);
+  const Ended ended = prune(run_dir(), "other", {"--threads", "many"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--set train.threads=many: train.threads: expected an integer"));
+}
+
 TEST_F(Prune, RefusesAFolderThatIsInUse) {
   ASSERT_EQ(train().code, 0);
   const Ended ended = prune(run_dir(), "run");

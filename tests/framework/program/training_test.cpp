@@ -102,6 +102,22 @@ TEST_F(Training, SaysInTheEndWhatCameOfIt) {
   EXPECT_EQ(end.required<int>("dense_parameter_bytes"), 16 * end.required<int>("numel"));
 }
 
+// Those that only a phase of `dense` has in charge are made sparse by nothing.
+TEST_F(Training, CountsNoWeightsOfDensePhases) {
+  const Ended ended = train({"--set",
+                             "sparsity={phases: [{until: 4, algorithm: dense}, {algorithm: wanda, "
+                             "sparsity: 0.5, calibration: 40, param_filter: fc1.weight}]}"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("phases: at first 9,408 of 9,408 weights (sparsity 0.0 %, "
+                                   "density 100.0 %) in 1 tensor\n"));
+  EXPECT_THAT(ended.out, HasSubstr("4,704 of 9,408 weights (sparsity 50.0 %, density 50.0 %)"));
+  EXPECT_EQ(summary(run_dir()).required<int>("sparse_numel"), 9408);
+  EXPECT_EQ(summary(run_dir()).required<int>("sparse_nnz"), 4704);
+  const Ended dense = train({"--set", "sparsity={algorithm: dense}"}, "dense");
+  EXPECT_THAT(dense.err, HasSubstr("sparsity  dense: no weight is made sparse\n"));
+  EXPECT_FALSE(summary(run_dir("dense")).has("sparse_numel"));
+}
+
 TEST_F(Training, BeginsWithAFewPlainWords) {
   const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}"});
   const std::string header = ended.err.substr(0, ended.err.find("step 3/18"));

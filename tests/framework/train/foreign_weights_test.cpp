@@ -241,10 +241,9 @@ TEST_F(ForeignWeights, IntegersAreNoValues) {
   header += safetensors_entry("fc1.bias", "F32", "[2]", "[24,32]") + ",";
   header += safetensors_entry("norm.mean", "I64", "[2]", "[32,48]") + ",";
   header += safetensors_entry("fc2.weight", "F32", "[4,2]", "[48,80]") + "}";
-  refused(
-      folder_.write("i.safetensors", safetensors_bytes(header, std::string(80, '\0'))),
-      {"'fc1.weight' is I32 in the file; expected F32; 'norm.mean' is I64 in the file; expected "
-       "F32"});
+  refused(folder_.write("i.safetensors", safetensors_bytes(header, std::string(80, '\0'))),
+          {"'fc1.weight' is I32 in the file; expected F32, F64, F16 or BF16; 'norm.mean' is I64 in "
+           "the file; expected F32, F64, F16 or BF16"});
 }
 
 TEST_F(ForeignWeights, ValuesThatAreNotFiniteAreRefused) {
@@ -256,7 +255,9 @@ TEST_F(ForeignWeights, ValuesThatAreNotFiniteAreRefused) {
     const std::string path = write(named);
     expect_throws<CheckpointError>(
         [&] { load_weights(path, model_); },
-        "'norm.mean' has values that are NaN or infinite (in '" + path + "')");
+        "'norm.mean' has values that are NaN or infinite (in '" + path +
+            "'): nothing can be computed with them; take weights without, or leave that name out "
+            "with `skip`");
     EXPECT_EQ(values("fc1.weight"), before);
   }
   // A model's own file, too.

@@ -2,6 +2,8 @@
 // patterns found from zeros, pickles refused.
 #include <gmock/gmock.h>
 
+#include "framework/io/storage/npz_bytes.h"
+#include "framework/io/storage/safetensors_bytes.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/io/storage/array_file.h"
@@ -151,7 +153,7 @@ TEST_F(ImportedWeights, SlashesAreDots) {
       [&] {
         load_weights(npz({{"fc/bias", bias()}, {"fc.bias", bias()}}), model_);
       },
-      "would both be 'fc.bias'");
+      "would both be 'fc.bias'; rename one of them there");
 }
 
 TEST_F(ImportedWeights, AnArrayOfItsOwnIsNamedAsItsFile) {
@@ -256,6 +258,44 @@ TEST_F(ImportedWeights, PicklesAreNeverReadButExplained) {
   }
 }
 
+TEST_F(ImportedWeights, EveryTypeThatIsNoNumberIsNamed) {
+  const std::string path = folder_.write(
+      "t.npz",
+      zip_bytes(
+          {{.name = "fc.weight.npy", .bytes = npy_bytes("<c8", "(4, 8)", std::string(256, 0))},
+           {.name = "fc.bias.npy", .bytes = npy_bytes("<U2", "(4,)", std::string(32, 0))},
+           {.name = "note.npy", .bytes = npy_bytes("|S3", "()", "abc")}}));
+  expect_throws<CheckpointError>(
+      [&] { load_weights(path, model_); },
+      "'fc.weight' is complex64 ('<c8') in the file; expected F32, F64, F16 or BF16; 'fc.bias' is "
+      "text ('<U2') in the file; expected F32, F64, F16 or BF16; 'note' [] is in the file "
+      "only, as text of bytes ('|S3')");
+  const std::string good = raw_bytes(bias().to_vector());
+  folder_.write("t.npz",
+                zip_bytes({{.name = "fc.weight.npy",
+                            .bytes = npy_bytes("<f4", "(4, 8)", raw_bytes(counted().to_vector()))},
+                           {.name = "fc.bias.npy", .bytes = npy_bytes("<f4", "(4,)", good)},
+                           {.name = "note.npy", .bytes = npy_bytes("|S3", "()", "abc")}}));
+  load_weights(path, model_, {.skip = {"note"}});
+  EXPECT_EQ(model_.parameter("fc.bias")->to_dense().to_vector(), bias().to_vector());
+}
+
+// Which is neither infinite nor NaN.
+TEST_F(ImportedWeights, ValuesBeyondFloat32AreToldByTensorAndValue) {
+  const std::vector<double> bias = {1, 2, -1e39, 4};
+  const std::string path = folder_.write(
+      "t.npz",
+      zip_bytes({{.name = "fc.weight.npy",
+                  .bytes = npy_bytes("<f4", "(4, 8)", raw_bytes(counted().to_vector()))},
+                 {.name = "fc.bias.npy", .bytes = npy_bytes("<f8", "(4,)", raw_bytes(bias))}}));
+  const std::vector<float> before = model_.parameter("fc.weight")->to_dense().to_vector();
+  expect_throws<CheckpointError>([&] { load_weights(path, model_); },
+                                 "the tensor 'fc.bias' in '" + path +
+                                     "' has the value -1e+39 (its element 2, in row-major order), "
+                                     "which is finite, but beyond the range of float32");
+  EXPECT_EQ(model_.parameter("fc.weight")->to_dense().to_vector(), before);
+}
+
 TEST_F(ImportedWeights, FoldersOfHuggingFacesAreOpened) {
   std::filesystem::create_directory(folder_ / "hf");
   write_safetensors_arrays(folder_ / "hf/model.safetensors",
@@ -263,8 +303,16 @@ TEST_F(ImportedWeights, FoldersOfHuggingFacesAreOpened) {
   load_weights(folder_ / "hf", model_);
   EXPECT_EQ(model_.parameter("fc.bias")->to_dense().to_vector(), bias().to_vector());
   std::filesystem::rename(folder_ / "hf/model.safetensors", folder_ / "hf/pytorch_model.bin");
+  // Where it is read from then.
   expect_throws<CheckpointError>([&] { load_weights(folder_ / "hf", model_); },
-                                 "pytorch_model.bin");
+                                 "pytorch_model.bin', map_location='cpu', weights_only=True)");
+  expect_throws<CheckpointError>([&] { load_weights(folder_ / "hf", model_); },
+                                 ".items()}, '" + (folder_ / "hf/model.safetensors") + "')");
+  expect_throws<CheckpointError>([&] { is_foreign_weights(folder_ / "hf"); }, "is a pickle");
+  std::filesystem::rename(folder_ / "hf/pytorch_model.bin",
+                          folder_ / "hf/pytorch_model.bin.index.json");
+  expect_throws<CheckpointError>([&] { load_weights(folder_ / "hf", model_); },
+                                 "glob.glob('" + (folder_ / "hf/pytorch_model-*.bin") + "')");
   folder_.write("hf/model.safetensors.index.json", "{}");
   expect_throws<CheckpointError>([&] { load_weights(folder_ / "hf", model_); },
                                  "are in several files");

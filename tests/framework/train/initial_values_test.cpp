@@ -12,6 +12,7 @@
 namespace lacuna {
 namespace {
 
+using testing::Contains;
 using testing::Each;
 using testing::Not;
 
@@ -51,6 +52,7 @@ class InitFrom : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string stored_;  // the layout's name
 };
 
 TEST_F(InitFrom, APathOrAMap) {
@@ -94,6 +96,40 @@ TEST_F(InitFrom, ComesBeforeSparsity) {
   const std::vector<float> weight = values(*experiment, "fc1.weight");
   EXPECT_EQ(std::ranges::count(weight, 1.0f), 4 * 784 / 2);
   EXPECT_EQ(std::ranges::count(weight, 0.0f), 4 * 784 / 2);
+}
+
+// A pattern that was found is either what the weight is stored in, or the log says what is.
+TEST_F(InitFrom, APatternThatIsFoundIsKeptOrSaidToBeDropped) {
+  std::vector<float> values(4 * 784, 1.0f);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if ((i + i / 784) % 4 < 2) values[i] = 0.0f;  // two of four
+  }
+  write_safetensors(folder_ / "w.safetensors", {{"fc1.weight", Tensor::from({4, 784}, values)},
+                                                {"fc1.bias", Tensor::full({4}, 2)},
+                                                {"fc2.weight", Tensor::full({10, 4}, 3)},
+                                                {"fc2.bias", Tensor::full({10}, 4)}});
+  const auto notes = [&](const std::string& sparsity) {
+    const auto experiment =
+        build("{path: " + (folder_ / "w.safetensors") + ", find_pattern: true}", Start::Fresh,
+              "sparsity: {param_filter: fc1.weight, " + sparsity + "}\n");
+    stored_ = experiment->model->parameter("fc1.weight")->pattern()->layout().name();
+    return experiment->notes;
+  };
+  const auto dropped = testing::HasSubstr("fc1.weight: the pattern 2:4");
+  const std::vector<std::string> of_wanda = notes("algorithm: wanda, sparsity: 0.6");
+  EXPECT_FALSE(stored_.starts_with("nm"));
+  EXPECT_THAT(of_wanda,
+              Contains("fc1.weight: the pattern 2:4 transposable of the loaded weight is not kept: "
+                       "the sparsity section (wanda) names none, so it is stored as " +
+                       stored_ +
+                       "; give `pattern: {type: nm, n: 2, m: 4, transposable: true}` there to keep "
+                       "it"));
+  EXPECT_THAT(notes("algorithm: static"), Contains(dropped));
+  EXPECT_THAT(notes("pattern: {type: nm, n: 3, m: 4}"),
+              Contains("fc1.weight: the pattern 3:4 of the sparsity section (static) is taken, and "
+                       "not 2:4 transposable, which the loaded weight has"));
+  EXPECT_THAT(notes("algorithm: magnitude, pattern: {type: nm, n: 2, m: 4, transposable: true}"),
+              Not(Contains(dropped)));
 }
 
 TEST_F(InitFrom, IsNotReadAgainWhereACheckpointFollows) {

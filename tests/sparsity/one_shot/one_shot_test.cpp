@@ -188,7 +188,9 @@ TEST(OneShot, NamesTheLayerWhoseNumbersAreNotFinite) {
         [&] {
           prune(random_tensor({3, 6}, "w"), InputGram(6), 9, method);
         },
-        "layer 'fc1': its calibration has no rows");
+        "layer 'fc1': its calibration has no rows: the examples give it no input; give more or "
+        "other "
+        "ones (`calibration`)");
   }
 }
 

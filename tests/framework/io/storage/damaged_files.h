@@ -18,6 +18,41 @@
 
 namespace lacuna {
 
+/// Draws changes, the same ones for the same name.
+class Damage {
+ public:
+  explicit Damage(const std::string& name) : rng_(7, "damaged " + name) {}
+
+  size_t below(size_t bound) { return static_cast<size_t>(rng_.bits(draw_++) % bound); }
+
+  /// The bytes with up to five changes anywhere: bytes that the format means something by, parts
+  /// taken out or said twice, and numbers that are huge.
+  std::string of(std::string bytes, std::string_view likely) {
+    for (size_t change = below(5) + 1; change > 0 && !bytes.empty(); --change) {
+      const size_t at = below(bytes.size());
+      switch (below(4)) {
+        case 0:
+          bytes[at] = likely[below(likely.size())];
+          break;
+        case 1:
+          bytes.erase(at, 1 + below(20));
+          break;
+        case 2:
+          bytes.insert(at, bytes.substr(below(bytes.size()), below(60)));
+          break;
+        default:
+          std::fill(bytes.begin() + static_cast<ptrdiff_t>(at),
+                    bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), at + 4)), '\xff');
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  CounterRng rng_;
+  uint64_t draw_ = 0;
+};
+
 class DamagedFiles {
  public:
   /// `ending` tells the format; `most_bytes` is what an array in a file of so many bytes may have.
@@ -64,33 +99,13 @@ class DamagedFiles {
     return refused;
   }
 
-  /// Reads files with up to five changes anywhere: bytes that the format means something by, parts
-  /// taken out or said twice, and numbers that are huge. `mend` is given half of them before.
+  /// Reads files with changes that `Damage` draws. `mend` is given half of them before.
   void change_many(int rounds, std::string_view likely,
                    const std::function<void(std::string&)>& mend = {}) const {
-    const CounterRng rng(7, "damaged " + ending_);
-    uint64_t draw = 0;
-    const auto below = [&](size_t bound) { return static_cast<size_t>(rng.bits(draw++) % bound); };
+    Damage damage(ending_);
     for (int round = 0; round < rounds; ++round) {
-      std::string bad = good_;
-      for (size_t change = below(5) + 1; change > 0 && !bad.empty(); --change) {
-        const size_t at = below(bad.size());
-        switch (below(4)) {
-          case 0:
-            bad[at] = likely[below(likely.size())];
-            break;
-          case 1:
-            bad.erase(at, 1 + below(20));
-            break;
-          case 2:
-            bad.insert(at, bad.substr(below(bad.size()), below(60)));
-            break;
-          default:
-            std::fill(bad.begin() + static_cast<ptrdiff_t>(at),
-                      bad.begin() + static_cast<ptrdiff_t>(std::min(bad.size(), at + 4)), '\xff');
-        }
-      }
-      if (mend && below(2) == 0) mend(bad);
+      std::string bad = damage.of(good_, likely);
+      if (mend && damage.below(2) == 0) mend(bad);
       survives(bad);
     }
   }

@@ -41,6 +41,11 @@ TEST(ElementType, HalvesAndDoublesBecomeFloats) {
   EXPECT_THAT(floats<uint16_t>(ElementType::BF16, {0x3f80, 0xc000}), ElementsAre(1.0f, -2.0f));
   EXPECT_THAT(floats<double>(ElementType::F64, {0.1, -1e300}),
               ElementsAre(0.1f, -std::numeric_limits<float>::infinity()));
+  std::vector<float> into(2);
+  constexpr double kInfinite = std::numeric_limits<double>::infinity(), kMost = 3.4028234e38;
+  EXPECT_FALSE(decode_floats(ElementType::F64, bytes_of<double>({kInfinite, kMost}), into));
+  const auto problem = decode_floats(ElementType::F64, bytes_of<double>({kInfinite, 1e39}), into);
+  EXPECT_THAT(problem.value_or(""), testing::HasSubstr("the value 1e+39 (its element 1"));
 }
 
 TEST(ElementType, IntegersKeepTheirSign) {

@@ -1,7 +1,9 @@
 // NumPy's files: what is read, in which order and type, what is written, and what is refused.
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <sstream>
+#include <tuple>
 
 #include "framework/io/storage/npz_bytes.h"
 #include "framework/io/storage/safetensors_bytes.h"
@@ -64,8 +66,16 @@ TEST_F(NpzFile, FortranOrderIsTurnedRound) {
 }
 
 TEST_F(NpzFile, TypesAreConvertedByRule) {
-  EXPECT_THAT(npy(npy_bytes("<f8", "(2,)", raw_bytes<double>({0.5, 1e300})))->read(0).to_vector(),
-              ElementsAre(0.5f, std::numeric_limits<float>::infinity()));
+  EXPECT_THAT(npy(npy_bytes("<f8", "(2,)", raw_bytes<double>({0.5, 1e-300})))->read(0).to_vector(),
+              ElementsAre(0.5f, 0.0f));
+  const auto beyond = npy(npy_bytes("<f8", "(3,)", raw_bytes<double>({0.5, -1e40, 1e300})));
+  expect_throws<DataError>([&] { beyond->read(0); },
+                           "the tensor 'one.weight' in '" + beyond->path() +
+                               "' has the value -1e+40 (its element 1, in row-major order), which "
+                               "is finite, but beyond the range of float32");
+  const auto infinite =
+      npy(npy_bytes("<f8", "(1,)", raw_bytes<double>({std::numeric_limits<double>::infinity()})));
+  EXPECT_EQ(infinite->read(0).item(), std::numeric_limits<float>::infinity());
   EXPECT_THAT(
       npy(npy_bytes("<f2", "(2,)", raw_bytes<uint16_t>({0x3c00, 0xc000})))->read(0).to_vector(),
       ElementsAre(1.0f, -2.0f));
@@ -75,6 +85,33 @@ TEST_F(NpzFile, TypesAreConvertedByRule) {
   const auto integers = npy(npy_bytes("<i8", "(1,)", raw_bytes<int64_t>({7})));
   EXPECT_EQ(integers->arrays()[0].name, "one.weight");
   expect_throws<DataError>([&] { integers->read(0); }, "is I64; expected F32, F64, F16 or BF16");
+}
+
+// A file with an array that no weight can be is a good file all the same.
+TEST_F(NpzFile, OtherTypesOfNumPysAreNamedAndNotRead) {
+  for (const auto& [descr, bytes, name] : std::vector<std::tuple<std::string, size_t, std::string>>{
+           {"<c8", 8, "complex64 ('<c8')"},
+           {"<c16", 16, "complex128 ('<c16')"},
+           {"<f16", 16, "float128 ('<f16')"},
+           {"<U3", 12, "text ('<U3')"},
+           {"|S5", 5, "text of bytes ('|S5')"},
+           {"|V2", 2, "raw bytes, as NumPy saves bfloat16 ('|V2')"},
+           {"<M8[ns]", 8, "datetime64 ('<M8[ns]')"}}) {
+    const auto file =
+        open({{.name = "a.npy", .bytes = good_},
+              {.name = "b.npy", .bytes = npy_bytes(descr, "(2,)", std::string(2 * bytes, '\1'))}});
+    ASSERT_EQ(file->arrays().size(), 2u) << descr;
+    EXPECT_EQ(file->arrays()[1].type_name, name);
+    EXPECT_EQ(file->arrays()[1].shape, Shape{2});
+    EXPECT_THAT(file->read(0).to_vector(), ElementsAre(1, 2, 3, 4, 5, 6));
+    expect_throws<DataError>(
+        [&] { file->read(1); },
+        "the tensor 'b' in '" + file->path() + "' is " + name + "; expected F32, F64, F16 or BF16");
+    expect_throws<DataError>([&] { file->read_mask(1); }, "expected a type of zeros and ones");
+    expect_throws<DataError>([&] { file->read_integers(1); }, "expected integers");
+  }
+  refused({{.name = "a.npy", .bytes = npy_bytes("|O", "(1,)", "x")}},
+          "arrays.npz' cannot be used: the array 'a.npy': its elements are Python objects");
 }
 
 TEST_F(NpzFile, MasksAreOfAnyTypeAndOfZerosAndOnesAlone) {
@@ -113,7 +150,11 @@ TEST_F(NpzFile, HeadersAreReadStrictly) {
   npy_refused(with(npy_text("<f4", "(4611686018427387904, 4)")), "too many elements");
   npy_refused(with(npy_text("<f4", "(2305843009213693952,)")), "more bytes than can be counted");
   npy_refused(with(npy_text("<f4", "(1,1,1,1,1,1,1,1,1)")), "more than 8 sizes");
-  npy_refused(with(npy_text("<c8", "(1,)")), "its type '<c8' is not known");
+  npy_refused(with(npy_text("<c7", "(1,)")), "its type '<c7' is not known");
+  npy_refused(with(npy_text("<U99999999", "(1,)")), "is not known");
+  npy_refused(with(npy_text("<U16777216", "(1152921504606846975,)")),
+              "more bytes than can be counted");
+  npy_refused(with(npy_text("<c8", "(1,)")), "takes 8 bytes, and it has 4");
   npy_refused(with(npy_text("=f4", "(1,)")), "its type '=f4' is not known");
   npy_refused(with(npy_text("|O", "(1,)")), "Python objects (a pickle), which is never loaded");
   npy_refused(npy_file(npy_text("<f4", "(1,)"), data, 4), "version 4.0");
@@ -137,8 +178,11 @@ TEST_F(NpzFile, ArchivesThatLieAreRefused) {
   refused({{.name = "a.npy", .bytes = good_, .method = 8}}, "is damaged");
   refused({{.name = "a.npy", .bytes = good_}, {.name = "b.npy", .bytes = good_, .offset = 0}},
           "differ in its name");
-  refused({{.name = "readme.txt", .bytes = good_}}, "'readme.txt' in it is no array (NAME.npy)");
-  refused({{.name = "archive/data.pkl", .bytes = good_}}, "a file of PyTorch's, a pickle");
+  refused({{.name = "readme.txt", .bytes = good_}},
+          "'readme.txt' in it is no array (NAME.npy); fetch or write it again");
+  refused({{.name = "archive/data.pkl", .bytes = good_}},
+          "arrays.npz' cannot be used: 'archive/data.pkl' in it is no array; this is a file of "
+          "PyTorch's");
   refused({{.name = "a.npy", .bytes = ""}}, "fewer than a header");
 }
 

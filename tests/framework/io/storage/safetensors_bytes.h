@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lacuna {
 
@@ -28,6 +29,11 @@ inline std::string safetensors_entry(const std::string& name, const std::string&
 template <class T>
 std::string raw_bytes(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(std::data(values)), values.size() * sizeof(T)};
+}
+
+template <class T>
+std::string raw_bytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 }  // namespace lacuna

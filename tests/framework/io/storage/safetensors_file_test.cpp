@@ -99,7 +99,7 @@ TEST_F(Safetensors, ConvertsOtherFloats) {
                              safetensors_entry("brain", "BF16", "[3]", "[40,46]") + "}";
   const SafetensorsFile file = open(
       header,
-      raw_bytes<double>({0.1, 1e300, -2.0}) +
+      raw_bytes<double>({0.1, std::numeric_limits<double>::infinity(), -2.0}) +
           raw_bytes<uint16_t>({0x3c00, 0xc000, 0x0001, 0x83ff, 0x7bff, 0x7c00, 0x8000, 0x7e00}) +
           raw_bytes<uint16_t>({0x3f80, 0xc040, 0x7f80}));
   EXPECT_THAT(file.read(file.tensor("double")).to_vector(), ElementsAre(0.1f, kInfinity, -2.0f));
@@ -110,6 +110,15 @@ TEST_F(Safetensors, ConvertsOtherFloats) {
   EXPECT_TRUE(std::signbit(half[6]));
   EXPECT_TRUE(std::isnan(half[7]));
   EXPECT_THAT(file.read(file.tensor("brain")).to_vector(), ElementsAre(1.0f, -3.0f, kInfinity));
+}
+
+TEST_F(Safetensors, DoublesBeyondFloat32AreToldByNameAndValue) {
+  const SafetensorsFile file =
+      open("{" + safetensors_entry("fc.weight", "F64", "[2]", "[0,16]") + "}",
+           raw_bytes<double>({3.4e38, 1e300}));
+  expect_throws<DataError>([&] { file.read(file.tensor("fc.weight")); },
+                           "the tensor 'fc.weight' in '" + file.path() +
+                               "' has the value 1e+300 (its element 1, in row-major order)");
 }
 
 // More than a block of what is converted at a time.

@@ -338,6 +338,19 @@ TEST_F(FromHuggingFace, TakesTheFamilyAndItsKeysFromTheFile) {
   EXPECT_EQ(section.get("n_embd").text(), "32");
 }
 
+// Whoever loads the weights says how pickles are converted; the folder is what it is given.
+TEST_F(FromHuggingFace, AFolderOfOtherWeightsIsLeftToWhoLoadsThem) {
+  folder_.write("config.json", R"({"model_type": "gpt2"})");
+  folder_.write("pytorch_model.bin", "\x80\x02.");
+  const Config pickled = read();
+  expand_preset(pickled);
+  EXPECT_EQ(pickled.get("init_from").text(), folder_.path());
+  folder_.write("model.safetensors", "");
+  const Config both = read();
+  expand_preset(both);
+  EXPECT_EQ(both.get("init_from").text(), folder_ / "model.safetensors");
+}
+
 TEST_F(FromHuggingFace, OwnInitialValuesWin) {
   folder_.write("config.json", R"({"model_type": "gpt2"})");
   const Config section = read(", init_from: {path: other.safetensors, skip: lm_head.*}");
@@ -371,7 +384,7 @@ TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
   refused("", "there is no preset for the family 't5', only for bert, cifar_resnet, distilbert");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}");
   refused("", "config.json:1:46: ");
-  refused(", type: bert", "is a model of the family 'gpt2'");
+  refused(", type: bert", "is a model of the family 'gpt2'; leave `type` out");
   folder_.write("config.json", "{\"model_type\": \"gpt2\", \"n_head\": \"many\"}");
   EXPECT_NO_THROW(expand_preset(read()));  // found where the layer is built
 }

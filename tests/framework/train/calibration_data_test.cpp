@@ -1,0 +1,77 @@
+// What one-shot algorithms calibrate on where a configuration leaves it out: the resolved one says.
+#include "lacuna/framework/train/calibration_data.h"
+
+#include <gtest/gtest.h>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/experiment.h"
+#include "throws.h"
+
+namespace lacuna {
+namespace {
+
+// The `sparsity` section once the run is built, of 600 examples and batches of 50.
+Config resolved(const std::string& sparsity, int train_size = 600) {
+  const auto experiment = build_experiment(parse_yaml(
+      "data: {type: synthetic, features: 8, classes: 4, train_size: " + std::to_string(train_size) +
+          ", test_size: 10}\n"
+          "model: [{type: linear, name: fc1, out_features: 8},\n"
+          "        {type: linear, name: fc2, out_features: 4}]\n"
+          "optimizer: {type: sgd, lr: 0.1}\n"
+          "train: {steps: 8, batch_size: 50}\n"
+          "sparsity: " +
+          sparsity + "\n",
+      "run.yaml"));
+  return experiment->config.get("sparsity");
+}
+
+TEST(CalibrationDefaults, AreWrittenForEveryMethod) {
+  for (const char* method : {"magnitude", "wanda", "sparsegpt", "ADMM"}) {
+    const std::string entry = std::string("{algorithm: ") + method + ", sparsity: 0.5}";
+    EXPECT_EQ(resolved(entry).at("calibration").to_json(),
+              R"({"examples": 512, "batch_size": 50})");
+    EXPECT_EQ(resolved(entry, 70).at("calibration").to_json(),
+              R"({"examples": 70, "batch_size": 50})");
+  }
+}
+
+TEST(CalibrationDefaults, KeepWhatIsSaid) {
+  EXPECT_EQ(resolved("{type: wanda, sparsity: 0.5, calibration: 40}").at("calibration").to_json(),
+            R"({"examples": 40, "batch_size": 50})");
+  EXPECT_EQ(resolved("{algorithm: wanda, sparsity: 0.5, calibration: {batch_size: 7}}")
+                .at("calibration")
+                .to_json(),
+            R"({"batch_size": 7, "examples": 512})");
+}
+
+TEST(CalibrationDefaults, AreWrittenInListsAndPhases) {
+  const Config list = resolved(
+      "[{algorithm: wanda, sparsity: 0.5, param_filter: fc1.weight}, {algorithm: static, sparsity: "
+      "0.5}]");
+  EXPECT_TRUE(list.items()[0].has("calibration"));
+  EXPECT_FALSE(list.items()[1].has("calibration"));
+  const Config phases =
+      resolved("{phases: [{until: 4, algorithm: dense}, {algorithm: wanda, sparsity: 0.5}]}");
+  EXPECT_FALSE(phases.at("phases").items()[0].has("calibration"));
+  EXPECT_EQ(phases.at("phases").items()[1].at("calibration").required<int>("examples"), 512);
+}
+
+// A configuration that was resolved once is read again, and stays what it is.
+TEST(CalibrationDefaults, AreReadAgain) {
+  const Config once = resolved("{algorithm: wanda, sparsity: 0.5}", 70);
+  EXPECT_EQ(resolved(once.to_json(), 70), once);
+}
+
+TEST(CalibrationDefaults, MistakesAreToldAsBefore) {
+  expect_throws<ConfigError>([] { resolved("{algorithm: wanda, sparsity: 0.5, calibration: 0}"); },
+                             "found '0'");
+  expect_throws<ConfigError>(
+      [] { resolved("{algorithm: wanda, sparsity: 0.5, calibration: many}"); },
+      "sparsity.calibration: expected a number of examples, or a map");
+  expect_throws<ConfigError>(
+      [] { resolved("{algorithm: wanda, sparsity: 0.5, calibration: {example: 5}}"); }, "example");
+}
+
+}  // namespace
+}  // namespace lacuna
