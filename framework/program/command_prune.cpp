@@ -67,6 +67,22 @@ void keep_run_normalization(const Source& source, Config& given_data) {
   keep_normalization(holder, format);
 }
 
+// A section of which --set gives a part, and that the file does not have, is the run's but for it.
+void take_sections(Config& given, const Source& source,
+                   const std::vector<std::string>& assignments) {
+  if (!source.config || !given.is_map()) return;
+  for (const std::string& assignment : assignments) {
+    const size_t end = assignment.find_first_of(".=");
+    const std::string section = assignment.substr(0, end);
+    const bool is_part = end != std::string::npos && assignment[end] == '.';
+    const bool is_merged = section == "train" || section == "sparsity";
+    if (!is_part || is_merged || given.has(section) || !source.config->has(section)) continue;
+    Config taken = source.config->get(section).clone();
+    if (section == "data") taken.erase("normalize");  // kept as it was measured
+    given.set(section, taken);
+  }
+}
+
 // The run's configuration with the sections of the one that was given in their place.
 Config merged_config(const Source& source, const Config& given) {
   if (!given.is_map()) given.fail("a map with `sparsity`");
@@ -263,6 +279,7 @@ int run_prune(const PruneCommand& command) {
   for (const std::string& line : find_beside(given, command.config_path)) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }
+  take_sections(given, source, command.overrides);
   apply_overrides(given, command.overrides);
   if (command.threads) apply_overrides(given, {"train.threads=" + *command.threads});
   Config config = merged_config(source, given);

@@ -294,6 +294,17 @@ TEST_F(Prune, TakesANumberOfThreads) {
   EXPECT_THAT(ended.err, HasSubstr("--set train.threads=many: train.threads: expected an integer"));
 }
 
+TEST_F(Prune, AssignmentsChangeAPartOfTheRunsSections) {
+  ASSERT_EQ(train({"--set", "data.normalize=standard"}).code, 0);
+  const Ended ended = prune(run_dir(), "pruned", {"--set", "data.test_size=20"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config before = load_yaml(run_dir() + "/config.yaml").at("data");
+  const Config after = load_yaml(run_dir("pruned") + "/config.yaml").at("data");
+  EXPECT_EQ(after.required<int64_t>("test_size"), 20);
+  EXPECT_EQ(after.required<int64_t>("train_size"), before.required<int64_t>("train_size"));
+  EXPECT_TRUE(after.at("normalize").is_map());  // what was measured of the run's own data
+}
+
 TEST_F(Prune, RefusesAFolderThatIsInUse) {
   ASSERT_EQ(train().code, 0);
   const Ended ended = prune(run_dir(), "run");
