@@ -113,6 +113,13 @@ LayerPtr make_conv2d(const Config& options, const Shape& input) {
 LayerPtr make_batch_norm(const Config& options, const Shape& input) {
   require_channels(input);
   const auto channels = options.get<int64_t>("channels", input[0]);
+  const std::vector<Config::Entry> keys = options.clone().entries();
+  for (const auto& [key, value] : keys) {
+    if (key != "momentum" || !value.is_null()) continue;
+    value.error(
+        "null stands elsewhere for the average over all batches, which is not computed here; give "
+        "a number in [0, 1], or leave this key out (0.1)");
+  }
   const double eps = read_eps(options), momentum = options.get("momentum", 0.1);
   if (!(momentum >= 0.0 && momentum <= 1.0)) options.at("momentum").fail("a number in [0, 1]");
   return std::make_unique<BatchNorm>(

@@ -14,7 +14,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/data/formats/image.h"
-#include "lacuna/framework/data/image_resize.hpp"
+#include "lacuna/framework/data/formats/image_resize.h"
 
 namespace lacuna {
 namespace {
@@ -107,6 +107,10 @@ SplitFolders find_below(const fs::path& dir) {
   SplitFolders folders{.train = dir / "train", .validation = {}, .test = {}};
   for (const fs::path& path : entries(dir)) {
     const std::string name = path.filename().string();
+    if (!is_folder(path) && is_image_file(path.string())) {
+      throw DataError(path.string() + ": an image in no class folder; " + dir.string() +
+                      " must hold the folders train, val and test");
+    }
     if (!is_folder(path) || name == "train") continue;
     if (name == "val") {
       folders.validation = path;

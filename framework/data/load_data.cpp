@@ -15,6 +15,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/cifar.h"
+#include "lacuna/framework/data/class_checks.hpp"
 #include "lacuna/framework/data/colour_glyphs.h"
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/glyphs.h"
@@ -222,18 +223,6 @@ std::vector<float> normalized_zero(const Config& augment, const Normalization& n
   return zeros;
 }
 
-// Numbers that are to be predicted, and not classes: of most of these there is no example.
-void require_plausible_labels(const Config& data, const Dataset& train) {
-  constexpr int64_t kMany = 10000;
-  const bool is_read_off = data.has("num_classes") && data.required<int64_t>("num_classes") == 0 &&
-                           train.vocabulary_size() == 0;
-  if (!is_read_off || train.num_classes() <= std::max(kMany, 10 * train.size())) return;
-  data.error(fmt::format(
-      "the training labels go up to {}, and there are {} examples: if they are numbers to be "
-      "predicted, say task: regression; if they are classes, give num_classes",
-      train.num_classes() - 1, train.size()));
-}
-
 void require_no_image_keys(const Config& data, const Dataset& train) {
   if (train.vocabulary_size() == 0) return;
   for (const char* key : {"normalize", "augment"}) {
@@ -332,8 +321,10 @@ DataSplits load_data(const Config& data, uint64_t seed) {
         "column, or say task: regression or num_classes");
   }
   require_plausible_labels(data, *splits.train);
+  require_number_of_classes(data, *splits.train);
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
+  if (parts.train) tell_lost_classes(data, *splits.train, *parts.train);
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);

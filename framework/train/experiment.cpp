@@ -346,6 +346,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) {
     judge_warmup(optimizer, e->total_steps());
+    judge_average(e->train, e->total_steps());
     write_calibration_defaults(e->config.get("sparsity"), *e->data.train, e->train.batch_size);
   }
   e->sparsity = configure(config.get("sparsity"), e->train.seed);

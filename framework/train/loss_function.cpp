@@ -38,6 +38,10 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
                                             "mse"};
     config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
   }
+  for (const char* key : {"class_weights", "label_smoothing", "ignore_index"}) {
+    if (!config.is_map() || loss.is_classification() || !config.has(key)) continue;
+    config.at(key).error("belongs to cross_entropy, and the loss is " + name + "; leave it out");
+  }
   loss.choose_outputs(config, data);
   loss.output_shape_ = Shape{loss.outputs_};
   if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {

@@ -47,6 +47,7 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   const Checkpoint checkpoint = file.read();
   const StateDict state = checkpoint.state.below("model");
   require_finite(state, file.path());
+  require_variances(state, file.path());
   try {
     model.load_state_dict(state);
   } catch (const CheckpointError& error) {

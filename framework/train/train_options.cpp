@@ -157,4 +157,12 @@ void judge_warmup(const Config& optimizer, int64_t steps) {
                   warmup, steps));
 }
 
+void judge_average(const TrainOptions& train, int64_t steps) {
+  if (!train.ema || train.ema->start < steps) return;
+  log_warning(
+      fmt::format("train.ema: the average begins at step {}, and the run ends after {}: the "
+                  "weights themselves are evaluated",
+                  train.ema->start, steps));
+}
+
 }  // namespace lacuna

@@ -93,5 +93,7 @@ struct TrainOptions {
 /// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
 /// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
 void judge_warmup(const Config& optimizer, int64_t steps);
+/// The same of `train.ema`, which may begin after the run has ended: a warning.
+void judge_average(const TrainOptions& train, int64_t steps);
 
 }  // namespace lacuna

@@ -18,6 +18,8 @@ std::string first_not_finite(const StateDict& state);
 /// *Errors:* CheckpointError, from the constructor on, when `stored` holds values that are NaN or
 /// infinite, with the file's name.
 void require_finite(const StateDict& state, const std::string& path);
+/// The same of a `running_var` below 0.
+void require_variances(const StateDict& state, const std::string& path);
 
 class WeightComparison {
  public:

@@ -65,6 +65,22 @@ void require_finite(const StateDict& state, const std::string& path) {
       name, path));
 }
 
+void require_variances(const StateDict& state, const std::string& path) {
+  for (const auto& [name, value] : state.values()) {
+    const auto* values = std::get_if<Tensor>(&value);
+    if (values == nullptr || !name.ends_with("running_var")) continue;
+    const std::span<const float> variance = values->storage();
+    const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0.0f; });
+    if (negative == variance.end()) continue;
+    std::string dotted = name;  // in a checkpoint a buffer is module/buffer
+    std::ranges::replace(dotted, '/', '.');
+    throw CheckpointError(fmt::format(
+        "'{}' has a variance below 0: {:g} in '{}', channel {}; it is damaged, or no file of this "
+        "model",
+        path, *negative, dotted, negative - variance.begin()));
+  }
+}
+
 StateDict WeightComparison::read_values() const {
   StateDict state;
   for (const std::string& name : wanted_) {
@@ -83,6 +99,7 @@ StateDict WeightComparison::read_values() const {
     if (state.contains(mask)) state.set(mask, transposed(state.get<ByteArray>(mask)));
   }
   require_finite(state, stored_.path());
+  require_variances(state, stored_.path());
   return state;
 }
 

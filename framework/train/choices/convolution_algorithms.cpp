@@ -1,11 +1,14 @@
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/layers/convolutions/conv2d.h"
 
@@ -29,6 +32,22 @@ ConvolutionAlgorithms read_algorithms(const Config& node) {
         "winograd");
   }
   return {read_algorithm(items[0]), read_algorithm(items[1]), read_algorithm(items[2])};
+}
+
+// Direct in place of winograd where there is none.
+ConvolutionAlgorithms possible(const ConvolutionAlgorithms& wanted, const Conv2d& layer) {
+  const Conv2d::Options& o = layer.options();
+  const Extent one{1, 1};
+  if (o.kernel == Extent{3, 3} && o.stride == one && o.dilation == one && o.groups == 1) {
+    return wanted;
+  }
+  if (wanted == ConvolutionAlgorithms{}) return wanted;
+  log_warning(fmt::format(
+      "{}.{}: winograd is for kernels of 3x3 with a stride, a dilation and groups of 1, and this "
+      "layer has {}, {}, {} and {}; direct is taken",
+      kSection, layer.path(), o.kernel.to_string(), o.stride.to_string(), o.dilation.to_string(),
+      o.groups));
+  return {};
 }
 
 Config to_config(const ConvolutionAlgorithms& algorithms) {
@@ -69,7 +88,7 @@ void choose_algorithms(Config& config, Module& model, int64_t batch, Choice choi
     Conv2d& convolution = *convolutions[path];
     ConvolutionAlgorithms algorithms = convolution.algorithms();
     if (const auto found = given.find(path); found != given.end()) {
-      algorithms = found->second;
+      algorithms = possible(found->second, convolution);
     } else if (convolution.weight()->convolution && choice == Choice::Measured) {
       ConvolutionShape shape = *convolution.weight()->convolution;
       shape.batch = batch;

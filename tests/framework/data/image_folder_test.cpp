@@ -144,6 +144,12 @@ TEST_F(ImageFolder, RefusesFoldersThatCannotBe) {
                                      HasSubstr("data.test_dir")));
 }
 
+TEST_F(ImageFolder, RefusesAnImageBesideTheSplits) {
+  add_split("train");
+  add("stray.png", 1);
+  EXPECT_THAT(error(config()), HasSubstr("stray.png: an image in no class folder; "));
+}
+
 TEST_F(ImageFolder, NamesTheFileThatIsNoImage) {
   add_split("train");
   folder_.write("train/cat/notes.txt", "cats");

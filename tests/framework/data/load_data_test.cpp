@@ -7,6 +7,7 @@
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/log.h"
 
 namespace lacuna {
 namespace {
@@ -297,6 +298,31 @@ TEST(RegisterDatasets, RefusesToBeCalledTwice) {
   register_datasets(registry);
   EXPECT_THAT(message_of<StateError>([&] { register_datasets(registry); }),
               HasSubstr("there is already a dataset named 'mnist'"));
+}
+
+TEST_F(LoadData, RefusesAnotherNumberOfClassesThanTheDatas) {
+  const auto with = [](int64_t num_classes) {
+    return Config::map({{"type", "float_images"}, {"num_classes", num_classes}});
+  };
+  EXPECT_THAT(error(with(5)),
+              HasSubstr("num_classes: is 5, and the data has 2 classes; leave this"));
+  EXPECT_EQ(load_data(with(2), 0).train->num_classes(), 2);
+}
+
+TEST_F(LoadData, TellsOfClassesThatALimitLeavesOut) {
+  Config data = Config::map({{"type", "float_images"}, {"limit", 1}});
+  log_to_console(LogLevel::Warning);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(load_data(data, 0).train->size(), 1);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("limit: the first examples, which are trained on, are of other classes than "
+                "1; shuffle the files, or give a larger limit"));
+  data.set("limit", 2);
+  ::testing::internal::CaptureStderr();
+  load_data(data, 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  stop_logging();
 }
 
 }  // namespace

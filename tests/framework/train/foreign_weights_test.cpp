@@ -10,6 +10,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/model_file.h"
+#include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/static.h"
 #include "temporary_folder.h"
@@ -267,6 +268,24 @@ TEST_F(ForeignWeights, ValuesThatAreNotFiniteAreRefused) {
   expect_throws<CheckpointError>(
       [&] { load_weights(folder_ / "model.h5", model_); },
       "'fc2.weight' has values that are NaN or infinite (in '" + (folder_ / "model.h5") + "')");
+}
+
+TEST_F(ForeignWeights, AVarianceBelowZeroIsRefused) {
+  Sequential model;
+  model.add<BatchNorm>("bn", {.channels = 2});
+  model.initialize(1);
+  const std::string path = write({{"bn.weight", Tensor::full({2}, 1)},
+                                  {"bn.bias", Tensor::full({2}, 1)},
+                                  {"bn.running_mean", Tensor::full({2}, -1)},
+                                  {"bn.running_var", Tensor::from({2}, std::vector{1.0f, -0.5f})}});
+  const std::string message = "' has a variance below 0: -0.5 in 'bn.running_var', channel 1";
+  expect_throws<CheckpointError>([&] { load_weights(path, model); }, "'" + path + message);
+  for (const auto& [name, buffer] : model.buffers()) {
+    if (name == "bn.running_var") *buffer = Tensor::from({2}, std::vector{1.0f, -0.5f});
+  }
+  save_model(folder_ / "own.h5", model);
+  expect_throws<CheckpointError>([&] { load_weights(folder_ / "own.h5", model); },
+                                 (folder_ / "own.h5") + message);
 }
 
 TEST_F(ForeignWeights, ASkipThatMatchesNothingIsRefused) {

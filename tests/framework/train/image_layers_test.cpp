@@ -194,6 +194,8 @@ TEST(ImageLayers, BatchNormsOptionsAreChecked) {
   refuses("[{type: batch_norm, eps: .nan}]", "m.yaml:1:26: 0.eps: expected a number, found '.nan'");
   refuses("[{type: batch_norm, momentum: 1.5}]",
           "0.momentum: expected a number in [0, 1], found '1.5'");
+  refuses("[{type: batch_norm, momentum: null}]",
+          "0.momentum: null stands elsewhere for the average over all batches");
   refuses("[{type: batch_norm, momentum: .nan}]",
           "m.yaml:1:31: 0.momentum: expected a number, found '.nan'");
   refuses("[{type: batch_norm, affine: 2}]",

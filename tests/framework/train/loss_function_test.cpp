@@ -177,6 +177,11 @@ TEST(LossFunction, RefusesWhatDoesNotSuitTheData) {
                              "loss.class_weights.1: expected a finite number of at least 0, found "
                              "'-1'");
   expect_throws<ConfigError>([&] { weigh("[0, 0]"); }, "expected a weight above 0 for some class");
+  expect_throws<ConfigError>(
+      [] { read("loss: {type: binary_cross_entropy, class_weights: [1, 3]}", classes()); },
+      "loss.class_weights: belongs to cross_entropy, and the loss is binary_cross_entropy");
+  expect_throws<ConfigError>([] { read("loss: {type: mse, label_smoothing: 0.1}", values()); },
+                             "loss.label_smoothing: belongs to cross_entropy");
 }
 
 TEST(ArgmaxRows, TakesTheFirstAmongEquals) {

@@ -1,10 +1,11 @@
 #include "lacuna/framework/train/train_options.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "throws.h"
 
@@ -112,6 +113,22 @@ TEST(TrainOptions, RefusesWhatIsOutOfRange) {
   expect_throws<ConfigError>([] { read("{early_stopping: {min_delta: -1}}"); },
                              "early_stopping.min_delta: expected a number from 0.0");
   expect_throws<ConfigError>([] { read("[1]"); }, "expected a map, found a list of 1");
+}
+
+TEST(TrainOptions, AnAverageThatNeverBeginsIsTold) {
+  const auto told = [](const std::string& ema, int64_t steps) {
+    const TrainOptions o =
+        TrainOptions::from_config(parse_yaml("{steps: 5, ema: " + ema + "}", "t"));
+    log_to_console(LogLevel::Warning);
+    testing::internal::CaptureStderr();
+    judge_average(o, steps);
+    stop_logging();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(told("{decay: 0.9, start: 4}", 5), "");
+  EXPECT_EQ(told("0.9", 5), "");
+  EXPECT_THAT(told("{decay: 0.9, start: 5}", 5),
+              testing::HasSubstr("the average begins at step 5, and the run ends after 5"));
 }
 
 }  // namespace

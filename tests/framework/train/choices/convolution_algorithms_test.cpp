@@ -55,6 +55,15 @@ TEST_F(ChooseAlgorithms, TakesThoseThatAreGiven) {
   EXPECT_NO_THROW(config.require_all_read());
 }
 
+TEST_F(ChooseAlgorithms, TakesDirectWhereThereIsNoWinograd) {
+  Config config = parse_yaml("convolution_algorithms: {conv2: [winograd, direct, direct]}\n", "a");
+  choose_algorithms(config, model, 16);
+  EXPECT_EQ(conv2.algorithms(), ConvolutionAlgorithms());
+  for (const Config& name : config.at("convolution_algorithms").at("conv2").items()) {
+    EXPECT_EQ(name.as<std::string>(), "direct");
+  }
+}
+
 TEST_F(ChooseAlgorithms, RefusesWhatItDoesNotKnow) {
   const auto with = [&](const std::string& text) {
     Config config = parse_yaml("convolution_algorithms: " + text + "\n", "a.yaml");

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/image_resize.hpp"
+#include "lacuna/framework/data/formats/image_resize.h"
 
 #include <gmock/gmock.h>
 
