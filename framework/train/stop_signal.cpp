@@ -1,6 +1,8 @@
 #include "lacuna/framework/train/stop_signal.hpp"
 
-#include <csignal>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "lacuna/framework/distributed/communicator.h"
 
@@ -16,23 +18,43 @@ extern "C" void note_signal(int signal) {
   std::signal(SIGHUP, SIG_IGN);
 }
 
+void note(int signal, struct sigaction* before) {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, before);
+}
+
+// Room for the registers that the kernel saves, and for the handler.
+size_t stack_size() {
+  constexpr long kLeast = 64 * 1024;
+  return static_cast<size_t>(std::max(kLeast, ::sysconf(_SC_SIGSTKSZ)));
+}
+
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal() : stack_(std::make_unique<std::byte[]>(stack_size())) {
   received_signal = 0;
-  interrupt_before_ = std::signal(SIGINT, note_signal);
-  terminate_before_ = std::signal(SIGTERM, note_signal);
-  hang_up_before_ = std::signal(SIGHUP, note_signal);
-  if (hang_up_before_ == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  stack_t stack = {};
+  stack.ss_sp = stack_.get();
+  stack.ss_size = stack_size();
+  ::sigaltstack(&stack, &stack_before_);
+  note(SIGINT, &interrupt_before_);
+  note(SIGTERM, &terminate_before_);
+  note(SIGHUP, &hang_up_before_);
+  if (hang_up_before_.sa_handler == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
   // mpirun hands this one on to its processes, and gives them time.
-  if (is_launched()) user_before_ = std::signal(SIGUSR1, note_signal);
+  if (is_launched()) note(SIGUSR1, &user_before_);
 }
 
 StopSignal::~StopSignal() {
-  std::signal(SIGINT, interrupt_before_);
-  std::signal(SIGTERM, terminate_before_);
-  if (received_signal != SIGHUP) std::signal(SIGHUP, hang_up_before_);  // more may be on their way
-  if (is_launched()) std::signal(SIGUSR1, user_before_);
+  ::sigaction(SIGINT, &interrupt_before_, nullptr);
+  ::sigaction(SIGTERM, &terminate_before_, nullptr);
+  // More may be on their way where one has come.
+  if (received_signal != SIGHUP) ::sigaction(SIGHUP, &hang_up_before_, nullptr);
+  if (is_launched()) ::sigaction(SIGUSR1, &user_before_, nullptr);
+  ::sigaltstack(&stack_before_, nullptr);
 }
 
 int StopSignal::received() { return received_signal; }
