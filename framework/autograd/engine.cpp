@@ -8,9 +8,11 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
@@ -42,7 +44,14 @@ std::vector<Tensor> run(Node& node, const Tensor& gradient) {
     throw StateError("backward a second time through '" + std::string(node.name()) +
                      "': the graph was freed by the first; run the forward pass again");
   }
-  if (!trace) return node.backward(gradient);
+  if (!trace) {
+    try {
+      return node.backward(gradient);
+    } catch (const std::bad_alloc& error) {
+      throw MemoryError(fmt::format("the gradient of '{}' {}: {}", node.name(),
+                                    node.output_shape().to_string(), describe(error)));
+    }
+  }
   NodeRun report{.name = std::string(node.name()),
                  .input_shapes = {},
                  .output_shape = node.output_shape(),

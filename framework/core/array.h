@@ -25,7 +25,7 @@ class BlockAllocator {
   BlockAllocator(const BlockAllocator<U>&) {}  // NOLINT: converting, as allocators are rebound
 
   T* allocate(size_t count) {
-    if (count > static_cast<size_t>(-1) / sizeof(T)) throw std::bad_alloc();
+    if (count > static_cast<size_t>(-1) / sizeof(T)) throw BufferError(static_cast<size_t>(-1));
     return static_cast<T*>(internal::take_block(count * sizeof(T)));
   }
   void deallocate(T* block, size_t count) { internal::return_block(block, count * sizeof(T)); }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -78,6 +79,12 @@ class BlockCache {
     }
     held_ += size;
     return true;
+  }
+
+  // Frees what is kept.
+  void give_back() {
+    const std::lock_guard lock(mutex_);
+    shrink(0);
   }
 
   // A block that was to be taken could not be allocated.
@@ -163,15 +170,31 @@ size_t padded(size_t bytes) {
 
 }  // namespace
 
+BufferError::BufferError(size_t bytes) noexcept {
+  constexpr double kMegabyte = 1e6;
+  std::snprintf(text_, sizeof text_, "out of memory: %.1f MB more were asked for, %.1f MB are held",
+                static_cast<double>(bytes) / kMegabyte,
+                static_cast<double>(memory_stats().current) / kMegabyte);
+}
+
+std::string describe(const std::bad_alloc& error) {
+  const auto* of_buffer = dynamic_cast<const BufferError*>(&error);
+  return of_buffer == nullptr ? "out of memory" : of_buffer->what();
+}
+
 void* internal::take_block(size_t bytes) {
   const size_t size = padded(bytes);
-  if (size < bytes) throw std::bad_alloc();
+  if (size < bytes) throw BufferError(bytes);
   const size_t whole = block_size(size);
   void* block = cache().take(whole);
   if (block == nullptr) block = allocate(whole);
   if (block == nullptr) {
+    cache().give_back();
+    block = allocate(whole);
+  }
+  if (block == nullptr) {
     cache().forget(whole);
-    throw std::bad_alloc();
+    throw BufferError(bytes);
   }
   const auto counted = static_cast<int64_t>(size);
   raise_to(largest_bytes, counted);

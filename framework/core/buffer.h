@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <string>
 
 namespace lacuna {
 
@@ -18,8 +20,22 @@ MemoryStats memory_stats();
 /// Sets peak to current, and largest to zero.
 void reset_memory_peak();
 
+/// What a Buffer throws for which there is no memory: a std::bad_alloc that knows the bytes.
+class BufferError : public std::bad_alloc {
+ public:
+  /// *Effect:* notes what all Buffers hold.
+  explicit BufferError(size_t bytes) noexcept;
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[120];
+};
+
+/// "out of memory", with the bytes where `error` knows them.
+std::string describe(const std::bad_alloc& error);
+
 namespace internal {
-/// The memory of a Buffer of so many bytes. *Errors:* std::bad_alloc.
+/// The memory of a Buffer of so many bytes. *Errors:* BufferError.
 void* take_block(size_t bytes);
 /// *Requires* the number of bytes that it was taken with.
 void return_block(void* block, size_t bytes);
@@ -27,7 +43,7 @@ void return_block(void* block, size_t bytes);
 
 /// A block of memory aligned to 64 bytes (a cache line, an AVX-512 vector), padded to a multiple of
 /// it, and readable for 16 bytes past the end: kernels fetch four floats at a time. Contents start
-/// unspecified. *Errors:* std::bad_alloc.
+/// unspecified. *Errors:* BufferError.
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;

@@ -39,6 +39,12 @@ class DataError : public Error {
   using Error::Error;
 };
 
+/// Memory that the system did not give. Names what it was for, the bytes asked for and those held.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A call that is not allowed in the present state: a second backward, a second apply, a file that
 /// cannot be written.
 class StateError : public Error {

@@ -162,7 +162,8 @@ void PatternShape::require_fit(const std::string& whose, const Shape& shape) con
     if (size % divisor == 0) return;
     throw ShapeError(whose + " of shape " + shape.to_string() + " cannot have the pattern " +
                      description() + ": its " + dimension + " " + number(size) +
-                     " is not divisible by " + number(divisor));
+                     " is not divisible by " + number(divisor) +
+                     "; another size, or a param_filter that leaves it out, will do");
   };
   const Shape by = divisors();
   require(matrix_rows(shape), by[0], "output dimension");

@@ -308,9 +308,38 @@ TaskKeys read_task(const Config& data) {
   return {Task::Classification, num_classes};
 }
 
+namespace {
+
+// Where the data says what it is made of, what is no path is told before, and an error about a path
+// with nothing there is told with its place in the configuration.
+DataSplits make_splits(const Config& data, const std::string& type, uint64_t seed) {
+  const Config shown = data.clone();  // looking marks what it looks at as read
+  std::vector<Config> paths;
+  for (const char* key : {"dir", "train_dir", "validation_dir", "test_dir", "path", "train",
+                          "validation", "test", "vocab", "merges"}) {
+    const Config path = shown.get(key);
+    if (!path.is_null() && path.is_scalar() && !path.is_number()) paths.push_back(path);
+  }
+  for (const Config& path : paths) {
+    if (path.text().empty()) path.fail("a path");
+  }
+  try {
+    return dataset_registry().find(type, data.at("type")).make(data, seed);
+  } catch (const DataError& error) {
+    for (const Config& path : paths) {
+      std::error_code unknown;
+      if (std::filesystem::exists(path.text(), unknown)) continue;
+      throw DataError(fmt::format("{} (so says {})", error.what(), path.where()));
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
 DataSplits load_data(const Config& data, uint64_t seed) {
   const auto type = data.required<std::string>("type");
-  DataSplits splits = dataset_registry().find(type, data.at("type")).make(data, seed);
+  DataSplits splits = make_splits(data, type, seed);
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }

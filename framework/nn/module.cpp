@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <new>
 #include <set>
 #include <variant>
 
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/path_clash.hpp"
@@ -26,7 +28,7 @@ std::string join_path(const std::string& scope, const std::string& name) {
 
 }  // namespace
 
-Variable Module::operator()(std::span<const Variable> inputs) {
+Variable Module::operator()(std::span<const Variable> inputs) try {
   forward_pre_hooks_.call(*this);
   std::vector<Variable> given(inputs.begin(), inputs.end());
   for (Variable& x : given) {
@@ -35,6 +37,11 @@ Variable Module::operator()(std::span<const Variable> inputs) {
   Variable y = forward_all(given);
   for (const Transform& transform : output_transforms_) y = transform(y);
   return y;
+} catch (const std::bad_alloc& error) {
+  std::string given;
+  for (const Variable& x : inputs) given += (given.empty() ? "" : ", ") + x.shape().to_string();
+  throw MemoryError(
+      fmt::format("layer '{}' ({}) with {}: {}", path_, type(), given, describe(error)));
 }
 
 std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) {

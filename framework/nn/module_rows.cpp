@@ -1,5 +1,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 
+#include <algorithm>
+
 #include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/tied_weight.h"
 
@@ -31,6 +33,12 @@ void add_rows(const Module& module, const std::optional<Shape>& input,
   }
 }
 
+bool is_trained(const ModuleRow& row) {
+  if (row.weight != nullptr && row.weight->trainable) return true;
+  return std::ranges::any_of(row.module->own_parameters(),
+                             [](const auto& entry) { return entry.second->trainable; });
+}
+
 }  // namespace
 
 std::vector<ModuleRow> module_rows(const Module& model, const Shape& example) {
@@ -46,17 +54,18 @@ int64_t forward_flops(const ModuleRow& row, int64_t elements) {
 Flops count_flops(std::span<const ModuleRow> rows,
                   const std::function<int64_t(const Parameter&)>& elements) {
   Flops total;
-  bool is_first = true;
+  bool is_below_trained = false;  // whether something that comes before is trained
   for (const ModuleRow& row : rows) {
+    int gradients = is_below_trained ? 1 : 0;
     if (row.weight == nullptr) {
-      total.forward += row.product_flops;
-      total.training += 3 * row.product_flops;
-      continue;
+      gradients *= 2;
+    } else if (row.weight->trainable) {
+      ++gradients;
     }
-    const int64_t once = forward_flops(row, elements(*row.weight));
+    const int64_t once = forward_flops(row, row.weight == nullptr ? 0 : elements(*row.weight));
     total.forward += once;
-    total.training += once * (is_first ? 2 : 3);
-    is_first = false;
+    total.training += once * (1 + gradients);
+    if (is_trained(row)) is_below_trained = true;
   }
   return total;
 }

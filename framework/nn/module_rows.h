@@ -33,8 +33,9 @@ std::vector<ModuleRow> module_rows(const Module& model, const Shape& example);
 /// beside (biases, activations, norms) is not counted.
 struct Flops {
   int64_t forward = 0;
-  /// Forward, the gradient of the weight, and that of the input, which the first weight of the
-  /// model needs not; of a product without weights the gradients of both factors.
+  /// Forward; the gradient of the weight, where it is trained; and that of the input, where
+  /// something that comes before in the model's order is trained. Of a product without weights the
+  /// gradients of both factors, there.
   int64_t training = 0;
   friend bool operator==(const Flops&, const Flops&) = default;
 };

@@ -28,6 +28,16 @@ Shape Parameter::stored_shape() const { return pattern_->stored_shape(); }
 
 void Parameter::materialize() const {
   if (values_.defined()) return;
+  try {
+    draw();
+  } catch (const std::bad_alloc& error) {
+    values_ = Tensor();
+    throw MemoryError(fmt::format("parameter '{}' {} with {} values: {}", name_,
+                                  shape().to_string(), pattern_->nnz(), describe(error)));
+  }
+}
+
+void Parameter::draw() const {
   values_ = Tensor::empty(stored_shape());
   const CounterRng rng(seed_, name_);
   const bool is_whole = pattern_->nnz() == numel();  // where every fan is what it was

@@ -177,6 +177,7 @@ class Parameter final : public GradientSink {
   Tensor& gradient_buffer();
   void contribute(const Computation& compute);
   void materialize() const;
+  void draw() const;
 
   std::string name_;
   PatternPtr pattern_;

@@ -1,6 +1,8 @@
 // `lacuna eval`: loss and accuracy of a checkpoint.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
@@ -26,10 +29,21 @@ namespace {
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     apply_override(config, assignment);
-    const std::string section = assignment.substr(0, assignment.find_first_of(".="));
+    const std::string path = assignment.substr(0, assignment.find('=')),
+                      section = path.substr(0, path.find('.'));
     if (section != "data" && section != "train" && section != "loss") {
       throw ConfigError("--set " + assignment + ": eval takes the checkpoint's " + section +
                         "; only data, loss and train may be changed");
+    }
+    if (path.starts_with("train.ema") && !config.at("train").get("ema").is_null()) {
+      throw ConfigError("--set " + assignment +
+                        ": the average is the one that the checkpoint holds; train.ema=null "
+                        "evaluates the weights themselves");
+    }
+    constexpr std::array kUsed{"train", "train.ema", "train.threads", "train.eval_batch_size",
+                               "train.seed"};
+    if (section == "train" && std::ranges::find(kUsed, path) == kUsed.end()) {
+      log_warning("--set " + assignment + " changes nothing in an evaluation");
     }
   }
   for (const char* section : {"model", "optimizer", "sparsity", "sparsify", "csr_up_to",

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/layouts/layout_registry.h"
@@ -128,6 +129,7 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
 }  // namespace
 
 int run_plan(const PlanCommand& command) {
+  log_to_console(LogLevel::Info);  // that layouts are being measured
   Config config = load_yaml(command.config_path);
   for (const std::string& line : find_beside(config, command.config_path)) {
     std::fprintf(stderr, "%s\n", line.c_str());

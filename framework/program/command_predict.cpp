@@ -170,7 +170,8 @@ int run_predict(const PredictCommand& command) {
   }
   const Outputs kind = outputs_of(config);
   const int64_t columns = output.numel();
-  const bool has_names = config.get("data").get("type").text() == "csv";
+  const std::string data_type = config.get("data").get("type").text();
+  const bool has_names = data_type == "csv" || data_type == "image_folder";
   CsvWriter writer(command.out, has_names ? format.class_names : std::vector<std::string>());
   write_header(writer, kind, columns);
   int64_t rows = 0;

@@ -100,7 +100,12 @@ Examples read_examples(const std::string& path, const Config& data, const InputF
     return {.example_shape = Shape{images.rows, images.columns},
             .inputs = std::move(images.pixels)};
   } catch (const DataError& error) {
-    throw DataError(std::string(error.what()) + " (a table's name must end in .csv or .csv.gz)");
+    throw DataError(std::string(error.what()) +
+                    (path.ends_with(".bin")
+                         ? " (CIFAR's .bin files are for a model that was trained on them; this "
+                           "one was on " +
+                               type + ")"
+                         : " (a table's name must end in .csv or .csv.gz)"));
   }
 }
 

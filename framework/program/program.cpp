@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -22,6 +23,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/builtins.h"
 
@@ -287,6 +289,8 @@ void require_command(const CLI::App& app, int argc, char** argv) {
   throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
 }
 
+constexpr const char* kLessMemory = "; a smaller train.batch_size or model needs less";
+
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
@@ -302,10 +306,12 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     return app.exit(error) == 0 ? kDone : kUsageError;
   } catch (const ConfigError& error) {
     return fail(error.what(), kUsageError);
+  } catch (const MemoryError& error) {
+    return fail(error.what() + std::string(kLessMemory), kRunError);
   } catch (const Error& error) {
     return fail(error.what(), kRunError);
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory; a smaller train.batch_size or model needs less", kRunError);
+  } catch (const std::bad_alloc& error) {
+    return fail(describe(error) + kLessMemory, kRunError);
   } catch (const std::system_error& error) {
     const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
     return fail(is_short
@@ -354,6 +360,7 @@ int run_program(int argc, char** argv) {
   take_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
   log_to_console(LogLevel::Warning);
+  announce_measurements(log_info);
   CLI::App app{"lacuna: trains sparse neural networks"};
   app.set_version_flag("--version", std::string("lacuna ") + kVersion);
   app.require_subcommand(1);

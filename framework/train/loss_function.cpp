@@ -5,13 +5,39 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
+
+namespace {
+
+// Before the first step, and not in the middle of an epoch.
+void require_probabilities(const Config& config, const Dataset& data) {
+  constexpr int64_t kChunk = 1024;
+  std::vector<int64_t> indices;
+  for (int64_t first = 0; first < data.size(); first += kChunk) {
+    indices.resize(static_cast<size_t>(std::min(kChunk, data.size() - first)));
+    std::iota(indices.begin(), indices.end(), first);
+    const Tensor targets = data.gather(indices).targets;
+    const std::span<const float> values = targets.storage();
+    const auto found = std::ranges::find_if_not(values, [](float t) { return t >= 0 && t <= 1; });
+    if (found == values.end()) continue;
+    const int64_t example = first + (found - values.begin()) / data.num_outputs();
+    config.error(fmt::format(
+        "binary_cross_entropy needs targets from 0 to 1, and training example {} has {}; use "
+        "mse, or scale the targets",
+        example, *found));
+  }
+}
+
+}  // namespace
 
 LossFunction LossFunction::from_config(const Config& parent, const Dataset& data) {
   const Config config = parent.get("loss");
@@ -71,6 +97,7 @@ void LossFunction::choose_outputs(const Config& config, const Dataset& data) {
                         classes));
       }
       outputs_ = classes > 0 ? 1 : data.num_outputs();
+      if (classes == 0) require_probabilities(config, data);
       return;
     case Kind::MeanSquaredError:
       if (classes > 0) {

@@ -81,8 +81,15 @@ bool ParameterFilter::matches_but_for_freezing(const Parameter& parameter) const
 
 std::vector<ParameterPtr> ParameterFilter::select(
     const std::vector<ParameterPtr>& parameters) const {
-  std::vector<std::string> names;
-  for (const ParameterPtr& parameter : parameters) names.push_back(parameter->name());
+  std::vector<std::string> names, described;
+  for (const ParameterPtr& parameter : parameters) {
+    names.push_back(parameter->name());
+    described.push_back(names.back());
+    if (!parameter->trainable) described.back() += " (frozen)";
+    if (parameter->requires_dense) {
+      described.back() += " (another layer is tied to it: it stays dense)";
+    }
+  }
   for (const std::string& glob : globs_) {
     if (std::ranges::none_of(names, [&](const std::string& n) { return matches_glob(glob, n); })) {
       const std::string advice = cstorch_advice(glob, names);
@@ -90,9 +97,9 @@ std::vector<ParameterPtr> ParameterFilter::select(
         throw ConfigError("param_filter '" + glob + "' matches no parameter; " + advice);
       }
       const std::string nearest = nearest_name(glob, names);
-      throw ConfigError("param_filter '" + glob + "' matches no parameter; " +
-                        (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
-                        "(parameters: " + join(names, ", ") + ")");
+      throw ConfigError("param_filter '" + glob + "' matches no parameter" +
+                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+                        " (parameters: " + join(described, ", ") + ")");
     }
   }
   std::vector<ParameterPtr> chosen;
@@ -100,16 +107,11 @@ std::vector<ParameterPtr> ParameterFilter::select(
     if (matches(*parameter)) chosen.push_back(parameter);
   }
   if (chosen.empty()) {
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (!parameters[i]->trainable) names[i] += " (frozen)";
-      if (parameters[i]->requires_dense)
-        names[i] += " (another layer is tied to it: it stays dense)";
-    }
-    throw ConfigError("sparsity: " + description_ + " chooses no parameter that may be sparse; " +
+    throw ConfigError(description_ + " chooses no parameter that may be sparse; " +
                       "the model has: " +
                       (names.empty() ? "none"
                        : is_default_ ? reasons(parameters)
-                                     : join(names, ", ")));
+                                     : join(described, ", ")));
   }
   return chosen;
 }

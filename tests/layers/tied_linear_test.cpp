@@ -134,6 +134,9 @@ TEST(TiedLinear, TheWeightStaysDense) {
   Static sparsity({.sparsity = 0.5, .param_filter = "in.table.weight"});
   expect_throws<ConfigError>([&] { tied.model.apply(sparsity); },
                              "chooses no parameter that may be sparse");
+  Static of_layer({.sparsity = 0.5, .param_filter = "head.weight"});
+  expect_throws<ConfigError>([&] { tied.model.apply(of_layer); },
+                             "in.table.weight (another layer is tied to it: it stays dense)");
   EXPECT_TRUE(tied.table->weight->pattern()->is_dense());
 }
 

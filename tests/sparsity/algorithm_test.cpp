@@ -116,7 +116,7 @@ TEST(ApplyTest, FrozenParametersArePassedOver) {
         Static other({.sparsity = 0.5, .param_filter = "fc1.weight"});
         t.model.apply(other);
       },
-      "sparsity: 'fc1.weight' chooses no parameter that may be sparse; the model has: fc1.weight "
+      "'fc1.weight' chooses no parameter that may be sparse; the model has: fc1.weight "
       "(frozen), fc1.bias (frozen), fc2.weight, fc2.bias");
 }
 

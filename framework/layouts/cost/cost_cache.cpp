@@ -1,9 +1,11 @@
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/version.h"
@@ -50,9 +52,29 @@ LayoutCosts CostCache::find(const WeightClass& c, bool& measured_now) {
   const auto found = costs_.find(key);
   if (found != costs_.end()) return found->second;
   measured_now = true;
-  const LayoutCosts costs = time_steps(c);
+  const LayoutCosts costs = measure(c);
   costs_[key] = costs;
   append(key, costs);
+  return costs;
+}
+
+void CostCache::announce(std::function<void(const std::string& text)> say) {
+  const std::lock_guard lock(mutex_);
+  say_ = std::move(say);
+}
+
+LayoutCosts CostCache::measure(const WeightClass& c) {
+  if (say_ && measured_seconds_ > 1.0) {
+    const std::string file = cache_file().string();
+    say_("measuring which layouts are the faster ones on this machine; " +
+         (file.empty() ? "there is no folder in which that could be kept (LACUNA_CACHE_DIR)"
+                       : "that is done once, and kept in " + file));
+    say_ = nullptr;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const LayoutCosts costs = time_steps(c);
+  measured_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return costs;
 }
 

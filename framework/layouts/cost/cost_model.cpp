@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
@@ -86,8 +87,10 @@ LayoutCosts costs_of(const ConvolutionShape& shape, int half_powers, bool& measu
   WeightClass c = class_of(shape, half_powers);
   c.convolution->algorithms = fastest_algorithms(shape);
   LayoutCosts costs = cache().find(c, measured_now);
-  const double scale = static_cast<double>(std::max<int64_t>(shape.batch, 1)) /
-                       static_cast<double>(c.convolution->batch);
+  ConvolutionShape whole = shape;
+  whole.batch = std::max<int64_t>(shape.batch, 1);
+  const double scale = whole.operations(shape.weight_shape().numel()) /
+                       c.convolution->operations(c.convolution->weight_shape().numel());
   costs.masked_ms *= scale;
   costs.compressed_ms *= scale;
   return costs;
@@ -113,6 +116,10 @@ double limit_of(const CostsAt& costs_at_density) {
 }
 
 }  // namespace
+
+void announce_measurements(std::function<void(const std::string& text)> say) {
+  cache().announce(std::move(say));
+}
 
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
                              const Layout& compressed, PatternLifetime lifetime) {

@@ -1,6 +1,7 @@
 // The cost model behind `layout: auto`: which layout trains a weight fastest on this machine.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "lacuna/framework/core/convolution_shape.h"
@@ -35,8 +36,12 @@ LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
                              PatternLifetime lifetime = PatternLifetime::ManySteps);
 
 /// The same for csr as a convolution's weight, with the batch in `shape`: at random positions, on
-/// images of that size.
+/// images of that size, or a part of them where a product is of more than 4·10⁹ operations.
 LayoutChoice compare_layouts(const ConvolutionShape& shape, int64_t nnz);
+
+/// What is told, once in the process, when measuring has taken more than a second and goes on: for
+/// whom a program would seem to hang. Empty, the default, tells nothing.
+void announce_measurements(std::function<void(const std::string& text)> say);
 
 /// For each product of a convolution that runs dense the faster algorithm, measured and kept as the
 /// costs of layouts are; direct where there is no Winograd: it takes kernels of 3 × 3 in one group,

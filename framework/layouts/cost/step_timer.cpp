@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/layouts/cost/convolution_sample.hpp"
 #include "lacuna/framework/layouts/cost/position_sample.h"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -197,7 +198,8 @@ LayoutCosts time_in_turn(Step masked, Step compressed) {
   milliseconds(compressed);
   LayoutCosts least{.masked_ms = INFINITY, .compressed_ms = INFINITY};
   double total = 0.0;
-  for (int turn = 0; turn < 5 || (total < 20.0 && turn < 15); ++turn) {
+  for (int turn = 0; turn < 2 || (total < 1000.0 && turn < 5) || (total < 20.0 && turn < 15);
+       ++turn) {
     const double masked_ms = milliseconds(masked), compressed_ms = milliseconds(compressed);
     least.masked_ms = std::min(least.masked_ms, masked_ms);
     least.compressed_ms = std::min(least.compressed_ms, compressed_ms);
@@ -269,9 +271,9 @@ WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const S
 }
 
 WeightClass class_of(const ConvolutionShape& shape, int half_powers) {
-  WeightClass c{.compressed = &csr_layout(), .half_powers = half_powers, .convolution = shape};
-  // A batch of a few slabs costs as much for each example as a larger one.
-  c.convolution->batch = std::clamp<int64_t>(shape.batch, 1, 64);
+  WeightClass c{.compressed = &csr_layout(),
+                .half_powers = half_powers,
+                .convolution = convolution_sample(shape)};
   c.convolution->algorithms = {};
   return c;
 }

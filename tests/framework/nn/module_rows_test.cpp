@@ -87,5 +87,28 @@ TEST(Flops, CountTheUsesOfWeights) {
   EXPECT_EQ(count_flops({}, [](const Parameter&) { return 10; }), Flops{});
 }
 
+TEST(Flops, OfTrainingLeaveOutTheGradientsOfWhatIsFrozen) {
+  Sequential model;
+  model.add<Linear>("fc1", {.in_features = 6, .out_features = 5});
+  model.add<Linear>("fc2", {.in_features = 5, .out_features = 4});
+  model.add<Linear>("fc3", {.in_features = 4, .out_features = 3});
+  const std::vector<ModuleRow> rows = module_rows(model, {6});
+  const auto training = [&](const std::vector<std::string>& frozen) {
+    model.set_trainable(true);
+    model.freeze(frozen);
+    const Flops flops = count_flops(rows, [](const Parameter& p) { return p.numel(); });
+    EXPECT_EQ(flops.forward, 60 + 40 + 24);
+    return flops.training;
+  };
+  EXPECT_EQ(training({}), 2 * 60 + 3 * 40 + 3 * 24);
+  // The second's input gradient is still wanted, by the first; its weight's is not.
+  EXPECT_EQ(training({"fc2.*"}), 2 * 60 + 2 * 40 + 3 * 24);
+  // A backbone: nothing below the head has a gradient.
+  EXPECT_EQ(training({"fc1.*", "fc2.*"}), 60 + 40 + 2 * 24);
+  // A bias alone is enough for what comes after it.
+  EXPECT_EQ(training({"fc1.weight", "fc2.*"}), 60 + 2 * 40 + 3 * 24);
+  EXPECT_EQ(training({"*"}), 60 + 40 + 24);
+}
+
 }  // namespace
 }  // namespace lacuna

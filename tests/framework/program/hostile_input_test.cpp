@@ -330,6 +330,29 @@ TEST_F(HostileInput, OfAMachineWithLittleMemory) {
   }
 }
 
+// For whom, and how much.
+TEST_F(HostileInput, OfALayerThatThereIsNoMemoryFor) {
+  const auto trained = [&](const std::string& layers, int batch) {
+    write_text(config(), "data: {type: colour_glyphs, train_size: 600, test_size: 60}\nmodel: [" +
+                             layers +
+                             ", {type: linear, out_features: 10}]\noptimizer: {type: sgd, lr: 1}\n"
+                             "train: {steps: 1, threads: 1, batch_size: " +
+                             std::to_string(batch) + "}\n");
+    const Ended ended =
+        train({}, "run" + std::to_string(batch), {.max_address_bytes = 1'000'000'000});
+    EXPECT_EQ(ended.code, 1) << ended.err;
+    return ended.err;
+  };
+  EXPECT_THAT(trained("flatten, {type: linear, name: wide, out_features: 1000000}", 8),
+              HasSubstr("parameter 'wide.weight' [1000000, 3072] with 3072000000 values: out of "
+                        "memory: 12288.0 MB more were asked for, "));
+  EXPECT_THAT(trained("{type: conv2d, name: many, "
+                      "out_channels: 1000, kernel: 1}, flatten",
+                      512),
+              AllOf(HasSubstr("layer 'many' (conv2d) with [512, 3, 32, 32]: out of memory: "),
+                    HasSubstr("a smaller train.batch_size or model needs less")));
+}
+
 // Where it is the checkpoint that there is no memory for.
 TEST_F(HostileInput, OfLittleMemoryForCheckpoints) {
   std::string text;

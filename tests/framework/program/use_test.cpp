@@ -105,6 +105,14 @@ TEST_F(Use, EvaluatesTheAverageOfTheWeights) {
   };
   EXPECT_EQ(test_loss({}), summary(run_dir()).at("test_loss").text());
   EXPECT_NE(test_loss({"--set", "train.ema=null"}), test_loss({}));
+  const Ended other = run_lacuna({"eval", run_dir(), "--set", "train.ema=0.5"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--set train.ema=0.5: the average is the one that the "
+                                   "checkpoint holds; train.ema=null evaluates the weights"));
+  const Ended idle = run_lacuna({"eval", run_dir(), "--set", "train.epochs=5"});
+  EXPECT_EQ(idle.code, 0);
+  EXPECT_THAT(idle.err,
+              HasSubstr("warning: --set train.epochs=5 changes nothing in an evaluation"));
   const StateDict state = read_checkpoint(checkpoint(18)).state;
   EXPECT_TRUE(state.contains("ema/fc1.bias"));
   EXPECT_NE(state.get<Tensor>("ema/fc1.bias").to_vector(),

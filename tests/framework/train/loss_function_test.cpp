@@ -167,6 +167,14 @@ TEST(LossFunction, RefusesWhatDoesNotSuitTheData) {
   expect_throws<ConfigError>([&] { read("loss: binary_cross_entropy", three); },
                              "l.yaml:1:7: loss: binary_cross_entropy needs two classes, or targets "
                              "of 0 and 1 (regression); the data has 3 classes: use cross_entropy");
+  const ArrayDataset percents({.example_shape = {1},
+                               .inputs = std::vector<float>{1, 2, 3},
+                               .targets = {0.0f, 1.0f, 0.5f, 0.25f, 1.0f, 40.0f},
+                               .num_outputs = 2});
+  expect_throws<ConfigError>(
+      [&] { read("loss: binary_cross_entropy", percents); },
+      "l.yaml:1:7: loss: binary_cross_entropy needs targets from 0 to 1, and "
+      "training example 2 has 40; use mse, or scale the targets");
   const auto weigh = [](const std::string& weights) {
     read("loss: {type: cross_entropy, class_weights: " + weights + "}", classes());
   };

@@ -8,6 +8,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/layers/tokens/rotary.h"
 #include "lacuna/layers/tokens/token_pooling.h"
 #include "lacuna/layers/tokens/token_type_embedding.h"
@@ -103,7 +104,13 @@ TEST(AttentionLayer, CountsItsProducts) {
   // Of each of 4 heads 10 × 10 pairs of 3 features, twice a multiplication and an addition.
   const Flops flops = count_flops(module_rows(model, {10, 24}), all);
   EXPECT_EQ(flops.forward, 2 * 2 * 4 * 10 * 10 * 3);
-  EXPECT_EQ(flops.training, 3 * flops.forward);
+  EXPECT_EQ(flops.training, flops.forward);  // nobody wants a gradient
+  Sequential trained;
+  trained.add<Linear>("qkv", {.in_features = 5, .out_features = 24});
+  trained.add<Attention>("attn", {.heads = 4, .kv_heads = 2});
+  const int64_t linear = 2 * 10 * 5 * 24;
+  EXPECT_EQ(count_flops(module_rows(trained, {10, 5}), all),
+            (Flops{.forward = linear + flops.forward, .training = 2 * linear + 3 * flops.forward}));
   Sequential causal;
   causal.add<Attention>("attn", {.heads = 4, .kv_heads = 2, .causal = true});
   EXPECT_EQ(count_flops(module_rows(causal, {10, 24}), all).forward, 2 * 2 * 4 * 55 * 3);

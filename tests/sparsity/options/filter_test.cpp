@@ -64,7 +64,7 @@ TEST(ParameterFilterTest, GlobThatMatchesNothingNamesTheNearest) {
   const ParameterPtr dense = parameter(Shape{2, 2});
   dense->requires_dense = true;
   expect_throws<ConfigError>([&] { ParameterFilter("fc1.*").select({dense}); },
-                             "sparsity: 'fc1.*' chooses no parameter that may be sparse; the model "
+                             "'fc1.*' chooses no parameter that may be sparse; the model "
                              "has: fc1.weight");
 }
 
@@ -77,7 +77,7 @@ TEST(ParameterFilterTest, DefaultThatChoosesNothingSaysWhyOfEach) {
                                   parameter(Shape{2, 2}, "lm_head.weight"),
                                   parameter(Shape{2, 2}, "mine", WeightUse::Other), dense});
       },
-      "sparsity: the default filter (weights of linear and convolution layers) chooses no "
+      "the default filter (weights of linear and convolution layers) chooses no "
       "parameter that may be sparse; the model has: b (of shape [4]), lm_head.weight (its name "
       "contains 'lm_head'), mine (no weight of a linear or convolution layer), fc1.weight (it "
       "requires to be dense); a param_filter can name others");
