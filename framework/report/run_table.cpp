@@ -95,9 +95,18 @@ bool is_better(double accuracy, double loss, double other_accuracy, double other
   return loss < other_loss;
 }
 
-// The evaluation that was the best, as a trainer judges: by the validation split where there is
-// one, by accuracy, or by loss where each token has a label, or nothing is right or wrong.
+double value_at(const Curve& curve, double step) {
+  const auto at = std::ranges::find(curve.steps, step);
+  return at == curve.steps.end() ? RunResult::kNone
+                                 : curve.values[static_cast<size_t>(at - curve.steps.begin())];
+}
+
+// The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
+// judges whose model loses no nonzeros: by the validation split where there is one, by accuracy, or
+// by loss where each token has a label, or nothing is right or wrong.
 double best_step_of(const RunData& run, const std::string& split) {
+  const double summed_up = number_or_none(run.summary, "best_step");
+  if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
   const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
   const Curve* accuracy = find_curve(run, judged, "accuracy");
   if (accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr) {
@@ -107,12 +116,6 @@ double best_step_of(const RunData& run, const std::string& split) {
   const Curve& loss = *find_curve(run, judged, "loss");
   const auto least = std::ranges::min_element(loss.values);
   return loss.steps[static_cast<size_t>(least - loss.values.begin())];
-}
-
-double value_at(const Curve& curve, double step) {
-  const auto at = std::ranges::find(curve.steps, step);
-  return at == curve.steps.end() ? RunResult::kNone
-                                 : curve.values[static_cast<size_t>(at - curve.steps.begin())];
 }
 
 }  // namespace

@@ -1,8 +1,17 @@
 #include "lacuna/framework/train/early_stopping.h"
 
+#include <limits>
+
 namespace lacuna {
 
-bool EarlyStopping::judge(double score) {
+bool EarlyStopping::judge(double score, int64_t nonzeros) {
+  constexpr double kAsMany = 0.99;
+  if (best_nonzeros_ &&
+      static_cast<double>(nonzeros) < kAsMany * static_cast<double>(*best_nonzeros_)) {
+    best_score_.reset();
+    score_to_beat_.reset();
+    evaluations_without_gain_ = 0;
+  }
   if (options_) {
     if (!score_to_beat_ || score > *score_to_beat_ + options_->min_delta) {
       score_to_beat_ = score;
@@ -12,7 +21,10 @@ bool EarlyStopping::judge(double score) {
     }
   }
   const bool is_best = !best_score_ || score > *best_score_;
-  if (is_best) best_score_ = score;
+  if (is_best) {
+    best_score_ = score;
+    best_nonzeros_ = nonzeros;
+  }
   return is_best;
 }
 
@@ -20,6 +32,7 @@ void EarlyStopping::save_to(StateDict& state) const {
   state.set("evaluations_without_gain", evaluations_without_gain_);
   state.set("stopped_early", static_cast<int64_t>(has_stopped_));
   if (best_score_) state.set("best_score", *best_score_);
+  if (best_nonzeros_) state.set("best_nonzeros", *best_nonzeros_);
   if (score_to_beat_) state.set("score_to_beat", *score_to_beat_);
 }
 
@@ -27,6 +40,9 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   evaluations_without_gain_ = state.count("evaluations_without_gain", most);
   has_stopped_ = state.count("stopped_early", 1) != 0;
   if (state.contains("best_score")) best_score_ = state.number("best_score");
+  if (state.contains("best_nonzeros")) {  // which earlier versions did not save
+    best_nonzeros_ = state.count("best_nonzeros", std::numeric_limits<int64_t>::max());
+  }
   if (state.contains("score_to_beat")) score_to_beat_ = state.number("score_to_beat");
 }
 

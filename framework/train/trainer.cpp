@@ -212,7 +212,10 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 bool Trainer::judge(const Evaluation& result) {
   const LossFunction& loss = experiment_.loss;
   const bool by_accuracy = loss.has_accuracy() && !loss.labels_tokens();
-  const bool is_best = state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss);
+  int64_t nonzeros = 0;
+  for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
+  const bool is_best =
+      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));

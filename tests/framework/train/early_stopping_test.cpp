@@ -10,43 +10,71 @@ namespace {
 
 TEST(EarlyStopping, StopsAfterPatienceEvaluationsWithoutAGain) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 2});
-  EXPECT_TRUE(stopping.judge(0.5));
-  EXPECT_FALSE(stopping.judge(0.4));
-  EXPECT_TRUE(stopping.judge(0.6));  // counts anew
-  EXPECT_FALSE(stopping.judge(0.6));
+  EXPECT_TRUE(stopping.judge(0.5, 10));
+  EXPECT_FALSE(stopping.judge(0.4, 10));
+  EXPECT_TRUE(stopping.judge(0.6, 10));  // counts anew
+  EXPECT_FALSE(stopping.judge(0.6, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_FALSE(stopping.judge(0.1));
+  EXPECT_FALSE(stopping.judge(0.1, 10));
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 TEST(EarlyStopping, KnowsTheBestThatIsNoGain) {
   EarlyStopping stopping(EarlyStoppingOptions{.patience = 3, .min_delta = 0.1});
-  EXPECT_TRUE(stopping.judge(0.50));
-  EXPECT_TRUE(stopping.judge(0.55));
-  EXPECT_TRUE(stopping.judge(0.58));
+  EXPECT_TRUE(stopping.judge(0.50, 10));
+  EXPECT_TRUE(stopping.judge(0.55, 10));
+  EXPECT_TRUE(stopping.judge(0.58, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_TRUE(stopping.judge(0.59));  // 0.61 would have been a gain over 0.50
+  EXPECT_TRUE(stopping.judge(0.59, 10));  // 0.61 would have been a gain over 0.50
   EXPECT_TRUE(stopping.has_stopped());
 }
 
 TEST(EarlyStopping, NeverStopsWithoutOptionsAndKnowsTheBest) {
   EarlyStopping stopping;
-  EXPECT_TRUE(stopping.judge(-3.0));
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stopping.judge(-3.0));
+  EXPECT_TRUE(stopping.judge(-3.0, 10));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stopping.judge(-3.0, 10));
   EXPECT_FALSE(stopping.has_stopped());
-  EXPECT_TRUE(stopping.judge(-2.0));
+  EXPECT_TRUE(stopping.judge(-2.0, 10));
+}
+
+TEST(EarlyStopping, JudgesWhatHasBeenPrunedAnew) {
+  EarlyStopping stopping(EarlyStoppingOptions{.patience = 3});
+  EXPECT_TRUE(stopping.judge(0.9, 1000));
+  EXPECT_FALSE(stopping.judge(0.8, 1000));
+  EXPECT_FALSE(stopping.judge(0.8, 991));  // positions that an update has not filled yet
+  EXPECT_TRUE(stopping.judge(0.6, 900));
+  EXPECT_TRUE(stopping.judge(0.5, 500));
+  EXPECT_FALSE(stopping.judge(0.4, 500));
+  EXPECT_TRUE(stopping.judge(0.7, 1000));  // denser, and better
+  EXPECT_FALSE(stopping.judge(0.6, 1000));
+  EXPECT_FALSE(stopping.judge(0.6, 1000));
+  StateDict state;
+  stopping.save_to(state);
+  EarlyStopping resumed(EarlyStoppingOptions{.patience = 3});
+  resumed.load_from(state, 3);
+  EXPECT_TRUE(resumed.judge(0.2, 100));
+  EXPECT_FALSE(resumed.has_stopped());
+  // An earlier version's state tells no nonzeros.
+  StateDict earlier;
+  for (const auto& [name, value] : state.values()) {
+    if (name != "best_nonzeros") earlier.set(name, value);
+  }
+  EarlyStopping old(EarlyStoppingOptions{.patience = 3});
+  old.load_from(earlier, 3);
+  EXPECT_FALSE(old.judge(0.2, 100));
+  EXPECT_TRUE(old.has_stopped());
 }
 
 TEST(EarlyStopping, GoesOnFromItsState) {
   const EarlyStoppingOptions options{.patience = 2};
   EarlyStopping first(options);
-  first.judge(0.5);
-  first.judge(0.4);
+  first.judge(0.5, 10);
+  first.judge(0.4, 10);
   StateDict state;
   first.save_to(state);
   EarlyStopping second(options);
   second.load_from(state, 2);
-  EXPECT_FALSE(second.judge(0.45));
+  EXPECT_FALSE(second.judge(0.45, 10));
   EXPECT_TRUE(second.has_stopped());
   StateDict stopped;
   second.save_to(stopped);

@@ -17,7 +17,7 @@ RunState some_state() {
   RunState state;
   state.add_step({.loss = 6.0, .correct = 1, .examples = 4, .answers = 4}, 0.5, 3);
   state.add_step({.loss = 2.0, .correct = 3, .examples = 4, .answers = 4}, 0.25, 3);
-  state.stopping.judge(0.5);
+  state.stopping.judge(0.5, 10);
   state.last_evaluated_step = 2;
   state.training_flops = 1.5e12;
   state.test = {.loss = 1.5, .accuracy = 0.25, .examples = 8};
