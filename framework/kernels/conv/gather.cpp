@@ -2,10 +2,12 @@
 //
 // A tile of consecutive output lines stays in registers while the nonzeros of a row go by: each is
 // a broadcast and a multiply-add for every line, with operands at fixed distances. So the index and
-// the broadcast are shared by up to 28 lines (448 outputs), and what bounds the loop is the load
-// beside each multiply-add. Source planes come in tiles that stay in the first-level cache; between
-// them the sums wait in the output itself. The last tile of a run overlaps the one before: lines
-// that two tiles compute get the same bits twice.
+// the broadcast are shared by eight lines (128 outputs; fewer or one less with narrow vectors), and
+// what bounds the loop is the load beside each multiply-add: longer tiles share them among more,
+// but read more of each source plane than the first-level cache holds of sixteen. Source planes
+// come in tiles that stay in the first-level cache; between them the sums wait in the output
+// itself. The last tile of a run overlaps the one before: lines that two tiles compute get the same
+// bits twice.
 #include "lacuna/framework/kernels/conv/gather.h"
 
 #include "lacuna/framework/kernels/conv/gather_reference.h"

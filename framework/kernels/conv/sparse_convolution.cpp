@@ -4,6 +4,7 @@
 #include "lacuna/framework/kernels/conv/sparse_convolution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "lacuna/framework/core/array.h"
@@ -14,12 +15,12 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kLinesOfTask = 12 * 28, kGradientTasks = 16;
+constexpr int64_t kLinesOfTask = 42 * 8, kGradientTasks = 16;
 
-// So many source planes that what a tile of 28 lines reads of them stays in a first-level cache,
-// or, where rows have few nonzeros there, so many that the sums are worth fetching.
+// So many source planes that what a tile of 8 lines reads of them stays in a first-level cache, or,
+// where rows have few nonzeros there, so many that the sums are worth fetching.
 int64_t tile_planes(const Window& w, int64_t row_lines, int64_t planes, int64_t rows, int64_t nnz) {
-  constexpr int64_t kTile = 28, kCacheLines = 24 * 1024 / 64;
+  constexpr int64_t kTile = 8, kCacheLines = 24 * 1024 / 64;
   constexpr double kNonzeros = 14.0;
   const int64_t k = w.kernel.height;
   const int64_t apart = k * (kTile + w.kernel.width - 1);
@@ -28,9 +29,10 @@ int64_t tile_planes(const Window& w, int64_t row_lines, int64_t planes, int64_t 
   const double per_plane =
       static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(1, rows * planes));
   const double wanted = std::min(kNonzeros / std::max(per_plane, 1e-9), 1e9);
-  const int64_t most = std::max(in_cache, static_cast<int64_t>(wanted));
-  const int64_t tiles = (planes + most - 1) / most;
-  return std::max<int64_t>(1, (planes + tiles - 1) / std::max<int64_t>(1, tiles));
+  const double most = std::max(static_cast<double>(in_cache), wanted);
+  const int64_t tiles =
+      std::max<int64_t>(1, std::llround(static_cast<double>(planes) / std::max(most, 1.0)));
+  return std::max<int64_t>(1, (planes + tiles - 1) / tiles);
 }
 
 // The values in stream order.
