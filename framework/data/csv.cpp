@@ -19,6 +19,7 @@
 #include "lacuna/framework/data/csv_table.hpp"
 #include "lacuna/framework/data/formats/csv_records.h"
 #include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/io/log.h"
 
 namespace lacuna {
 namespace {
@@ -201,6 +202,30 @@ std::vector<std::string> input_columns(const CsvTable& table) {
 
 }  // namespace
 
+namespace {
+
+// An example in the place of the header is lost as one, and nothing else would tell.
+void tell_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
+  std::vector<double> numbers;
+  for (const std::string& name : columns) {
+    const Config value = Config::plain(name);
+    if (!value.is_number()) return;
+    numbers.push_back(value.as<double>());
+  }
+  const auto is_whole = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  bool are_counted = std::ranges::all_of(columns, is_whole);  // as pixels are: 0, 1, 2, …
+  for (size_t i = 1; i < numbers.size(); ++i) are_counted &= numbers[i] == numbers[i - 1] + 1.0;
+  if (numbers.empty() || are_counted) return;
+  log_warning(fmt::format(
+      "{}: the first line is taken for the columns' names, and these are numbers ({}); if it is an "
+      "example, say data.header: false",
+      path, listed(columns)));
+}
+
+}  // namespace
+
 DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   CsvOptions options = read_options(data);
   const auto train_path = data.required<std::string>("train");
@@ -212,6 +237,7 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   if (options.header == CsvHeader::Present) {
     splits.columns = input_columns(train);
     splits.label_column = train.columns[static_cast<size_t>(train.label)];
+    tell_numbers_for_names(train_path, splits.columns);
   }
   splits.train = std::make_shared<const ArrayDataset>(std::move(train.examples));
   if (test_path) {

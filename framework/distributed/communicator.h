@@ -61,6 +61,8 @@ class Communicator : public ShardPeers {
 
 /// Whether a launcher of MPI programs (mpirun, srun) has started this process.
 bool is_launched();
+/// How many processes it has started: 1 without one, 0 where it does not say.
+int64_t launched_processes();
 /// Whether this build can take part in such a job, and by what: "Open MPI v4.1.4…", or why not.
 /// *Cost:* loads the library, and starts nothing.
 std::string mpi_description();

@@ -1,7 +1,10 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -64,6 +67,17 @@ bool is_launched() {
   // Open MPI's mpirun; MPICH's and Slurm's PMI and PMI-2, Slurm's PMIx.
   return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMI_SIZE") || is_set("PMI_RANK") ||
          (is_set("PMIX_RANK") && is_set("PMIX_NAMESPACE"));
+}
+
+int64_t launched_processes() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    int64_t count = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
+    if (error == std::errc() && *end == '\0') return count;
+  }
+  return is_launched() ? 0 : 1;
 }
 
 std::string mpi_description() {

@@ -14,6 +14,7 @@
 namespace lacuna {
 
 int run_export(const ExportCommand& command) {
+  require_no_file_of_a_run("--out", command.out);
   const ExportedRun exported =
       export_run(command.checkpoint, command.out,
                  {.format = command.format,

@@ -125,6 +125,7 @@ class KnownAnswers {
 
 // The inputs, and the model, are not to be lost.
 void require_other_file(const PredictCommand& command, const std::string& checkpoint) {
+  require_no_file_of_a_run("--out", command.out);
   std::vector<std::string> read = command.inputs;
   read.push_back(checkpoint);
   for (const std::string& input : read) {

@@ -16,6 +16,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/data_paths.hpp"
@@ -37,9 +38,9 @@ struct Source {
   std::optional<Config> config = {};  // of the run
 };
 
-Source read_source(const std::string& given) {
+Source read_source(const std::string& given, bool last) {
   if (is_foreign_weights(given)) return {.path = given};
-  const CheckpointFile file = find_checkpoint(given);
+  const CheckpointFile file = choose_checkpoint(given, last);
   Source source{.path = file.path(), .checkpoint = file.read()};
   if (!source.checkpoint.config_yaml.empty()) {
     source.config = saved_config(source.checkpoint, source.path);
@@ -60,7 +61,15 @@ void take_train(Config& config, const Config& given) {
 void keep_run_normalization(const Source& source, Config& given_data) {
   const Config data = source.config->get("data");
   if (!given_data.is_map() || !data.is_map() || !data.has("normalize")) return;
-  if (given_data.has("normalize") || !(data.get("type") == given_data.get("type"))) return;
+  if (!(data.get("type") == given_data.get("type"))) return;
+  if (given_data.has("normalize")) {
+    if (given_data.get("normalize").is_scalar()) {
+      log_warning(given_data.get("normalize").where() +
+                  ": inputs are normalized anew, by these examples, and not as those that the "
+                  "run's weights were trained on; leave normalize out to keep that");
+    }
+    return;
+  }
   const InputFormat format = InputFormat::from_state(source.checkpoint.state.below("data"));
   given_data.set("normalize", "run");  // a place that is filled in
   Config holder = Config::map({{"data", given_data}});
@@ -274,7 +283,7 @@ void write_run(const std::string& path, const Experiment& e, const std::string& 
 int run_prune(const PruneCommand& command) {
   if (command.run_dir.empty()) throw ConfigError("the run folder's name is empty");
   RunFolder::require_unused(command.run_dir);
-  const Source source = read_source(command.checkpoint);
+  const Source source = read_source(command.checkpoint, command.last);
   Config given = load_yaml(command.config_path);
   for (const std::string& line : find_beside(given, command.config_path)) {
     std::fprintf(stderr, "%s\n", line.c_str());
@@ -288,6 +297,10 @@ int run_prune(const PruneCommand& command) {
   make_paths_absolute(config);
   apply_process_options(config);
   const auto e = build(config, given, source);
+  if (source.config && given.get("model").is_null()) {
+    const auto format = InputFormat::from_state(source.checkpoint.state.below("data"));
+    require_same_classes(e->data.train->class_names(), format.class_names);
+  }
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
   e->plan();                                     // refuses what can only be a mistake
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned

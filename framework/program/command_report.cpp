@@ -8,6 +8,7 @@
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/report/page.h"
 #include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/train/run_folder.h"
 
 namespace lacuna {
 namespace {
@@ -32,6 +33,7 @@ Config comparison(const std::vector<RunData>& runs, const std::vector<RunResult>
 }  // namespace
 
 int run_report(const ReportCommand& command) {
+  require_no_file_of_a_run("--out", command.out);
   const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
   write_page(command.out, runs);
   fmt::print("{} is written: {} run{}\n", command.out, runs.size(), runs.size() == 1 ? "" : "s");

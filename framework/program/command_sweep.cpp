@@ -7,16 +7,21 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/child_process.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/sweep_plan.hpp"
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/report/page.h"
@@ -69,6 +74,8 @@ class Sweep {
     const int64_t first = is_seeded ? train.required<int64_t>("seed") : 0;
     has_threads_ = train.is_map() && train.has("threads");
     plan_ = plan_sweep(command.over, first, command.seeds);
+    for (const std::string& over : command.over) refuse_key(split_over(over)[0]);
+    config_ = config;
     for (const SweepRun& run : plan_) {  // what cannot be set is said before anything runs
       Config tried = config.clone();
       for (const std::string& text : run.overrides) apply_override(tried, text);
@@ -80,6 +87,11 @@ class Sweep {
     fs::create_directories(command_.run_dir, error);
     if (error) {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());
+    }
+    require_same_settings();
+    for (size_t place = 0; place < plan_.size(); ++place) {
+      const bool is_first = place == 0 || plan_[place].label != plan_[place - 1].label;
+      if (is_first && !fs::exists(folder(place) + "/config.yaml")) require_plan(place);
     }
     const SweepSignals noting;
     while (last_signal == 0 && (next_ < plan_.size() || !running_.empty())) {
@@ -97,6 +109,55 @@ class Sweep {
     size_t place;
     ChildProcess process;
   };
+
+  // A key that a sweep goes through has no other value, and its runs have folders of their own.
+  void refuse_key(const std::string& key) const {
+    if (key == "run_dir") throw ConfigError("--over run_dir: the runs' folders are in --run-dir");
+    for (const std::string& text : command_.overrides) {
+      if (text.substr(0, text.find('=')) != key) continue;
+      throw ConfigError("--set " + text + ": --over goes through the values of " + key +
+                        "; give it one of the two");
+    }
+  }
+
+  // What runs of the folder have in common is kept there: runs of other settings are no
+  // repetitions.
+  void require_same_settings() const {
+    const std::string path = command_.run_dir + "/sweep.yaml";
+    if (!fs::exists(path)) {
+      return write_file_atomically(path, config_.to_yaml());
+    }
+    std::vector<std::string> ignored = {"run_dir",           "train.seed",      "train.threads",
+                                        "train.tensorboard", "train.log_every", "train.prefetch"};
+    for (const std::string& over : command_.over) ignored.push_back(split_over(over)[0]);
+    const std::vector<std::string> lines = differences_in_words(load_yaml(path), config_, ignored);
+    if (lines.empty()) return;
+    throw ConfigError("the runs in '" + command_.run_dir + "' are of other settings (" + path +
+                      "): " + join(lines, "; ") + "; give these, or another --run-dir");
+  }
+
+  // What no run could begin with is found out before any has run.
+  void require_plan(size_t place) const {
+    const std::string log = command_.run_dir + "/plan.log";
+    std::vector<std::string> all = {"plan", command_.config_path};
+    for (const auto* overrides : {&command_.overrides, &plan_[place].overrides}) {
+      for (const std::string& text : *overrides) all.insert(all.end(), {"--set", text});
+    }
+    ChildProcess process(all, log);
+    std::optional<int> code;
+    while (!(code = process.ended())) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream file(log);
+    std::string last;
+    for (std::string line; std::getline(file, line);) last = line;
+    std::error_code ignored;
+    fs::remove(log, ignored);
+    if (*code == kDone) return;
+    const std::string error = "error: ";
+    const std::string what =
+        plan_[place].name + ": " + last.substr(last.starts_with(error) ? error.size() : 0);
+    if (*code == kUsageError) throw ConfigError(what);
+    throw StateError(what);
+  }
 
   std::string folder(size_t place) const { return command_.run_dir + "/" + plan_[place].name; }
   std::string log_path(size_t place) const { return folder(place) + ".log"; }
@@ -196,6 +257,7 @@ class Sweep {
   }
 
   const SweepCommand& command_;
+  Config config_;
   bool has_threads_ = false;
   std::vector<SweepRun> plan_;
   std::vector<Running> running_;

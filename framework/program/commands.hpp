@@ -46,6 +46,7 @@ struct PruneCommand {
   std::string run_dir;
   std::vector<std::string> overrides;  ///< of the configuration that is given
   std::optional<std::string> threads;  ///< short for --set train.threads=…
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
   bool json = false;
 };
 

@@ -11,11 +11,25 @@ namespace lacuna {
 namespace {
 
 const std::vector<std::string>& changeable() {
-  static const std::vector<std::string> paths = {
-      "data.dir",        "train.epochs",     "train.steps",           "train.threads",
-      "train.log_every", "train.eval_every", "train.eval_batch_size", "train.checkpoint",
-      "train.prefetch",  "run_dir",          "sparsity.layout",       "sparsify.layout",
-      "data.path",       "train.tensorboard"};
+  static const std::vector<std::string> paths = {"data.dir",
+                                                 "train.epochs",
+                                                 "train.steps",
+                                                 "train.threads",
+                                                 "train.log_every",
+                                                 "train.eval_every",
+                                                 "train.eval_batch_size",
+                                                 "train.checkpoint",
+                                                 "train.prefetch",
+                                                 "run_dir",
+                                                 "sparsity.layout",
+                                                 "sparsify.layout",
+                                                 "data.path",
+                                                 "train.tensorboard",
+                                                 "data.train",
+                                                 "data.test",
+                                                 "data.train_dir",
+                                                 "data.test_dir",
+                                                 "data.validation_dir"};
   return paths;
 }
 
@@ -191,6 +205,18 @@ Config value_at(const Config& root, const std::string& path) {
   return node;
 }
 
+std::vector<std::string> differences_in_words(const Config& before, const Config& now,
+                                              const std::vector<std::string>& ignored) {
+  std::vector<std::string> lines;
+  for (const Difference& d : changes_between(before, now)) {
+    const bool is_ignored = std::ranges::any_of(ignored, [&](const std::string& key) {
+      return d.path == key || d.path.starts_with(key + ".");
+    });
+    if (!is_ignored) lines.push_back(in_words({.key = d.path, .before = d.run, .after = d.given}));
+  }
+  return lines;
+}
+
 std::string in_words(const ConfigChange& change) {
   return change.key + " was " + show(change.before) + ", and is " + show(change.after);
 }
@@ -248,6 +274,10 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
     apply_overrides(changed, {assignment});
     const std::string path = path_of(assignment);
     const Config before = value_at(run.clone(), path);
+    if (path == "run_dir" && !(before == value_at(changed.clone(), path))) {
+      throw ConfigError("--set " + assignment +
+                        ": a run goes on in its own folder, which --run-dir names");
+    }
     const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
     const bool is_allowed =
         may_change(path) || (is_optimizer && may.optimizer && may_change_optimizer(run, changed));

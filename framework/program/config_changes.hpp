@@ -48,6 +48,11 @@ std::string in_words(const ConfigChange& change);
 /// ConfigError.
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
 
+/// A line for each key of which two configurations say different things: "optimizer.lr was 0.01,
+/// and is 0.1"; `ignored` keys, and what is below them, left out.
+std::vector<std::string> differences_in_words(const Config& before, const Config& now,
+                                              const std::vector<std::string>& ignored);
+
 /// The value at a dotted path, lists by index; null where there is none. Looking marks what it
 /// looks at as read: of clones.
 Config value_at(const Config& root, const std::string& path);

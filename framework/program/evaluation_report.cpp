@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/program/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
 
@@ -26,7 +28,12 @@ void keep_normalization(Config& config, const InputFormat& format) {
 
 void require_same_classes(const std::vector<std::string>& data,
                           const std::vector<std::string>& model) {
-  if (data.empty() || model.empty() || data == model) return;
+  if (model.empty() || data == model) return;
+  if (data.empty()) {
+    throw DataError("the data's classes are numbers, and the model was trained on names: " +
+                    join(std::span(model).first(std::min<size_t>(model.size(), 20)), ", ") +
+                    (model.size() > 20 ? ", …" : ""));
+  }
   const auto differ = std::ranges::mismatch(data, model).in1 - data.begin();
   const auto name = [&](const std::vector<std::string>& names) {
     const auto at = static_cast<size_t>(differ);

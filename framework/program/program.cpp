@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -19,6 +21,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/job.h"
@@ -102,6 +105,7 @@ void add_prune(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
+  add_last(*command, c.last);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_prune(c); }; });
 }
@@ -289,6 +293,17 @@ void require_command(const CLI::App& app, int argc, char** argv) {
   throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
 }
 
+// What is no training has no work to share: each process would do all of it, into the same files.
+void require_one_process(const CLI::App& app) {
+  if (launched_processes() <= 1 || app.got_subcommand("train")) return;
+  for (const CLI::App* command : app.get_subcommands()) {
+    throw ConfigError(fmt::format(
+        "lacuna {} is for one process, and the launcher has started {}; train alone shares its "
+        "work, and the rest is started without a launcher (mpirun, srun)",
+        command->get_name(), launched_processes()));
+  }
+}
+
 constexpr const char* kLessMemory = "; a smaller train.batch_size or model needs less";
 
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
@@ -296,6 +311,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     register_builtins();
     require_command(app, argc, argv);
     app.parse(argc, argv);
+    require_one_process(app);
     active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
     const int code = action();
     // What a run has to say is in its folder; for the others, saying it is all they do.

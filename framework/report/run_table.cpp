@@ -58,6 +58,15 @@ void flatten(const Config& node, const std::string& path, Flat& to) {
   }
 }
 
+// A model may be its layers alone, or a map of them and of where weights come from: the former is
+// the latter without an origin.
+Config with_layers_in_a_list(const Config& config) {
+  Config copy = config.clone();
+  if (!copy.is_map() || !copy.get("model").is_list()) return copy;
+  copy.set("model", Config::map({{"layers", copy.get("model")}}));
+  return copy;
+}
+
 // Whether somebody has said it: where a run is follows from that, and limits of layouts and
 // algorithms were measured on the machine.
 bool is_chosen(const std::string& key) {
@@ -101,21 +110,38 @@ double value_at(const Curve& curve, double step) {
                                  : curve.values[static_cast<size_t>(at - curve.steps.begin())];
 }
 
+// The sum of the sparse layers' densities at a step, as they were told last before.
+double sum_of_densities(const RunData& run, double step) {
+  double sum = 0.0;
+  for (const LayerData& layer : run.layers) {
+    const Curve& actual = layer.actual;
+    if (actual.empty()) continue;
+    const auto after = std::ranges::upper_bound(actual.steps, step);
+    sum += actual.values[static_cast<size_t>(
+        std::max<std::ptrdiff_t>(1, after - actual.steps.begin()) - 1)];
+  }
+  return sum;
+}
+
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
-// judges whose model loses no nonzeros: by the validation split where there is one, by accuracy, or
-// by loss where each token has a label, or nothing is right or wrong.
+// judges: by the validation split where there is one, by accuracy, or by loss where each token has
+// a label, or nothing is right or wrong; anew where more than 1 % of the densities has gone.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
   const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
   const Curve* accuracy = find_curve(run, judged, "accuracy");
-  if (accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr) {
-    const auto most = std::ranges::max_element(accuracy->values);
-    return accuracy->steps[static_cast<size_t>(most - accuracy->values.begin())];
+  const bool by_accuracy = accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr;
+  const Curve& curve = by_accuracy ? *accuracy : *find_curve(run, judged, "loss");
+  size_t best = 0;
+  for (size_t i = 1; i < curve.values.size(); ++i) {
+    const double gain =
+        by_accuracy ? curve.values[i] - curve.values[best] : curve.values[best] - curve.values[i];
+    const double now = sum_of_densities(run, curve.steps[i]),
+                 then = sum_of_densities(run, curve.steps[best]);
+    if (gain > 0.0 || now < 0.99 * then) best = i;
   }
-  const Curve& loss = *find_curve(run, judged, "loss");
-  const auto least = std::ranges::min_element(loss.values);
-  return loss.steps[static_cast<size_t>(least - loss.values.begin())];
+  return curve.steps[best];
 }
 
 }  // namespace
@@ -123,6 +149,8 @@ double best_step_of(const RunData& run, const std::string& split) {
 RunResult result_of(const RunData& run) {
   RunResult result{.name = run.name, .folder = run.folder, .state = run.state};
   result.step = last_step(run);
+  const Config train = run.config.is_map() ? run.config.get("train") : Config();
+  result.keeps_best = train.is_map() && !train.get("early_stopping").is_null();
   result.seed = run.config.is_map() ? number_or_none(run.config.get("train"), "seed") : result.seed;
   add_sizes(run, result);
   for (const char* split : {"test", "validation", "train"}) {
@@ -153,7 +181,7 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
   std::set<std::string> keys;
   for (const RunData& run : runs) {
     Flat& flat = configs.emplace_back();
-    flatten(run.config, "", flat);
+    flatten(with_layers_in_a_list(run.config), "", flat);
     for (const auto& [key, value] : flat) keys.insert(key);
   }
   std::vector<Difference> differences;
@@ -184,8 +212,12 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     group->results.push_back(result_of(runs[i]));
   }
   for (SeedGroup& group : groups) {
-    const Moments accuracy = moments_of(group.results, &RunResult::accuracy);
-    const Moments loss = moments_of(group.results, &RunResult::loss);
+    // Early stopping goes back to the best model: that is what these runs have come to.
+    const bool is_best = std::ranges::all_of(group.results, &RunResult::keeps_best);
+    const Moments accuracy =
+        moments_of(group.results, is_best ? &RunResult::best_accuracy : &RunResult::accuracy);
+    const Moments loss =
+        moments_of(group.results, is_best ? &RunResult::best_loss : &RunResult::loss);
     group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
     group.mean_density = moments_of(group.results, &RunResult::density).mean;

@@ -21,7 +21,8 @@ struct RunResult {
   double loss = kNone;      ///< the same
   /// Of the best evaluation, which the validation split judges where there is one.
   double best_accuracy = kNone, best_loss = kNone, best_step = kNone;
-  double density = kNone;  ///< nonzeros over all parameters
+  bool keeps_best = false;  ///< whether its model is that of the best evaluation: early stopping
+  double density = kNone;   ///< nonzeros over all parameters
   double nnz = kNone;
   double parameter_bytes = kNone;
   double train_seconds = kNone;

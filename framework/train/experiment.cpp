@@ -57,7 +57,8 @@ int64_t shards_of(const TrainOptions& train, const Communicator* job) {
 void require_shards(const Experiment& e, const Communicator* job) {
   if (job == nullptr || job->size() == 1 || e.train.shards > 0) return;
   e.config.get("train").get("shards").error(fmt::format(
-      "{} processes were started, and shards: 0 is for one alone; give {}, or start one",
+      "{} processes were started, and shards: 0 is for one alone; a new run can have shards: {}, "
+      "and one that began without shards goes on in one process",
       job->size(), job->size()));
 }
 

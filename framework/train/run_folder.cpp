@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -165,6 +166,23 @@ void RunFolder::prune_checkpoints(int64_t keep_last) const {
     fs::remove(checkpoint_path(steps[i]), ignored);
   }
   fault_point("checkpoint.after_prune");
+}
+
+void require_no_file_of_a_run(const std::string& option, const std::string& path) {
+  constexpr std::array kFiles{"config.yaml",  "log.txt",       "metrics.jsonl",
+                              "summary.json", "changes.jsonl", "prune.json"};
+  constexpr std::array kFolders{"checkpoints", "masks", "tensorboard"};
+  std::error_code unknown;
+  const fs::path file = fs::weakly_canonical(path, unknown), folder = file.parent_path();
+  const auto is_run = [&](const fs::path& there) {
+    return fs::exists(there / "config.yaml", unknown) && fs::exists(there / "checkpoints", unknown);
+  };
+  const bool is_own = std::ranges::find(kFiles, file.filename()) != kFiles.end() && is_run(folder);
+  const bool is_below = std::ranges::find(kFolders, folder.filename()) != kFolders.end() &&
+                        is_run(folder.parent_path());
+  if (!is_own && !is_below) return;
+  throw ConfigError(option + " '" + path + "' is among the files of the run '" +
+                    (is_own ? folder : folder.parent_path()).string() + "'; give another name");
 }
 
 CheckpointFile find_checkpoint(const std::string& path, KeptCheckpoint kept) {

@@ -68,6 +68,11 @@ class RunFolder {
   std::shared_ptr<Lock> lock_;  // null: only for looking
 };
 
+/// Where `path`, which something is to be written to, is one of the files that make up a run: its
+/// configuration, log, metrics, summary or records, or what lies in its folders. *Errors:*
+/// ConfigError that begins with `option`.
+void require_no_file_of_a_run(const std::string& option, const std::string& path);
+
 /// A checkpoint named by a user: the file itself, or one of a run folder: best.h5 where that is
 /// asked for, there and good (a damaged one is logged as a warning), else the newest good one.
 /// *Errors:* CheckpointError.

@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/nn/memory_report.h"
 #include "lacuna/framework/nn/module_rows.h"
@@ -310,7 +311,11 @@ void RunReporter::write_summary(SummaryFile file) {
   summary.set("version", kVersion);
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
-  if (file == SummaryFile::Kept) return;
+  if (file == SummaryFile::Kept) {
+    const Config kept = load_yaml(summary_path_);
+    if (kept.is_map()) summary_ = kept;
+    return;
+  }
   record_masks();  // wherever a run ends: one stopped early, or made shorter
   write_file_atomically(summary_path_, summary.to_json_indented());
   progress_.clear();

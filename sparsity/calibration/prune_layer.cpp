@@ -108,7 +108,8 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
   if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
         "layer '{}': the calibration has {} rows for {} inputs, which leaves weights open that "
-        "damping alone decides on; give calibration.examples a larger number",
+        "damping alone decides on; more examples (calibration.examples, where the data has them) "
+        "would settle them",
         layer, lacking->rows(), lacking->features()));
   }
 }

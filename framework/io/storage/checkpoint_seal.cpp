@@ -137,7 +137,8 @@ void require_known_format(const std::string& path, std::string_view header, int6
       refuse(
           path,
           "is no checkpoint of lacuna, but weights of another tool: `lacuna import FILE --config "
-          "CONFIG --out RUN` makes a run of them, or says how to convert them");
+          "CONFIG --out RUN` makes a run of them, or says how to convert them, where FILE's name "
+          "ends as theirs do: .safetensors, .npz, .npy, .pt, .pth");
     }
     refuse(
         path,

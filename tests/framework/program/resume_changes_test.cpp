@@ -29,6 +29,31 @@ class ResumeChanges : public RunFixture {
   }
 };
 
+TEST_F(ResumeChanges, OfTheFolderIsNone) {
+  begin();
+  refuses("run_dir=elsewhere", "--set run_dir=elsewhere: a run goes on in its own folder");
+}
+
+TEST_F(ResumeChanges, OfWhereATableIs) {
+  std::string table = "x,y,label\n";
+  for (int i = 0; i < 40; ++i) {
+    table +=
+        std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
+  }
+  write_text(folder_ / "train.csv", table);
+  write_text(config(),
+             "data: {type: csv, train: " + (folder_ / "train.csv") +
+                 "}\nmodel: [{type: linear, out_features: 2}]\n"
+                 "optimizer: {type: adam}\n"
+                 "train: {steps: 8, batch_size: 10, threads: 1, checkpoint: {every: 2}}\n");
+  begin();
+  std::filesystem::rename(folder_ / "train.csv", folder_ / "moved.csv");
+  EXPECT_EQ(train({"--resume"}).code, 1);
+  const Ended moved = train({"--resume", "--set", "data.train=" + (folder_ / "moved.csv")});
+  EXPECT_EQ(moved.code, 0) << moved.err;
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 8);
+}
+
 TEST_F(ResumeChanges, RefusesWhatWouldMakeItAnotherRun) {
   begin();
   refuses("optimizer.lr=0.1",

@@ -68,7 +68,7 @@ TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
   EXPECT_THAT(ended.out, HasSubstr(" ± "));
   EXPECT_EQ(listing(run_dir("sweep")),
             "optimizer.lr=0.001,seed=0 optimizer.lr=0.001,seed=1 optimizer.lr=0.01,seed=0 "
-            "optimizer.lr=0.01,seed=1 report.html");
+            "optimizer.lr=0.01,seed=1 report.html sweep.yaml");
   const Config run = load_yaml(part("optimizer.lr=0.001,seed=1/config.yaml"));
   EXPECT_EQ(run.at("optimizer").at("lr").as<double>(), 0.001);
   EXPECT_EQ(run.at("train").at("seed").as<int64_t>(), 1);
@@ -91,6 +91,50 @@ TEST_F(SweepTest, NamesARunThatFailsAndGoesOnWithTheOthers) {
   EXPECT_THAT(ended.err, HasSubstr("optimizer.lr=1e30,seed=0 failed (exit code 1)"));
   EXPECT_THAT(read_text(part("optimizer.lr=1e30,seed=0.log")), HasSubstr("NaN or infinite"));
   EXPECT_TRUE(std::filesystem::exists(part("optimizer.lr=0.01,seed=0/summary.json")));
+}
+
+TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
+  ASSERT_EQ(sweep({"--over", "optimizer.lr=0.01", "--set", "train.epochs=1"}).code, 0);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    const Ended ended = sweep(more);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_EQ(ended.out, "");
+  };
+  refused({"--over", "optimizer.lr=0.01,0.1", "--set", "train.epochs=2"},
+          "sweep.yaml): train.epochs was 1, and is 2; give these, or another --run-dir");
+  refused({"--over", "optimizer.lr=0.01", "--set", "optimizer.lr=0.5"},
+          "--set optimizer.lr=0.5: --over goes through the values of optimizer.lr");
+  refused({"--over", "run_dir=a,b"}, "--over run_dir: the runs' folders are in --run-dir");
+  // More of the same, on other threads.
+  const Ended more = sweep({"--over", "optimizer.lr=0.01,0.1", "--seeds", "2", "--set",
+                            "train.epochs=1", "--set", "train.threads=2"});
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_THAT(more.err, HasSubstr("optimizer.lr=0.01,seed=0: has finished already"));
+}
+
+TEST_F(SweepTest, PlansEachCombinationBeforeTheFirstRun) {
+  const Ended unknown = sweep({"--over", "sparsity.sparsty=0.8,0.9"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("error: sparsity.sparsty=0.8,seed=0: --set "
+                                     "sparsity.sparsty=0.8: sparsity.sparsty: unknown key"));
+  const Ended late = sweep({"--over", "train.steps=2,x"});
+  EXPECT_EQ(late.code, 2);
+  EXPECT_THAT(late.err, HasSubstr("train.steps=x,seed=0: "));
+  EXPECT_EQ(listing(run_dir("sweep")), "sweep.yaml");
+}
+
+// Early stopping goes back to the best model, which is what such a run has come to.
+TEST_F(SweepTest, TellsTheBestWhereItIsKept) {
+  const Ended ended = sweep({"--seeds", "1", "--set", "optimizer={type: sgd, lr: 0.5}", "--set",
+                             "train.early_stopping={patience: 2}", "--set", "train.epochs=40"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Config told = summary(part("seed=0"));
+  ASSERT_TRUE(told.required<bool>("stopped_early"));
+  ASSERT_NE(told.at("test_accuracy").text(), told.at("best_test_accuracy").text());
+  char best[32];
+  std::snprintf(best, sizeof best, " %.2f %%", 100.0 * told.required<double>("best_test_accuracy"));
+  EXPECT_THAT(ended.out, HasSubstr(best));
 }
 
 TEST_F(SweepTest, HandsASignalOnAndGoesOnLater) {

@@ -46,6 +46,20 @@ TEST(RunTable, JudgesByTheValidationSplitWhereThereIsOne) {
   EXPECT_EQ(result_of(run).best_step, 30.0);  // of tokens by the loss
 }
 
+// As the trainer does, where nothing is summed up yet.
+TEST(RunTable, JudgesAnewWhatHasBeenPruned) {
+  RunData run = run_with("a", {0.9, 0.4, 0.5, 0.45}, {1.0, 2.0, 1.9, 1.8});
+  EXPECT_EQ(result_of(run).best_step, 10.0);
+  run.layers.emplace_back().name = "w";
+  for (const auto& [step, density] : {std::pair{5.0, 0.5}, {15.0, 0.2}}) {
+    run.layers[0].actual.add(step, density);
+  }
+  EXPECT_EQ(result_of(run).best_step, 30.0);
+  EXPECT_EQ(result_of(run).best_accuracy, 0.5);
+  run.summary = Config::map({{"best_step", int64_t{40}}});
+  EXPECT_EQ(result_of(run).best_step, 40.0);
+}
+
 TEST(RunTable, JudgesRegressionByItsLoss) {
   const RunResult result = result_of(run_with("a", {}, {2.0, 1.0, 1.5}));
   EXPECT_TRUE(std::isnan(result.accuracy));
@@ -89,6 +103,25 @@ TEST(ConfigDifferences, NamesKeysWithEachRunsValue) {
   EXPECT_EQ(differences[0].values, (std::vector<std::string>{"", "true"}));
   EXPECT_EQ(differences[1].key, "x.y.1");
   EXPECT_EQ(differences[1].values, (std::vector<std::string>{"2", "3"}));
+}
+
+// Layers alone, and a map of them and of where the weights come from.
+TEST(ConfigDifferences, SeeThroughTheFormOfAModel) {
+  std::vector<RunData> runs = {run_with("a", {}, {}), run_with("b", {}, {})};
+  runs[0].config = parse_yaml("model: [relu, {type: linear, out_features: 3}]", "a");
+  runs[1].config = parse_yaml(
+      "model: {layers: [relu, {type: linear, out_features: 3}], init_from: runs/a}", "b");
+  const std::vector<Difference> differences = config_differences(runs);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].key, "model.init_from");
+}
+
+TEST(GroupRuns, TakesTheBestOfRunsThatStopEarly) {
+  std::vector<RunData> runs = {run_with("a", {0.75, 0.5}, {1.0, 2.0})};
+  EXPECT_EQ(group_runs(runs, {"a"})[0].mean_accuracy, 0.5);
+  runs[0].config = parse_yaml("train: {early_stopping: {patience: 3}}", "a");
+  EXPECT_EQ(group_runs(runs, {"a"})[0].mean_accuracy, 0.75);
+  EXPECT_EQ(group_runs(runs, {"a"})[0].mean_loss, 1.0);
 }
 
 TEST(GroupRuns, GivesMeanAndSpread) {

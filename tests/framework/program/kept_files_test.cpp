@@ -1,0 +1,85 @@
+// Files of runs are not overwritten by what other commands write, and only train is for several
+// processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "framework/program/trained_table.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(Use, FilesOfARunAreNoOutputs) {
+  train_table();
+  write_text(folder_ / "in.csv", Table(2).without_labels);
+  const std::string newest = find_checkpoint(run_dir()).path();
+  const auto refused = [&](const std::vector<std::string>& command, const std::string& file) {
+    const std::string before = read_text(file);
+    std::vector<std::string> all = command;
+    all.insert(all.end(), {"--out", file});
+    const Ended ended = run_lacuna(all);
+    EXPECT_EQ(ended.code, 2) << file;
+    EXPECT_THAT(ended.err, HasSubstr("--out '" + file + "' is among the files of the run"));
+    EXPECT_EQ(read_text(file), before);
+  };
+  for (const std::string& file : {run_dir() + "/config.yaml", run_dir() + "/summary.json",
+                                  run_dir() + "/checkpoints/../metrics.jsonl", newest}) {
+    refused({"predict", run_dir(), folder_ / "in.csv"}, file);
+    refused({"export", run_dir(), "--format", "npz", "--overwrite"}, file);
+  }
+  ASSERT_EQ(train({}, "other").code, 0);
+  refused({"report", run_dir()}, run_dir("other") + "/summary.json");
+  EXPECT_EQ(predict("in.csv", "run/predictions.csv").code, 0);
+}
+
+TEST_F(Use, EvalRefusesNumbersForNames) {
+  std::string names = "x,y,kind\n", numbers = names;
+  for (int i = 0; i < 40; ++i) {
+    const std::string inputs = std::to_string(i % 7) + "." + std::to_string(i % 3) + ",1,";
+    names += inputs + (i % 2 == 0 ? "cat\n" : "dog\n");
+    numbers += inputs + (i % 2 == 0 ? "1\n" : "0\n");
+  }
+  write_text(folder_ / "names.csv", names);
+  write_text(folder_ / "numbers.csv", numbers);
+  write_text(folder_ / "headless.csv", names.substr(names.find('\n') + 1));
+  write_text(config(),
+             "data: {type: csv, train: " + (folder_ / "names.csv") +
+                 ", validation: 0.25}\nmodel: [{type: linear, out_features: 2}]\n"
+                 "optimizer: {type: adam}\ntrain: {steps: 4, batch_size: 8, threads: 1}\n");
+  ASSERT_EQ(train().code, 0);
+  write_text(folder_ / "prune.yaml", "sparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+  const std::string other = "data.train=" + (folder_ / "numbers.csv");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"eval", run_dir(), "--set", other},
+        {"prune", run_dir(), folder_ / "prune.yaml", "--run-dir", run_dir("pruned"), "--set",
+         other}}) {
+    const Ended ended = run_lacuna(command);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.err, HasSubstr("the data's classes are numbers, and the model was trained on "
+                                     "names: cat, dog"));
+  }
+  const Ended headless = train({"--set", "data.train=" + (folder_ / "headless.csv")}, "headless");
+  EXPECT_THAT(headless.err,
+              HasSubstr("headless.csv: the first line is taken for the columns' names, "
+                        "and these are numbers (0.0, 1); if it is an example, say "
+                        "data.header: false"));
+}
+
+TEST_F(Use, TrainAloneIsForSeveralProcesses) {
+  train_table();
+  const Ended ended = run_lacuna({"eval", run_dir()},
+                                 {.in_child = [] { ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1); }});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err,
+              HasSubstr("lacuna eval is for one process, and the launcher has started 2"));
+  const Ended one = run_lacuna({"eval", run_dir()},
+                               {.in_child = [] { ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1); }});
+  EXPECT_EQ(one.code, 0) << one.err;
+}
+
+}  // namespace
+}  // namespace lacuna
