@@ -1,6 +1,7 @@
 #include "lacuna/framework/train/weight_average.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
