@@ -55,6 +55,39 @@ double fraction_kept(const ByteArray& mask) {
   return kept / static_cast<double>(mask.values.size());
 }
 
+// As eval, predict and export do.
+TEST_F(Prune, TakesTheBestWhereOneIsKept) {
+  ASSERT_EQ(train({"--set", "optimizer={type: sgd, lr: 0.5}", "--set", "train.epochs=40", "--set",
+                   "train.early_stopping={patience: 2}"})
+                .code,
+            0);
+  const auto pruned = [&](const std::string& to, const std::vector<std::string>& more) {
+    const Ended ended = prune(run_dir(), to, more);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return json(to).required<std::string>("checkpoint");
+  };
+  EXPECT_EQ(pruned("of best", {}), run_dir() + "/checkpoints/best.h5");
+  EXPECT_EQ(pruned("of last", {"--last"}), find_checkpoint(run_dir()).path());
+}
+
+TEST_F(Prune, TellsThatInputsAreNormalizedAnew) {
+  const std::string data = "data: {type: glyphs, train_size: 60, test_size: 30, normalize: ";
+  write_text(config(), data +
+                           "standard}\nmodel: [flatten, {type: linear, out_features: 10}]\n"
+                           "optimizer: {type: adam}\n"
+                           "train: {steps: 4, batch_size: 10, threads: 1}\n");
+  ASSERT_EQ(train().code, 0);
+  const std::string section = "sparsity: {algorithm: magnitude, sparsity: 0.5}\n";
+  write_text(prune_config(), section + data + "standard}\n");
+  const Ended anew = prune(run_dir(), "anew");
+  EXPECT_EQ(anew.code, 0) << anew.err;
+  EXPECT_THAT(anew.err, HasSubstr("prune.yaml:2:64: data.normalize: inputs are normalized anew"));
+  write_text(prune_config(), section + "data: {type: glyphs, train_size: 60, test_size: 30}\n");
+  const Ended kept = prune(run_dir(), "kept");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_THAT(kept.err, testing::Not(HasSubstr("normalized anew")));
+}
+
 TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {
   ASSERT_EQ(train().code, 0);
   const Ended ended = prune(run_dir(), "pruned");
