@@ -89,6 +89,7 @@ class Sweep {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());
     }
     require_same_settings();
+    if (plan_.size() > 1) log_info(fmt::format("{} runs are planned", plan_.size()));
     for (size_t place = 0; place < plan_.size(); ++place) {
       const bool is_first = place == 0 || plan_[place].label != plan_[place - 1].label;
       if (is_first && !fs::exists(folder(place) + "/config.yaml")) require_plan(place);
