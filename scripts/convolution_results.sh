@@ -46,7 +46,8 @@ $begin
 Test accuracy on CIFAR-10 in percent after 30 epochs (the wider network: $wide_epochs), batch 128, SGD with
 Nesterov's momentum and a cosine from 0.1 to 0, weight decay 1e-3, label smoothing 0.1, crops and flips: the
 mean over the seeds, in brackets the lowest and the highest.
-The images are JPEG copies of the set's, on which networks trained elsewhere lose some ten points.
+With a weight decay of 5e-4 and without label smoothing, seed 0, the dense network has 86.50 % and RigL at 80 %
+84.67 %. The images are JPEG copies of the set's, on which networks trained elsewhere lose some ten points.
 FLOPs are those of a training step's products, of one example. A step's time is the least of five times
 twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
 with the machine to itself; seconds are that times the steps, evaluations not counted. Written by

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
@@ -312,8 +313,11 @@ void RunReporter::write_summary(SummaryFile file) {
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
   if (file == SummaryFile::Kept) {
-    const Config kept = load_yaml(summary_path_);
-    if (kept.is_map()) summary_ = kept;
+    try {
+      const Config kept = load_yaml(summary_path_);
+      if (kept.is_map()) summary_ = kept;
+    } catch (const ConfigError&) {  // damaged: it stays as it is, and what was counted now is told
+    }
     return;
   }
   record_masks();  // wherever a run ends: one stopped early, or made shorter

@@ -69,6 +69,19 @@ TEST_F(Use, EvalRefusesNumbersForNames) {
                         "data.header: false"));
 }
 
+// By its summary, and not by what the process that looks at it has in memory.
+TEST_F(Use, AFinishedRunIsToldAsItWas) {
+  const Ended first = train({"--set", "sparsity=0.5"});
+  ASSERT_EQ(first.code, 0);
+  const Ended again = train({"--resume"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, first.out);
+  write_text(run_dir() + "/summary.json", "{damaged");
+  const Ended damaged = train({"--resume"});
+  EXPECT_EQ(damaged.code, 0) << damaged.err;
+  EXPECT_EQ(read_text(run_dir() + "/summary.json"), "{damaged");
+}
+
 TEST_F(Use, TrainAloneIsForSeveralProcesses) {
   train_table();
   const Ended ended = run_lacuna({"eval", run_dir()},
