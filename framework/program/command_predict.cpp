@@ -125,7 +125,6 @@ class KnownAnswers {
 
 // The inputs, and the model, are not to be lost.
 void require_other_file(const PredictCommand& command, const std::string& checkpoint) {
-  require_no_file_of_a_run("--out", command.out);
   std::vector<std::string> read = command.inputs;
   read.push_back(checkpoint);
   for (const std::string& input : read) {
@@ -135,6 +134,7 @@ void require_other_file(const PredictCommand& command, const std::string& checkp
     throw ConfigError("--out '" + command.out + "' is the file '" + input +
                       "' that is read, and would be overwritten; give another name");
   }
+  require_no_file_of_a_run("--out", command.out);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "lacuna/framework/train/early_stopping.h"
 
-#include <limits>
-
 namespace lacuna {
 
 bool EarlyStopping::judge(double score, int64_t nonzeros) {
@@ -40,8 +38,9 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   evaluations_without_gain_ = state.count("evaluations_without_gain", most);
   has_stopped_ = state.count("stopped_early", 1) != 0;
   if (state.contains("best_score")) best_score_ = state.number("best_score");
-  if (state.contains("best_nonzeros")) {  // which earlier versions did not save
-    best_nonzeros_ = state.count("best_nonzeros", std::numeric_limits<int64_t>::max());
+  constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
+  if (state.contains("best_nonzeros")) {               // which earlier versions did not save
+    best_nonzeros_ = state.count("best_nonzeros", kMostNonzeros);
   }
   if (state.contains("score_to_beat")) score_to_beat_ = state.number("score_to_beat");
 }
