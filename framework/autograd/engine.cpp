@@ -39,19 +39,19 @@ void deliver(const Variable& input, const Tensor& gradient, WorkList& work) {
   }
 }
 
+std::vector<Tensor> backward_of(Node& node, const Tensor& gradient) try {
+  return node.backward(gradient);
+} catch (const std::bad_alloc& error) {
+  throw MemoryError(fmt::format("the gradient of '{}' {}: {}", node.name(),
+                                node.output_shape().to_string(), describe(error)));
+}
+
 std::vector<Tensor> run(Node& node, const Tensor& gradient) {
   if (node.released()) {
     throw StateError("backward a second time through '" + std::string(node.name()) +
                      "': the graph was freed by the first; run the forward pass again");
   }
-  if (!trace) {
-    try {
-      return node.backward(gradient);
-    } catch (const std::bad_alloc& error) {
-      throw MemoryError(fmt::format("the gradient of '{}' {}: {}", node.name(),
-                                    node.output_shape().to_string(), describe(error)));
-    }
-  }
+  if (!trace) return backward_of(node, gradient);
   NodeRun report{.name = std::string(node.name()),
                  .input_shapes = {},
                  .output_shape = node.output_shape(),
@@ -61,7 +61,7 @@ std::vector<Tensor> run(Node& node, const Tensor& gradient) {
   }
   const ConversionCount before = conversions_so_far();
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Tensor> gradients = node.backward(gradient);
+  std::vector<Tensor> gradients = backward_of(node, gradient);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const ConversionCount converted = conversions_so_far() - before;
   report.conversions = converted.conversions;

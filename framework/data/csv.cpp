@@ -200,10 +200,6 @@ std::vector<std::string> input_columns(const CsvTable& table) {
   return inputs;
 }
 
-}  // namespace
-
-namespace {
-
 // An example in the place of the header is lost as one, and nothing else would tell.
 void tell_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
   std::vector<double> numbers;

@@ -15,9 +15,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/cifar.h"
-#include "lacuna/framework/data/class_checks.hpp"
 #include "lacuna/framework/data/colour_glyphs.h"
 #include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/data_checks.hpp"
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/image_folder.h"
@@ -223,15 +223,6 @@ std::vector<float> normalized_zero(const Config& augment, const Normalization& n
   return zeros;
 }
 
-void require_no_image_keys(const Config& data, const Dataset& train) {
-  if (train.vocabulary_size() == 0) return;
-  for (const char* key : {"normalize", "augment"}) {
-    if (!data.has(key)) continue;
-    data.get(key).error(
-        "the inputs are tokens, for which there is no such thing; leave this key out");
-  }
-}
-
 // The operations work on bytes, so what a byte is as an input has to be known.
 void read_rand_augment(const Config& augment, const DataSplits& splits, AugmentOptions& options) {
   const Config node = augment.get("rand_augment");
@@ -308,38 +299,10 @@ TaskKeys read_task(const Config& data) {
   return {Task::Classification, num_classes};
 }
 
-namespace {
-
-// Where the data says what it is made of, what is no path is told before, and an error about a path
-// with nothing there is told with its place in the configuration.
-DataSplits make_splits(const Config& data, const std::string& type, uint64_t seed) {
-  const Config shown = data.clone();  // looking marks what it looks at as read
-  std::vector<Config> paths;
-  for (const char* key : {"dir", "train_dir", "validation_dir", "test_dir", "path", "train",
-                          "validation", "test", "vocab", "merges"}) {
-    const Config path = shown.get(key);
-    if (!path.is_null() && path.is_scalar() && !path.is_number()) paths.push_back(path);
-  }
-  for (const Config& path : paths) {
-    if (path.text().empty()) path.fail("a path");
-  }
-  try {
-    return dataset_registry().find(type, data.at("type")).make(data, seed);
-  } catch (const DataError& error) {
-    for (const Config& path : paths) {
-      std::error_code unknown;
-      if (std::filesystem::exists(path.text(), unknown)) continue;
-      throw DataError(fmt::format("{} (so says {})", error.what(), path.where()));
-    }
-    throw;
-  }
-}
-
-}  // namespace
-
 DataSplits load_data(const Config& data, uint64_t seed) {
   const auto type = data.required<std::string>("type");
-  DataSplits splits = make_splits(data, type, seed);
+  const auto& dataset = dataset_registry().find(type, data.at("type"));
+  DataSplits splits = with_named_paths(data, [&] { return dataset.make(data, seed); });
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }

@@ -26,6 +26,14 @@ std::string join_path(const std::string& scope, const std::string& name) {
   return scope.empty() ? name : scope + "." + name;
 }
 
+[[noreturn]] void fail_memory(const Module& layer, std::span<const Variable> inputs,
+                              const std::bad_alloc& error) {
+  std::string given;
+  for (const Variable& x : inputs) given += (given.empty() ? "" : ", ") + x.shape().to_string();
+  throw MemoryError(fmt::format("layer '{}' ({}) with {}: {}", layer.path(), layer.type(), given,
+                                describe(error)));
+}
+
 }  // namespace
 
 Variable Module::operator()(std::span<const Variable> inputs) try {
@@ -38,13 +46,10 @@ Variable Module::operator()(std::span<const Variable> inputs) try {
   for (const Transform& transform : output_transforms_) y = transform(y);
   return y;
 } catch (const std::bad_alloc& error) {
-  std::string given;
-  for (const Variable& x : inputs) given += (given.empty() ? "" : ", ") + x.shape().to_string();
-  throw MemoryError(
-      fmt::format("layer '{}' ({}) with {}: {}", path_, type(), given, describe(error)));
+  fail_memory(*this, inputs, error);
 }
 
-std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) {
+std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) try {
   const ShardedBatch* batch = sharded_batch();
   if (batch == nullptr || batch->shards().size() != inputs.size()) {
     throw StateError(fmt::format(
@@ -61,6 +66,8 @@ std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) {
     for_each_shard([&](size_t i) { outputs[i] = transform(outputs[i]); });
   }
   return outputs;
+} catch (const std::bad_alloc& error) {
+  fail_memory(*this, inputs, error);
 }
 
 std::vector<Variable> Module::forward_in_shards(std::span<const Variable> inputs) {

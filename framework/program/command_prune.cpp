@@ -22,6 +22,7 @@
 #include "lacuna/framework/program/data_paths.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"

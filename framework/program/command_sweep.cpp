@@ -88,12 +88,15 @@ class Sweep {
     if (error) {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());
     }
-    require_same_settings();
+    const std::string settings = command_.run_dir + "/sweep.yaml";
+    const bool is_begun = fs::exists(settings);
+    if (is_begun) require_same_settings(settings);
     if (plan_.size() > 1) log_info(fmt::format("{} runs are planned", plan_.size()));
     for (size_t place = 0; place < plan_.size(); ++place) {
       const bool is_first = place == 0 || plan_[place].label != plan_[place - 1].label;
       if (is_first && !fs::exists(folder(place) + "/config.yaml")) require_plan(place);
     }
+    if (!is_begun) write_file_atomically(settings, config_.to_yaml());
     const SweepSignals noting;
     while (last_signal == 0 && (next_ < plan_.size() || !running_.empty())) {
       start_more();
@@ -123,11 +126,7 @@ class Sweep {
 
   // What runs of the folder have in common is kept there: runs of other settings are no
   // repetitions.
-  void require_same_settings() const {
-    const std::string path = command_.run_dir + "/sweep.yaml";
-    if (!fs::exists(path)) {
-      return write_file_atomically(path, config_.to_yaml());
-    }
+  void require_same_settings(const std::string& path) const {
     std::vector<std::string> ignored = {"run_dir",           "train.seed",      "train.threads",
                                         "train.tensorboard", "train.log_every", "train.prefetch"};
     for (const std::string& over : command_.over) ignored.push_back(split_over(over)[0]);

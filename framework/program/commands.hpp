@@ -117,9 +117,6 @@ struct SweepCommand {
   int64_t jobs = 1;
 };
 
-/// A report as JSON. *Errors:* Error that names a number that is NaN or infinite, for which JSON
-/// has no word.
-std::string json_text(const Config& report);
 /// Prints it.
 void print_json(const Config& report);
 

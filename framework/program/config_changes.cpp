@@ -125,8 +125,10 @@ std::vector<Difference> changes_between(const Config& run, const Config& written
 
 [[noreturn]] void refuse_change(const std::string& change, const std::string& path,
                                 const Config& before) {
+  std::vector<std::string> paths = changeable();
+  std::erase(paths, "run_dir");  // which follows the folder
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
-                    "; only these may change: " + join(changeable(), ", ") +
+                    "; only these may change: " + join(paths, ", ") +
                     "; and with --change the optimizer (not its type, nor momentum from or to 0), "
                     "which changes.jsonl then tells");
 }

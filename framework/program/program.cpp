@@ -28,6 +28,7 @@
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {
@@ -340,35 +341,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   }
 }
 
-// Of a number's text, as configurations have it.
-bool text_is_finite(const std::string& text) {
-  return text.find("nan") == std::string::npos && text.find("inf") == std::string::npos &&
-         text.find("NaN") == std::string::npos;
-}
-
-// The number below a node that is NaN or infinite, or null.
-Config find_not_finite(const Config& node) {
-  if (node.is_number()) return text_is_finite(node.text()) ? Config() : node;
-  std::vector<Config> below;
-  if (node.is_list()) below = node.items();
-  if (node.is_map()) {
-    for (const auto& [key, value] : node.entries()) below.push_back(value);
-  }
-  for (const Config& child : below) {
-    if (const Config found = find_not_finite(child); !found.is_null()) return found;
-  }
-  return {};
-}
-
 }  // namespace
-
-std::string json_text(const Config& report) {
-  const Config found = find_not_finite(report);
-  if (!found.is_null()) {
-    throw Error("the result '" + found.path() + "' is NaN or infinite, which JSON cannot say");
-  }
-  return report.to_json_indented();
-}
 
 void print_json(const Config& report) { std::fputs(json_text(report).c_str(), stdout); }
 

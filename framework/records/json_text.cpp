@@ -2,7 +2,11 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
 
 namespace lacuna {
 namespace {
@@ -74,6 +78,38 @@ std::string clean_utf8(std::string_view text) {
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }
   return clean;
+}
+
+namespace {
+
+// Of a number's text, as configurations have it.
+bool text_is_finite(const std::string& text) {
+  return text.find("nan") == std::string::npos && text.find("inf") == std::string::npos &&
+         text.find("NaN") == std::string::npos;
+}
+
+// The number below a node that is NaN or infinite, or null.
+Config find_not_finite(const Config& node) {
+  if (node.is_number()) return text_is_finite(node.text()) ? Config() : node;
+  std::vector<Config> below;
+  if (node.is_list()) below = node.items();
+  if (node.is_map()) {
+    for (const auto& [key, value] : node.entries()) below.push_back(value);
+  }
+  for (const Config& child : below) {
+    if (const Config found = find_not_finite(child); !found.is_null()) return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string json_text(const Config& report) {
+  const Config found = find_not_finite(report);
+  if (!found.is_null()) {
+    throw Error("the result '" + found.path() + "' is NaN or infinite, which JSON cannot say");
+  }
+  return report.to_json_indented();
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 #include "lacuna/framework/layouts/cost/convolution_sample.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace lacuna {
 namespace {

@@ -121,7 +121,9 @@ TEST_F(SweepTest, PlansEachCombinationBeforeTheFirstRun) {
   const Ended late = sweep({"--over", "train.steps=2,x"});
   EXPECT_EQ(late.code, 2);
   EXPECT_THAT(late.err, HasSubstr("train.steps=x,seed=0: "));
-  EXPECT_EQ(listing(run_dir("sweep")), "sweep.yaml");
+  EXPECT_EQ(sweep({"--set", "optimizer.lrr=1"}).code, 2);
+  EXPECT_EQ(listing(run_dir("sweep")), "");
+  EXPECT_EQ(sweep({"--set", "train.steps=2"}).code, 0);  // what was mended is not refused
 }
 
 // Early stopping goes back to the best model, which is what such a run has come to.

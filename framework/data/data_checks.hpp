@@ -1,13 +1,23 @@
-// Whether the classes of training data are what was meant.
+// Whether the data is what was meant: where it is, its classes, and the keys that go with its kind.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/load_data.h"
 
 namespace lacuna {
+
+/// Returns load(), which reads what the paths of a data section lead to. A path that is empty is
+/// refused before (ConfigError), and an error about one with nothing there tells its place in the
+/// configuration (DataError).
+DataSplits with_named_paths(const Config& data, const std::function<DataSplits()>& load);
+
+/// Tokens are neither normalized nor augmented. *Errors:* ConfigError.
+void require_no_image_keys(const Config& data, const Dataset& train);
 
 /// Numbers that are to be predicted, and not classes: of most of these there is no example.
 /// *Errors:* ConfigError.

@@ -1,15 +1,50 @@
-#include "lacuna/framework/data/class_checks.hpp"
+#include "lacuna/framework/data/data_checks.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
+
+DataSplits with_named_paths(const Config& data, const std::function<DataSplits()>& load) {
+  const Config shown = data.clone();  // looking marks what it looks at as read
+  std::vector<Config> paths;
+  for (const char* key : {"dir", "train_dir", "validation_dir", "test_dir", "path", "train",
+                          "validation", "test", "vocab", "merges"}) {
+    const Config path = shown.get(key);
+    if (!path.is_null() && path.is_scalar() && !path.is_number()) paths.push_back(path);
+  }
+  for (const Config& path : paths) {
+    if (path.text().empty()) path.fail("a path");
+  }
+  try {
+    return load();
+  } catch (const DataError& error) {
+    for (const Config& path : paths) {
+      std::error_code unknown;
+      if (std::filesystem::exists(path.text(), unknown)) continue;
+      throw DataError(fmt::format("{} (so says {})", error.what(), path.where()));
+    }
+    throw;
+  }
+}
+
+void require_no_image_keys(const Config& data, const Dataset& train) {
+  if (train.vocabulary_size() == 0) return;
+  for (const char* key : {"normalize", "augment"}) {
+    if (!data.has(key)) continue;
+    data.get(key).error(
+        "the inputs are tokens, for which there is no such thing; leave this key out");
+  }
+}
 
 void require_plausible_labels(const Config& data, const Dataset& train) {
   constexpr int64_t kMany = 10000;
