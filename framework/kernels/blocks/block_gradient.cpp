@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/blocks/block_products.h"
 #include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/blocks/cell_rows.hpp"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
