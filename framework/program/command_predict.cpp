@@ -1,6 +1,7 @@
 // `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
