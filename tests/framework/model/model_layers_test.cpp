@@ -219,6 +219,12 @@ TEST(ModelLayers, DefaultsMayBeMadeOfArgumentsThatComeLater) {
 
 TEST(ModelLayers, NamesHoldNoControlCharacters) {
   refuses("[{type: relu, name: \"a\\nb\"}]", "a layer's name holds a control character");
+  for (const char* name : {"a*b", "x[1]", "what?"}) {
+    refuses(std::string("[{type: relu, name: \"") + name + "\"}]",
+            std::string("a layer's name must be without '*', '?' and '[', which stand for other "
+                        "characters where names are matched (param_filter, frozen), found '") +
+                name + "'");
+  }
 }
 
 TEST(ModelLayers, DefinitionsMustBeGood) {
