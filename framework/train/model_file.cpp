@@ -30,8 +30,8 @@ CheckpointFile find_weights(const std::string& path, std::vector<std::string>& n
   CheckpointFile file = find_checkpoint(path, KeptCheckpoint::Best);
   if (file.path() != path && file.path().ends_with("/best.h5")) {
     notes.push_back(
-        fmt::format("taking '{}', the best that the run has kept; the path of another "
-                    "checkpoint (--init-from RUN --last) takes that",
+        fmt::format("taking '{}', the best that the run has kept (--init-from RUN --last takes the "
+                    "last; so does its path)",
                     file.path()));
   }
   return file;
