@@ -302,7 +302,14 @@ ModelLayers expand_model(const Config& model, const ModelContext& context) {
     }
   }
   Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn), context);
-  std::vector<ModelLayer> expanded = expander.expand_outermost(layers);
+  std::vector<ModelLayer> expanded;
+  try {
+    expanded = expander.expand_outermost(layers);
+  } catch (const ConfigError& error) {
+    const ModelLayers begun{
+        .node = {}, .define = {}, .layers = {}, .moved_keys = expander.take_moved_keys()};
+    throw ConfigError(begun.as_written(error.what()));
+  }
   return {.node = layers,
           .define = define,
           .layers = std::move(expanded),

@@ -106,6 +106,12 @@ TEST(ModelLayers, FirstChangesTheFirstCopy) {
   refuses("[{type: relu, repeat: 2, first: 3}]",
           "0.first: expected a map of what is different in the first copy, found '3'");
   refuses("[{type: relu, repeat: 2, first: {name: a}}]", "`first` cannot change 'name'");
+  // An argument of a template is told where it was written.
+  refuses(
+      "{define: {pair: {arguments: {stride: 1}, layers: [relu]}}, layers: [{type: pair, repeat: 2, "
+      "first: {strid: 2}}]}",
+      ": layers.0.first.strid: the template 'pair' has no argument 'strid'; did you mean "
+      "'stride'?");
 }
 
 // A ResNet's shape of things.
