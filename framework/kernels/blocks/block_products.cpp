@@ -16,6 +16,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/blocks/cell_rows.hpp"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -94,6 +95,69 @@ HWY_INLINE void product_part(const Run& run, const char* x, const float* bias, c
   }
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+
+// Outputs [kFirst, kFirst + kRows) of the sixteen of four rows of 4 × 4 cells that have the same
+// columns: with more of them at once than a cell has, fewer loads serve as many multiply-adds.
+template <class Form, int kFirst, int kRows>
+HWY_INLINE void large_part(const Run& run, const float* bias, const float* values,
+                           const uint16_t* offsets, const uint32_t* source, char* y) {
+  constexpr int kVectors = 4, kFirstCell = kFirst / 4, kEndCell = (kFirst + kRows + 3) / 4;
+  Vector acc[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) {
+      acc[r][v] = !run.is_first     ? load(y + (kFirst + r) * kRowBytes, v)
+                  : bias == nullptr ? hn::Zero(Floats())
+                                    : hn::Set(Floats(), bias[kFirst + r]);
+    }
+  }
+  for (int64_t k = 0; k < run.length; ++k) {
+    const float* cells[kEndCell - kFirstCell];
+    for (int cell = kFirstCell; cell < kEndCell; ++cell) {
+      const int64_t at = cell * run.length + k;
+      cells[cell - kFirstCell] = values + (Form::kIsSourced ? int64_t{source[at]} : at) * 16;
+    }
+    const char* in = run.x + offsets[k] * (4 * kRowBytes);
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) {
+      Vector xs[kVectors];
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) xs[v] = load(in + i * kRowBytes, v);
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        const int row = kFirst + r;
+        const float* w = cells[row / 4 - kFirstCell];
+        const Vector value = hn::Set(Floats(), w[i * Form::kInStride + row % 4 * Form::kOutStride]);
+        HWY_UNROLL(4)
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(value, xs[v], acc[r][v]);
+      }
+    }
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y + (kFirst + r) * kRowBytes, v);
+  }
+}
+
+// Four rows of cells from row i on.
+template <class Form>
+HWY_INLINE void large_product(const Run& run, int64_t i) {
+  const int64_t row = run.rows[i] * 4, first = i * run.length;
+  char* y = run.y + row * kRowBytes;
+  const float* bias = run.bias == nullptr ? nullptr : run.bias + row;
+  const float* values = Form::kIsSourced ? run.values : run.values + first * 16;
+  const uint16_t* offsets = run.offsets + first;
+  const uint32_t* source = Form::kIsSourced ? run.source + first : nullptr;
+  large_part<Form, 0, 6>(run, bias, values, offsets, source, y);
+  large_part<Form, 6, 5>(run, bias, values, offsets, source, y);
+  large_part<Form, 11, 5>(run, bias, values, offsets, source, y);
+}
+
+#endif
+
 template <class Form, int kRows, int kVectors>
 HWY_NOINLINE void product_rows(const Run& run) {
   constexpr int kSize = Form::kOut * Form::kIn;
@@ -105,6 +169,21 @@ HWY_NOINLINE void product_rows(const Run& run) {
       __builtin_prefetch(ahead + line, 1);
     }
     prefetch_next_slab(run, i, y, Form::kOut * kRowBytes);
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+    if constexpr (Form::kOut == 4 && Form::kIn == 4 && kVectors == 4) {
+      if (share_columns(run, i, 4)) {
+        for (int64_t line = 4 * kRowBytes; line < 16 * kRowBytes; line += 64) {
+          __builtin_prefetch(y + line, 1);
+        }
+        for (int r = 1; r < 4; ++r) {
+          prefetch_next_slab(run, i + r, y + r * 4 * kRowBytes, 4 * kRowBytes);
+        }
+        large_product<Form>(run, i);
+        i += 3;
+        continue;
+      }
+    }
+#endif
     const float* values = Form::kIsSourced ? run.values : run.values + first * kSize;
     const uint32_t* source = Form::kIsSourced ? run.source + first : nullptr;
     for (int64_t pass = 0; pass < run.passes; ++pass) {
