@@ -82,7 +82,9 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
 }
 
 // What would have no effect: the mask is the largest part of the master, parameter by parameter.
-void refuse_unused(const Config& entry) {
+// Looked for in a clone, so that no message about an unknown key names these as known ones.
+void refuse_unused(const Config& given) {
+  const Config entry = given.clone();
   for (const char* key :
        {"init_method", "distribution", "balance_in_groups", "balance_out_groups"}) {
     if (entry.has(key)) {
@@ -95,6 +97,7 @@ void refuse_unused(const Config& entry) {
 std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_t seed) {
   refuse_unused(entry);
   const SemiSparseOptions options = SemiSparseOptions::from_config(entry, seed);
+  if (!options.pattern.is_structured()) entry.require_all_read();  // perhaps `pattern` misspelt
   if (!options.pattern.is_nm() && options.pattern.is_structured())
     require_target(entry, "semi_sparse");
   return std::make_unique<SemiSparse>(options);

@@ -29,14 +29,30 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   return options;
 }
 
+// Marks the keys of a target as read. One of them does not go with a pattern, which is said of it
+// where it is given.
+void mark_target(const Config& entry, bool has_fan_in) {
+  for (const char* key : {"sparsity", "schedule"}) {
+    const Config value = entry.get(key);
+    if (!value.is_null()) Schedule::from_config(value);
+  }
+  entry.get("density");
+  if (has_fan_in) entry.get("fan_in");
+}
+
 }  // namespace
 
 SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t seed) {
-  const SparsityOptions common = SparsityOptions::from_config(entry, seed);
-  return {.pattern = common.pattern,
+  // What all algorithms read is checked in a clone: looking makes a key a known one, and the
+  // message about an unknown key would offer some that semi_sparse does not take.
+  const Config looked_at = entry.clone();
+  const SparsityOptions common = SparsityOptions::from_config(looked_at, seed);
+  mark_target(entry, looked_at.has("fan_in"));
+  const PatternShape pattern = PatternShape::from_config(entry.get("pattern"));
+  return {.pattern = pattern,
           .sparsity = common.sparsity,
-          .param_filter = common.param_filter,
-          .layout = common.layout,
+          .param_filter = ParameterFilter::from_config(entry.get("param_filter")),
+          .layout = LayoutOption::from_config(entry, pattern),
           .every = require_at_least(entry, "every", entry.get<int64_t>("every", 1), 1),
           .decay = require_range(entry, "decay", entry.get<double>("decay", 0.0), 0.0, 1e6)};
 }

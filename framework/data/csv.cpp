@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
@@ -143,6 +144,7 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
                     ": the label's column is the only one; expected at least one input column"
                     " (is the delimiter right?)");
   }
+  if (options.check_columns) options.check_columns(columns, label);
   if (!has_record) throw DataError(path + ": no examples after the header");
 
   TableBuilder builder(records, options);
@@ -192,12 +194,60 @@ CsvOptions read_options(const Config& data) {
 }
 
 // The columns of the inputs, in their order.
-std::vector<std::string> input_columns(const CsvTable& table) {
+std::vector<std::string> input_columns(const std::vector<std::string>& columns, int64_t label) {
   std::vector<std::string> inputs;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (static_cast<int64_t>(i) != table.label) inputs.push_back(table.columns[i]);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (static_cast<int64_t>(i) != label) inputs.push_back(columns[i]);
   }
   return inputs;
+}
+
+// Those of the one that the other has not.
+std::vector<std::string> only_in(const std::vector<std::string>& one,
+                                 const std::vector<std::string>& other) {
+  const std::set<std::string_view> known(other.begin(), other.end());
+  std::vector<std::string> rest;
+  std::ranges::copy_if(one, std::back_inserter(rest),
+                       [&](const std::string& name) { return !known.contains(name); });
+  return rest;
+}
+
+// What is another in the columns found; of a few, which are all shown, the eye sees it.
+std::string column_differences(const std::vector<std::string>& expected,
+                               const std::vector<std::string>& found) {
+  constexpr size_t kSeen = 6;
+  if (expected.size() <= kSeen && found.size() <= kSeen) return "";
+  const std::vector<std::string> missing = only_in(expected, found),
+                                 unknown = only_in(found, expected);
+  std::string text;
+  if (!missing.empty()) text += "; missing: " + listed(missing);
+  if (!unknown.empty()) text += "; not known: " + listed(unknown);
+  if (!text.empty()) return text;
+  const auto [first, here] = std::ranges::mismatch(expected, found);
+  return first == expected.end()
+             ? ""
+             : "; these are the same in another order: '" + *here + "' where '" + *first +
+                   "' is expected; bring them into that order";
+}
+
+void require_columns_of(const std::string& train_path, const std::vector<std::string>& expected,
+                        const std::string& test_path, const std::vector<std::string>& found) {
+  if (found == expected) return;
+  throw DataError(test_path + ": expected the columns of " + train_path + " (" + listed(expected) +
+                  "), found " + listed(found) + column_differences(expected, found));
+}
+
+// The same of a model, which knows the inputs' columns and the label's.
+void require_known_columns(const KnownData& known, const std::string& path,
+                           const std::vector<std::string>& columns, int64_t label) {
+  const std::vector<std::string> inputs = input_columns(columns, label);
+  const std::string& name = columns[static_cast<size_t>(label)];
+  if (inputs == known.columns && name == known.label_column) return;
+  throw DataError(fmt::format(
+      "{}: expected the columns that the model was trained on ({}, and '{}' for the label), found "
+      "{}, and '{}'{}",
+      path, listed(known.columns), known.label_column, listed(inputs), name,
+      column_differences(known.columns, inputs)));
 }
 
 // An example in the place of the header is lost as one, and nothing else would tell.
@@ -231,17 +281,16 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   options.class_names = train.examples.class_names;
   DataSplits splits;
   if (options.header == CsvHeader::Present) {
-    splits.columns = input_columns(train);
+    splits.columns = input_columns(train.columns, train.label);
     splits.label_column = train.columns[static_cast<size_t>(train.label)];
     tell_numbers_for_names(train_path, splits.columns);
   }
   splits.train = std::make_shared<const ArrayDataset>(std::move(train.examples));
   if (test_path) {
+    options.check_columns = [&](const std::vector<std::string>& found, int64_t) {
+      require_columns_of(train_path, train.columns, *test_path, found);
+    };
     CsvTable test = read_csv(*test_path, options);
-    if (test.columns != train.columns) {
-      throw DataError(*test_path + ": expected the columns of " + train_path + " (" +
-                      listed(train.columns) + "), found " + listed(test.columns));
-    }
     splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
   }
   return splits;
@@ -254,18 +303,14 @@ DataSplits load_csv_held_out(const Config& data, const KnownData& known) {
   if (!test_path) return splits;
   options.num_classes = known.num_classes;
   options.class_names = known.class_names;
-  CsvTable test = read_csv(*test_path, options);
   if (options.header == CsvHeader::Present && !known.columns.empty()) {
-    splits.columns = input_columns(test);
-    splits.label_column = test.columns[static_cast<size_t>(test.label)];
-    if (splits.columns != known.columns || splits.label_column != known.label_column) {
-      throw DataError(fmt::format(
-          "{}: expected the columns that the model was trained on ({}, and '{}' for the label), "
-          "found {}, and '{}'",
-          *test_path, listed(known.columns), known.label_column, listed(splits.columns),
-          splits.label_column));
-    }
+    options.check_columns = [&](const std::vector<std::string>& columns, int64_t label) {
+      require_known_columns(known, *test_path, columns, label);
+    };
+    splits.columns = known.columns;
+    splits.label_column = known.label_column;
   }
+  CsvTable test = read_csv(*test_path, options);
   splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
   return splits;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct CsvOptions {
   /// Inputs are the columns of these names, wherever they stand; others are left out. The label is
   /// read where its column is there, and label_column is not looked at. None: by position.
   std::optional<CsvColumns> wanted = std::nullopt;
+  /// Is given the columns' names and the label's place before any example is read, and throws where
+  /// they are not what is expected. None: any are good.
+  std::function<void(const std::vector<std::string>& columns, int64_t label)> check_columns = {};
 };
 
 struct CsvTable {

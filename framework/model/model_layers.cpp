@@ -79,6 +79,9 @@ class Expander {
   }
 
   std::vector<Config> take_copies() { return std::move(copies_); }
+  std::vector<std::pair<std::string, std::string>> take_moved_keys() {
+    return std::move(moved_keys_);
+  }
 
  private:
   // The copy stands in for what is written from now on.
@@ -131,7 +134,7 @@ class Expander {
     --copying_;
   }
 
-  static Config repetition(const Config& layer, bool is_first) {
+  Config repetition(const Config& layer, bool is_first) {
     Config copy = layer.clone();
     copy.erase("repeat");
     copy.erase("first");
@@ -140,9 +143,22 @@ class Expander {
     if (!first.is_map()) first.fail("a map of what is different in the first copy");
     for (const auto& [key, value] : first.entries()) {
       if (is_key_of_every_layer(key)) value.error("`first` cannot change '" + key + "'");
-      if (is_first) copy.set(key, value.clone());
+      if (!is_first) continue;
+      copy.set(key, value.clone());
+      note_moved(value.clone(), first.path().size(), copy.path());
     }
     return copy;
+  }
+
+  // A value (a clone, which is looked at) of the map whose path is so long, moved into another one.
+  void note_moved(const Config& value, size_t length, const std::string& into) {
+    Config place;
+    place.set_position(value.position());
+    const std::string position = place.where(), rest = value.path().substr(length);
+    const std::string path = into.empty() ? rest.substr(1) : into + rest;
+    moved_keys_.emplace_back(position + ": " + path, value.where());
+    if (!value.is_map() && !value.is_list()) return;
+    for (const auto& [key, below] : value.entries()) note_moved(below, length, into);
   }
 
   void add_one(const Config& node, const std::string& type, const std::string& name, Level& level,
@@ -254,6 +270,7 @@ class Expander {
   std::vector<std::string> open_templates_;   // that are being filled in, outermost first
   std::map<std::string, std::string> taken_;  // path → position
   std::vector<Config> copies_;
+  std::vector<std::pair<std::string, std::string>> moved_keys_;
   int64_t count_ = 0;
   int depth_ = 0;
   int copying_ = 0;  // templates and repetitions that are open
@@ -264,6 +281,13 @@ class Expander {
 std::string ModelLayer::described() const {
   const std::string at = node.position().text();
   return fmt::format("layer '{}' ({}){}", path, type, at.empty() ? "" : " at " + at);
+}
+
+std::string ModelLayers::as_written(const std::string& message) const {
+  for (const auto& [moved, written] : moved_keys) {
+    if (message.starts_with(moved + ":")) return written + message.substr(moved.size());
+  }
+  return message;
 }
 
 ModelLayers expand_model(const Config& model, const ModelContext& context) {
@@ -278,8 +302,19 @@ ModelLayers expand_model(const Config& model, const ModelContext& context) {
     }
   }
   Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn), context);
-  std::vector<ModelLayer> expanded = expander.expand_outermost(layers);
-  return {layers, define, std::move(expanded), expander.take_copies()};
+  std::vector<ModelLayer> expanded;
+  try {
+    expanded = expander.expand_outermost(layers);
+  } catch (const ConfigError& error) {
+    const ModelLayers begun{
+        .node = {}, .define = {}, .layers = {}, .moved_keys = expander.take_moved_keys()};
+    throw ConfigError(begun.as_written(error.what()));
+  }
+  return {.node = layers,
+          .define = define,
+          .layers = std::move(expanded),
+          .copies = expander.take_copies(),
+          .moved_keys = expander.take_moved_keys()};
 }
 
 }  // namespace lacuna

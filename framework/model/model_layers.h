@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
@@ -42,9 +43,15 @@ struct ModelLayers {
   /// Copies that templates and repetitions have made of what is written. What is written is marked
   /// as read where it was copied, so that an unknown key is found here, at its position.
   std::vector<Config> copies = {};
+  /// Keys that a `first` gave to a copy: where they stand there, and where they were written, as
+  /// Config::where says it. An error of the one is one of the other.
+  std::vector<std::pair<std::string, std::string>> moved_keys = {};
   /// What the layers were made by, for messages, as in "the preset 'gpt2' at run.yaml:3:8"; empty
   /// where they were written.
   std::string made_by = {};
+
+  /// The message of an error, which is said of where a key was written if `moved_keys` has it.
+  std::string as_written(const std::string& message) const;
 };
 
 /// Expands a `model` section: a list of layers, or a map with `layers`, and with `define`

@@ -83,6 +83,13 @@ void require_layer_name(const Config& name, std::string_view whose) {
   if (std::ranges::any_of(text, is_control)) {
     name.error(fmt::format("{} name holds a control character, such as an end of a line", whose));
   }
+  if (text.find_first_of("*?[") != std::string::npos) {
+    name.error(
+        fmt::format("{} name must be without '*', '?' and '[', which stand for other characters "
+                    "where names are "
+                    "matched (param_filter, frozen), found '{}'",
+                    whose, text));
+  }
   const bool is_good = !text.empty() && !text.starts_with('.') && !text.ends_with('.') &&
                        text.find("..") == std::string::npos && text.find('/') == std::string::npos;
   if (is_good) return;

@@ -9,7 +9,10 @@ namespace lacuna {
 
 /// A file itself; of a run folder the best that is kept, or the last where there is none or `last`
 /// asks for it. Where the best is kept it says on the standard error output which of the two is
-/// taken. *Errors:* CheckpointError.
+/// taken. *Errors:* CheckpointError; as `require_run_for_last`.
 CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last);
+
+/// *Errors:* ConfigError where `last` is asked for of a file, which has no other checkpoints.
+void require_run_for_last(const std::string& file_or_run_folder, bool last);
 
 }  // namespace lacuna

@@ -14,7 +14,9 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
+#include "lacuna/framework/train/data/held_out_changes.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
@@ -52,6 +54,36 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
   }
 }
 
+// Another split would have examples in it that the model was trained on.
+void require_same_split(const Config& run, const Config& now,
+                        const std::vector<std::string>& assignments) {
+  const std::string key = moves_held_out_splits(run, now);
+  if (key.empty()) return;
+  std::string given = key;
+  for (const std::string& assignment : assignments) {
+    if (key.starts_with(assignment.substr(0, assignment.find('=')))) given = "--set " + assignment;
+  }
+  const Config value = value_at(run.clone(), key);
+  throw ConfigError(fmt::format(
+      "{}: the run has held its validation split out by {} = {}, and another value puts examples "
+      "into it that the model was trained on; leave that key as it is (data.validation=0 leaves "
+      "the split out), and give other examples as data.test",
+      given, key, value.is_null() ? "nothing" : value.text()));
+}
+
+// The same where the files are others: their number tells it of most.
+void tell_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
+  const Config validation = value_at(run.clone(), "data.validation");
+  const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
+  if (!is_held_out || !state.contains("loader/dataset_size")) return;
+  const auto before = state.get<int64_t>("loader/dataset_size");
+  if (before == train.size()) return;
+  log_warning(fmt::format(
+      "there are {} training examples beside the validation split, and the run was trained on {}: "
+      "the split is drawn anew from other data, and may hold examples that were trained on",
+      train.size(), before));
+}
+
 // A vocabulary that is made of the text is another one where the text is.
 void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
   if (has_same_vocabulary(data, format.tokenizer)) return;
@@ -78,7 +110,17 @@ KnownData known_data(const Config& config, const InputFormat& format, const Modu
 
 // The data, of which the training files need not be there: what lies in files of its own can be
 // evaluated without them.
-DataSplits load_splits(const Config& data, uint64_t seed, const KnownData& known) {
+DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
+                       const KnownData& known) {
+  const Config data = now.at("data");
+  if (replaces_own_test_split(run, now)) {
+    DataSplits splits = load_held_out(data, seed, known);
+    if (splits.train != nullptr) {
+      std::fputs("data.test is evaluated alone: the run's own splits are parts of its text\n",
+                 stderr);
+      return splits;
+    }
+  }
   try {
     return load_data(data, seed);
   } catch (const DataError&) {
@@ -101,18 +143,23 @@ int run_eval(const EvalCommand& command) {
   InputFormat format;
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   keep_normalization(config, format);
+  const Config run = config.clone();
   apply_eval_overrides(config, command.overrides);
+  require_same_split(run, config, command.overrides);
   const TrainOptions train = TrainOptions::from_config(config.get("train"));
   if (train.threads > 0) set_num_threads(train.threads);
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  DataSplits data = load_splits(config.at("data"), train.seed, known_data(config, format, *model));
+  DataSplits data = load_splits(run, config, train.seed, known_data(config, format, *model));
   if (data.train->example_shape() != format.example_shape) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());
   }
   require_same_classes(data.train->class_names(), format.class_names);
   require_same_vocabulary(*data.train, format);
+  if (data.train != data.test && data.train != data.validation) {
+    tell_other_examples(config, *data.train, checkpoint.state);
+  }
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.set_target_scale(data.target_std);
   if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);

@@ -6,6 +6,7 @@
 #include "lacuna/framework/interop/import_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/data_paths.hpp"
@@ -15,6 +16,7 @@ namespace lacuna {
 
 int run_export(const ExportCommand& command) {
   require_no_file_of_a_run("--out", command.out);
+  require_run_for_last(command.checkpoint, command.last);
   const ExportedRun exported =
       export_run(command.checkpoint, command.out,
                  {.format = command.format,

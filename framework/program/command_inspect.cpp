@@ -20,8 +20,8 @@
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/nn/memory_report.h"
 #include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/train/run_folder.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsifier.h"
@@ -150,7 +150,7 @@ Lines lines_of(const Registry& registry) {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const CheckpointFile file = find_checkpoint(command.checkpoint);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));

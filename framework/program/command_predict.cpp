@@ -27,6 +27,8 @@ namespace {
 
 constexpr int64_t kPredictBatch = 1000;
 
+constexpr const char* kStandardOutput = "-";  // as --out
+
 // What the outputs of a model are, by the loss it was trained with.
 enum class Outputs { Classes, Decisions, Values };
 
@@ -105,16 +107,16 @@ class KnownAnswers {
     }
   }
 
-  void print(const std::string& column) const {
+  void print(const std::string& column, std::FILE* out) const {
     if (count_ == 0) return;
     const auto n = static_cast<double>(count_);
     const auto count = static_cast<long long>(count_);
     if (has_values_) {
-      std::printf("RMSE %.6g, MAE %.6g of %lld examples, by the column '%s'\n",
-                  std::sqrt(squares_ / n), distances_ / n, count, column.c_str());
+      std::fprintf(out, "RMSE %.6g, MAE %.6g of %lld examples, by the column '%s'\n",
+                   std::sqrt(squares_ / n), distances_ / n, count, column.c_str());
     } else {
-      std::printf("accuracy %.2f %% of %lld examples, by the column '%s'\n",
-                  100.0 * static_cast<double>(correct_) / n, count, column.c_str());
+      std::fprintf(out, "accuracy %.2f %% of %lld examples, by the column '%s'\n",
+                   100.0 * static_cast<double>(correct_) / n, count, column.c_str());
     }
   }
 
@@ -126,6 +128,7 @@ class KnownAnswers {
 
 // The inputs, and the model, are not to be lost.
 void require_other_file(const PredictCommand& command, const std::string& checkpoint) {
+  if (command.out == kStandardOutput) return;
   std::vector<std::string> read = command.inputs;
   read.push_back(checkpoint);
   for (const std::string& input : read) {
@@ -136,6 +139,18 @@ void require_other_file(const PredictCommand& command, const std::string& checkp
                       "' that is read, and would be overwritten; give another name");
   }
   require_no_file_of_a_run("--out", command.out);
+}
+
+// Where what is told of the predictions goes: not among them.
+std::FILE* told_to(const PredictCommand& command) {
+  return command.out == kStandardOutput ? stderr : stdout;
+}
+
+void tell_count(int64_t count, const PredictCommand& command) {
+  const std::string where =
+      command.out == kStandardOutput ? "on the standard output" : "in " + command.out;
+  std::fprintf(told_to(command), "%lld predictions are %s\n", static_cast<long long>(count),
+               where.c_str());
 }
 
 }  // namespace
@@ -156,7 +171,7 @@ int run_predict(const PredictCommand& command) {
     CsvWriter writer(command.out);
     const int64_t masks = fill_masks(*model, lines, format, writer);
     writer.close();
-    std::printf("%lld predictions are in %s\n", static_cast<long long>(masks), command.out.c_str());
+    tell_count(masks, command);
     return kDone;
   }
   if (output.rank() != 1) {
@@ -188,8 +203,8 @@ int run_predict(const PredictCommand& command) {
     });
   }
   writer.close();
-  std::printf("%lld predictions are in %s\n", static_cast<long long>(rows), command.out.c_str());
-  known.print(format.label_column);
+  tell_count(rows, command);
+  known.print(format.label_column, told_to(command));
   return kDone;
 }
 

@@ -23,6 +23,7 @@
 #include "lacuna/framework/program/evaluation_report.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/train/data/held_out_changes.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -40,7 +41,11 @@ struct Source {
 };
 
 Source read_source(const std::string& given, bool last) {
-  if (is_foreign_weights(given)) return {.path = given};
+  if (is_foreign_weights(given)) {
+    if (!last) return {.path = given};
+    throw ConfigError("--last is for a run folder, of which it takes the last checkpoint; '" +
+                      given + "' is another tool's: leave --last out");
+  }
   const CheckpointFile file = choose_checkpoint(given, last);
   Source source{.path = file.path(), .checkpoint = file.read()};
   if (!source.checkpoint.config_yaml.empty()) {
@@ -94,9 +99,16 @@ void take_sections(Config& given, const Source& source,
 }
 
 // The run's configuration with the sections of the one that was given in their place.
-Config merged_config(const Source& source, const Config& given) {
+Config merged_config(const Source& source, const Config& given,
+                     const std::vector<std::string>& assignments) {
   if (!given.is_map()) given.fail("a map with `sparsity`");
   if (!given.has("sparsity")) {
+    for (const std::string& assignment : assignments) {
+      if (!assignment.starts_with("sparsity=")) continue;
+      throw ConfigError("--set " + assignment +
+                        ": this takes the `sparsity` section away, which says what to prune and "
+                        "how; leave it out, or give sparsity={algorithm: wanda, sparsity: 0.5}");
+    }
     given.error(
         "there is no `sparsity` section that says what to prune and how; give one of "
         "magnitude, wanda, sparsegpt or admm (docs/pruning.md)");
@@ -117,6 +129,31 @@ Config merged_config(const Source& source, const Config& given) {
         source.path, section));
   }
   return config;
+}
+
+// The folder is --run-dir's. That a training configuration says another one is told; who sets it
+// for this command means something by it.
+void refuse_own_folder(const Config& given, const PruneCommand& command) {
+  const Config run_dir = given.clone().get("run_dir");
+  if (run_dir.is_null() || run_dir.text() == command.run_dir) return;
+  for (const std::string& assignment : command.overrides) {
+    if (!assignment.starts_with("run_dir")) continue;
+    throw ConfigError("--set " + assignment + ": the folder of the pruned run is --run-dir's, '" +
+                      command.run_dir + "'");
+  }
+  log_warning(fmt::format("{}: '{}' is not used; the folder of the pruned run is --run-dir's, '{}'",
+                          run_dir.where(), run_dir.text(), command.run_dir));
+}
+
+// Loss and accuracy are told of the validation split, too.
+void tell_moved_split(const Source& source, const Config& config) {
+  if (!source.config) return;
+  const std::string key = moves_held_out_splits(*source.config, config);
+  if (key.empty()) return;
+  log_warning(fmt::format(
+      "{}: by another value than the run's ({}) examples that it was trained on are in the "
+      "validation split; leave that key out to keep the run's split",
+      value_at(config.clone(), key).where(), value_at(source.config->clone(), key).text()));
 }
 
 // The weights are those of the checkpoint, with their masks; `rename` and `skip` may be given.
@@ -292,8 +329,10 @@ int run_prune(const PruneCommand& command) {
   take_sections(given, source, command.overrides);
   apply_overrides(given, command.overrides);
   if (command.threads) apply_overrides(given, {"train.threads=" + *command.threads});
-  Config config = merged_config(source, given);
+  Config config = merged_config(source, given, command.overrides);
+  refuse_own_folder(given, command);
   config.set("run_dir", command.run_dir);
+  tell_moved_split(source, config);
   start_from(config, given, source.path);
   make_paths_absolute(config);
   apply_process_options(config);

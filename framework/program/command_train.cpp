@@ -22,6 +22,7 @@
 #include "lacuna/framework/job/job.h"
 #include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/nn/neurons.h"
+#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/data_paths.hpp"
@@ -141,6 +142,22 @@ void require_same_start(Communicator* job, const Experiment& e) {
   require_agreement(*job, what);
 }
 
+// What --init-from names; with --last a checkpoint of it.
+std::string first_weights(const TrainCommand& command) {
+  const std::string& path = *command.init_from;
+  std::error_code error;
+  require_run_for_last(path, command.last);
+  if (!command.last || !std::filesystem::is_directory(path, error)) return path;
+  if (is_foreign_weights(path)) {
+    throw ConfigError("--last is for a run folder, and '" + path + "' is another tool's");
+  }
+  try {
+    return find_checkpoint(path, KeptCheckpoint::Last).path();
+  } catch (const CheckpointError& problem) {
+    throw CheckpointError(std::string("--init-from: ") + problem.what());
+  }
+}
+
 int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& job) {
   if (command.config_path.empty()) {
     throw ConfigError("train needs a CONFIG file (or --resume with --run-dir)");
@@ -148,7 +165,7 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   Config config = load_yaml(command.config_path);
   const std::vector<std::string> found = find_beside(config, command.config_path);
   apply_overrides(config, all_overrides(command));
-  if (command.init_from) set_init_from(config, *command.init_from, "--init-from");
+  if (command.init_from) set_init_from(config, first_weights(command), "--init-from");
   make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(command, config);
   const bool is_first = job == nullptr || job->rank() == 0;
@@ -307,6 +324,10 @@ int run_train(const TrainCommand& command) {
     throw ConfigError(
         "--init-from does not go with --resume: a run that goes on has weights of its own; start "
         "a new one in another --run-dir");
+  }
+  if (command.last && !command.init_from) {
+    throw ConfigError(
+        "--last goes with --init-from: it says which checkpoint of that run is meant");
   }
   if (command.change && !command.resume) {
     throw ConfigError("--change goes with --resume alone: a new run has nothing to be changed");

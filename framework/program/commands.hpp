@@ -28,6 +28,7 @@ struct TrainCommand {
   std::optional<std::string> seed;     ///< short for --set train.seed=…
   std::optional<std::string>
       init_from;             ///< what model.init_from names; absent: the configuration's
+  bool last = false;         ///< with init_from: a run's last checkpoint, not the best
   bool change = false;       ///< with resume: the optimizer may be changed, which is recorded
   bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
@@ -94,6 +95,7 @@ struct ImportCommand {
 
 struct InspectCommand {
   std::string checkpoint;
+  bool last = false;  ///< as of EvalCommand
   bool json = false;
 };
 

@@ -169,6 +169,47 @@ bool is_measured(const std::string& path) {
   return section == "csr_up_to" || section == "convolution_algorithms";
 }
 
+// "train" of "train.epochs", and "" of "train".
+std::string parent_of(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+// A key that went while one came that is nearly called so was misspelt.
+void refuse_misspelt(const std::vector<Difference>& changes) {
+  for (const Difference& added : changes) {
+    if (!added.run.is_null() || is_measured(added.path)) continue;
+    for (const Difference& gone : changes) {
+      const std::string name = last_part(gone.path), given = last_part(added.path);
+      if (!gone.given.is_null() || parent_of(gone.path) != parent_of(added.path)) continue;
+      if (!is_misspelling(given, name)) continue;
+      added.given.error("unknown key '" + given + "'; did you mean '" + name + "'?");
+    }
+  }
+}
+
+// A key that came, where nothing asked for it, is no key at all. Which were asked for is known to
+// the tree that an experiment was built of: it is tried as a part of that.
+void refuse_unknown(const Config& resolved, const Difference& added) {
+  const std::string parent = parent_of(added.path), key = last_part(added.path);
+  Config map = parent.empty() ? resolved : value_at(resolved, parent);
+  if (!map.is_map()) return;
+  map.set(key, added.given.clone());
+  try {
+    map.require_all_read();
+  } catch (const ConfigError& error) {
+    const std::string problem = error.what();
+    map.erase(key);
+    if (problem.find("did you mean '" + key + "'") != std::string::npos) return;
+    // Of a layer that is repeated the copies were read: not all of its keys are known here.
+    const bool is_sure =
+        !added.path.starts_with("model") || problem.find("did you mean") != std::string::npos;
+    if (is_sure) throw;
+  }
+}
+
 // `sparsity: 0.9` becomes a map when a layout is chosen for it.
 void write_out_sparsity(Config& run, const Config& written) {
   const Config now = written.clone().get("sparsity");
@@ -230,6 +271,7 @@ void take_changes(Config& run, const Config& written, const std::string& file,
   Config told = run.clone();  // with what was recorded since
   for (const ConfigChange& change : may.recorded) put(told, change.key, change.after);
   const std::vector<Difference> changes = changes_between(run, written);
+  refuse_misspelt(changes);
   const bool has_other_layouts =
       std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
   const Config now = written.clone();
@@ -254,6 +296,7 @@ void take_changes(Config& run, const Config& written, const std::string& file,
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
   for (const Difference& d : changes_between(resolved, written)) {
     if (d.given.is_null() || may_change(d.path) || is_measured(d.path)) continue;
+    if (d.run.is_null()) refuse_unknown(resolved, d);
     refuse_edit(file, d);
   }
 }

@@ -38,6 +38,10 @@ double probability_of(const float* logits, int64_t classes, int64_t chosen, int6
 
 CsvWriter::CsvWriter(const std::string& path, std::vector<std::string> class_names)
     : path_(path), class_names_(std::move(class_names)) {
+  if (is_standard_output()) {
+    file_ = stdout;
+    return;
+  }
   std::error_code missing;
   const auto there = std::filesystem::symlink_status(path, missing);
   if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
@@ -48,7 +52,7 @@ CsvWriter::CsvWriter(const std::string& path, std::vector<std::string> class_nam
 }
 
 CsvWriter::~CsvWriter() {
-  if (file_ != nullptr) std::fclose(file_);
+  if (file_ != nullptr && !is_standard_output()) std::fclose(file_);
 }
 
 void CsvWriter::class_header(int64_t classes) {
@@ -113,6 +117,7 @@ void CsvWriter::token_row(int64_t line, int64_t mask, std::string_view token, do
 
 void CsvWriter::close() {
   if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail();
+  if (is_standard_output()) return;
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
   if (!replacement_) return;
   replacement_->flush();
@@ -120,7 +125,9 @@ void CsvWriter::close() {
 }
 
 void CsvWriter::fail() const {
-  throw StateError("cannot write '" + path_ + "': " + std::strerror(errno));
+  throw StateError("cannot write " +
+                   (is_standard_output() ? "to the standard output" : "'" + path_ + "'") + ": " +
+                   std::strerror(errno));
 }
 
 }  // namespace lacuna

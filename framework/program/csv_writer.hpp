@@ -13,7 +13,8 @@
 namespace lacuna {
 
 /// Written beside the file and put in its place when it is whole. What is there and no file (a
-/// link, a pipe, a device such as /dev/stdout) must not be replaced, and is written to.
+/// link, a pipe, a device such as /dev/stdout) must not be replaced, and is written to. "-" is the
+/// standard output.
 class CsvWriter {
  public:
   /// Classes are written by these names, or by their numbers where there are none. *Errors:*
@@ -44,6 +45,7 @@ class CsvWriter {
   void close();
 
  private:
+  bool is_standard_output() const { return path_ == "-"; }
   [[noreturn]] void fail() const;
 
   std::string path_;

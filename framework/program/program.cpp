@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -40,6 +41,19 @@ void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
 }
 
+// What CLI11's own checks of ranges do not name is the range.
+CLI::Validator count_from_1(const std::string& of, int64_t most) {
+  const auto check = [of, most](const std::string& text) {
+    const Config given = Config::plain(text);
+    const double count = given.is_number() ? given.as<double>() : 0.0;
+    const bool is_good =
+        count >= 1.0 && count <= static_cast<double>(most) && count == std::floor(count);
+    return is_good ? std::string()
+                   : fmt::format("expected a number of {} from 1 to {}, found {}", of, most, text);
+  };
+  return {check, ""};
+}
+
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
   CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
@@ -52,6 +66,9 @@ void add_train(CLI::App& app, Action& action) {
       ->add_option("--init-from", c.init_from,
                    "Begin with the weights of a run folder, a checkpoint, or another tool's file")
       ->type_name("RUN");
+  command->add_flag("--last", c.last,
+                    "With --init-from: take a run's last checkpoint, not the best where one is "
+                    "kept");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_flag("--change", c.change,
                     "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
@@ -133,7 +150,7 @@ void add_predict(CLI::App& app, Action& action) {
           "input", c.inputs,
           "CSV files of features, IDX or CIFAR files of images, or single PNG and JPEG images")
       ->required();
-  command->add_option("--out", c.out, "CSV file to write")->required();
+  command->add_option("--out", c.out, "CSV file to write; - for the standard output")->required();
   command->callback([&action] { action = [] { return run_predict(c); }; });
 }
 
@@ -157,7 +174,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(count_from_1("threads", 100'000));
   command->callback([&action] { action = [] { return run_generate(c); }; });
 }
 
@@ -165,6 +182,7 @@ void add_inspect(CLI::App& app, Action& action) {
   static InspectCommand c;
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  add_last(*command, c.last);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_inspect(c); }; });
 }
@@ -236,11 +254,11 @@ void add_sweep(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(count_from_1("seeds", 100'000))
       ->capture_default_str();
   command->add_option("--jobs", c.jobs, "Runs at the same time")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(count_from_1("runs at the same time", 100'000))
       ->capture_default_str();
   command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
       ->type_name("DIR")

@@ -103,14 +103,23 @@ struct Counts {
   int64_t parameters = 0, numel = 0, nnz = 0;
 };
 
-Counts counts_made_sparse(const Experiment& e) {
+Counts counts_of(const std::vector<ParameterPtr>& parameters) {
   Counts counts;
-  for (const ParameterPtr& parameter : e.sparsity->sparse_parameters()) {
+  for (const ParameterPtr& parameter : parameters) {
     ++counts.parameters;
     counts.numel += parameter->numel();
     counts.nnz += parameter->pattern()->nnz();
   }
   return counts;
+}
+
+// Weights whose masks came with their values, where no algorithm is in charge of them.
+std::vector<ParameterPtr> with_kept_masks(const Experiment& e) {
+  std::vector<ParameterPtr> kept = e.model->parameters();
+  std::erase_if(kept, [](const ParameterPtr& parameter) {
+    return !parameter->sparsified_by.empty() || parameter->pattern()->nnz() == parameter->numel();
+  });
+  return kept;
 }
 
 std::string sparsity_in_words(int64_t nnz, int64_t numel) {
@@ -175,15 +184,23 @@ std::vector<std::string> run_header(const Experiment& e) {
   const auto tensors = static_cast<int64_t>(e.model->parameters().size());
   lines.push_back(
       fmt::format("model     {} in {}", plural(e.numel(), "parameter"), plural(tensors, "tensor")));
+  const Counts kept = counts_of(with_kept_masks(e));
+  const std::string kept_masks =
+      kept.parameters == 0
+          ? ""
+          : fmt::format("the masks that came with the weights are kept, {} in {}",
+                        sparsity_in_words(kept.nnz, kept.numel), plural(kept.parameters, "tensor"));
   if (e.sparsity == nullptr) {
-    lines.emplace_back("sparsity  none: dense training");
+    lines.push_back("sparsity  " +
+                    (kept_masks.empty() ? "none: dense training" : "no algorithm; " + kept_masks));
   } else {
-    const Counts counts = counts_made_sparse(e);
+    const Counts counts = counts_of(e.sparsity->sparse_parameters());
     lines.push_back(counts.numel == 0
                         ? fmt::format("sparsity  {}: no weight is made sparse", e.sparsity->type())
                         : fmt::format("sparsity  {}: at first {} in {}", e.sparsity->type(),
                                       sparsity_in_words(counts.nnz, counts.numel),
                                       plural(counts.parameters, "tensor")));
+    if (!kept_masks.empty()) lines.back() += "; of the others " + kept_masks;
     lines.push_back("stored    " + layouts_in_words(e));
     const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
     if (!frozen.empty()) lines.push_back("frozen    not made sparse: " + join(frozen, ", "));

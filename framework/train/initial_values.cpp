@@ -194,9 +194,12 @@ FirstValues load_first_values(Config& config, Module& model, const Dataset& data
   if (!section_of_model.is_map() || section_of_model.get("init_from").is_null()) return {};
   Config section = config.get("sparsity");
   if (section.is_number()) {
+    const SourcePosition given = section.position();
     section = Config::map({{"sparsity", section.clone()}});
+    section.set_position(given);
     config.set("sparsity", section);
   }
+  for (const std::string& warning : loaded.warnings) log_warning(warning);
   FirstValues values{.notes = std::move(loaded.notes), .patterns = {}, .methods = {}};
   if (!has_same_vocabulary(data, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +

@@ -382,8 +382,12 @@ std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& 
   Feed feed{.shape = example_shape};
   auto model = std::make_unique<Sequential>();
   within(layers.made_by, [&] {
-    Builder(layers.define).add_chain(*model, layers.layers, feed);
-    for (const Config& copy : layers.copies) copy.require_all_read();
+    try {
+      Builder(layers.define).add_chain(*model, layers.layers, feed);
+      for (const Config& copy : layers.copies) copy.require_all_read();
+    } catch (const ConfigError& error) {
+      throw ConfigError(layers.as_written(error.what()));
+    }
   });
   return model;
 }

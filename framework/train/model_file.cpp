@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
@@ -24,6 +25,18 @@ void require_stars(const WeightNames& names) {
   }
 }
 
+// Of a run folder the best that is kept, as those who use a model take it.
+CheckpointFile find_weights(const std::string& path, std::vector<std::string>& notes) {
+  CheckpointFile file = find_checkpoint(path, KeptCheckpoint::Best);
+  if (file.path() != path && file.path().ends_with("/best.h5")) {
+    notes.push_back(
+        fmt::format("taking '{}', the best that the run has kept (--init-from RUN --last takes the "
+                    "last; so does its path)",
+                    file.path()));
+  }
+  return file;
+}
+
 }  // namespace
 
 void save_model(const std::string& path, const Module& model) {
@@ -40,10 +53,14 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   }
   if (!names.empty()) {
     require_stars(names);
-    const std::unique_ptr<StoredValues> stored = open_stored_checkpoint(find_checkpoint(path));
-    return WeightComparison(model, *stored, names).load();
+    std::vector<std::string> notes;
+    const auto stored = open_stored_checkpoint(find_weights(path, notes));
+    LoadedWeights loaded = WeightComparison(model, *stored, names).load();
+    loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
+    return loaded;
   }
-  const CheckpointFile file = find_checkpoint(path);
+  std::vector<std::string> notes;
+  const CheckpointFile file = find_weights(path, notes);
   const Checkpoint checkpoint = file.read();
   const StateDict state = checkpoint.state.below("model");
   require_finite(state, file.path());
@@ -54,8 +71,10 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
     throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
   }
   const StateDict data = checkpoint.state.below("data");
-  if (data.empty()) return {};
-  return {.notes = {}, .masked = {}, .tokenizer = InputFormat::from_state(data).tokenizer};
+  if (data.empty()) return {.notes = std::move(notes), .masked = {}};
+  return {.notes = std::move(notes),
+          .masked = {},
+          .tokenizer = InputFormat::from_state(data).tokenizer};
 }
 
 bool is_foreign_weights(const std::string& path) {

@@ -38,16 +38,18 @@ struct WeightNames {
 
 /// What loading has to say.
 struct LoadedWeights {
-  std::vector<std::string> notes;   ///< lines for a log: what was converted, which masks were found
-  std::vector<std::string> masked;  ///< parameters that another tool's file, or zeros, gave a mask
+  std::vector<std::string> notes;  ///< lines for a log: what was converted, which masks were found
+  std::vector<std::string> warnings = {};  ///< weights of another tool's file that are all zeros
+  std::vector<std::string> masked;   ///< parameters that another tool's file, or zeros, gave a mask
   TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
 };
 
 /// Gives the model the values of a file.
 ///
-/// - A file that `save_model` or `lacuna train` wrote, or a run folder's newest good checkpoint:
-///   each parameter gets the layout and mask it was saved in. Without `names`, what modules keep
-///   besides (counters of random draws) is loaded, too.
+/// - A file that `save_model` or `lacuna train` wrote, or of a run folder the best that is kept,
+///   which `notes` says then, else the newest good checkpoint: each parameter gets the layout and
+///   mask it was saved in. Without `names`, what modules keep besides (counters of random draws) is
+///   loaded, too.
 /// - A file of another tool: its name ends in `.safetensors`, `.npz` or `.npy` (one array, named as
 ///   the file is), or it is a folder with a `model.safetensors`. Values are F32; F64, F16 and BF16
 ///   are converted. A parameter becomes dense, but for one beside which there is an array of zeros

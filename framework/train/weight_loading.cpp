@@ -37,6 +37,37 @@ const Layout& layout_of(const Parameter& parameter, const PatternShape& shape, i
   return has_csr && is_sparse ? csr_layout() : masked_layout();
 }
 
+// What multiplies by a weight of nothing but zeros gives nothing on: the file is rarely meant so.
+class EmptyWeights {
+ public:
+  void look_at(const Parameter& parameter, const Pattern& pattern, const StateDict& state) {
+    const std::string& name = parameter.name();
+    const bool is_weight = parameter.use != WeightUse::Other && parameter.numel() > 0;
+    if (!is_weight) return;
+    if (pattern.nnz() == 0) {
+      masks_.push_back(name);
+    } else if (state.contains(name) && nonzeros(state.get<Tensor>(name)).count() == 0) {
+      values_.push_back(name);
+    }
+  }
+  void tell(const std::string& path, std::vector<std::string>& warnings) const {
+    if (!masks_.empty()) {
+      warnings.push_back(fmt::format(
+          "'{}': {} of nothing but zeros, so that no weight is left there: {}; in a mask 1 is what "
+          "stays",
+          path, masks_.size() == 1 ? "a mask" : "masks", join(masks_, ", ")));
+    }
+    if (!values_.empty()) {
+      warnings.push_back(fmt::format("'{}': {} of nothing but zeros: {}", path,
+                                     values_.size() == 1 ? "a weight" : "weights",
+                                     join(values_, ", ")));
+    }
+  }
+
+ private:
+  std::vector<std::string> masks_, values_;
+};
+
 // Of a parameter whose values, and mask where there is one, are in a state.
 struct Found {
   BitMask mask;
@@ -167,12 +198,15 @@ LoadedWeights WeightComparison::load() const {
     if (pattern == nullptr) pattern = saved.pattern(is_foreign_ ? &dense_layout() : nullptr);
     patterns.emplace_back(parameter, pattern);
   }
+  EmptyWeights empty;
   for (const auto& [parameter, pattern] : patterns) {
+    if (is_foreign_) empty.look_at(*parameter, *pattern, state);
     SavedParameter(state, parameter->name()).restore(*parameter, pattern);
   }
   for (const auto& [name, values] : model_.buffers()) {
     if (!is_skipped(name)) *values = state.get<Tensor>(name).clone();
   }
+  empty.tell(stored_.path(), loaded.warnings);
   return loaded;
 }
 

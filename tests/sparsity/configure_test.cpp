@@ -350,6 +350,33 @@ TEST(ConfigureTest, OneShotAlgorithmsOfferNoInitMethod) {
   }
 }
 
+// So it is of semi_sparse, which has no choice of its first mask, nor of how many weights a
+// parameter gets.
+TEST(ConfigureTest, SemiSparseOffersTheKeysThatItTakes) {
+  const std::string entry = "sparsity: {algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}";
+  try {
+    from_yaml(entry + ", spam: 1}");
+    FAIL();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("unknown key 'spam'; valid are: algorithm, decay, density, every, layout, "
+                        "param_filter, pattern, "),
+              std::string::npos)
+        << text;
+    for (const char* refused : {"init_method", "distribution", "balance_", "fan_in"}) {
+      EXPECT_EQ(text.find(refused), std::string::npos) << text;
+    }
+  }
+  expect_throws<ConfigError>([&] { from_yaml(entry + ", distribution: erk}"); },
+                             "semi_sparse takes no `distribution`");
+  expect_throws<ConfigError>([&] { from_yaml(entry + ", fan_in: 3}"); }, "fan_in");
+  expect_throws<ConfigError>(
+      [] { from_yaml("sparsity: {algorithm: semi_sparse, patern: {type: nm, n: 2, m: 4}}"); },
+      "unknown key 'patern'; did you mean 'pattern'?");
+  expect_throws<ConfigError>([&] { from_yaml(entry + ", sparsity: 0}"); },
+                             "has a sparsity of 0.5: leave `sparsity` out");
+}
+
 // A value that --set gave is at fault, and not the line of the file that it was put into.
 TEST(ConfigureTest, AnErrorOfAValueFromTheCommandLineNamesThatAlone) {
   register_builtins();

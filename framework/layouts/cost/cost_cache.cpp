@@ -32,18 +32,25 @@ fs::path cache_file() {
   return why_no_file(file.string()).empty() ? file : fs::path();  // a pipe would be waited for
 }
 
-// A line is one write: processes that run at once do not tear each other's lines.
-void append(const std::string& key, const LayoutCosts& costs) {
+}  // namespace
+
+std::string cost_file_header() {
+  return "costs of steps, kernels of generation " + std::to_string(kKernelGeneration);
+}
+
+// A line is one write, the header of a new file with its first one: processes that run at once do
+// not tear each other's lines.
+void CostCache::append(const std::string& key, const LayoutCosts& costs) const {
   const fs::path path = cache_file();
-  if (path.empty()) return;
-  std::error_code ignored;
+  if (path.empty() || !is_kept_) return;
+  std::error_code ignored, missing;
   fs::create_directories(path.parent_path(), ignored);
+  const bool is_new = fs::file_size(path, missing) == 0 || missing;
   std::ostringstream line;
+  if (is_new) line << cost_file_header() << "\n";
   line << key << " " << costs.masked_ms << " " << costs.compressed_ms << "\n";
   std::ofstream(path, std::ios::app) << line.str() << std::flush;
 }
-
-}  // namespace
 
 LayoutCosts CostCache::find(const WeightClass& c, bool& measured_now) {
   const std::lock_guard lock(mutex_);
@@ -83,7 +90,15 @@ void CostCache::read() {
   const fs::path path = cache_file();
   if (path.empty()) return;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::string line;
+  if (std::getline(file, line) && line != cost_file_header()) {
+    file.close();
+    std::error_code error;
+    fs::remove(path, error);  // of other kernels
+    is_kept_ = !error;
+    return;
+  }
+  while (std::getline(file, line)) {
     std::istringstream fields(line);
     std::string key;
     LayoutCosts costs;

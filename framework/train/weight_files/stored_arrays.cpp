@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -46,6 +47,12 @@ std::string conversion(const std::string& path) {
 }
 
 [[noreturn]] void refuse_pickle(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {  // which is said first: there is nothing to convert
+    throw CheckpointError(
+        "cannot read '" + path + "': " +
+        (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
+  }
   throw CheckpointError(
       fmt::format("'{}' is a pickle by its name, a program that reading it would run, so lacuna "
                   "never reads one. {}",

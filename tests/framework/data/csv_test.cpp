@@ -194,6 +194,27 @@ TEST(LoadCsv, RefusesATestFileThatDoesNotMatch) {
                                               "an integer from 0 to 1, found '2'"));
   EXPECT_THAT(message("b,y\n1,0\n"),
               EndsWith("test.csv: expected the columns of " + train + " (a, y), found b, y"));
+  // Which is told before a text in the place of a number.
+  EXPECT_THAT(message("y,a\n1,one\n"), EndsWith(" (a, y), found y, a"));
+}
+
+// Of many columns nobody sees which one it is.
+TEST(LoadCsv, NamesTheColumnsInWhichATestFileDiffers) {
+  const TemporaryFolder folder;
+  const std::string train =
+      folder.write("train.csv", "a,b,c,d,e,f,y\n1,2,3,4,5,6,0\n1,2,3,4,5,6,1\n");
+  const auto message = [&](const std::string& test) {
+    const Config data =
+        Config::map({{"type", "csv"}, {"train", train}, {"test", folder.write("test.csv", test)}});
+    return message_of<DataError>([&] { load_csv(data, 0); });
+  };
+  EXPECT_THAT(message("a,b,d,e,f,y\n1,2,3,4,5,0\n"),
+              EndsWith("found a, b, d, e, f, y; missing: c"));
+  EXPECT_THAT(message("a,b,see,d,e,f,g,y\n1,2,3,4,5,6,7,0\n"),
+              EndsWith("; missing: c; not known: see, g"));
+  EXPECT_THAT(message("a,c,b,d,e,f,y\n1,2,3,4,5,6,0\n"),
+              EndsWith("; these are the same in another order: 'c' where 'b' is expected; bring "
+                       "them into that order"));
 }
 
 TEST(LoadCsv, RefusesOptionsThatCannotBeMeant) {

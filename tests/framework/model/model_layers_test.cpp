@@ -106,6 +106,12 @@ TEST(ModelLayers, FirstChangesTheFirstCopy) {
   refuses("[{type: relu, repeat: 2, first: 3}]",
           "0.first: expected a map of what is different in the first copy, found '3'");
   refuses("[{type: relu, repeat: 2, first: {name: a}}]", "`first` cannot change 'name'");
+  // An argument of a template is told where it was written.
+  refuses(
+      "{define: {pair: {arguments: {stride: 1}, layers: [relu]}}, layers: [{type: pair, repeat: 2, "
+      "first: {strid: 2}}]}",
+      ": layers.0.first.strid: the template 'pair' has no argument 'strid'; did you mean "
+      "'stride'?");
 }
 
 // A ResNet's shape of things.
@@ -219,6 +225,12 @@ TEST(ModelLayers, DefaultsMayBeMadeOfArgumentsThatComeLater) {
 
 TEST(ModelLayers, NamesHoldNoControlCharacters) {
   refuses("[{type: relu, name: \"a\\nb\"}]", "a layer's name holds a control character");
+  for (const char* name : {"a*b", "x[1]", "what?"}) {
+    refuses(std::string("[{type: relu, name: \"") + name + "\"}]",
+            std::string("a layer's name must be without '*', '?' and '[', which stand for other "
+                        "characters where names are matched (param_filter, frozen), found '") +
+                name + "'");
+  }
 }
 
 TEST(ModelLayers, DefinitionsMustBeGood) {

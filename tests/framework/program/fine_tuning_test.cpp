@@ -135,6 +135,22 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
               Not(HasSubstr("init_from")));
 }
 
+// The header says what is sparse, whoever keeps it so.
+TEST_F(FineTuning, TheHeaderTellsOfMasksThatAreKept) {
+  begin();
+  const Ended kept = from("half", "");
+  EXPECT_THAT(kept.err,
+              HasSubstr("sparsity  no algorithm; the masks that came with the weights are "
+                        "kept, 7,840 of 15,680 weights (sparsity 50.0 %, density 50.0 %) "
+                        "in 1 tensor\n"));
+  EXPECT_THAT(kept.err, Not(HasSubstr("dense training")));
+  const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir(name())});
+  EXPECT_THAT(resumed.err, HasSubstr("sparsity  no algorithm; the masks that came"));
+  EXPECT_THAT(from("half", "sparsity: {sparsity: 0.5, param_filter: fc2.weight}\n").err,
+              HasSubstr("; of the others the masks that came with the weights are kept, 7,840 of"));
+  EXPECT_THAT(from("dense", "").err, HasSubstr("sparsity  none: dense training\n"));
+}
+
 TEST_F(FineTuning, TakesWhatInitFromTakes) {
   begin();
   for (const char* file : {"w.safetensors", "w.npz"}) {

@@ -43,6 +43,24 @@ TEST_F(Use, PredictsClassesThatAgreeWithEval) {
   EXPECT_GT(correct, 48);
 }
 
+// What is told besides is not among the predictions.
+TEST_F(Use, PredictsToTheStandardOutput) {
+  train_table();
+  write_text(folder_ / "in.csv", Table(2).with_labels);
+  ASSERT_EQ(predict("in.csv").code, 0);
+  const Ended ended = run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", "-"},
+                                 {.folder = folder_.path()});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, read_text(folder_ / "out.csv"));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("60 predictions are on the standard output\n"),
+                               HasSubstr("of 60 examples, by the column 'label'\n")));
+  EXPECT_THAT(listing(folder_.path()), Not(StartsWith("-")));
+  const Ended full = run_lacuna({"predict", run_dir(), folder_ / "in.csv", "--out", "-"},
+                                {.standard_out = "/dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("cannot write to the standard output"));
+}
+
 TEST_F(Use, PredictsFromImagesOfSeveralFiles) {
   ASSERT_EQ(train().code, 0);
   write_text(folder_ / "a.idx", idx_images(3, 28, 28));

@@ -271,6 +271,21 @@ TEST_F(Prune, OtherToolsFilesNeedAModelOrAnImport) {
   EXPECT_THAT(other.err, HasSubstr("and `lacuna import` makes a run of them"));
 }
 
+// As a training configuration has one.
+TEST_F(Prune, TellsThatAFolderInTheConfigurationIsNotUsed) {
+  ASSERT_EQ(train().code, 0);
+  write_text(prune_config(), "run_dir: " + run_dir("elsewhere") +
+                                 "\nsparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+  const Ended ended = prune(run_dir(), "pruned");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err,
+              HasSubstr("warning: " + prune_config() + ":1:10: run_dir: '" + run_dir("elsewhere") +
+                        "' is not used; the folder of the "
+                        "pruned run is --run-dir's, '" +
+                        run_dir("pruned") + "'"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir("elsewhere")));
+}
+
 TEST_F(Prune, ErrorsNameThePlaceAtFault) {
   ASSERT_EQ(train().code, 0);
   const auto refuse = [&](const std::vector<std::string>& more, const std::string& words) {
@@ -279,6 +294,12 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
     EXPECT_THAT(ended.err, HasSubstr("error: " + words));
     expect_nothing("pruned");
   };
+  refuse({"--set", "sparsity="}, "--set sparsity=: this takes the `sparsity` section away");
+  refuse({"--set", "sparsity=0.5"}, "--set sparsity=0.5: sparsity: prune takes magnitude");
+  refuse({"--set", "run_dir=other"},
+         "--set run_dir=other: the folder of the pruned run is "
+         "--run-dir's, '" +
+             run_dir("pruned") + "'");
   refuse({"--set", "sparsity.sparsity=1.5"}, "--set sparsity.sparsity=1.5: sparsity.sparsity: ");
   // The run's model is as good as it was: the data that was given is at fault.
   const std::string data =

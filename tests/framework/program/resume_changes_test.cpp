@@ -218,6 +218,37 @@ TEST_F(ResumeChanges, RefusesAConfigurationThatWasEdited) {
                                    "model.1.out_features = 12; only these may change: "));
 }
 
+// A key that was misspelt is told at its line, with what was meant.
+TEST_F(ResumeChanges, NamesAKeyThatWasMisspeltInAnEditedConfiguration) {
+  begin();
+  const std::string path = run_dir() + "/config.yaml", good = read_text(path);
+  const auto refuses = [&](const std::string& text, const std::string& with, const std::string& key,
+                           const std::string& meant) {
+    std::string edited = good;
+    edited.replace(edited.find(text), text.size(), with);
+    write_text(path, edited);
+    const auto before = edited.substr(0, edited.find(with) + with.find(':'));
+    const auto line = 1 + std::ranges::count(before, '\n');
+    const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
+    EXPECT_EQ(ended.code, 2) << key;
+    EXPECT_THAT(ended.err, HasSubstr("error: " + path + ":" + std::to_string(line) + ":"));
+    const std::string name = key.substr(key.rfind('.') + 1);
+    EXPECT_THAT(ended.err, HasSubstr(": " + key + ": unknown key '" + name + "'; did you mean '" +
+                                     meant + "'?"));
+  };
+  refuses("  epochs: ", "  epoch: ", "train.epoch", "epochs");  // renamed
+  refuses("  lr: ", "  lrr: ", "optimizer.lrr", "lr");
+  refuses("  lr: ", "  weight_decy: 0\n  lr: ", "optimizer.weight_decy", "weight_decay");  // added
+  refuses("  type: glyphs", "  limt: 50\n  type: glyphs", "data.limt", "limit");
+  refuses("    every: ", "    evry: 3\n    every: ", "train.checkpoint.evry", "every");
+  write_text(path, good);
+  std::string known = good;  // a key that there is, and that the run has not
+  known.replace(known.find("  type: glyphs"), 0, "  limit: 50\n");
+  write_text(path, known);
+  EXPECT_THAT(run_lacuna({"train", "--resume", "--run-dir", run_dir()}).err,
+              HasSubstr("config.yaml, data.limit = 50: a resumed run keeps data.limit = nothing"));
+}
+
 // The lines of changes.jsonl.
 std::vector<std::string> changes(const std::string& run_dir) {
   std::vector<std::string> lines;

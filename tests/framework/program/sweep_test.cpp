@@ -61,6 +61,18 @@ class SweepTest : public RunFixture {
   std::string part(const std::string& name) const { return run_dir("sweep") + "/" + name; }
 };
 
+TEST_F(SweepTest, SaysHowManySeedsAndJobsThereMayBe) {
+  for (const char* count : {"0", "-1", "1.5", "many", "100001"}) {
+    const Ended seeds = sweep({"--seeds", count});
+    EXPECT_EQ(seeds.code, 2) << count;
+    EXPECT_THAT(seeds.err,
+                HasSubstr("--seeds: expected a number of seeds from 1 to 100000, found " +
+                          std::string(count)));
+    EXPECT_THAT(sweep({"--jobs", count}).err,
+                HasSubstr("--jobs: expected a number of runs at the same time from 1 to 100000"));
+  }
+}
+
 TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
   const Ended ended = sweep({"--over", "optimizer.lr=0.01,0.001", "--seeds", "2", "--jobs", "2"});
   ASSERT_EQ(ended.code, 0) << ended.err;

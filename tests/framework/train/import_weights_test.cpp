@@ -249,12 +249,44 @@ TEST_F(ImportedWeights, DamagedFilesAreRefusedAndChangeNothing) {
   }
 }
 
+// Which is rarely meant so: a mask the other way round, a file that was never filled.
+TEST_F(ImportedWeights, NothingButZerosIsToldByName) {
+  const Tensor zeros = Tensor::zeros({4, 8});
+  std::string path =
+      npz({{"fc.weight", counted()}, {"fc.weight_mask", zeros}, {"fc.bias", bias()}});
+  EXPECT_THAT(load_weights(path, model_).warnings,
+              ElementsAre("'" + path +
+                          "': a mask of nothing but zeros, so that no weight is left "
+                          "there: fc.weight; in a mask 1 is what stays"));
+  EXPECT_EQ(model_.parameter("fc.weight")->pattern()->nnz(), 0);
+  for (const bool find_pattern : {false, true}) {
+    path = safetensors({{"fc.weight", zeros}, {"fc.bias", Tensor::zeros({4})}});
+    EXPECT_THAT(load_weights(path, model_, {.find_pattern = find_pattern}).warnings,
+                ElementsAre("'" + path + "': a weight of nothing but zeros: fc.weight"));
+  }
+  path = npz({{"fc.weight", counted()}, {"fc.bias", Tensor::zeros({4})}});  // as biases may be
+  EXPECT_THAT(load_weights(path, model_).warnings, testing::IsEmpty());
+}
+
 TEST_F(ImportedWeights, PicklesAreNeverReadButExplained) {
   for (const char* name : {"net.pt", "net.pth", "net.th", "net.bin", "net.pkl"}) {
     const std::string path = folder_.write(name, "\x80\x02.");
     expect_throws<CheckpointError>(
         [&] { load_weights(path, model_); },
         "torch.load('" + path + "', map_location='cpu', weights_only=True)");
+  }
+}
+
+// There is nothing to convert.
+TEST_F(ImportedWeights, APickleThatIsNotThereIsToldToBeMissing) {
+  for (const char* name : {"gone.pt", "gone.bin"}) {
+    const std::string path = folder_ / name;
+    try {
+      load_weights(path, model_);
+      FAIL() << name;
+    } catch (const CheckpointError& error) {
+      EXPECT_EQ(error.what(), "cannot read '" + path + "': No such file or directory");
+    }
   }
 }
 

@@ -184,6 +184,11 @@ TEST(ModelGraph, FindsUnknownKeysInTemplatesOnceAtTheirPosition) {
   }
   refuses("[{type: linear, out_features: 4, repeat: 2, first: {bais: false}}]",
           "unknown key 'bais'; did you mean 'bias'?");
+  // Where it was written, and not where it was copied to.
+  refuses("[{type: linear, out_features: 4, repeat: 2, first: {bais: false}}]",
+          "m.yaml:1:59: 0.first.bais: unknown key 'bais'; did you mean 'bias'?");
+  refuses("[{type: linear, out_features: 4, repeat: 2, first: {out_features: many}}]",
+          "m.yaml:1:67: 0.first.out_features: expected an integer, found 'many'");
   refuses("[{type: residual, layers: [relu], shortcuts: tanh}]",
           "m.yaml:1:46: 0.shortcuts: unknown key 'shortcuts'; did you mean 'shortcut'?");
 }

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
 namespace lacuna {
 namespace {
@@ -27,7 +28,8 @@ class Cache : public testing::Environment {
     ::setenv("LACUNA_CACHE_DIR", folder_.c_str(), 1);
     const std::string suffix =
         "/" + std::to_string(num_threads()) + "/" + active_instruction_set() + " ";
-    std::ofstream(file()) << "40x48/32/2" << suffix << "1.5 0.5\n"
+    std::ofstream(file()) << cost_file_header() << "\n"
+                          << "40x48/32/2" << suffix << "1.5 0.5\n"
                           << "a torn li\n"
                           << "40x48/32/4" << suffix << "0.5 1.5\n"
                           << "1024x1024/256/6" << suffix << "8 4\n"
