@@ -18,8 +18,8 @@ namespace lacuna {
 /// summed as they come. When all are there the sum is sent with others in a bucket, as soon as that
 /// is full; buckets go on while backward does. A bucket is full with `bucket_floats`, or with an
 /// eighth of what the batch before has sent, where that is less: the last one, which nothing hides,
-/// is then a small part. A parameter that is used several times in a forward
-/// pass is summed and sent for each use, but for those named in `used_often`.
+/// is then a small part. A parameter that is used several times in a forward pass is summed and
+/// sent for each use, but for those named in `used_often`.
 class GradientReducer final : public GradientCollector {
  public:
   struct Options {
