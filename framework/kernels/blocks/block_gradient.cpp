@@ -4,7 +4,8 @@
 // reduction costs about half as much as the multiply-adds of one slab. Cells of one column take
 // four rows at a time, whose output gradients stay in registers (those of one slab of the two; the
 // others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
-// for which eight loads serve sixteen multiply-adds.
+// for which eight loads serve sixteen multiply-adds; those of larger blocks have nothing to reduce
+// (large_block_gradient.inc).
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
@@ -222,10 +223,20 @@ HWY_INLINE void block_part(const Run& run, const char* dy, const char* x, float*
   }
 }
 
+#include "lacuna/framework/kernels/blocks/large_block_gradient.inc"
+
 HWY_NOINLINE void blocks_gradient(const Run& run) {
   constexpr int kColumns = kManyRegisters ? 4 : 2;
   for (int64_t i = 0; i < run.count; ++i) {
     const char* dy = run.dy + run.rows[i] * (4 * kRowBytes);
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+    if (are_large_blocks(run, i)) {
+      for (int r = 0; r < 4; ++r) prefetch_next_slabs(run, i + r, dy + r * 4 * kRowBytes, 4);
+      large_blocks_gradient(run, i);
+      i += 3;
+      continue;
+    }
+#endif
     for (int64_t slab = 0; slab < run.slabs; ++slab) {
       prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (4 * kRowBytes), 4);
     }
