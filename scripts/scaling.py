@@ -2,7 +2,8 @@
 """The model of docs/scaling.md: seconds of a training step by N machines, dense beside sparse.
 
 usage: scripts/scaling.py [--compute SECONDS] [--backward SHARE] [--parameters N] [--dense N]
-       [--sparsity S] [--tensors N] [--latency SECONDS] [--overhead SECONDS] [--gbits RATE]
+       [--sparsity S] [--tensors N] [--gathers N] [--latency SECONDS] [--overhead SECONDS]
+       [--gbits RATE] [--memory BYTES_A_SECOND]
 Without arguments: the tables of docs/scaling.md, of networks and models named there. Every number that it
 prints is predicted from its arguments; none is measured.
 """
@@ -10,16 +11,22 @@ import argparse
 
 # Seconds until a message is there, seconds that a machine is busy with each, and Gbit/s (assumptions).
 NETWORKS = {"25 GbE": (30e-6, 5e-6, 25.0), "InfiniBand 200": (2e-6, 0.7e-6, 200.0)}
-# A step's seconds on one machine (an assumption), parameters in sparse layers, other ones, tensors.
+# A step's seconds on one machine (an assumption), parameters in sparse layers, other ones, tensors, and
+# how often all gather numbers: twice for each of 53 normalizations (46 of which have more channels than
+# one message holds, and take two), for the loss, and for signals; of a GPT also for the tokens.
 MODELS = {
-    "ResNet-50, 32 images a machine": (0.80, 23_454_912, 2_102_120, 161),
-    "GPT of 124 M, 8 x 1024 tokens a machine": (6.0, 84_934_656, 39_504_384, 148),
+    "ResNet-50, 32 images a machine": (0.80, 23_454_912, 2_102_120, 161, 2 * (7 + 2 * 46) + 2),
+    "GPT of 124 M, 8 x 1024 tokens a machine": (6.0, 84_934_656, 39_504_384, 148, 3),
 }
+# Bytes a second that a process reads and writes while it packs, adds and unpacks (an assumption).
+MEMORY = 10e9
 
 
 def buckets_of(machines, floats, tensors):
-    """As the trainer fills them: of 65536 floats at least, of 16384 for each process."""
-    return max(1, min(tensors, -(-floats // max(65536, 16384 * machines))))
+    """As the trainer fills them: of 65536 floats at least and of 16384 for each process, or of an
+    eighth of all, where that is less, but of 4096 at least and of 1024 for each process."""
+    bucket = min(max(65536, 16384 * machines), max(floats // 8, 4096, 1024 * machines))
+    return max(1, min(tensors, -(-round(floats) // bucket)))
 
 
 def exchange(machines, floats, tensors, latency, overhead, gbits):
@@ -32,21 +39,43 @@ def exchange(machines, floats, tensors, latency, overhead, gbits):
     return seconds + 2 * buckets * (latency + 2 * (machines - 1) * overhead)
 
 
-def step(machines, compute, backward, floats, tensors, latency, overhead, gbits):
-    """Seconds of a step, those that are waited for after backward, and the efficiency."""
+def hidden(machines, compute, backward, floats, tensors, latency, overhead, gbits):
+    """Of the exchange, what goes on behind backward: the last bucket cannot begin before that ends."""
     sent = exchange(machines, floats, tensors, latency, overhead, gbits)
-    # The last bucket cannot begin before backward ends.
     buckets = buckets_of(machines, floats, tensors)
-    hidden = min(sent * (buckets - 1) / buckets, backward * compute)
-    waited = sent - hidden
-    return compute + waited, waited, compute / (compute + waited)
+    return min(sent * (buckets - 1) / buckets, backward * compute)
+
+
+def handled(machines, floats, memory):
+    """A gradient is packed, its own part of all is added up, the sum placed and unpacked: 7 times its
+    bytes are read or written, by the process itself."""
+    return 0.0 if machines == 1 else 7 * 4 * floats / memory
+
+
+def gathered(machines, gathers, latency, overhead, gather=None):
+    """All wait for each other's numbers, by doubling: as many messages as the number of machines has
+    bits. `gather`: seconds that were measured for one."""
+    if machines == 1:
+        return 0.0
+    each = (machines - 1).bit_length() * (latency + 2 * overhead) if gather is None else gather
+    return gathers * each
+
+
+def step(machines, compute, backward, floats, tensors, gathers, latency, overhead, gbits, memory,
+         gather=None):
+    """Seconds of a step, of these what comes with several machines, and the efficiency."""
+    sent = exchange(machines, floats, tensors, latency, overhead, gbits)
+    saved = hidden(machines, compute, backward, floats, tensors, latency, overhead, gbits)
+    added = (sent - saved + handled(machines, floats, memory) +
+             gathered(machines, gathers, latency, overhead, gather))
+    return compute + added, added, compute / (compute + added)
 
 
 # What a step takes at these sparsities of what it takes dense (an assumption).
 SHARE_OF_DENSE = {0: 1.0, 0.5: 1.0, 0.9: 0.35, 0.99: 0.15}
 
 
-def table(name, compute, sparse, dense, tensors, backward, sparsities):
+def table(name, compute, sparse, dense, tensors, gathers, backward, sparsities):
     print(f"{name}, {compute} s a dense step on one machine\n")
     print("| network | machines | " + " | ".join(
         ("dense" if s == 0 else f"{100 * s:g} %") for s in sparsities) + " |")
@@ -56,9 +85,9 @@ def table(name, compute, sparse, dense, tensors, backward, sparsities):
             cells = []
             for s in sparsities:
                 floats = round(sparse * (1 - s)) + dense
-                seconds, waited, efficiency = step(
-                    machines, compute * SHARE_OF_DENSE[s], backward, floats, tensors, *costs)
-                cells.append(f"{1000 * waited:.1f} ms, {100 * efficiency:.0f} %")
+                seconds, added, efficiency = step(machines, compute * SHARE_OF_DENSE[s], backward,
+                                                  floats, tensors, gathers, *costs, MEMORY)
+                cells.append(f"{1000 * added:.1f} ms, {100 * efficiency:.0f} %")
             print(f"| {network} | {machines} | " + " | ".join(cells) + " |")
     print()
 
@@ -71,19 +100,22 @@ def main():
     parser.add_argument("--dense", type=int, default=0, help="other parameters")
     parser.add_argument("--sparsity", type=float, default=0.9)
     parser.add_argument("--tensors", type=int, default=100)
+    parser.add_argument("--gathers", type=int, default=2,
+                        help="numbers that all wait for in a step: 2, and 2 for each batch_norm")
     parser.add_argument("--latency", type=float, default=30e-6)
     parser.add_argument("--overhead", type=float, default=5e-6, help="of a message, in a machine")
     parser.add_argument("--gbits", type=float, default=25.0)
+    parser.add_argument("--memory", type=float, default=MEMORY, help="bytes a second of a process")
     a = parser.parse_args()
     if a.compute is None:
-        for name, (compute, sparse, dense, tensors) in MODELS.items():
-            table(name, compute, sparse, dense, tensors, a.backward, (0, 0.5, 0.9, 0.99))
+        for name, (compute, sparse, dense, tensors, gathers) in MODELS.items():
+            table(name, compute, sparse, dense, tensors, gathers, a.backward, (0, 0.5, 0.9, 0.99))
         return
     floats = round(a.parameters * (1 - a.sparsity)) + a.dense
     for machines in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
-        seconds, waited, efficiency = step(machines, a.compute, a.backward, floats, a.tensors,
-                                           a.latency, a.overhead, a.gbits)
-        print(f"{machines:4d} machines: {seconds:.4f} s a step, {1000 * waited:.2f} ms waited, "
+        seconds, added, efficiency = step(machines, a.compute, a.backward, floats, a.tensors,
+                                          a.gathers, a.latency, a.overhead, a.gbits, a.memory)
+        print(f"{machines:4d} machines: {seconds:.4f} s a step, {1000 * added:.2f} ms more, "
               f"{100 * efficiency:.1f} % efficiency")
 
 

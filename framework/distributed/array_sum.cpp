@@ -13,13 +13,25 @@ ShardOwners::ShardOwners(int64_t shards, int processes)
 }
 
 ArraySum::ArraySum(Communicator& communicator, const ShardOwners& owners, std::vector<Tensor> own,
-                   int tag)
+                   int tag, SumOrder order)
     : communicator_(communicator),
       owners_(owners),
       tag_(tag),
       total_(Tensor::empty(own.front().shape())),
       own_(std::move(own)),
       others_(static_cast<size_t>(communicator.size())) {
+  if (order == SumOrder::Tree) {
+    send_parts();
+    return;
+  }
+  for (size_t i = 1; i < own_.size(); ++i) JoinTensors()(own_.front(), std::move(own_[i]));
+  own_.resize(1);
+  has_added_ = true;
+  messages_ = communicator_.start_sum(own_.front().storage(), total_.mutable_storage());
+}
+
+// To each process its part.
+void ArraySum::send_parts() {
   const Part mine = part_of(communicator_.rank());
   std::vector<Communicator::Outgoing> sent;
   std::vector<Communicator::Incoming> received;

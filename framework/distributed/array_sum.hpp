@@ -9,6 +9,7 @@
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/distributed/communicator.h"
+#include "lacuna/framework/distributed/data_parallel.h"
 #include "lacuna/framework/param/gradient_collector.h"
 
 namespace lacuna {
@@ -32,15 +33,16 @@ class ShardOwners {
   std::vector<std::vector<ShardNode>> nodes_;
 };
 
-/// Each process owns a part of the array, is sent that part by the others, adds it up in the
-/// shards' tree, and sends the sum back. So each sends 2 (N − 1) / N of the array (times the nodes
-/// of its shards, where these are several), whatever the number of shards. Nothing waits but
-/// `wait`: `is_done` brings it on.
+/// In the shards' tree: each process owns a part of the array, is sent that part by the others,
+/// adds it up in the shards' tree, and sends the sum back. So each sends 2 (N − 1) / N of the array
+/// (times the nodes of its shards, where these are several), whatever the number of shards. In any
+/// order: as MPI does it. Nothing waits but `wait`: `is_done` brings it on.
 class ArraySum {
  public:
   /// `own`: an array for each of this process's nodes, of one size; the sum takes them over.
   /// `tag` and the next one are used. All processes must begin the same sums in the same order.
-  ArraySum(Communicator& communicator, const ShardOwners& owners, std::vector<Tensor> own, int tag);
+  ArraySum(Communicator& communicator, const ShardOwners& owners, std::vector<Tensor> own, int tag,
+           SumOrder order);
   ArraySum(const ArraySum&) = delete;
   ArraySum& operator=(const ArraySum&) = delete;
 
@@ -54,6 +56,7 @@ class ArraySum {
     int64_t begin = 0, size = 0;
   };
   Part part_of(int process) const;
+  void send_parts();
   void add_up();
 
   Communicator& communicator_;

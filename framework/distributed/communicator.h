@@ -40,6 +40,12 @@ class Communicator : public ShardPeers {
   /// has started. *Lifetime:* the arrays outlive the messages.
   virtual std::unique_ptr<PendingMessages> start(int tag, std::span<const Outgoing> sent,
                                                  std::span<const Incoming> received) = 0;
+  /// Starts to sum an array over all processes, in an order that MPI chooses; all get the same.
+  /// Collective, among such calls. *Lifetime:* as of `start`. *Cost:* some 2 log₂ N messages
+  /// instead of 2 (N − 1); counted as sent are the 2 (N − 1) / N of the array that no way can do
+  /// without.
+  virtual std::unique_ptr<PendingMessages> start_sum(std::span<const float> own,
+                                                     std::span<float> total) = 0;
   /// Tags are from 0 to this, and may be used again.
   virtual int last_tag() const = 0;
 
@@ -54,7 +60,8 @@ class Communicator : public ShardPeers {
   /// Says goodbye to the others, and waits for their doing so. Collective; nothing may follow.
   virtual void leave() = 0;
 
-  /// Bytes that this process has sent by `start` and `gather_numbers`, and by `gather`, so far.
+  /// Bytes that this process has sent by `start`, `start_sum` and `gather_numbers`, and by
+  /// `gather`, so far.
   virtual int64_t bytes_sent() const = 0;
   virtual int64_t bytes_gathered() const = 0;
 };
@@ -63,6 +70,8 @@ class Communicator : public ShardPeers {
 bool is_launched();
 /// How many processes it has started: 1 without one, 0 where it does not say.
 int64_t launched_processes();
+/// This process's number among them; 0 without a launcher, or where it does not say.
+int64_t launched_rank();
 /// Whether this build can take part in such a job, and by what: "Open MPI v4.1.4…", or why not.
 /// *Cost:* loads the library, and starts nothing.
 std::string mpi_description();

@@ -34,6 +34,11 @@ std::map<const Parameter*, int> used_often(Module& model) {
   return uses;
 }
 
+// Open MPI sums over two or three by sending whole arrays to one and back, one after the other.
+SumOrder order_of(const DataParallelOptions& options, int processes) {
+  return processes < 4 ? SumOrder::Tree : options.order;
+}
+
 }  // namespace
 
 struct DataParallel::State {
@@ -45,6 +50,7 @@ struct DataParallel::State {
             communicator != nullptr && communicator->size() > 1 ? communicator.get() : nullptr,
             owners,
             GradientReducer::Options{.bucket_floats = options.bucket_floats,
+                                     .order = order_of(options, owners.processes()),
                                      .used_often = lacuna::used_often(model)})),
         parameters(model.parameters()) {}
 

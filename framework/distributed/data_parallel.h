@@ -13,13 +13,22 @@
 
 namespace lacuna {
 
+/// In which order gradients are summed over processes.
+enum class SumOrder {
+  Tree,  ///< the shards', whatever the number of processes
+  Any,   ///< what MPI makes of MPI_Iallreduce: fewer messages, other last digits
+};
+
 struct DataParallelOptions {
   /// Parts that each batch is cut into. Results are a function of their number, and not of the
   /// number of processes, which must divide it. At least 1, default 8.
   int64_t shards = 8;
   /// What batch normalizations normalize over.
   NormScope norms = NormScope::Batch;
-  /// Gradients are sent by so many at least, but for the last ones. At least 1.
+  /// Of fewer than four processes Any is Tree, which takes as few messages then.
+  SumOrder order = SumOrder::Tree;
+  /// Gradients are sent by so many at least, but for the last ones; by an eighth of all where that
+  /// is less (but 4096 numbers, and 1024 for each process, at least). At least 1.
   int64_t bucket_floats = int64_t{1} << 16;
 };
 

@@ -29,6 +29,7 @@ void GradientReducer::begin(int64_t first, int64_t last, bool is_shared) {
   is_shared_ = is_shared && communicator_ != nullptr;
   ++batch_;
   collected_.clear();
+  if (floats_ > 0) floats_before_ = std::exchange(floats_, 0);
 }
 
 void GradientReducer::add(Parameter& parameter, int64_t shard, Tensor gradient) {
@@ -69,7 +70,17 @@ void GradientReducer::complete(Parameter& parameter, Round& round) {
   for (size_t i = 0; i < arrays.size(); ++i) filling_.arrays[i].push_back(std::move(arrays[i]));
   filling_.entries.push_back({&parameter, floats});
   filling_.floats += floats;
-  if (filling_.floats >= options_.bucket_floats) launch();
+  floats_ += floats;
+  if (filling_.floats >= full_bucket()) launch();
+}
+
+// The same in all processes, for they send the same. A bucket takes a message to each of them, so
+// that it is worth that only from some size on.
+int64_t GradientReducer::full_bucket() const {
+  constexpr int64_t kBuckets = 8, kLeast = int64_t{1} << 12, kOfProcess = int64_t{1} << 10;
+  if (floats_before_ == 0) return options_.bucket_floats;
+  const int64_t least = std::max(kLeast, kOfProcess * owners_.processes());
+  return std::min(options_.bucket_floats, std::max(floats_before_ / kBuckets, least));
 }
 
 int GradientReducer::next_tag() {
@@ -92,7 +103,8 @@ void GradientReducer::launch() {
     own.push_back(std::move(joined));
   }
   bucket.arrays.clear();
-  bucket.sum = std::make_unique<ArraySum>(*communicator_, owners_, std::move(own), next_tag());
+  bucket.sum = std::make_unique<ArraySum>(*communicator_, owners_, std::move(own), next_tag(),
+                                          options_.order);
   under_way_.push_back(std::move(bucket));
 }
 
@@ -146,7 +158,7 @@ void GradientReducer::sum(TensorSum own, bool was_shared, std::span<float> total
     std::ranges::copy(own.take().storage(), total.begin());
     return;
   }
-  ArraySum sum(*communicator_, owners_, own.take_parts(), next_tag());
+  ArraySum sum(*communicator_, owners_, own.take_parts(), next_tag(), options_.order);
   sum.wait();
   std::ranges::copy(sum.total().storage(), total.begin());
 }

@@ -16,12 +16,15 @@ namespace lacuna {
 
 /// The collector of all parameters of a model. A parameter's gradients of this process's shards are
 /// summed as they come. When all are there the sum is sent with others in a bucket, as soon as that
-/// is full; buckets go on while backward does. A parameter that is used several times in a forward
-/// pass is summed and sent for each use, but for those named in `used_often`.
+/// is full; buckets go on while backward does. A bucket is full with `bucket_floats`, or with an
+/// eighth of what the batch before has sent, where that is less: the last one, which nothing hides,
+/// is then a small part. A parameter that is used several times in a forward pass is summed and
+/// sent for each use, but for those named in `used_often`.
 class GradientReducer final : public GradientCollector {
  public:
   struct Options {
     int64_t bucket_floats = int64_t{1} << 16;
+    SumOrder order = SumOrder::Tree;
     /// How often a forward pass uses these: a shard's gradients of one are added before they are
     /// summed over shards, for which each shard's is held until it is complete.
     std::map<const Parameter*, int> used_often = {};
@@ -76,6 +79,7 @@ class GradientReducer final : public GradientCollector {
   void deliver(const Bucket& bucket) const;
   void bring_on();
   int next_tag();
+  int64_t full_bucket() const;
 
   Communicator* communicator_;
   const ShardOwners& owners_;
@@ -85,7 +89,8 @@ class GradientReducer final : public GradientCollector {
   int64_t batch_ = 0;
   std::map<Parameter*, Collected> collected_;
   Bucket filling_;
-  std::deque<Bucket> under_way_;  // in the order in which they were begun
+  int64_t floats_ = 0, floats_before_ = 0;  // sent of this batch, and of the one before
+  std::deque<Bucket> under_way_;            // in the order in which they were begun
   int tag_ = 0;
   double seconds_waited_ = 0.0;
 };

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -69,15 +71,29 @@ bool is_launched() {
          (is_set("PMIX_RANK") && is_set("PMIX_NAMESPACE"));
 }
 
-int64_t launched_processes() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+namespace {
+
+// The first of these variables that holds a number.
+std::optional<int64_t> number_in(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;
-    int64_t count = 0;
-    const auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
-    if (error == std::errc() && *end == '\0') return count;
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
+    if (error == std::errc() && *end == '\0') return number;
   }
-  return is_launched() ? 0 : 1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+int64_t launched_processes() {
+  return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}).value_or(is_launched() ? 0 : 1);
+}
+
+int64_t launched_rank() {
+  if (!is_launched()) return 0;
+  return number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}).value_or(0);
 }
 
 std::string mpi_description() {

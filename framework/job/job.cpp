@@ -67,12 +67,19 @@ std::string naming_process(const std::string& message) {
   return fmt::format("process {} on {}: {}", job()->rank(), host_name(), message);
 }
 
+void let_first_speak() {
+  const bool has_joined = job() != nullptr;
+  const int64_t rank = has_joined ? job()->rank() : launched_rank();
+  if (rank == 0) return;
+  // An abort reaches the others at once. Of a process that has not joined the launcher sees the end
+  // alone, and Open MPI's takes a second more to end the others.
+  const int64_t wait = has_joined ? 800 : 3000, place = std::min<int64_t>(rank, 20);
+  std::this_thread::sleep_for(std::chrono::milliseconds(wait + 100 * place));
+}
+
 void end_job(int exit_code, const std::string& message, void (*say)(const std::string&)) {
   if (job() == nullptr || job()->size() == 1) return;
-  if (job()->rank() > 0) {
-    const int place = std::min(job()->rank(), 20);
-    std::this_thread::sleep_for(std::chrono::milliseconds(800 + 100 * place));
-  }
+  let_first_speak();
   say(naming_process(message));
   stop_logging();
   job()->abort(exit_code);

@@ -20,9 +20,12 @@ void leave_job();
 /// outside of a job of several.
 std::string naming_process(const std::string& message);
 
-/// Ends the whole job for an error of this process. All but the first wait a moment: where all have
-/// the same error the first one says so, and the others are gone before they do. Returns outside of
-/// a job of several. `say` is called before the end.
+/// Waits a moment in all processes but the first: where all have the same to say, the first one has
+/// said it and the others are gone before they do. Before the job is joined too.
+void let_first_speak();
+
+/// Ends the whole job for an error of this process, the first one first (`let_first_speak`).
+/// Returns outside of a job of several. `say` is called before the end.
 void end_job(int exit_code, const std::string& message, void (*say)(const std::string&));
 
 /// Notices what would make processes' numbers differ: versions, instruction sets, dense products,

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
@@ -128,11 +128,13 @@ void require_same_start(Communicator* job, const Experiment& e) {
   const auto size = [](const std::shared_ptr<const Dataset>& data) {
     return data == nullptr ? int64_t{0} : data->size();
   };
-  uint64_t hash = 0;
+  // FNV-1a by whole numbers, not by their bytes: a large model's start waits for it.
+  constexpr uint64_t kBasis = 0xcbf29ce484222325u, kPrime = 0x100000001b3u;
+  uint64_t hash = kBasis;
   for (const ParameterPtr& parameter : e.model->parameters()) {
-    const std::span<const float> values = parameter->values().storage();
-    hash =
-        hash * 31 + hash_name({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+    for (const float value : parameter->values().storage()) {
+      hash = (hash ^ std::bit_cast<uint32_t>(value)) * kPrime;
+    }
   }
   const std::array<Agreed, 2> what = {
       {{"their data: examples to train, validate and test on",

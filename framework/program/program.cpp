@@ -296,6 +296,7 @@ void take_standard_descriptors() {
 // Of several processes it ends all.
 int fail(const std::string& message, int code) {
   end_job(code, message, [](const std::string& text) { log_error(text); });
+  let_first_speak();
   log_error(message);
   return code;
 }
@@ -338,6 +339,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     if (!is_said) return fail("cannot write to the standard output", kRunError);
     return code;
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) let_first_speak();
     return app.exit(error) == 0 ? kDone : kUsageError;
   } catch (const ConfigError& error) {
     return fail(error.what(), kUsageError);

@@ -57,9 +57,10 @@ int64_t shards_of(const TrainOptions& train, const Communicator* job) {
 void require_shards(const Experiment& e, const Communicator* job) {
   if (job == nullptr || job->size() == 1 || e.train.shards > 0) return;
   e.config.get("train").get("shards").error(fmt::format(
-      "{} processes were started, and shards: 0 is for one alone; a new run can have shards: {}, "
-      "and one that began without shards goes on in one process",
-      job->size(), job->size()));
+      "{} processes were started, and shards: 0 is for one alone: a run that began so goes on "
+      "without a launcher (lacuna train --resume --run-dir {}); a new one leaves shards out, or "
+      "gives a multiple of {}",
+      job->size(), e.config.optional<std::string>("run_dir").value_or("RUN"), job->size()));
 }
 
 void require_division(const Experiment& e, const Communicator* job) {
@@ -72,15 +73,14 @@ std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
                                             const std::shared_ptr<Communicator>& job) {
   const int64_t shards = shards_of(e.train, job.get());
   if (shards == 0) return nullptr;
-  const bool is_local = e.train.batch_norm == NormBatch::Local;
   // A bucket takes a message to each process, so that many processes need larger ones.
   constexpr int64_t kBucket = int64_t{1} << 16, kOfProcess = int64_t{1} << 14;
   const int64_t processes = job == nullptr ? 1 : job->size();
-  return std::make_unique<DataParallel>(
-      *e.model, job,
-      DataParallelOptions{.shards = shards,
-                          .norms = is_local ? NormScope::Process : NormScope::Batch,
-                          .bucket_floats = std::max(kBucket, kOfProcess * processes)});
+  DataParallelOptions options{.shards = shards,
+                              .bucket_floats = std::max(kBucket, kOfProcess * processes)};
+  if (e.train.batch_norm == NormBatch::Local) options.norms = NormScope::Process;
+  if (e.train.reduction == Reduction::Fast) options.order = SumOrder::Any;
+  return std::make_unique<DataParallel>(*e.model, job, options);
 }
 
 std::unique_ptr<Loader> make_loader(const Experiment& e, const Communicator* job) {

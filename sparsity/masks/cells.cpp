@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "lacuna/sparsity/masks/shared_growth.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -47,6 +49,21 @@ class Band {
       for (const uint32_t c : units.row(r)) {
         const CellColumn at = cell_column(rule_, c);
         visit(place++, at.cell, first + at.place);
+      }
+    }
+  }
+
+  /// Calls `visit(column)` for the units in the cells of row `i` of the band, ascending.
+  template <class Visit>
+  void for_each_in_row(int64_t i, Visit&& visit) const {
+    const auto width = static_cast<size_t>(rule_.columns()),
+               taps = static_cast<size_t>(rule_.taps());
+    const size_t row = static_cast<size_t>(i) * width;
+    for (size_t first = 0; first < cells.size(); first += taps) {  // of the same channels
+      for (size_t place = 0; place < width; ++place) {
+        for (size_t tap = 0; tap < taps; ++tap) {
+          if (holds(first + tap, row + place)) visit(first * width + place * taps + tap);
+        }
       }
     }
   }
@@ -102,17 +119,9 @@ class Builder {
       : rule_(rule), shape_{like.rows(), like.columns()} {}
 
   void append(const Band& band) {
-    const auto width = static_cast<size_t>(rule_.columns()),
-               taps = static_cast<size_t>(rule_.taps());
-    for (size_t i = 0; i < static_cast<size_t>(rule_.rows()); ++i) {
-      for (size_t first = 0; first < band.cells.size(); first += taps) {  // of the same channels
-        for (size_t place = 0; place < width; ++place) {
-          for (size_t tap = 0; tap < taps; ++tap) {
-            if (!band.holds(first + tap, i * width + place)) continue;
-            columns_.push_back(static_cast<uint32_t>(first * width + place * taps + tap));
-          }
-        }
-      }
+    for (int64_t i = 0; i < rule_.rows(); ++i) {
+      band.for_each_in_row(
+          i, [&](size_t column) { columns_.push_back(static_cast<uint32_t>(column)); });
       begin_.push_back(static_cast<int64_t>(columns_.size()));
     }
   }
@@ -196,35 +205,67 @@ Positions prune_cells_to(const CellRule& rule, const Positions& units,
   return prune_where(rule, units, scores, [&](size_t cell) { return pruned[cell]; });
 }
 
+namespace {
+
+// Bands whose scores are asked for at once.
+int64_t tile_bands(const CellRule& rule, const Positions& units) {
+  return std::max<int64_t>(tile_rows(units.rows(), units.columns()) / rule.rows(), 1);
+}
+
+// Fills the cells of a band by its rows of scores.
+void fill(const CellRule& rule, const Positions& units, int64_t b, std::span<const float> scores,
+          Band& band) {
+  band.load(units, b);
+  band.load_scores(scores);
+  for (size_t cell = 0; cell < band.cells.size(); ++cell) {
+    CellBits& bits = band.cells[cell];
+    if (std::popcount(bits) < rule.quota()) {
+      bits = rule.best(bits, rule.all(), band.scores_of(cell));
+    }
+  }
+}
+
+}  // namespace
+
 Positions fill_cells(const CellRule& rule, const ScoreRows& scores, const Positions& units) {
-  constexpr int64_t kTile = int64_t{1} << 18, kMostRows = 256;
-  const int64_t columns = std::max<int64_t>(units.columns(), 1), bands = bands_of(rule, units);
-  // An eighth of a small matrix at most: nothing of its size is made.
-  const int64_t step =
-      std::max<int64_t>(std::min({kTile / columns, kMostRows, units.rows() / 8}) / rule.rows(), 1);
+  const int64_t bands = bands_of(rule, units), step = tile_bands(rule, units);
   Band band(rule, units.columns());
   Builder filled(rule, units);
   std::vector<int64_t> rows;
   std::vector<float> tile;
+  const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
   for (int64_t first = 0; first < bands; first += step) {
     rows.resize(static_cast<size_t>(std::min(step, bands - first) * rule.rows()));
     std::iota(rows.begin(), rows.end(), first * rule.rows());
     tile.resize(rows.size() * static_cast<size_t>(units.columns()));
     scores(rows, tile);
-    const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
     for (int64_t b = first; b < std::min(first + step, bands); ++b) {
-      band.load(units, b);
-      band.load_scores(std::span(tile).subspan(static_cast<size_t>(b - first) * in_band, in_band));
-      for (size_t cell = 0; cell < band.cells.size(); ++cell) {
-        CellBits& bits = band.cells[cell];
-        if (std::popcount(bits) < rule.quota()) {
-          bits = rule.best(bits, rule.all(), band.scores_of(cell));
-        }
-      }
+      fill(rule, units, b,
+           std::span(tile).subspan(static_cast<size_t>(b - first) * in_band, in_band), band);
       filled.append(band);
     }
   }
   return filled.take();
+}
+
+Positions fill_cells(const CellRule& rule, SharedScores& scores, const Positions& units) {
+  Band band(rule, units.columns());
+  std::vector<int64_t> grown;
+  const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
+  const auto fill_tile = [&](int64_t first, std::span<float> tile) {
+    for (size_t at = 0; at < tile.size(); at += in_band, first += rule.rows()) {
+      fill(rule, units, first / rule.rows(), tile.subspan(at, in_band), band);
+      for (int64_t i = 0; i < rule.rows(); ++i) {
+        band.for_each_in_row(i, [&](size_t column) {
+          const int64_t flat = (first + i) * units.columns() + static_cast<int64_t>(column);
+          if (!units.contains(flat)) grown.push_back(flat);
+        });
+      }
+    }
+  };
+  for_own_tiles(scores, units.rows(), units.columns(), tile_bands(rule, units) * rule.rows(),
+                fill_tile);
+  return units.with(gather_all(scores, grown));
 }
 
 Positions fill_cells(const CellRule& rule, const CounterRng& rng, const Positions& units) {

@@ -90,7 +90,14 @@ MaskSet MaskSelector::grow_maximum(const ScoreRows& scores, int64_t count,
 
 MaskSet MaskSelector::grow_maximum(SharedScores& scores, int64_t count,
                                    const MaskSet& present) const {
-  return MaskSet(shape_, lacuna::grow_maximum(scores, count, present.positions()));
+  const int64_t per_group = units_per_group(count);
+  if (!pattern_.is_structured()) {
+    return MaskSet(shape_, lacuna::grow_maximum(scores, per_group, present.positions(), groups_));
+  }
+  const Positions units = units_of(present);
+  SharedUnits of_rows(scores, matrix_columns(shape_), pattern_, taps_);
+  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), of_rows, units)
+                                   : lacuna::grow_maximum(of_rows, per_group, units, groups_));
 }
 
 MaskSet MaskSelector::grow_random(const CounterRng& rng, int64_t count,

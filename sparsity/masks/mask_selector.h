@@ -44,10 +44,9 @@ class MaskSelector {
   /// `present` and the others with the largest |score|, until there are `count`; in an N:M pattern,
   /// until its cells are full. *Cost:* O(shape) time, O(present + count) memory.
   MaskSet grow_maximum(const ScoreRows& scores, int64_t count, const MaskSet& present) const;
-  /// The same by scores that processes share. *Requires* `can_share_growth()`.
+  /// The same by scores that processes share. Collective. *Cost:* each process sends its part of
+  /// the scores once, and its share of what is grown to each other.
   MaskSet grow_maximum(SharedScores& scores, int64_t count, const MaskSet& present) const;
-  /// Whether positions compete one by one, all with all.
-  bool can_share_growth() const { return !pattern_.is_structured() && groups_.count() == 1; }
   /// `present` and others drawn uniformly, until there are `count`; in an N:M pattern drawn
   /// uniformly in each cell, until it is full.
   MaskSet grow_random(const CounterRng& rng, int64_t count, const MaskSet& present) const;

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/select/kth_largest.h"
 #include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/sparsity/masks/group_collectors.hpp"
 #include "lacuna/sparsity/masks/group_counts.hpp"
 #include "lacuna/sparsity/masks/shared_growth.hpp"
 
@@ -87,8 +88,7 @@ class Growth {
     std::vector<int64_t> grown;
     for (size_t g = 0; g < wanted_.size(); ++g) {
       std::vector<int64_t> part = collectors_[g].take();
-      if (static_cast<int64_t>(part.size()) < wanted_[g])
-        add_unscored(static_cast<int64_t>(g), part);
+      add_unscored(present_, groups_, static_cast<int64_t>(g), wanted_[g], part);
       if (g == 0) {
         grown = std::move(part);
       } else {
@@ -146,34 +146,7 @@ class Growth {
     for (int64_t begin = 0; begin < present_.rows(); begin += step) {
       rows.resize(static_cast<size_t>(std::min(step, present_.rows() - begin)));
       std::iota(rows.begin(), rows.end(), begin);
-      offer(begin, tile(rows));
-    }
-  }
-
-  // Runs of one group after the other.
-  void offer(int64_t first_row, std::span<const float> tile) {
-    const int64_t columns = present_.columns();
-    if (groups_.count() == 1) {
-      collectors_[0].offer(tile, first_row * columns);
-      return;
-    }
-    const auto run = static_cast<size_t>(groups_.columns_of_one());
-    for (size_t begin = 0; begin < tile.size(); begin += run) {
-      const int64_t flat = first_row * columns + static_cast<int64_t>(begin);
-      const int64_t group = groups_.of(flat / columns, flat % columns);
-      collectors_[static_cast<size_t>(group)].offer(tile.subspan(begin, run), flat);
-    }
-  }
-
-  // Where fewer positions have a score than are wanted, all that have one are chosen; the others'
-  // is NaN: the first of them.
-  void add_unscored(int64_t group, std::vector<int64_t>& chosen) const {
-    const std::vector<int64_t> scored = chosen;
-    for (int64_t place = 0;
-         static_cast<int64_t>(chosen.size()) < wanted_[static_cast<size_t>(group)]; ++place) {
-      const int64_t flat = groups_.flat(group, place);
-      if (present_.contains(flat) || std::ranges::binary_search(scored, flat)) continue;
-      chosen.push_back(flat);
+      offer_rows(tile(rows), begin, present_.columns(), groups_, collectors_);
     }
   }
 

@@ -146,31 +146,79 @@ std::vector<float> unit_scores(const Positions& units, std::span<const float> sc
   return sums;
 }
 
-ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
-                    int64_t taps) {
-  return [&scores, columns, taps, sum = Sum(pattern.norm()), height = pattern.unit_rows(),
-          width = pattern.unit_columns()](std::span<const int64_t> rows, std::span<float> into) {
-    std::vector<int64_t> elements;
-    for (const int64_t unit : rows) {
-      for (int64_t r = 0; r < height; ++r) elements.push_back(unit * height + r);
-    }
-    std::vector<float> tile(elements.size() * static_cast<size_t>(columns));
-    scores(elements, tile);
-    std::ranges::fill(into, 0.0f);
-    const auto units = static_cast<size_t>(columns / width);
-    size_t place = 0;
-    for (size_t r = 0; r < elements.size(); ++r) {
-      const std::span<float> sums = into.subspan(r / static_cast<size_t>(height) * units, units);
-      for (size_t first = 0; first < units; first += static_cast<size_t>(taps)) {
-        for (int64_t c = 0; c < width; ++c) {  // the taps of channel first / taps · width + c
-          for (float& unit : sums.subspan(first, static_cast<size_t>(taps))) {
-            sum.add(unit, tile[place++]);
-          }
+namespace {
+
+// The rows of elements that rows of units are made of.
+std::vector<int64_t> rows_of_elements(std::span<const int64_t> units, int64_t height) {
+  std::vector<int64_t> elements;
+  elements.reserve(units.size() * static_cast<size_t>(height));
+  for (const int64_t unit : units) {
+    for (int64_t r = 0; r < height; ++r) elements.push_back(unit * height + r);
+  }
+  return elements;
+}
+
+// The scores of rows of units from those of their rows of elements.
+void sum_units(std::span<const float> elements, int64_t columns, const PatternShape& pattern,
+               int64_t taps, std::span<float> into) {
+  if (into.empty()) return;
+  const Sum sum(pattern.norm());
+  const auto height = static_cast<size_t>(pattern.unit_rows());
+  const int64_t width = pattern.unit_columns();
+  const size_t units = static_cast<size_t>(columns / width),
+               rows = elements.size() / static_cast<size_t>(columns);
+  std::ranges::fill(into, 0.0f);
+  size_t place = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    const std::span<float> sums = into.subspan(r / height * units, units);
+    for (size_t first = 0; first < units; first += static_cast<size_t>(taps)) {
+      for (int64_t c = 0; c < width; ++c) {  // the taps of channel first / taps · width + c
+        for (float& unit : sums.subspan(first, static_cast<size_t>(taps))) {
+          sum.add(unit, elements[place++]);
         }
       }
     }
-    sum.finish(into);
+  }
+  sum.finish(into);
+}
+
+}  // namespace
+
+ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
+                    int64_t taps) {
+  return [&scores, columns, taps, pattern](std::span<const int64_t> rows, std::span<float> into) {
+    const std::vector<int64_t> elements = rows_of_elements(rows, pattern.unit_rows());
+    std::vector<float> tile(elements.size() * static_cast<size_t>(columns));
+    scores(elements, tile);
+    sum_units(tile, columns, pattern, taps, into);
   };
+}
+
+void SharedUnits::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
+  // So many rows of units at once that their elements are few: of each process's a part is
+  // computed.
+  constexpr int64_t kTile = int64_t{1} << 18;
+  const auto height = static_cast<size_t>(pattern_.unit_rows()),
+             across = static_cast<size_t>(columns_ / pattern_.unit_columns());
+  const auto in_row = static_cast<int64_t>(height) * std::max<int64_t>(columns_, 1);
+  const auto step = static_cast<size_t>(std::max<int64_t>(kTile / in_row, 1));
+  size_t most = 0;
+  for (const std::vector<int64_t>& of_process : rows) most = std::max(most, of_process.size());
+  std::vector<float> tile;
+  for (size_t begin = 0; begin < most; begin += step) {
+    std::vector<std::vector<int64_t>> elements;
+    for (const std::vector<int64_t>& of_process : rows) {
+      const size_t first = std::min(begin, of_process.size());
+      const size_t count = std::min(step, of_process.size() - first);
+      elements.push_back(
+          rows_of_elements(std::span(of_process).subspan(first, count), pattern_.unit_rows()));
+    }
+    const size_t own = elements[static_cast<size_t>(rank())].size();
+    tile.resize(own * static_cast<size_t>(columns_));
+    of_elements_.own_rows(elements, tile);
+    const size_t done = std::min(begin * across, into.size());
+    sum_units(tile, columns_, pattern_, taps_, into.subspan(done, own / height * across));
+  }
 }
 
 }  // namespace lacuna

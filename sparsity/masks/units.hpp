@@ -5,6 +5,7 @@
 // elements do, and ties go to the lower index of either.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -26,5 +27,24 @@ std::vector<float> unit_scores(const Positions& units, std::span<const float> sc
 /// The scores of all units, by rows of units. `scores` must outlive the result.
 ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
                     int64_t taps = 1);
+/// The same of scores that processes share, which must outlive it.
+class SharedUnits final : public SharedScores {
+ public:
+  /// `columns` are the elements'.
+  SharedUnits(SharedScores& of_elements, int64_t columns, const PatternShape& pattern, int64_t taps)
+      : of_elements_(of_elements), columns_(columns), taps_(taps), pattern_(pattern) {}
+
+  int rank() const override { return of_elements_.rank(); }
+  int processes() const override { return of_elements_.processes(); }
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override;
+  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override {
+    return of_elements_.gather(own);
+  }
+
+ private:
+  SharedScores& of_elements_;
+  int64_t columns_, taps_;
+  PatternShape pattern_;
+};
 
 }  // namespace lacuna

@@ -4,8 +4,11 @@
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +46,7 @@ class MpiMessages final : public PendingMessages {
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator() {
+    get_around_file_limit();
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (provided < MPI_THREAD_FUNNELED) {
@@ -56,10 +60,8 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  // Counts of MPI are ints: larger arrays go in pieces.
   std::unique_ptr<PendingMessages> start(int tag, std::span<const Outgoing> sent,
                                          std::span<const Incoming> received) override {
-    constexpr size_t kMost = size_t{1} << 28;
     std::vector<MPI_Request> requests;
     for (const Incoming& in : received) {
       for (size_t at = 0; at < in.into.size(); at += kMost) {
@@ -79,26 +81,28 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiMessages>(std::move(requests));
   }
 
+  std::unique_ptr<PendingMessages> start_sum(std::span<const float> own,
+                                             std::span<float> total) override {
+    std::vector<MPI_Request> requests;
+    for (size_t at = 0; at < own.size(); at += kMost) {
+      const size_t count = std::min(kMost, own.size() - at);
+      MPI_Iallreduce(own.data() + at, total.data() + at, static_cast<int>(count), MPI_FLOAT,
+                     MPI_SUM, arrays_, &requests.emplace_back());
+    }
+    bytes_sent_ += 2 * static_cast<int64_t>(own.size_bytes()) * (size_ - 1) / size_;
+    return std::make_unique<MpiMessages>(std::move(requests));
+  }
+
   int last_tag() const override { return 32767; }  // what the standard promises
 
   std::vector<std::vector<double>> gather(std::span<const double> own) override {
-    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
-    std::vector<std::vector<double>> all;
-    for (const std::string& bytes : gather_texts(text)) {
-      all.emplace_back(bytes.size() / sizeof(double));
-      std::memcpy(all.back().data(), bytes.data(), bytes.size());
-    }
+    std::vector<std::vector<double>> all = gather_values(own);
     bytes_gathered_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
     return all;
   }
 
   std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) override {
-    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
-    std::vector<std::vector<int64_t>> all;
-    for (const std::string& bytes : gather_texts(text)) {
-      all.emplace_back(bytes.size() / sizeof(int64_t));
-      std::memcpy(all.back().data(), bytes.data(), bytes.size());
-    }
+    std::vector<std::vector<int64_t>> all = gather_values(own);
     bytes_sent_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
     return all;
   }
@@ -124,7 +128,6 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::string from_first(const std::string& bytes) override {
-    constexpr size_t kMost = size_t{1} << 30;
     uint64_t length = bytes.size();
     MPI_Bcast(&length, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     std::string all = rank_ == 0 ? bytes : std::string(length, '\0');
@@ -153,6 +156,49 @@ class MpiCommunicator final : public Communicator {
   int64_t bytes_gathered() const override { return bytes_gathered_; }
 
  private:
+  // Counts of MPI are ints: larger arrays go in pieces.
+  static constexpr size_t kMost = size_t{1} << 28;
+
+  // What processes tell each other at the start Open MPI 4 keeps in files of shared memory, of some
+  // megabytes. Where files may not grow so large (ulimit -f), mpirun fails to make them when a
+  // process asks for one, ends that process, and then waits for ever. Asked by messages it does
+  // not.
+  static void get_around_file_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    ::setenv("PMIX_MCA_gds", "hash", 0);
+  }
+
+  // Statistics of a step are waited for: few values go with their number, in one message instead of
+  // two. Where a process has more, all gather as if they were texts.
+  template <class T>
+  std::vector<std::vector<T>> gather_values(std::span<const T> own) {
+    constexpr size_t kFew = 255;  // with their number 2 KiB
+    struct Message {
+      uint64_t count;
+      std::array<T, kFew> values;
+    };
+    Message mine{.count = own.size(), .values = {}};
+    if (own.size() <= kFew) std::copy(own.begin(), own.end(), mine.values.begin());
+    std::vector<Message> messages(static_cast<size_t>(size_));
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, messages.data(), sizeof mine, MPI_BYTE,
+                  MPI_COMM_WORLD);
+    std::vector<std::vector<T>> all;
+    if (std::all_of(messages.begin(), messages.end(),
+                    [](const Message& message) { return message.count <= kFew; })) {
+      for (const Message& m : messages) {
+        all.emplace_back(m.values.begin(), m.values.begin() + static_cast<std::ptrdiff_t>(m.count));
+      }
+      return all;
+    }
+    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
+    for (const std::string& bytes : gather_texts(text)) {
+      all.emplace_back(bytes.size() / sizeof(T));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    }
+    return all;
+  }
+
   int rank_ = 0, size_ = 1;
   MPI_Comm arrays_ = MPI_COMM_NULL;  // messages of `start` meet no collective ones
   int64_t bytes_sent_ = 0, bytes_gathered_ = 0;

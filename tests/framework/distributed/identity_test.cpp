@@ -1,6 +1,9 @@
 // Any number of processes trains to the same bits.
 #include <gmock/gmock.h>
 
+#include <string>
+#include <vector>
+
 #include "framework/distributed/job.h"
 #include "framework/train/tiny_convolution.h"
 
@@ -51,6 +54,66 @@ model: {type: gpt2, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 16, attn_pdr
 optimizer: {type: adamw, lr: 0.003, clip_norm: 1.0}
 train: {steps: 4, batch_size: 9, accumulate: 2, ema: 0.9, log_every: 1}
 )";
+std::string gpt(const std::string& sparsity) {
+  return kGpt + "sparsity: {param_filter: [\"*attn.c_attn.weight\", \"*mlp*.weight\"], " +
+         sparsity + "}\n";
+}
+
+// Sentences of 1 to 11 words: batches are of similar lengths, and padded. The last one of an epoch
+// (96 in batches of 10) has fewer examples than there are shards.
+const std::string kBertSizes =
+    "hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 32, "
+    "max_position_embeddings: 12";
+const std::string kBert = R"(
+data: {type: labelled_text, train: SENTENCES, tokenizer: words, max_length: 12, validation: 24}
+model: {type: bert, pooling: mean, )" +
+                          kBertSizes + R"(}
+optimizer: {type: adamw, lr: 0.003, clip_norm: 1.0}
+train: {steps: 12, batch_size: 10, log_every: 1, eval_every: 6, eval_batch_size: 7}
+)";
+const std::string kMasking = R"(
+optimizer: {type: adamw, lr: 0.003}
+train: {steps: 5, batch_size: 9, log_every: 1}
+)";
+// Hidden words of windows, and of sentences, where a shard may have fewer of them than another.
+const std::string kMaskedText = R"(
+data: {type: text, path: TEXT, tokenizer: words, context: 12, mask_fraction: 0.15, validation: 0.2}
+model: {type: bert, head: masked_lm, )" +
+                                kBertSizes + "}" + kMasking;
+const std::string kMaskedSentences = R"(
+data: {type: labelled_text, train: SENTENCES, tokenizer: words, max_length: 12,
+       mask_fraction: 0.15, validation: 20}
+model: {type: bert, head: masked_lm, )" +
+                                     kBertSizes + "}" + kMasking;
+std::string of_bert(const std::string& config, const std::string& sparsity) {
+  return config +
+         "sparsity: {param_filter: [\"bert.encoder.*.dense.weight\", "
+         "\"bert.encoder.*.self.*.weight\"], " +
+         sparsity + "}\n";
+}
+
+const std::string kVit = R"(
+data: {type: colour_glyphs, train_size: 72, test_size: 20, augment: {crop: 2, flip: true, mixup: 0.2}}
+model: {type: vit, patch_size: 8, hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2,
+        intermediate_size: 32, hidden_dropout_prob: 0.1}
+optimizer: {type: adamw, lr: 0.003, clip_norm: 1.0}
+train: {steps: 5, batch_size: 19, log_every: 1}
+)";
+std::string vit(const std::string& sparsity) {
+  return kVit +
+         "sparsity: {param_filter: [\"vit.encoder.*.dense.weight\", "
+         "\"vit.encoder.*.attention.attention.*.weight\"], " +
+         sparsity + "}\n";
+}
+
+const std::string kGmp =
+    "algorithm: gmp, update: {freq: 2}, sparsity: {type: polynomial, init: 0.0, final: 0.8, start: "
+    "0, end: 4}";
+const std::string kTwoOfFour = "algorithm: static, pattern: {type: nm, n: 2, m: 4}";
+const std::string kRigLTwoOfFour =
+    "algorithm: rigl, update: {freq: 2}, pattern: {type: nm, n: 2, m: 4}";
+const std::string kBlock =
+    "algorithm: rigl, sparsity: 0.75, update: {freq: 2}, pattern: {type: block, rows: 4, cols: 4}";
 
 class Identity : public JobFixture, public testing::WithParamInterface<Case> {
  protected:
@@ -58,11 +121,24 @@ class Identity : public JobFixture, public testing::WithParamInterface<Case> {
     std::string text;
     for (int i = 0; i < 60; ++i)
       text += "to be or not to be: that is question " + std::to_string(i * 7919 % 97) + "\n";
-    std::string whole = GetParam().config;
-    if (const size_t place = whole.find("TEXT"); place != std::string::npos) {
-      whole.replace(place, 4, folder_.write("text.txt", text));
+    const std::vector<std::string> words = {"to", "be", "or", "not", "is", "that", "question"};
+    std::string sentences;
+    for (size_t i = 0; i < 120; ++i) {
+      sentences += std::to_string(i % 3 == 0);
+      for (size_t w = 0; w < 1 + i * 7 % 11; ++w) sentences += " " + words[(i * i + w) % 7];
+      sentences += "\n";
     }
+    std::string whole = GetParam().config;
+    replace(whole, "TEXT", "text.txt", text);
+    replace(whole, "SENTENCES", "sentences.txt", sentences);
     write_text(config(), whole);
+  }
+
+ private:
+  void replace(std::string& whole, const std::string& word, const char* file,
+               const std::string& content) const {
+    const size_t place = whole.find(word);
+    if (place != std::string::npos) whole.replace(place, word.size(), folder_.write(file, content));
   }
 };
 
@@ -100,11 +176,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"convolution_static", convolution("algorithm: static, sparsity: 0.95"), 5},
         Case{"convolution_rigl", convolution("algorithm: rigl, sparsity: 0.95, update: {freq: 2}"),
              5},
-        Case{"transformer_dense", kGpt, 4},
-        Case{"transformer_rigl",
-             kGpt + "sparsity: {algorithm: rigl, sparsity: 0.9, update: {freq: 2}, "
-                    "param_filter: [\"*attn.c_attn.weight\", \"*mlp*.weight\"]}\n",
-             4}),
+        Case{"convolution_set", convolution("algorithm: set, sparsity: 0.9, update: {freq: 2}"), 5},
+        Case{"convolution_gmp", convolution(kGmp), 5},
+        Case{"convolution_2_4", convolution(kRigLTwoOfFour), 5},
+        Case{"convolution_block", convolution(kBlock), 5}, Case{"transformer_dense", kGpt, 4},
+        Case{"transformer_static", gpt("algorithm: static, sparsity: 0.9"), 4},
+        Case{"transformer_set", gpt("algorithm: set, sparsity: 0.9, update: {freq: 2}"), 4},
+        Case{"transformer_rigl", gpt("algorithm: rigl, sparsity: 0.9, update: {freq: 2}"), 4},
+        Case{"transformer_gmp", gpt(kGmp), 4}, Case{"transformer_2_4", gpt(kTwoOfFour), 4},
+        Case{"transformer_block", gpt(kBlock), 4}, Case{"bert_dense", kBert, 12},
+        Case{"bert_set", of_bert(kBert, "algorithm: set, sparsity: 0.8, update: {freq: 2}"), 12},
+        Case{"bert_rigl", of_bert(kBert, "algorithm: rigl, sparsity: 0.8, update: {freq: 1}"), 12},
+        Case{"masked_text_rigl",
+             of_bert(kMaskedText, "algorithm: rigl, sparsity: 0.8, update: {freq: 2}"), 5},
+        Case{"masked_sentences_gmp", of_bert(kMaskedSentences, kGmp), 5},
+        Case{"vit_dense", kVit, 5}, Case{"vit_static", vit("algorithm: static, sparsity: 0.8"), 5},
+        Case{"vit_rigl", vit("algorithm: rigl, sparsity: 0.8, update: {freq: 2}"), 5},
+        Case{"vit_semi_sparse", vit("algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}"), 5},
+        Case{"vit_block", vit(kBlock), 5}),
     [](const testing::TestParamInfo<Case>& given) { return std::string(given.param.name); });
 
 }  // namespace

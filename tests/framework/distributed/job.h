@@ -11,29 +11,41 @@
 
 namespace lacuna {
 
-/// `mpirun -np N lacuna …`, more processes than cores where there are fewer. `environment` holds
-/// "NAME=VALUE" for these alone, not for the launcher.
-inline Ended run_job(int processes, const std::vector<std::string>& arguments,
-                     ProcessOptions options = {},
-                     const std::vector<std::string>& environment = {}) {
-  std::vector<std::string> all{
-      "mpirun", "--oversubscribe",        "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-      "-np",    std::to_string(processes)};
-  for (const std::string& variable : environment) all.insert(all.end(), {"-x", variable});
-  all.push_back(LACUNA_PROGRAM);
-  all.insert(all.end(), arguments.begin(), arguments.end());
+/// `mpirun …`, more processes than cores where there are fewer.
+inline Ended run_processes(const std::vector<std::string>& words, ProcessOptions options = {}) {
+  std::vector<std::string> all{"mpirun", "--oversubscribe",     "--bind-to", "none",
+                               "--mca",  "mpi_yield_when_idle", "1"};
+  all.insert(all.end(), words.begin(), words.end());
   options.in_child = [all] {
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     ::setenv("OMP_NUM_THREADS", "1", 1);
     ::setenv("OMP_WAIT_POLICY", "passive", 1);
     std::vector<char*> argv;
-    for (const std::string& argument : all) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& word : all) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execv(LACUNA_MPIRUN, argv.data());
     ::_exit(127);
   };
   return run_lacuna({}, options);
+}
+
+/// `mpirun -np N lacuna …`. `environment` holds "NAME=VALUE" for these alone, not for the launcher.
+inline Ended run_job(int processes, const std::vector<std::string>& arguments,
+                     const ProcessOptions& options = {},
+                     const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> words{"-np", std::to_string(processes)};
+  for (const std::string& variable : environment) words.insert(words.end(), {"-x", variable});
+  words.push_back(LACUNA_PROGRAM);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_processes(words, options);
+}
+
+/// How often a part occurs in a text.
+inline size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
 }
 
 /// A folder of runs of one configuration by different numbers of processes.

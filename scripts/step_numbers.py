@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What scripts/network.sh asks of a run of two processes that has logged each of its steps.
+
+usage: scripts/step_numbers.py RUN floats          numbers that travel in a step, each way
+       scripts/step_numbers.py RUN hidden NETWORK  how much of their exchange backward hides; NETWORK is
+                                                   what bench_network --exchange has printed
+"""
+import json
+import statistics
+import sys
+
+
+def steps_of(run):
+    """The training events of a run, with the seconds of each step, without the first fifth."""
+    events = []
+    before = 0.0
+    with open(f"{run}/metrics.jsonl", encoding="utf-8") as lines:
+        for event in map(json.loads, lines):
+            if event["split"] != "train":
+                continue
+            event["step_seconds"] = event["seconds"] - before
+            before = event["seconds"]
+            events.append(event)
+    return events[len(events) // 5:]
+
+
+def median(events, key):
+    return statistics.median(event[key] for event in events)
+
+
+def floats_of(events, processes):
+    return round(median(events, "bytes_sent") * processes / (8 * (processes - 1)))
+
+
+def report_hidden(events, network):
+    exchange, waited = network["exchange"], median(events, "wait_seconds")
+    print(f"network     latency {1e6 * network['latency']:.0f} us, "
+          f"{8e-9 * network['bytes_per_second']:.2f} Gbit/s each way, measured")
+    print(f"exchange    {1e3 * exchange:.2f} ms by itself, of {floats_of(events, 2)} numbers in "
+          f"{network['buckets']} buckets")
+    print(f"waited      {1e3 * waited:.2f} ms after backward, of {1e3 * median(events, 'step_seconds'):.1f}"
+          " ms a step")
+    print(f"hidden      {100 * max(0.0, 1 - waited / exchange):.0f} % of the exchange")
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    events = steps_of(sys.argv[1])
+    if sys.argv[2] == "floats":
+        print(floats_of(events, 2))
+        return
+    with open(sys.argv[3], encoding="utf-8") as file:
+        report_hidden(events, json.load(file))
+
+
+if __name__ == "__main__":
+    main()
