@@ -14,6 +14,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
@@ -28,6 +29,7 @@ namespace {
 // way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
+    write_out_loss(config, assignment);
     apply_override(config, assignment);
     const std::string path = assignment.substr(0, assignment.find('=')),
                       section = path.substr(0, path.find('.'));
@@ -42,7 +44,8 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
     }
     constexpr std::array kUsed{"train", "train.ema", "train.threads", "train.eval_batch_size",
                                "train.seed"};
-    if (section == "train" && std::ranges::find(kUsed, path) == kUsed.end()) {
+    const bool is_used = section != "train" || std::ranges::find(kUsed, path) != kUsed.end();
+    if (!is_used || path == "loss.label_smoothing") {
       log_warning("--set " + assignment + " changes nothing in an evaluation");
     }
   }
@@ -114,6 +117,7 @@ int run_eval(const EvalCommand& command) {
   require_same_classes(data.train->class_names(), format.class_names);
   require_same_vocabulary(*data.train, format);
   LossFunction loss = LossFunction::from_config(config, *data.train);
+  loss.take_outputs(model->output_shape(format.example_shape));
   loss.set_target_scale(data.target_std);
   if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);
   config.require_all_read();
