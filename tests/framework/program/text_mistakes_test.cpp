@@ -193,7 +193,9 @@ TEST_F(TextMistakes, TextThatIsNone) {
     expect_refused("white.txt: there is white space alone in the text, of which no token is made",
                    1);
   }
-  write_text(folder_ / "wide.txt", std::string("\xff\xfea\0b\0", 6));
+  write_text(folder_ / "wide.txt", std::string("\xff\xfe"
+                                               "a\0b\0",
+                                               6));
   use_text("", kGpt, "wide.txt");
   expect_refused("wide.txt: begins with the byte order mark of UTF-16; convert it", 1);
 }

@@ -165,14 +165,17 @@ TEST_F(TextRuns, GoOnFromNothing) {
 
 TEST_F(TextRuns, SayWhatCanBeDoneNext) {
   const std::string next = "lacuna generate " + run_dir("ignoring") + " --prompt TEXT";
-  EXPECT_THAT(train({"--set", "loss={ignore_index: 0}", "--set", "train.steps=2"}, "ignoring").out,
-              HasSubstr(next));
+  EXPECT_THAT(
+      train({"--set", "loss={ignore_index: 0}", "--set", "train.steps=2", "--set", "sparsity=null"},
+            "ignoring")
+          .out,
+      HasSubstr(next));
   std::string tokens;
   for (int i = 0; i < 400; ++i) tokens += std::string(1, static_cast<char>(i % 7)) + '\0';
   write_text(folder_ / "train.bin", tokens);
   const Ended unnamed = train(
       {"--set", "data={type: tokens, dir: " + folder_.path() + ", vocab_size: 7, context: 16}",
-       "--set", "train.steps=2", "--set", "train.eval_every=null"},
+       "--set", "train.steps=2", "--set", "train.eval_every=null", "--set", "sparsity=null"},
       "unnamed");
   ASSERT_EQ(unnamed.code, 0) << unnamed.err;
   EXPECT_THAT(unnamed.out, HasSubstr("lacuna eval " + run_dir("unnamed") + "\n"));
@@ -187,7 +190,11 @@ TEST_F(TextRuns, AreEvaluatedWithoutSmoothing) {
   EXPECT_EQ(parse_yaml(plain.out, "out").at("splits").items()[0].at("loss").text(),
             summary(run_dir()).at("validation_loss").text());
 
-  ASSERT_EQ(train({"--set", "loss=cross_entropy", "--set", "train.steps=2"}, "named").code, 0);
+  ASSERT_EQ(
+      train({"--set", "loss=cross_entropy", "--set", "train.steps=2", "--set", "sparsity=null"},
+            "named")
+          .code,
+      0);
   const Ended useless = run_lacuna({"eval", run_dir("named"), "--set", "loss.label_smoothing=0.1"});
   EXPECT_EQ(useless.code, 0) << useless.err;
   EXPECT_THAT(useless.err, HasSubstr("loss.label_smoothing=0.1 changes nothing in an evaluation"));

@@ -64,7 +64,7 @@ TEST_F(FromHuggingFace, KeepsIdsOfTokensAndTheLongestText) {
                     "max_position_embeddings": 4096, "bos_token_id": 7, "eos_token_id": [8, 9]})");
   const Config section = read();
   expand_preset(section);
-  const Config json = hugging_face_config(section, {.example_shape = {16}});
+  const Config json = hugging_face_config(section, {.example_shape = {16}, .class_names = {}});
   EXPECT_EQ(json.required<int64_t>("max_position_embeddings"), 4096);
   EXPECT_EQ(json.required<int64_t>("bos_token_id"), 7);
   EXPECT_EQ(json.required<std::vector<int64_t>>("eos_token_id"), (std::vector<int64_t>{8, 9}));
