@@ -110,12 +110,12 @@ void require_mixable(const Experiment& e) {
       "and loss.ignore_index");
 }
 
-// That there is none, or none that can be read, is a mistake in the configuration.
-CheckpointFile find_teacher(const std::string& path) {
+// Where it is asked for is told with what is wrong with it.
+CheckpointFile find_teacher(const Config& key) {
   try {
-    return find_checkpoint(path);
+    return find_checkpoint(key.as<std::string>());
   } catch (const CheckpointError& error) {
-    throw ConfigError(error.what());
+    throw CheckpointError(key.where() + ": " + error.what());
   }
 }
 
@@ -124,7 +124,7 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
   if (!e.loss.distillation()) return nullptr;
   const Config key = e.config.at("loss").at("teacher");
   return at_position(key, [&] {
-    const CheckpointFile file = find_teacher(e.loss.distillation()->teacher);
+    const CheckpointFile file = find_teacher(key);
     const Checkpoint checkpoint = file.read();
     const Config config = saved_config(checkpoint, file.path());
     const Shape& example = e.data.train->example_shape();

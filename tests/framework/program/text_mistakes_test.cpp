@@ -104,8 +104,8 @@ TEST_F(TextMistakes, ATeacherThatSeesTheNextToken) {
       "loss.teacher: the teacher's layer 'bert.encoder.layer.0.attention1' (attention) "
       "is not causal");
   taught_by("nowhere");
-  expect_refused("loss.teacher: cannot read the checkpoint 'nowhere'");
-  expect_refused("error: " + config() + ":3:");
+  expect_refused("loss.teacher: cannot read the checkpoint 'nowhere'", 1);
+  expect_refused("error: " + config() + ":3:", 1);
 }
 
 TEST_F(TextMistakes, LayersThatTakeSentencesOfOneLength) {
