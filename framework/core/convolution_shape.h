@@ -46,7 +46,19 @@ struct LengthWindow {
 
 /// How a dense product is computed: from the definition, or by Winograd's transformation where the
 /// library has it, which takes fewer multiplications and rounds differently.
-enum class ConvolutionAlgorithm { Direct, Winograd };
+struct ConvolutionAlgorithm {
+  static constexpr int64_t kMostBlocks = 8;
+
+  bool is_winograd = false;
+  /// Of examples, at most: each is a product in one thread. Winograd's transforms the weight for
+  /// each of them anew.
+  int64_t blocks = kMostBlocks;
+
+  static const ConvolutionAlgorithm Direct, Winograd;
+  friend bool operator==(const ConvolutionAlgorithm&, const ConvolutionAlgorithm&) = default;
+};
+inline constexpr ConvolutionAlgorithm ConvolutionAlgorithm::Direct{};
+inline constexpr ConvolutionAlgorithm ConvolutionAlgorithm::Winograd{.is_winograd = true};
 
 /// Those of a convolution's three products.
 struct ConvolutionAlgorithms {

@@ -24,6 +24,13 @@ size_t terminal_columns() {
   return static_cast<size_t>(size.ws_col) - 1;
 }
 
+// One decimal, or two digits of what would be 0.0.
+std::string percentage(double fraction) {
+  const double percent = 100.0 * fraction;
+  return percent >= 0.1 || percent == 0.0 ? fmt::format("{:.1f}", percent)
+                                          : fmt::format("{:.2g}", percent);
+}
+
 }  // namespace
 
 ProgressStyle default_progress_style() {
@@ -40,7 +47,7 @@ std::string to_string(const ProgressReport& r) {
   std::string line =
       fmt::format("step {}/{}  epoch {:.2f}  loss {:.4g}", r.step, r.total_steps, r.epoch, r.loss);
   if (!std::isnan(r.accuracy)) line += fmt::format("  accuracy {:.2f} %", 100.0 * r.accuracy);
-  return line + fmt::format("  density {:.1f} %  {:.0f} examples/s", 100.0 * r.density,
+  return line + fmt::format("  density {} %  {:.0f} examples/s", percentage(r.density),
                             r.examples_per_second);
 }
 
@@ -49,7 +56,7 @@ std::string terminal_line(const ProgressReport& r, double seconds_left, size_t c
   parts.push_back(fmt::format("step {}/{}", r.step, r.total_steps));
   parts.push_back(fmt::format("loss {:.4g}", r.loss));
   if (!std::isnan(r.accuracy)) parts.push_back(fmt::format("acc {:.1f}%", 100.0 * r.accuracy));
-  parts.push_back(fmt::format("density {:.1f}%", 100.0 * r.density));
+  parts.push_back("density " + percentage(r.density) + "%");
   parts.push_back(fmt::format("{:.0f} ex/s", r.examples_per_second));
   if (!std::isnan(seconds_left)) parts.push_back(format_duration(seconds_left) + " left");
   while (parts.size() > 1 && join(parts, "  ").size() > columns) parts.pop_back();

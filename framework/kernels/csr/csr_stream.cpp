@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lacuna/framework/kernels/simd/caches.h"
+
 namespace lacuna {
 namespace {
 
@@ -46,11 +48,14 @@ int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
     return tile.per_nonzero * density + kSegment * segments;
   };
   const int64_t near_tile = density > 0.15 ? 128 : 160;
+  // A first level of 48 KiB holds all but a few columns of this one.
+  const double per_nonzero_of_205 = first_level_bytes() >= 48 << 10 ? 5.4 : 6.5;
   if (columns <= near_tile) return std::max<int64_t>(columns, 1);
   const int64_t far_tile = std::min(columns, kLongestTile);
   if (nnz / count_blocks(rows, columns, nnz) < columns) return far_tile;
   TileChoice best{far_tile, columns <= 2048 ? 8.0 : 9.0};
-  for (const TileChoice& tile : {TileChoice{340, 6.5}, TileChoice{near_tile, 5.0}}) {
+  for (const TileChoice& tile :
+       {TileChoice{340, 6.5}, TileChoice{205, per_nonzero_of_205}, TileChoice{near_tile, 5.0}}) {
     const int64_t tiles = (columns + tile.columns - 1) / tile.columns;
     const TileChoice even{(columns + tiles - 1) / tiles, tile.per_nonzero};
     if (cost(even) <= cost(best)) best = even;

@@ -34,14 +34,18 @@ bool has_channel_blocks() {
 #endif
 }
 
-// Examples of a block.
-int64_t block_batch(const ConvolutionShape& s) {
-  constexpr int64_t kMostBlocks = 8, kTiles = 64;
+// Winograd's tiles of 4 × 4 outputs.
+int64_t tiles_of_image(const ConvolutionShape& s) {
   const Extent out = s.output();
-  const int64_t tiles = (out.height + 3) / 4 * ((out.width + 3) / 4);
-  const int64_t least = (kTiles + tiles - 1) / tiles;
+  return (out.height + 3) / 4 * ((out.width + 3) / 4);
+}
+
+// Examples of a block.
+int64_t block_batch(const ConvolutionShape& s, ConvolutionAlgorithm algorithm) {
+  constexpr int64_t kTiles = 64;
+  const int64_t tiles = tiles_of_image(s), least = (kTiles + tiles - 1) / tiles;
   return std::max<int64_t>(
-      {1, (s.batch + kMostBlocks - 1) / kMostBlocks, std::min(least, (s.batch + 1) / 2)});
+      {1, (s.batch + algorithm.blocks - 1) / algorithm.blocks, std::min(least, (s.batch + 1) / 2)});
 }
 
 int64_t floats_of_example(const Tensor& images) {
@@ -70,6 +74,17 @@ Order dense_image_order(int64_t channels) {
                                                                : Order::RowMajor;
 }
 
+ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape, int threads) {
+  constexpr int64_t kMostBytes = int64_t{32} << 20;
+  constexpr int64_t kTransformed = 36;  // floats of a tile in a channel
+  const int64_t bytes = shape.batch * tiles_of_image(shape) *
+                        (shape.in_channels + shape.out_channels) * kTransformed *
+                        static_cast<int64_t>(sizeof(float));
+  const int64_t blocks = std::max<int64_t>(threads, (bytes + kMostBytes - 1) / kMostBytes);
+  return {.is_winograd = true,
+          .blocks = std::clamp<int64_t>(blocks, 1, ConvolutionAlgorithm::kMostBlocks)};
+}
+
 Tensor dense_convolution(const ConvolutionShape& shape, ConvolutionAlgorithm algorithm,
                          const float* weight, const Tensor& x, const float* bias) {
   const Tensor from = in_dense_order(x);
@@ -77,7 +92,7 @@ Tensor dense_convolution(const ConvolutionShape& shape, ConvolutionAlgorithm alg
   const float* source = from.data(from.order());
   float* into = y.mutable_data(y.order());
   const int64_t in = floats_of_example(from), out = floats_of_example(y);
-  for_each_block(shape, block_batch(shape),
+  for_each_block(shape, block_batch(shape, algorithm),
                  [&](const ConvolutionShape& part, int64_t first, int64_t) {
                    provider(algorithm).forward(part, {source + first * in, from.order()}, weight,
                                                bias, {into + first * out, y.order()});
@@ -93,7 +108,7 @@ Tensor dense_convolution_input_gradient(const ConvolutionShape& shape,
   const float* source = from.data(from.order());
   float* into = dx.mutable_data(dx.order());
   const int64_t in = floats_of_example(dx), out = floats_of_example(from);
-  for_each_block(shape, block_batch(shape),
+  for_each_block(shape, block_batch(shape, algorithm),
                  [&](const ConvolutionShape& part, int64_t first, int64_t) {
                    provider(algorithm).input_gradient(part, {source + first * out, from.order()},
                                                       weight, {into + first * in, dx.order()});
@@ -107,7 +122,8 @@ void dense_convolution_weight_gradient(const ConvolutionShape& shape,
                                        std::span<float> gradient) {
   const Tensor of = in_dense_order(dy), from = in_dense_order(x);
   const int64_t in = floats_of_example(from), out = floats_of_example(of);
-  const int64_t examples = block_batch(shape), blocks = (shape.batch + examples - 1) / examples;
+  const int64_t examples = block_batch(shape, algorithm),
+                blocks = (shape.batch + examples - 1) / examples;
   const size_t size = gradient.size();
   const float* dy_data = of.data(of.order());
   const float* x_data = from.data(from.order());

@@ -13,6 +13,11 @@ namespace lacuna {
 /// The storage order in which dense products take and give images of so many channels.
 Order dense_image_order(int64_t channels);
 
+/// Winograd's transformation in few blocks: each transforms the weight anew, for which at eight the
+/// time of many channels on small images doubles. As many as there are threads (at most eight), and
+/// more where a block's transformed images were above 32 MiB.
+ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape, int threads);
+
 /// y = w ∗ x + bias. *Shapes:* weight [out, in / groups, kernel] row-major, bias [out] or null;
 /// x [batch, in, image] in any order → y in `dense_image_order`. *Cost:* blocks of examples that
 /// depend on the sizes alone, each a single-threaded product; the weight is reordered once.

@@ -14,6 +14,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
@@ -108,7 +109,7 @@ std::string key_of(Kind kind, const ConvolutionShape& s, ConvolutionAlgorithm al
                      s.in_channels, s.out_channels, s.groups, s.image.to_string(),
                      s.window.kernel.to_string(), s.window.stride.to_string(),
                      s.window.padding.to_string(), s.window.dilation.to_string(),
-                     static_cast<int>(algorithm), has_bias, s.output().to_string());
+                     algorithm.is_winograd, has_bias, s.output().to_string());
 }
 
 // Where there is no Winograd for a product, it is direct.
@@ -120,7 +121,7 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   const std::lock_guard lock(mutex);
   auto& entry = made[key];
   if (entry != nullptr) return entry;
-  if (algorithm == ConvolutionAlgorithm::Winograd) {
+  if (algorithm.is_winograd) {
     try {
       entry = std::make_shared<const Primitive>(
           make(kind, s, dnnl::algorithm::convolution_winograd, has_bias));
@@ -134,12 +135,14 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   return entry;
 }
 
-// Memory that this thread keeps.
-void* scratch(size_t which, size_t bytes) {
-  thread_local Array<char> blocks[4];
-  if (blocks[which].size() < bytes) blocks[which] = Array<char>(bytes);
-  return blocks[which].data();
-}
+// What a product needs besides its operands.
+class Scratch {
+ public:
+  void* take(size_t bytes) { return blocks_.emplace_back(bytes).data(); }
+
+ private:
+  std::vector<Array<char>> blocks_;
+};
 
 dnnl::stream& stream() {
   thread_local dnnl::stream own(engine());
@@ -147,10 +150,11 @@ dnnl::stream& stream() {
 }
 
 // What a product reads, in the form that its primitive wants.
-memory wanted(const memory::desc& have, const float* data, const memory::desc& want, size_t which) {
+memory wanted(const memory::desc& have, const float* data, const memory::desc& want,
+              Scratch& scratch) {
   memory source(have, engine(), const_cast<float*>(data));
   if (have == want) return source;
-  memory converted(want, engine(), scratch(which, want.get_size()));
+  memory converted(want, engine(), scratch.take(want.get_size()));
   dnnl::reorder(source, converted).execute(stream(), source, converted);
   return converted;
 }
@@ -158,10 +162,9 @@ memory wanted(const memory::desc& have, const float* data, const memory::desc& w
 // Where a product writes: into place, or aside and then there.
 class Target {
  public:
-  Target(const memory::desc& have, float* data, const memory::desc& want, size_t which)
+  Target(const memory::desc& have, float* data, const memory::desc& want, Scratch& scratch)
       : target_(have, engine(), data),
-        written_(have == want ? target_ : memory(want, engine(), scratch(which, want.get_size()))) {
-  }
+        written_(have == want ? target_ : memory(want, engine(), scratch.take(want.get_size()))) {}
   const memory& written() const { return written_; }
   void put() {
     if (target_.get_data_handle() == written_.get_data_handle()) return;
@@ -172,9 +175,9 @@ class Target {
   memory target_, written_;
 };
 
-void run(const Primitive& p, Arguments arguments) {
+void run(const Primitive& p, Arguments arguments, Scratch& scratch) {
   arguments.insert(
-      {DNNL_ARG_SCRATCHPAD, memory(p.scratchpad, engine(), scratch(3, p.scratchpad.get_size()))});
+      {DNNL_ARG_SCRATCHPAD, memory(p.scratchpad, engine(), scratch.take(p.scratchpad.get_size()))});
   p.run.execute(stream(), arguments);
   stream().wait();
 }
@@ -187,16 +190,17 @@ class OnednnConvolution final : public ConvolutionProvider {
                Images y) const override {
     guard(s, [&] {
       const auto p = primitive(Kind::Forward, s, algorithm_, bias != nullptr);
-      Target target(images(s, true, tag_of(y.order)), y.data, p->y, 0);
+      Scratch scratch;
+      Target target(images(s, true, tag_of(y.order)), y.data, p->y, scratch);
       Arguments arguments{
-          {DNNL_ARG_SRC, wanted(images(s, false, tag_of(x.order)), x.data, p->x, 1)},
-          {DNNL_ARG_WEIGHTS, wanted(weight_of(s, false), weight, p->weight, 2)},
+          {DNNL_ARG_SRC, wanted(images(s, false, tag_of(x.order)), x.data, p->x, scratch)},
+          {DNNL_ARG_WEIGHTS, wanted(weight_of(s, false), weight, p->weight, scratch)},
           {DNNL_ARG_DST, target.written()}};
       if (bias != nullptr) {
         const memory::desc d({s.out_channels}, memory::data_type::f32, memory::format_tag::a);
         arguments.insert({DNNL_ARG_BIAS, memory(d, engine(), const_cast<float*>(bias))});
       }
-      run(*p, std::move(arguments));
+      run(*p, std::move(arguments), scratch);
       target.put();
     });
   }
@@ -205,10 +209,13 @@ class OnednnConvolution final : public ConvolutionProvider {
                       Images dx) const override {
     guard(s, [&] {
       const auto p = primitive(Kind::InputGradient, s, algorithm_, false);
-      Target target(images(s, false, tag_of(dx.order)), dx.data, p->x, 0);
-      run(*p, {{DNNL_ARG_DIFF_DST, wanted(images(s, true, tag_of(dy.order)), dy.data, p->y, 1)},
-               {DNNL_ARG_WEIGHTS, wanted(weight_of(s, false), weight, p->weight, 2)},
-               {DNNL_ARG_DIFF_SRC, target.written()}});
+      Scratch scratch;
+      Target target(images(s, false, tag_of(dx.order)), dx.data, p->x, scratch);
+      run(*p,
+          {{DNNL_ARG_DIFF_DST, wanted(images(s, true, tag_of(dy.order)), dy.data, p->y, scratch)},
+           {DNNL_ARG_WEIGHTS, wanted(weight_of(s, false), weight, p->weight, scratch)},
+           {DNNL_ARG_DIFF_SRC, target.written()}},
+          scratch);
       target.put();
     });
   }
@@ -217,10 +224,13 @@ class OnednnConvolution final : public ConvolutionProvider {
                        float* gradient) const override {
     guard(s, [&] {
       const auto p = primitive(Kind::WeightGradient, s, algorithm_, false);
-      Target target(weight_of(s, false), gradient, p->weight, 0);
-      run(*p, {{DNNL_ARG_DIFF_DST, wanted(images(s, true, tag_of(dy.order)), dy.data, p->y, 1)},
-               {DNNL_ARG_SRC, wanted(images(s, false, tag_of(x.order)), x.data, p->x, 2)},
-               {DNNL_ARG_DIFF_WEIGHTS, target.written()}});
+      Scratch scratch;
+      Target target(weight_of(s, false), gradient, p->weight, scratch);
+      run(*p,
+          {{DNNL_ARG_DIFF_DST, wanted(images(s, true, tag_of(dy.order)), dy.data, p->y, scratch)},
+           {DNNL_ARG_SRC, wanted(images(s, false, tag_of(x.order)), x.data, p->x, scratch)},
+           {DNNL_ARG_DIFF_WEIGHTS, target.written()}},
+          scratch);
       target.put();
     });
   }
@@ -245,7 +255,7 @@ class OnednnConvolution final : public ConvolutionProvider {
 const ConvolutionProvider& onednn_convolution(ConvolutionAlgorithm algorithm) {
   static const OnednnConvolution direct(ConvolutionAlgorithm::Direct);
   static const OnednnConvolution winograd(ConvolutionAlgorithm::Winograd);
-  return algorithm == ConvolutionAlgorithm::Direct ? direct : winograd;
+  return algorithm.is_winograd ? winograd : direct;
 }
 
 }  // namespace lacuna

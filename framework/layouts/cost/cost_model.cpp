@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/kernels/dense/convolution.h"
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
 namespace lacuna {
@@ -151,7 +153,7 @@ ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape) {
     c.product = product;
     bool ignored = false;
     const LayoutCosts costs = cache().find(c, ignored);
-    return costs.compressed_ms < costs.masked_ms ? ConvolutionAlgorithm::Winograd
+    return costs.compressed_ms < costs.masked_ms ? winograd_for(shape, num_threads())
                                                  : ConvolutionAlgorithm::Direct;
   };
   fastest.forward = faster(WeightClass::Product::Forward);

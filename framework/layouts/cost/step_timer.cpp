@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/dense/convolution.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.h"
 #include "lacuna/framework/layouts/cost/convolution_sample.hpp"
@@ -213,7 +214,7 @@ LayoutCosts time_in_turn(Step masked, Step compressed) {
 LayoutCosts time_steps(const WeightClass& c) {
   if (c.product != WeightClass::Product::Step) {
     return time_in_turn(DenseProduct(c, ConvolutionAlgorithm::Direct),
-                        DenseProduct(c, ConvolutionAlgorithm::Winograd));
+                        DenseProduct(c, winograd_for(*c.convolution, num_threads())));
   }
   if (c.convolution) {
     const Shape weight = c.convolution->weight_shape();

@@ -19,9 +19,14 @@ constexpr const char* kSection = "convolution_algorithms";
 
 ConvolutionAlgorithm read_algorithm(const Config& node) {
   const auto name = node.as<std::string>();
+  if (name == "direct") return ConvolutionAlgorithm::Direct;
   if (name == "winograd") return ConvolutionAlgorithm::Winograd;
-  if (name != "direct") node.fail("direct or winograd");
-  return ConvolutionAlgorithm::Direct;
+  const std::string_view few = "winograd/";
+  if (name.size() == few.size() + 1 && name.starts_with(few) && name.back() >= '1' &&
+      name.back() < '0' + ConvolutionAlgorithm::kMostBlocks) {
+    return {.is_winograd = true, .blocks = name.back() - '0'};
+  }
+  node.fail("direct, winograd, or winograd/N for N blocks of examples, 1 to 7");
 }
 
 ConvolutionAlgorithms read_algorithms(const Config& node) {
@@ -52,7 +57,9 @@ ConvolutionAlgorithms possible(const ConvolutionAlgorithms& wanted, const Conv2d
 
 Config to_config(const ConvolutionAlgorithms& algorithms) {
   const auto name = [](ConvolutionAlgorithm a) {
-    return Config(a == ConvolutionAlgorithm::Winograd ? "winograd" : "direct");
+    if (!a.is_winograd) return Config("direct");
+    return Config(a == ConvolutionAlgorithm::Winograd ? "winograd"
+                                                      : fmt::format("winograd/{}", a.blocks));
   };
   return Config::list({name(algorithms.forward), name(algorithms.input_gradient),
                        name(algorithms.weight_gradient)});

@@ -38,6 +38,15 @@ TEST(ProgressReport, IsALine) {
             "step 469/4690  epoch 1.00  loss 1e+30  density 10.3 %  81234 examples/s");
 }
 
+TEST(ProgressReport, HasDigitsOfSmallDensities) {
+  ProgressReport wide = kReport;
+  wide.density = 2.83e-5;
+  EXPECT_THAT(to_string(wide), ::testing::HasSubstr("  density 0.0028 %  "));
+  EXPECT_THAT(terminal_line(wide, kNan, 79), ::testing::HasSubstr("  density 0.0028%  "));
+  wide.density = 0.0;
+  EXPECT_THAT(to_string(wide), ::testing::HasSubstr("  density 0.0 %  "));
+}
+
 TEST(TerminalLine, FitsIntoTheTerminal) {
   const std::string whole =
       "step 469/4690  loss 0.2134  acc 93.5%  density 10.3%  81234 ex/s  0:48 left";

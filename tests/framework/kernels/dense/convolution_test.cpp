@@ -180,11 +180,24 @@ TEST_P(Convolution, AnyNumberOfExamples) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, Convolution,
                          testing::Values(ConvolutionAlgorithm::Direct,
-                                         ConvolutionAlgorithm::Winograd),
+                                         ConvolutionAlgorithm::Winograd,
+                                         ConvolutionAlgorithm{.is_winograd = true, .blocks = 1},
+                                         ConvolutionAlgorithm{.is_winograd = true, .blocks = 3}),
                          [](const auto& parameter) {
-                           return parameter.param == ConvolutionAlgorithm::Direct ? "Direct"
-                                                                                  : "Winograd";
+                           const ConvolutionAlgorithm& a = parameter.param;
+                           return std::string(a.is_winograd ? "Winograd" : "Direct") + "In" +
+                                  std::to_string(a.blocks);
                          });
+
+TEST(WinogradFor, HasABlockForEachThreadAndSmallTransforms) {
+  const ConvolutionShape small{128, 64, 64, 1, {8, 8}, {{3, 3}, {1, 1}, {1, 1}}};
+  EXPECT_EQ(winograd_for(small, 1), (ConvolutionAlgorithm{.is_winograd = true, .blocks = 1}));
+  EXPECT_EQ(winograd_for(small, 3).blocks, 3);
+  EXPECT_EQ(winograd_for(small, 64), ConvolutionAlgorithm::Winograd);
+  // 256 tiles of 36 floats, of 128 channels: 4.5 MiB an example.
+  const ConvolutionShape large{20, 64, 64, 1, {64, 64}, {{3, 3}, {1, 1}, {1, 1}}};
+  EXPECT_EQ(winograd_for(large, 1).blocks, 3);
+}
 
 TEST(DenseImageOrder, BlocksAreForWholeBlocksOfChannels) {
   EXPECT_EQ(dense_image_order(15), Order::RowMajor);

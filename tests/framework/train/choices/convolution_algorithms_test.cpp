@@ -34,7 +34,8 @@ TEST_F(ChooseAlgorithms, WritesWhatItHasMeasuredSoThatARepeatDoesNot) {
   const Config section = config.at("convolution_algorithms");
   ASSERT_EQ(section.entries().size(), 2u);
   for (const Config& name : section.at("conv1").items()) {
-    EXPECT_THAT(name.as<std::string>(), ::testing::AnyOf("direct", "winograd"));
+    EXPECT_THAT(name.as<std::string>(),
+                ::testing::AnyOf("direct", "winograd", ::testing::MatchesRegex("winograd/[1-7]")));
   }
   // There is no Winograd with a stride.
   EXPECT_EQ(conv2.algorithms(), ConvolutionAlgorithms());
@@ -46,13 +47,16 @@ TEST_F(ChooseAlgorithms, WritesWhatItHasMeasuredSoThatARepeatDoesNot) {
 
 TEST_F(ChooseAlgorithms, TakesThoseThatAreGiven) {
   Config config = parse_yaml(
-      "convolution_algorithms:\n  conv1: [winograd, direct, winograd]\n"
+      "convolution_algorithms:\n  conv1: [winograd, direct, winograd/2]\n"
       "  conv2: [direct, direct, direct]\n",
       "a.yaml");
   choose_algorithms(config, model, 16);
   EXPECT_EQ(conv1.algorithms(),
-            (ConvolutionAlgorithms{Algorithm::Winograd, Algorithm::Direct, Algorithm::Winograd}));
+            (ConvolutionAlgorithms{
+                Algorithm::Winograd, Algorithm::Direct, {.is_winograd = true, .blocks = 2}}));
   EXPECT_NO_THROW(config.require_all_read());
+  EXPECT_EQ(config.at("convolution_algorithms").at("conv1").items()[2].as<std::string>(),
+            "winograd/2");
 }
 
 TEST_F(ChooseAlgorithms, TakesDirectWhereThereIsNoWinograd) {
@@ -73,7 +77,12 @@ TEST_F(ChooseAlgorithms, RefusesWhatItDoesNotKnow) {
   expect_throws<ConfigError>([&] { with("{conv3: [direct, direct, direct]}"); },
                              "the model has no conv2d 'conv3'");
   expect_throws<ConfigError>([&] { with("{conv1: [direct, fast, direct]}"); },
-                             "direct or winograd");
+                             "direct, winograd, or winograd/N");
+  for (const char* blocks : {"winograd/0", "winograd/8", "winograd/12", "winograd/"}) {
+    expect_throws<ConfigError>(
+        [&] { with(std::string("{conv1: [direct, ") + blocks + ", direct]}"); },
+        "direct, winograd, or winograd/N");
+  }
   expect_throws<ConfigError>([&] { with("{conv1: [direct, direct]}"); }, "a list of three");
   Sequential none;
   Config config = parse_yaml("convolution_algorithms: {conv1: [direct, direct, direct]}\n", "a");
