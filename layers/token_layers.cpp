@@ -152,7 +152,8 @@ LayerPtr make_swiglu(const Config&, const Shape&) { return std::make_unique<SwiG
 
 LayerPtr make_select_token(const Config& options, const Shape&) {
   return std::make_unique<SelectToken>(
-      SelectToken::Options{.index = options.get<int64_t>("index", 0)});
+      SelectToken::Options{.index = options.get<int64_t>("index", 0),
+                           .mask = options.get<std::string>("mask", "attention_mask")});
 }
 
 LayerPtr make_labelled_tokens(const Config&, const Shape&) {
@@ -190,7 +191,7 @@ void register_token_layers(LayerRegistry& registry) {
                make_rotary);
   registry.add("rms_norm", "division by the root of the mean square: eps, features", make_rms_norm);
   registry.add("swiglu", "silu(gate) · up of [gate | up]", make_swiglu);
-  registry.add("select_token", "one token of each sequence: index (0)", make_select_token);
+  registry.add("select_token", "one token of each sequence: index (0), mask", make_select_token);
   registry.add("labelled_tokens", "in training the tokens that have a label, else all",
                make_labelled_tokens);
   registry.add("mean_pool", "mean over the tokens of each sequence: mask", make_mean_pool);

@@ -140,6 +140,7 @@ class Subset final : public Dataset {
   std::span<const int32_t> lengths() const override { return lengths_; }
   int64_t num_classes() const override { return dataset_->num_classes(); }
   int64_t num_outputs() const override { return dataset_->num_outputs(); }
+  TokenLabel token_label() const override { return dataset_->token_label(); }
   std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   Batch gather(std::span<const int64_t> indices) const override {
     return dataset_->gather(mapped(indices));

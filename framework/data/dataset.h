@@ -25,6 +25,13 @@ enum class Task {
   None,            ///< nothing: inputs alone, to predict from
 };
 
+/// What a label says of its token, where each token of an example may have one.
+enum class TokenLabel {
+  None,    ///< nothing: examples have labels, tokens have none (or it is not known)
+  Next,    ///< which token follows: a model must not see it
+  Hidden,  ///< which one was there before it was hidden
+};
+
 /// Some examples, ready for a model.
 struct Batch {
   Tensor inputs;       ///< [size, …example shape], row-major, normalized; undefined for tokens
@@ -66,6 +73,8 @@ class Dataset {
   /// Characters of text that a label stands for, the mean over all of them, where labels are the
   /// text's next tokens (bytes, where tokens are bytes); 0 elsewhere, and where it is not known.
   virtual double characters_per_label() const { return 0.0; }
+  /// What the labels of tokens say.
+  virtual TokenLabel token_label() const { return TokenLabel::None; }
   /// Names of the classes, in the order of their labels; empty where there are none.
   virtual std::vector<std::string> class_names() const { return {}; }
   /// The examples at `indices`, in that order; an index may occur more than once.

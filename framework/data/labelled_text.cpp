@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/data/formats/sentence_columns.h"
 #include "lacuna/framework/data/formats/sentence_file.h"
 #include "lacuna/framework/data/masked_text.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
@@ -220,29 +221,6 @@ std::shared_ptr<const Dataset> sentences_of(SentenceFilePtr file, const Tokenize
 
 namespace {
 
-SentenceColumns read_columns(const Config& data) {
-  SentenceColumns columns{.num_labels = kMaxClasses};
-  const Config text = data.get("text_column");
-  const auto label = data.optional<std::string>("label_column");
-  if (text.is_null() == label.has_value()) {
-    data.get(label ? "label_column" : "text_column")
-        .error("text_column and label_column go together: each names a column of a CSV file");
-  }
-  if (text.is_null()) return columns;
-  columns.texts = text.is_list() ? text.as<std::vector<std::string>>()
-                                 : std::vector<std::string>{text.as<std::string>()};
-  if (columns.texts.empty() || columns.texts.size() > 2) {
-    text.fail("the name of a column, or a list of two");
-  }
-  columns.label = *label;
-  const auto delimiter = data.get<std::string>("delimiter", ",");
-  if (delimiter.size() != 1 || delimiter.find_first_of("\"\r\n") != std::string::npos) {
-    data.get("delimiter").fail("one character that is no quote and no end of a line");
-  }
-  columns.delimiter = delimiter.front();
-  return columns;
-}
-
 void name_columns(const SentenceColumns& columns, DataSplits& splits) {
   splits.columns = columns.texts;
   splits.label_column = columns.label;
@@ -270,16 +248,34 @@ struct Reading {
   }
 };
 
+// A mask that is a token of the sentences could not be told from those that hide one.
+void require_no_mask(const SentenceFile& file, const Dataset& sentences, int64_t mask_id,
+                     const MaskKeys& keys) {
+  constexpr int64_t kAtOnce = 256;
+  for (int64_t first = 0; first < sentences.size(); first += kAtOnce) {
+    std::vector<int64_t> indices;
+    for (int64_t i = first; i < std::min(sentences.size(), first + kAtOnce); ++i) {
+      indices.push_back(i);
+    }
+    const IndexTensor ids = sentences.gather(indices).named.at("input_ids");
+    const auto found = std::ranges::find(ids.values(), mask_id);
+    if (found == ids.values().end()) continue;
+    const int64_t row = (found - ids.values().begin()) / ids.shape()[1];
+    throw DataError(file.place(first + row) + ": " + mask_in_text(keys));
+  }
+}
+
 // The examples, tokens of them hidden where that is asked for.
 std::shared_ptr<const Dataset> dataset_of(SentenceFilePtr file, const Reading& reading,
                                           const TokenizerPtr& tokenizer, int64_t num_classes,
                                           const Config& data, uint64_t seed) {
-  auto sentences = sentences_of(std::move(file), tokenizer, reading.max_length, num_classes,
-                                reading.is_streamed);
+  const auto sentences =
+      sentences_of(file, tokenizer, reading.max_length, num_classes, reading.is_streamed);
   if (!reading.mask) return sentences;
-  return std::make_shared<const MaskedSentences>(
-      std::move(sentences),
-      masking_of(*reading.mask, tokenizer.get(), tokenizer->vocabulary_size(), data), seed);
+  TokenMasking masking =
+      masking_of(*reading.mask, tokenizer.get(), tokenizer->vocabulary_size(), data);
+  require_no_mask(*file, *sentences, masking.mask_id, *reading.mask);
+  return std::make_shared<const MaskedSentences>(std::move(sentences), std::move(masking), seed);
 }
 
 // The tokenizer that was given, or one whose vocabulary is that of the training sentences.
@@ -329,9 +325,12 @@ void require_separator(const Config& data, const TokenizerChoice& choice) {
 
 DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   const auto train_path = data.required<std::string>("train");
+  if (data.get("test").is_number()) {
+    data.get("test").fail("the path of a file (validation alone may be a number)");
+  }
   const auto test_path = data.optional<std::string>("test");
   Reading reading{
-      .columns = read_columns(data),
+      .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = read_streamed(data, train_path),
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer)};
   const bool has_pairs = reading.columns.texts.size() > 1;
@@ -370,7 +369,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
 
 DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const Reading reading{
-      .columns = read_columns(data),
+      .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = data.get<bool>("streamed", false),
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer),
       .max_length = data.get<int64_t>("max_length", 128)};

@@ -50,8 +50,8 @@ MaskedWindows::MaskedWindows(std::shared_ptr<const TokenSequence> tokens, int64_
   const int64_t room = end_ - begin_ - content_;  // the last window that fits
   if (room < 0) {
     throw DataError(
-        fmt::format("{} token{} too few for a window of {}; make data.context smaller, or the text "
-                    "(of a held-out part data.validation) longer",
+        fmt::format("{} token{} too few for a window of {}; make the text longer (of a held-out "
+                    "part data.validation larger), or train with a smaller data.context",
                     end_ - begin_, end_ - begin_ == 1 ? " is" : "s are", content_));
   }
   shape_ = Shape{windows.context};

@@ -42,6 +42,7 @@ class MaskedWindows final : public Dataset {
   /// A class for each token that may be hidden.
   int64_t num_classes() const override { return options_.masking.vocabulary_size; }
   int64_t num_outputs() const override { return 0; }
+  TokenLabel token_label() const override { return TokenLabel::Hidden; }
   Batch gather(std::span<const int64_t> indices) const override;
   Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                             uint64_t epoch) const override;
@@ -76,6 +77,7 @@ class MaskedSentences final : public Dataset {
   /// A class for each token that may be hidden.
   int64_t num_classes() const override { return sentences_->vocabulary_size(); }
   int64_t num_outputs() const override { return 0; }
+  TokenLabel token_label() const override { return TokenLabel::Hidden; }
   Batch gather(std::span<const int64_t> indices) const override;
   Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                             uint64_t epoch) const override;

@@ -76,18 +76,19 @@ struct Tokens {
   int64_t vocabulary_size = 0;
   TokenizerPtr tokenizer;
   std::optional<MaskedWindows::Options> masking = std::nullopt;
+  std::optional<MaskKeys> mask = std::nullopt;  // as it was asked for
 };
 
 // Which of them are hidden, between [CLS] and [SEP] where there are both.
-MaskedWindows::Options masked_windows_of(const MaskKeys& keys, const Tokens& tokens,
-                                         const Config& data, uint64_t seed) {
+void hide_tokens(const MaskKeys& keys, const Config& data, uint64_t seed, Tokens& tokens) {
   const Tokenizer* tokenizer = tokens.tokenizer.get();
-  MaskedWindows::Options options{
-      .masking = masking_of(keys, tokenizer, tokens.vocabulary_size, data), .seed = seed};
-  if (tokenizer == nullptr) return options;
+  tokens.mask = keys;
+  MaskedWindows::Options& options = tokens.masking.emplace();
+  options.masking = masking_of(keys, tokenizer, tokens.vocabulary_size, data);
+  options.seed = seed;
+  if (tokenizer == nullptr) return;
   const std::optional<int64_t> cls = tokenizer->find("[CLS]"), sep = tokenizer->find("[SEP]");
   if (cls && sep) options.cls = cls, options.sep = sep;
-  return options;
 }
 
 void require_room_for_a_token(const Config& data, const Tokens& tokens, int64_t context) {
@@ -95,11 +96,27 @@ void require_room_for_a_token(const Config& data, const Tokens& tokens, int64_t 
   require_at_least(data, "context", context, around + 1);
 }
 
+// A mask that is a token of the text could not be told from those that hide one. Of files that are
+// larger than memory a beginning is looked at, not all.
+void require_no_mask(const Tokens& tokens, int64_t begin, int64_t end, const std::string& where) {
+  constexpr int64_t kMost = int64_t{1} << 26, kAtOnce = int64_t{1} << 16;
+  std::vector<int64_t> ids;
+  for (int64_t at = begin; at < std::min(end, begin + kMost); at += kAtOnce) {
+    ids.resize(static_cast<size_t>(std::min(end - at, kAtOnce)));
+    tokens.sequence->read(at, ids);
+    const auto found = std::ranges::find(ids, tokens.masking->masking.mask_id);
+    if (found == ids.end()) continue;
+    throw DataError(fmt::format("{}: token {}: {}", where, at + (found - ids.begin()),
+                                mask_in_text(*tokens.mask)));
+  }
+}
+
 enum class Split { Train, Evaluation };
 
 std::shared_ptr<const Dataset> masked_windows(const Tokens& tokens, int64_t begin, int64_t end,
                                               const WindowOptions& windows, Split split,
                                               const std::string& where) {
+  require_no_mask(tokens, begin, end, where);
   MaskedWindows::Options options = *tokens.masking;
   options.windows = windows;
   if (split == Split::Evaluation) {  // each token may be hidden in one window
@@ -146,7 +163,7 @@ Source read_source(const std::string& path, const std::string& kind) {
   source.is_mapped = kind == "bytes" && std::ranges::none_of(source.files, is_packed);
   if (source.is_mapped) return source;
   for (const fs::path& file : source.files) {
-    const std::string text = read_text_file(file);
+    const std::string text = kind == "bytes" ? read_text_file(file) : read_unmarked_text(file);
     if (kind != "bytes") naming(file.string(), [&] { require_utf8(text); });
     source.text += text;
   }
@@ -154,9 +171,18 @@ Source read_source(const std::string& path, const std::string& kind) {
   return source;
 }
 
+void require_some(int64_t tokens) {
+  if (tokens > 0) return;
+  throw DataError("there is white space alone in the text, of which no token is made");
+}
+
 TokenSequencePtr tokens_of(const Source& source, const Tokenizer& tokenizer) {
   if (source.is_mapped) return bytes_of_files(source.files);
-  return naming(source.path, [&] { return tokens_in_memory(tokenizer.encode(source.text)); });
+  return naming(source.path, [&] {
+    TokenSequencePtr tokens = tokens_in_memory(tokenizer.encode(source.text));
+    require_some(tokens->size());
+    return tokens;
+  });
 }
 
 // The tokenizer that was given, or one whose vocabulary is that of the text.
@@ -168,8 +194,10 @@ TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const Source& source, 
       return std::make_shared<const CharacterTokenizer>(
           CharacterTokenizer::of(mask ? source.text + mask->token : source.text));
     }
+    const int64_t words = count_words(source.text);
+    require_some(words);
     WordCounter counter(choice.words);
-    counter.add(source.text, split_tokens(data, count_words(source.text), has_own_test).train);
+    counter.add(source.text, split_tokens(data, words, has_own_test).train);
     return counter.make();
   });
 }
@@ -232,7 +260,7 @@ DataSplits load_text(const Config& data, uint64_t seed) {
                     "', so there is nothing to predict");
   }
   if (mask) {
-    tokens.masking = masked_windows_of(*mask, tokens, data, seed);
+    hide_tokens(*mask, data, seed, tokens);
     require_room_for_a_token(data, tokens, keys.context);
   }
   tokens.sequence = tokens_of(source, *tokens.tokenizer);
@@ -271,7 +299,7 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
   Tokens tokens{.sequence = tokens_of(source, *known.tokenizer),
                 .vocabulary_size = known.tokenizer->vocabulary_size(),
                 .tokenizer = known.tokenizer};
-  if (mask) tokens.masking = masked_windows_of(*mask, tokens, data, seed);
+  if (mask) hide_tokens(*mask, data, seed, tokens);
   const int64_t end = tokens.sequence->size();
   splits.test = windows(tokens, 0, end, keys, Split::Evaluation, path,
                         characters_of(tokens, source.text, 0, end));
@@ -286,7 +314,7 @@ void mask_tokens(const Config& data, const WindowKeys& keys, uint64_t seed, Toke
   const auto mask = read_mask(data, has_vocabulary ? "bpe" : "",
                               has_vocabulary ? MaskOf::Tokenizer : MaskOf::Ids);
   if (!mask) return;
-  tokens.masking = masked_windows_of(*mask, tokens, data, seed);
+  hide_tokens(*mask, data, seed, tokens);
   require_room_for_a_token(data, tokens, keys.context);
 }
 

@@ -39,8 +39,8 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSequence> tokens, int64_t 
   const int64_t room = this->tokens() - 1 - options_.context;  // the last window that fits
   if (room < 0) {
     throw DataError(fmt::format(
-        "{} token{} too few for a window of {} and the token after it; make data.context smaller, "
-        "or the text (of a held-out part data.validation) longer",
+        "{} token{} too few for a window of {} and the token after it; make the text longer (of a "
+        "held-out part data.validation larger), or train with a smaller data.context",
         this->tokens(), this->tokens() == 1 ? " is" : "s are", options_.context));
   }
   shape_ = Shape{options_.context};

@@ -46,6 +46,7 @@ class TokenWindows final : public Dataset {
   /// A class for each token that may come next.
   int64_t num_classes() const override { return vocabulary_size_; }
   int64_t num_outputs() const override { return 0; }
+  TokenLabel token_label() const override { return TokenLabel::Next; }
   double characters_per_label() const override { return options_.characters_per_token; }
   /// *Errors:* DataError also on a token outside of the vocabulary.
   Batch gather(std::span<const int64_t> indices) const override;

@@ -20,7 +20,7 @@ const std::vector<std::string>& kinds() {
 TokenizerPtr read_wordpiece(const Config& data) {
   const auto path = data.required<std::string>("vocab");
   const bool lower_case = data.get("lower_case", true);
-  const std::string text = read_text_file(path);
+  const std::string text = read_unmarked_text(path);
   return naming(path, [&] {
     return std::make_shared<const WordPieceTokenizer>(
         WordPieceTokenizer::from_file(text, lower_case));
@@ -58,7 +58,8 @@ std::string with_file(std::string_view message, const std::string& vocab,
 TokenizerPtr read_bpe(const Config& data) {
   const auto vocab = data.required<std::string>("vocab");
   const auto merges = data.required<std::string>("merges");
-  const std::string vocab_text = read_text_file(vocab), merges_text = read_text_file(merges);
+  const std::string vocab_text = read_unmarked_text(vocab),
+                    merges_text = read_unmarked_text(merges);
   if (merges_text.find(' ') == std::string::npos) {
     throw DataError(merges +
                     ": there are no merges in the file; expected lines of two tokens each, as "
@@ -156,6 +157,13 @@ TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_
   std::ranges::sort(specials);
   specials.erase(std::unique(specials.begin(), specials.end()), specials.end());
   return masking;
+}
+
+std::string mask_in_text(const MaskKeys& keys) {
+  const bool is_id = keys.id.has_value();
+  return (is_id ? "the token " + std::to_string(*keys.id) : "the token '" + keys.token + "'") +
+         " is in the text, and it is the mask that stands for hidden tokens; give a data." +
+         (is_id ? "mask_id" : "mask_token") + " that the text does not have";
 }
 
 }  // namespace lacuna

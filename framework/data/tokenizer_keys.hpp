@@ -59,6 +59,9 @@ std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, Mas
 TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_t vocabulary_size,
                         const Config& data);
 
+/// What is wrong with a text in which the mask stands: "the token '#' is in the text, …".
+std::string mask_in_text(const MaskKeys& keys);
+
 /// Returns make(); a DataError that it throws is given `where` ("file: ") to begin with.
 template <class Make>
 auto naming(const std::string& where, Make&& make) -> decltype(make()) {

@@ -94,7 +94,10 @@ void generate(Module& model, std::span<const int64_t> prompt, int64_t context,
       cache.clear();
       unread = end_of_text(std::max<int64_t>(1, context / 2));
     }
-    const std::vector<float> logits = next_logits(model, unread, cache);
+    std::vector<float> logits = next_logits(model, unread, cache);
+    if (options.vocabulary > 0 && options.vocabulary < static_cast<int64_t>(logits.size())) {
+      logits.resize(static_cast<size_t>(options.vocabulary));
+    }
     text.push_back(draw_token(logits, options, rng.uniform(static_cast<uint64_t>(i))));
     unread = end_of_text(1);
     emit(text.back());

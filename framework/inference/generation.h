@@ -15,6 +15,7 @@ struct GenerateOptions {
   double temperature = 1.0;  ///< logits are divided by it; 0: always the likeliest token
   int64_t top_k = 0;         ///< draws from so many of the likeliest tokens; 0: from all
   uint64_t seed = 0;         ///< of the draws: the same seed gives the same text
+  int64_t vocabulary = 0;  ///< tokens that there are, of a model that may have more logits; 0: all
 };
 
 /// Runs a language model, in evaluation mode, on the prompt and then on each token that was drawn,

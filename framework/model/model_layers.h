@@ -33,6 +33,7 @@ struct ModelLayer {
 struct ModelContext {
   int64_t vocabulary_size = 0;  ///< ids that tokens have
   int64_t num_classes = 0;      ///< values that the last layer is to give
+  bool labels_tokens = false;   ///< for each token, and not for the example
 };
 
 /// An expanded model.

@@ -36,6 +36,8 @@ std::vector<std::string> named_inputs_of(const std::vector<Module*>& modules) {
       if (!attention->options().causal) add(attention->options().mask);
     } else if (const auto* pool = dynamic_cast<const MeanPool*>(module)) {
       add(pool->options().mask);
+    } else if (const auto* selected = dynamic_cast<const SelectToken*>(module)) {
+      if (selected->options().index < 0) add(selected->options().mask);
     } else if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(module)) {
       add(types->options().input);
     }

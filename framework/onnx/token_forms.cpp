@@ -84,11 +84,6 @@ std::string write_swiglu(OnnxGraph& graph, const SwiGLU&, const std::string& x,
   return graph.add("Mul", {gate, halves[1]});
 }
 
-std::string write_select_token(OnnxGraph& graph, const SelectToken& layer, const std::string& x,
-                               const Shape&) {
-  return graph.add("Gather", {x, graph.integer(layer.options().index)}, {{"axis", int64_t{1}}});
-}
-
 // All tokens: a model that is used has no labels.
 std::string write_labelled_tokens(OnnxGraph&, const LabelledTokens&, const std::string& x,
                                   const Shape&) {
@@ -98,6 +93,26 @@ std::string write_labelled_tokens(OnnxGraph&, const LabelledTokens&, const std::
 // 1 where the mask is not 0, as floats.
 std::string ones_of(OnnxGraph& graph, const std::string& mask) {
   return graph.cast(graph.cast(mask, OnnxType::Bool), OnnxType::Float);
+}
+
+// Counted from the end, the token is the one up to which there are as many, but for those after it,
+// as there are in all: a sum over all tokens, of which it alone counts.
+std::string write_select_token(OnnxGraph& graph, const SelectToken& layer, const std::string& x,
+                               const Shape&) {
+  const auto& [index, mask] = layer.options();
+  if (index >= 0 || !graph.has_input(mask)) {
+    return graph.add("Gather", {x, graph.integer(index)}, {{"axis", int64_t{1}}});
+  }
+  const std::string is_token = graph.cast(mask, OnnxType::Bool);
+  const std::string ones = graph.cast(is_token, OnnxType::Int64);
+  const std::string up_to = graph.add("CumSum", {ones, graph.integer(1)});
+  const std::string all =
+      graph.add("ReduceSum", {ones, graph.integers({1})}, {{"keepdims", int64_t{1}}});
+  const std::string number = graph.add("Add", {all, graph.integers({index + 1})});
+  const std::string is_it = graph.add("And", {graph.add("Equal", {up_to, number}), is_token});
+  const std::string weights = graph.unsqueeze(graph.cast(is_it, OnnxType::Float), {2});
+  return graph.add("ReduceSum", {graph.add("Mul", {x, weights}), graph.integers({1})},
+                   {{"keepdims", int64_t{0}}});
 }
 
 std::string write_mean_pool(OnnxGraph& graph, const MeanPool& layer, const std::string& x,

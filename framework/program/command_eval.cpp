@@ -30,6 +30,7 @@ namespace {
 // way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
+    write_out_loss(config, assignment);
     apply_override(config, assignment);
     const std::string path = assignment.substr(0, assignment.find('=')),
                       section = path.substr(0, path.find('.'));
@@ -44,7 +45,8 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
     }
     constexpr std::array kUsed{"train", "train.ema", "train.threads", "train.eval_batch_size",
                                "train.seed"};
-    if (section == "train" && std::ranges::find(kUsed, path) == kUsed.end()) {
+    const bool is_used = section != "train" || std::ranges::find(kUsed, path) != kUsed.end();
+    if (!is_used || path == "loss.label_smoothing") {
       log_warning("--set " + assignment + " changes nothing in an evaluation");
     }
   }
@@ -161,6 +163,7 @@ int run_eval(const EvalCommand& command) {
     tell_other_examples(config, *data.train, checkpoint.state);
   }
   LossFunction loss = LossFunction::from_config(config, *data.train);
+  loss.take_outputs(model->output_shape(format.example_shape));
   loss.set_target_scale(data.target_std);
   if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);
   config.require_all_read();

@@ -1,7 +1,9 @@
 // `lacuna generate`: continues a text by a trained language model.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,7 +42,8 @@ class GrowingText {
       : tokenizer_(tokenizer),
         beginning_(std::move(beginning)),
         ids_(std::move(ids)),
-        printed_(tokenizer_.decode(ids_).size()) {}
+        printed_(tokenizer_.decode(ids_).size()),
+        is_begun_(!beginning_.empty()) {}
 
   void add(int64_t id) {
     ids_.push_back(id);
@@ -56,6 +59,9 @@ class GrowingText {
  private:
   void print_to(size_t end, const std::string& text) {
     print(std::exchange(beginning_, ""));
+    // Words are put behind one another with a space between.
+    const bool is_first = !std::exchange(is_begun_, is_begun_ || end > printed_);
+    if (is_first && end > printed_ && text[printed_] == ' ') ++printed_;
     if (end > printed_) print(text.substr(printed_, end - printed_));
     printed_ = std::max(printed_, end);
   }
@@ -68,7 +74,46 @@ class GrowingText {
   std::string beginning_;
   std::vector<int64_t> ids_;
   size_t printed_;
+  bool is_begun_;
 };
+
+// What a text without a beginning goes on from: the end of a line; of a vocabulary that has none,
+// as of words, the end of a sentence; or its first token that is no special one.
+int64_t before_a_text(const Tokenizer& tokenizer) {
+  for (const char* end : {"\n", "."}) {
+    if (const auto id = tokenizer.find(end)) return *id;
+  }
+  const auto is_special = [&](int64_t id) {
+    const std::string token = tokenizer.token(id);
+    return (token.starts_with('[') && token.ends_with(']') && token.size() > 2) ||
+           token.starts_with("##");
+  };
+  int64_t id = 0;
+  while (id + 1 < tokenizer.vocabulary_size() && is_special(id)) ++id;
+  return id;
+}
+
+struct Beginning {
+  std::vector<int64_t> ids;
+  std::string text;  // what of it is shown
+};
+
+Beginning beginning_of(const Tokenizer& tokenizer, const std::optional<std::string>& prompt) {
+  if (prompt) {
+    Beginning given{.ids = tokenizer.encode(*prompt), .text = *prompt};
+    if (given.ids.empty()) throw DataError("--prompt has no token of the model's vocabulary");
+    return given;
+  }
+  const std::string_view kind = tokenizer.kind();
+  if (kind == "bytes" || kind == "bpe") {
+    try {
+      return {.ids = tokenizer.encode("\n"), .text = "\n"};
+    } catch (const DataError&) {  // a vocabulary without that byte
+    }
+  }
+  const int64_t id = before_a_text(tokenizer);
+  return {.ids = {id}, .text = tokenizer.token(id) == "\n" ? "\n" : ""};
+}
 
 }  // namespace
 
@@ -92,14 +137,14 @@ int run_generate(const GenerateCommand& command) {
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  const std::vector<int64_t> prompt = format.tokenizer->encode(command.prompt);
-  if (prompt.empty()) throw DataError("--prompt has no token of the model's vocabulary");
-  GrowingText text(*format.tokenizer, command.prompt, prompt);
-  generate(*model, prompt, format.example_shape[0],
+  const Beginning beginning = beginning_of(*format.tokenizer, command.prompt);
+  GrowingText text(*format.tokenizer, beginning.text, beginning.ids);
+  generate(*model, beginning.ids, format.example_shape[0],
            {.tokens = command.tokens,
             .temperature = command.temperature,
             .top_k = command.top_k,
-            .seed = static_cast<uint64_t>(command.seed)},
+            .seed = static_cast<uint64_t>(command.seed),
+            .vocabulary = format.tokenizer->vocabulary_size()},
            [&](int64_t id) { text.add(id); });
   text.finish();
   return kDone;

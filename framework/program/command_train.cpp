@@ -76,14 +76,14 @@ void describe(const Experiment& e) {
 }
 
 // On the standard output: what came of the run, a line of it where little is wanted.
-void print_result(const Config& summary, const RunFolder& folder, bool quiet) {
+void print_result(const Config& summary, const RunFolder& folder, NextUse next, bool quiet) {
   std::error_code missing;
   const bool has_best = std::filesystem::exists(folder.best_path(), missing);
   if (quiet) {
     std::printf("%s\n", result_line(summary, folder.path()).c_str());
     return;
   }
-  for (const std::string& line : result_table(summary, folder.path(), has_best)) {
+  for (const std::string& line : result_table(summary, folder.path(), has_best, next)) {
     std::printf("%s\n", line.c_str());
   }
 }
@@ -112,7 +112,9 @@ int run_to_end(Trainer& trainer, const TrainCommand& command, const Experiment& 
   if (end == RunEnd::Interrupted) return kInterrupted;
   if (end == RunEnd::Terminated) return kTerminated;
   if (end == RunEnd::HungUp) return kHungUp;
-  if (experiment.is_first()) print_result(trainer.summary(), folder, command.quiet);
+  if (experiment.is_first()) {
+    print_result(trainer.summary(), folder, next_use(*experiment.data.train), command.quiet);
+  }
   return kDone;
 }
 

@@ -67,8 +67,8 @@ struct PredictCommand {
 
 struct GenerateCommand {
   std::string checkpoint;
-  bool last = false;  ///< as of EvalCommand
-  std::string prompt = "\n";
+  bool last = false;                  ///< as of EvalCommand
+  std::optional<std::string> prompt;  ///< none: what stands before a text
   int64_t tokens = 200;
   double temperature = 1.0;
   int64_t top_k = 0;

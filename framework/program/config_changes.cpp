@@ -29,11 +29,22 @@ const std::vector<std::string>& changeable() {
                                                  "data.test",
                                                  "data.train_dir",
                                                  "data.test_dir",
-                                                 "data.validation_dir"};
+                                                 "data.validation_dir",
+                                                 "data.validation",
+                                                 "data.vocab",
+                                                 "data.merges"};
   return paths;
 }
 
-bool may_change(const std::string& path) {
+bool is_path(const Config& value) { return value.is_scalar() && !value.is_number(); }
+bool holds_out(const Config& value) {
+  return value.is_scalar() && value.is_number() && value.as<double>() != 0.0;
+}
+
+// What is held out of the training data stays; where a split of its own lies is another matter.
+bool may_change(const std::string& path, const Config& before, const Config& now) {
+  if (path == "data.validation") return is_path(before) && is_path(now);
+  if (path == "data.test" && (holds_out(before) || holds_out(now))) return false;
   return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
            return path == allowed || path.starts_with(allowed + ".");
          });
@@ -127,6 +138,7 @@ std::vector<Difference> changes_between(const Config& run, const Config& written
                                 const Config& before) {
   std::vector<std::string> paths = changeable();
   std::erase(paths, "run_dir");  // which follows the folder
+  std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
                     "; only these may change: " + join(paths, ", ") +
                     "; and with --change the optimizer (not its type, nor momentum from or to 0), "
@@ -279,7 +291,7 @@ void take_changes(Config& run, const Config& written, const std::string& file,
     const std::string section = d.path.substr(0, d.path.find('.'));
     const std::string key = optimizer_key(d.path);
     const bool is_told = !key.empty() && value_at(told.clone(), key) == value_at(now.clone(), key);
-    if (may_change(d.path)) {
+    if (may_change(d.path, d.run, d.given)) {
       put(run, d.path, d.given);
     } else if (is_told || (!key.empty() && may_edit)) {
       put(run, key, value_at(now.clone(), key));
@@ -295,16 +307,26 @@ void take_changes(Config& run, const Config& written, const std::string& file,
 
 void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
   for (const Difference& d : changes_between(resolved, written)) {
-    if (d.given.is_null() || may_change(d.path) || is_measured(d.path)) continue;
+    if (d.given.is_null() || may_change(d.path, d.run, d.given) || is_measured(d.path)) continue;
     if (d.run.is_null()) refuse_unknown(resolved, d);
     refuse_edit(file, d);
   }
+}
+
+void write_out_loss(Config& config, const std::string& assignment) {
+  if (!assignment.starts_with("loss.") || !config.is_map()) return;
+  const Config name = config.clone().get("loss");
+  if (!name.is_scalar() || name.is_null()) return;
+  Config loss = Config::map({{"type", name}});
+  loss.set_position(name.position());
+  config.set("loss", loss);
 }
 
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     const std::string path = path_of(assignment);
     if (set_all_layouts(config, assignment)) continue;
+    write_out_loss(config, assignment);
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
     if (path == "train.steps") config.get("train").erase("epochs");
@@ -324,8 +346,8 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
                         ": a run goes on in its own folder, which --run-dir names");
     }
     const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
-    const bool is_allowed =
-        may_change(path) || (is_optimizer && may.optimizer && may_change_optimizer(run, changed));
+    const bool is_allowed = may_change(path, before, value_at(changed.clone(), path)) ||
+                            (is_optimizer && may.optimizer && may_change_optimizer(run, changed));
     if (!(before == value_at(changed.clone(), path)) && !is_allowed) {
       refuse_change("--set " + assignment, path, before);
     }
@@ -366,7 +388,9 @@ std::vector<std::string> unused_changes(const Config& run, const Config& given) 
   for (const Difference& difference : differences) {
     if (difference.path == "run_dir") continue;
     lines.push_back(difference.line() + "; the run's is used" +
-                    (may_change(difference.path) ? " (change it with --set)" : ""));
+                    (may_change(difference.path, difference.run, difference.given)
+                         ? " (change it with --set)"
+                         : ""));
   }
   return lines;
 }

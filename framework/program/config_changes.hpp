@@ -15,6 +15,9 @@ namespace lacuna {
 /// *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
+/// Makes a map of a loss that is a name alone, where an assignment is to one of its keys.
+void write_out_loss(Config& config, const std::string& assignment);
+
 /// What may change of a run that goes on, beside what always may.
 struct MayChange {
   /// The optimizer's keys (--change): not its type, and momentum not from or to 0, whose states the

@@ -57,7 +57,7 @@ std::vector<MaskedLine> read_masked_lines(const std::vector<std::string>& paths,
   const auto mask = data.get<std::string>("mask_token", "[MASK]");
   std::vector<MaskedLine> all;
   for (const std::string& path : paths) {
-    std::istringstream lines(read_text_file(path));
+    std::istringstream lines(read_unmarked_text(path));
     int64_t number = 0;
     for (std::string line; std::getline(lines, line);) {
       ++number;
@@ -84,11 +84,13 @@ int64_t fill_masks(Module& model, const std::vector<MaskedLine>& lines, const In
     const Shape shape{1, static_cast<int64_t>(text.ids.size())};
     batch.named.emplace("input_ids", IndexTensor(shape, text.ids));
     const Tensor logits = reordered(run_model(model, batch).value(), Order::RowMajor);
-    const int64_t classes = logits.shape().features();
+    // A model may have rows that stand for no token, as where vocab_size was rounded up.
+    const int64_t width = logits.shape().features(),
+                  classes = std::min(width, format.tokenizer->vocabulary_size());
     ++line;
     int64_t number = 0;
     for (const int64_t place : text.masks) {
-      const float* row = logits.data() + place * classes;
+      const float* row = logits.data() + place * width;
       const int64_t best = std::max_element(row, row + classes) - row;
       writer.token_row(line, ++number, format.tokenizer->token(best),
                        probability_of(row, classes, best, best));

@@ -155,13 +155,18 @@ class SentenceWarnings {
   int64_t lines_ = 0, cut_ = 0, numbered_ = 0;
 };
 
+// "-" is the standard input.
+std::string read_input_text(const std::string& path) {
+  std::string text = path == "-" ? read_standard_input() : read_text_file(path);
+  text.erase(0, byte_order_mark(text, path));
+  return text;
+}
+
 // Columns of a table, found by their names; answers beside them where the labels are there.
-PredictInputs read_sentence_table(const std::string& path, const SentenceColumns& columns,
-                                  const InputFormat& format) {
-  const auto file =
-      path == "-"
-          ? std::make_shared<const SentenceFile>("standard input", read_standard_input(), columns)
-          : std::make_shared<const SentenceFile>(path, columns, TextPlace::InMemory);
+PredictInputs read_sentence_table(const std::string& path, std::string text,
+                                  const SentenceColumns& columns, const InputFormat& format) {
+  const auto file = std::make_shared<const SentenceFile>(path == "-" ? "standard input" : path,
+                                                         std::move(text), columns);
   const int64_t longest = format.example_shape[0];
   PredictInputs inputs{.dataset = sentences_of(file, format.tokenizer, longest, kMaxClasses, false),
                        .has_answers = file->has_labels()};
@@ -179,10 +184,11 @@ PredictInputs read_sentence_table(const std::string& path, const SentenceColumns
 }
 
 // A sentence on each line.
-std::shared_ptr<const Dataset> read_sentences(const std::string& path, const InputFormat& format) {
+std::shared_ptr<const Dataset> read_sentences(const std::string& path, std::string text,
+                                              const InputFormat& format) {
   const int64_t max_length = format.example_shape[0];
   auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
-  std::istringstream lines(path == "-" ? read_standard_input() : read_text_file(path));
+  std::istringstream lines(std::move(text));
   SentenceWarnings warnings(path, max_length);
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -206,14 +212,22 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, const Inp
   return sentences;
 }
 
+// Where the model was trained on a table, what names its columns is one, whatever it is called.
 PredictInputs read_text_inputs(const std::string& path, const Config& data,
                                const InputFormat& format) {
   const SentenceColumns columns = sentence_columns(data);
+  std::string text = read_input_text(path);
+  if (columns.texts.empty()) return {.dataset = read_sentences(path, std::move(text), format)};
   const bool has_pairs = columns.texts.size() > 1;
-  if (!columns.texts.empty() && (has_pairs || is_table(path))) {
-    return read_sentence_table(path, columns, format);
+  if (has_pairs || is_table(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
+      is_sentence_table(text, columns)) {
+    return read_sentence_table(path, std::move(text), columns, format);
   }
-  return {.dataset = read_sentences(path, format)};
+  log_warning(
+      fmt::format("{}: the first line does not name the column '{}', so that each line is "
+                  "taken for a sentence",
+                  path, columns.texts.front()));
+  return {.dataset = read_sentences(path, std::move(text), format)};
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text by a language model");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
   add_last(*command, c.last);
-  command->add_option("--prompt", c.prompt, "Text to go on from (default: a line's end)");
+  command->add_option("--prompt", c.prompt,
+                      "Text to go on from (default: a line's or sentence's end)");
   command->add_option("--tokens", c.tokens, "How many follow it")
       ->type_name("N")
       ->capture_default_str();

@@ -231,8 +231,15 @@ std::vector<std::string> parameter_lines(const Experiment& e) {
   return lines;
 }
 
+NextUse next_use(const Dataset& trained_on) {
+  const TokenLabel label = trained_on.token_label();
+  if (label == TokenLabel::None) return NextUse::Predict;
+  if (trained_on.tokenizer() == nullptr) return NextUse::Evaluation;
+  return label == TokenLabel::Next ? NextUse::Generate : NextUse::Predict;
+}
+
 std::vector<std::string> result_table(const Config& summary, const std::string& run_folder,
-                                      bool has_best_checkpoint) {
+                                      bool has_best_checkpoint, NextUse next) {
   std::vector<std::string> lines;
   const auto add = [&](const char* name, const std::string& text) {
     lines.push_back(fmt::format("{:<9} {}", name, text));
@@ -274,11 +281,10 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));
   const std::string run = shell_word(run_folder);
-  // A model that tells what follows in a text is asked to go on with one.
-  const bool goes_on = summary.has("bits_per_character");
-  add("next", fmt::format("lacuna report {}, lacuna eval {}, lacuna {} {} {}", run, run,
-                          goes_on ? "generate" : "predict", run,
-                          goes_on ? "--prompt TEXT" : "INPUT --out FILE"));
+  std::string use;
+  if (next == NextUse::Predict) use = fmt::format(", lacuna predict {} INPUT --out FILE", run);
+  if (next == NextUse::Generate) use = fmt::format(", lacuna generate {} --prompt TEXT", run);
+  add("next", fmt::format("lacuna report {}, lacuna eval {}{}", run, run, use));
   return lines;
 }
 

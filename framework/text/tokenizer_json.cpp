@@ -27,6 +27,9 @@ struct Entry {
 // would keep one of two equal keys and say nothing. Whatever is deeper is refused where it begins.
 class ObjectReader final : public nlohmann::json_sax<Json> {
  public:
+  /// `expected`: what an entry's value is to be, for messages.
+  explicit ObjectReader(const char* expected) : expected_(expected) {}
+
   std::vector<Entry> take() { return std::move(entries_); }
 
   bool null() override { refuse("null"); }
@@ -86,16 +89,18 @@ class ObjectReader final : public nlohmann::json_sax<Json> {
     if (level_ == Level::List) {
       throw DataError(fmt::format("in the list '{}': expected text, found {}", key_, found));
     }
-    throw DataError(fmt::format("'{}': expected no such value, found {}", key_, found));
+    throw DataError(
+        fmt::format("'{}': expected no such value, but {}, found {}", key_, expected_, found));
   }
 
+  const char* expected_;
   std::vector<Entry> entries_;
   std::set<std::string> keys_;
   std::string key_;  // the last one read
   Level level_ = Level::File;
 };
 
-std::vector<Entry> parse_object(std::string_view text) {
+std::vector<Entry> parse_object(std::string_view text, const char* expected) {
   // The library takes a zero byte for the end and passes over a byte order mark.
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') {
@@ -104,7 +109,7 @@ std::vector<Entry> parse_object(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
     throw DataError("not JSON: there is a zero byte in it");
   }
-  ObjectReader reader;
+  ObjectReader reader(expected);
   Json::sax_parse(text.begin(), text.end(), &reader);
   return reader.take();
 }
@@ -130,7 +135,7 @@ std::string render_tokenizer(const TokenizerParts& parts) {
 
 TokenizerParts parse_tokenizer(std::string_view text) {
   TokenizerParts parts;
-  for (Entry& entry : parse_object(text)) {
+  for (Entry& entry : parse_object(text, "text, true, false or a list of texts")) {
     auto* const words = std::get_if<Strings>(&entry.value);
     if (entry.key == "tokens" && words != nullptr) {
       parts.tokens = std::move(*words);
@@ -149,7 +154,7 @@ TokenizerParts parse_tokenizer(std::string_view text) {
 }
 
 std::vector<std::string> parse_vocabulary(std::string_view text) {
-  std::vector<Entry> entries = parse_object(text);
+  std::vector<Entry> entries = parse_object(text, "the token's id, a whole number from 0");
   std::vector<std::optional<std::string>> by_id(entries.size());
   for (Entry& entry : entries) {
     const uint64_t* id = std::get_if<uint64_t>(&entry.value);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
 #include "lacuna/framework/text/utf8.h"
@@ -82,11 +83,12 @@ WordPieceTokenizer::WordPieceTokenizer(std::vector<std::string> tokens, bool low
           std::move(tokens), [](size_t id) { return fmt::format("line {}", id + 1); })),
       lower_case_(lower_case) {
   for (int64_t id = 0; id < vocabulary_->size(); ++id) {
-    try {
-      require_utf8(vocabulary_->token(id));
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("line {}: {}", id + 1, error.what()));
-    }
+    const std::string& token = vocabulary_->token(id);
+    const size_t at = utf8_bytes(token);
+    if (at == token.size()) continue;
+    throw DataError(fmt::format(
+        "line {}: byte {} of the line, {:#04x}, is not UTF-8; convert the vocabulary to it", id + 1,
+        at + 1, static_cast<uint8_t>(token[at])));
   }
   for (const char* special : {kUnknown, "[CLS]", "[SEP]", "[PAD]", "[MASK]"}) {
     if (const auto id = vocabulary_->find(special)) specials_.push_back(*id);

@@ -162,9 +162,10 @@ double bits_per_character(double loss, const Dataset& data) {
   return loss / std::numbers::ln2 / characters;
 }
 
-Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
+Evaluation evaluate(Module& model, const LossFunction& trained_with, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher, Communicator* job) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
+  const LossFunction loss = trained_with.for_evaluation();
   const EvaluationMode mode(model);
   std::vector<double> own;
   const EveryBatch which =

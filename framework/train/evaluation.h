@@ -45,6 +45,7 @@ double bits_per_character(double loss, const Dataset& data);
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;
 
 /// Runs the model in evaluation mode, without recording, over all examples; the mode is restored.
+/// The loss is that of the labels themselves, without smoothing (LossFunction::for_evaluation).
 /// `job`: the processes that share the batches, all of which must call, and get the same; what they
 /// count is added up batch after batch, as one process does. *Errors:* DataError when the dataset
 /// is empty.

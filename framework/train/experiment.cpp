@@ -21,6 +21,8 @@
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
+#include "lacuna/framework/train/data/model_checks.h"
+#include "lacuna/framework/train/data/token_fingerprint.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
@@ -108,34 +110,13 @@ void require_mixable(const Experiment& e) {
       "and loss.ignore_index");
 }
 
-// What may be done where a model's output is not what the loss compares with the data.
-std::string remedy(const Experiment& e, const Shape& output, const Shape& wanted) {
-  if (output.rank() == wanted.rank()) return "";
-  if (e.data.train->vocabulary_size() == 0) {
-    return output.rank() < wanted.rank()
-               ? ""
-               : " (a flatten layer makes one dimension of an example's several)";
+// Where it is asked for is told with what is wrong with it.
+CheckpointFile find_teacher(const Config& key) {
+  try {
+    return find_checkpoint(key.as<std::string>());
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(key.where() + ": " + error.what());
   }
-  return output.rank() > wanted.rank()
-             ? " (it is one of tokens, and the data has one label a sentence: a preset's head is "
-               "to "
-               "be classification, or data.mask_fraction hides tokens to be told)"
-             : " (it is one of sentences, and the data has a label for each token: a preset's head "
-               "is to be masked_lm, or data.mask_fraction left out)";
-}
-
-// The last layer's output must be what the loss compares with the data.
-void require_output_fits(const Experiment& e, const ModelLayers& layers) {
-  const Shape output = e.model->output_shape(e.data.train->example_shape());
-  const Shape& wanted = e.loss.output_shape();
-  if (output == wanted) return;
-  const auto [name, last] = e.model->children().back();
-  layers.layers.back().node.error(fmt::format(
-      "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
-      "give {}{}{}",
-      name, last->type(), output.to_string(), e.loss.outputs(), e.loss.outputs_are(),
-      wanted.to_string(), remedy(e, output, wanted),
-      layers.made_by.empty() ? "" : "; within " + layers.made_by));
 }
 
 // The model that a loss of type distillation learns from.
@@ -143,7 +124,7 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
   if (!e.loss.distillation()) return nullptr;
   const Config key = e.config.at("loss").at("teacher");
   return at_position(key, [&] {
-    const CheckpointFile file = find_checkpoint(e.loss.distillation()->teacher);
+    const CheckpointFile file = find_teacher(key);
     const Checkpoint checkpoint = file.read();
     const Config config = saved_config(checkpoint, file.path());
     const Shape& example = e.data.train->example_shape();
@@ -151,6 +132,10 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
                                 InputFormat::from_state(checkpoint.state.below("data")).tokenizer);
     std::unique_ptr<Sequential> teacher;
     naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
+    if (const auto misfit = find_attention_misfit(*teacher, *e.data.train)) {
+      throw ConfigError(
+          fmt::format("the teacher's layer '{}' (attention) {}", misfit->layer, misfit->reason));
+    }
     if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
     throw ConfigError(
         fmt::format("the teacher gives shape {} per example, and the data asks for {}",
@@ -324,17 +309,24 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->loss = LossFunction::from_config(config, *e->data.train);
   if (const auto label = e->loss.ignored_label()) e->data = with_ignored_label(e->data, *label);
   e->loader = make_loader(*e, job.get());
+  e->fingerprint = token_fingerprint(*e->data.train);
   e->loss.set_target_scale(e->data.target_std);
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
   }
   require_mixable(*e);
-  const ModelLayers layers = model_layers(
-      model,
-      {.vocabulary_size = e->data.train->vocabulary_size(), .num_classes = e->loss.outputs()});
+  const ModelLayers layers =
+      model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
+                           .num_classes = e->loss.outputs(),
+                           .labels_tokens = e->loss.labels_tokens()});
   e->model = build_model(layers, e->data.train->example_shape());
   require_tokens_fit(model, *e->model, *e->data.train);
-  require_output_fits(*e, layers);
+  e->loss.take_outputs(e->model->output_shape(e->data.train->example_shape()));
+  require_output_fits(*e->model, layers, *e->data.train,
+                      {.shape = e->loss.output_shape(),
+                       .values = e->loss.outputs(),
+                       .values_are = e->loss.outputs_are()});
+  require_attention_fits(*e->model, layers, *e->data.train);
   e->teacher = load_teacher(*e);
   freeze_parameters(*e->model, model);
   e->parallel = make_parallel(*e, job);
@@ -344,6 +336,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   FirstValues first;
   if (start == Start::Fresh) first = load_first_values(e->config, *e->model, *e->data.train);
   if (model.is_map()) model.get("init_from").mark_read();
+  require_sentences_fit(*e->model, layers, e->data);
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   if (start == Start::Fresh) {
     judge_warmup(optimizer, e->total_steps());

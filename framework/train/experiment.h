@@ -1,7 +1,9 @@
 // Experiment: data, model, loss, optimizer and sparsity, built from one configuration.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ struct Experiment {
   TrainOptions train;
   DataSplits data;
   std::unique_ptr<Loader> loader;  ///< over data.train
+  /// Of the training data where it is tokens: a run that goes on must find the same
+  /// (train/data/token_fingerprint.h).
+  std::optional<int64_t> fingerprint = {};
   std::unique_ptr<Sequential> model;
   LossFunction loss;
   std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation

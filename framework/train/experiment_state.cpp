@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
@@ -27,6 +28,15 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
         "the data's classes have other names than those that the run was trained with; a run "
         "continues on the same data only");
   }
+}
+
+// As many examples as before say nothing of what they are.
+void require_same_tokens(const std::optional<int64_t>& fingerprint, const StateDict& state) {
+  if (!fingerprint || !state.contains("data/fingerprint")) return;  // not by earlier versions
+  if (state.get<int64_t>("data/fingerprint") == *fingerprint) return;
+  throw CheckpointError(
+      "the training data has other tokens or labels than those that the run was trained on; a run "
+      "continues on the same data only (a new run can begin with its weights: --init-from)");
 }
 
 }  // namespace
@@ -58,11 +68,13 @@ StateDict Experiment::state_dict() const {
   if (average != nullptr) state.merge("ema", average->state_dict());
   state.merge("loader", loader->state());
   state.merge("data", InputFormat::of(data).state_dict());
+  if (fingerprint) state.set("data/fingerprint", *fingerprint);
   return state;
 }
 
 void Experiment::load_state_dict(const StateDict& state) {
   require_same_names(data, state);
+  require_same_tokens(fingerprint, state);
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
   // ones.

@@ -147,6 +147,21 @@ void LossFunction::read_distillation(const Config& config) {
   if (!(d.weight >= 0.0 && d.weight <= 1.0)) config.at("weight").fail("a number in [0, 1]");
 }
 
+LossFunction LossFunction::for_evaluation() const {
+  LossFunction plain = *this;
+  plain.cross_entropy_.label_smoothing = 0.0;
+  return plain;
+}
+
+void LossFunction::take_outputs(const Shape& output) {
+  const bool fits = labels_tokens() && output.rank() == 2 && output[0] == output_shape_[0];
+  if (!fits || output[1] <= outputs_) return;
+  outputs_ = output[1];
+  output_shape_ = output;
+  std::vector<float>& weights = cross_entropy_.class_weights;
+  if (!weights.empty()) weights.resize(static_cast<size_t>(outputs_), 1.0f);
+}
+
 const char* LossFunction::outputs_are() const {
   switch (kind_) {
     case Kind::CrossEntropy:

@@ -62,6 +62,15 @@ class LossFunction {
   /// kIgnoredLabel (train/data/ignored_labels.h).
   std::optional<int64_t> ignored_label() const { return ignored_label_; }
 
+  /// What evaluations are by: the same without label smoothing, which belongs to training, so that
+  /// losses and perplexities are those of the labels themselves.
+  LossFunction for_evaluation() const;
+
+  /// Takes a model's output (of one example) that has more values for each token than the data has
+  /// tokens, as where vocab_size is rounded up: the others are classes that no label has. Any other
+  /// shape changes nothing.
+  void take_outputs(const Shape& output);
+
   /// What one output must be: a value for each class, decision or target.
   int64_t outputs() const { return outputs_; }
   /// Of one example: [outputs()], or [length, outputs()] where each token has a label.

@@ -9,11 +9,14 @@
 
 namespace lacuna {
 
-/// One token of each sequence. *Shapes:* [batch, T, features] → [batch, features].
+/// One token of each sequence. A negative index counts from the last token where the batch's named
+/// input `mask` is not 0, so that padding is no end. *Shapes:* [batch, T, features] → [batch,
+/// features].
 class SelectToken final : public Module {
  public:
   struct Options {
-    int64_t index = 0;  ///< negative: from the end
+    int64_t index = 0;                  ///< negative: from the end
+    std::string mask = kAttentionMask;  ///< empty: none, every token counts
   };
 
   SelectToken() : SelectToken(Options()) {}
@@ -24,9 +27,13 @@ class SelectToken final : public Module {
   Shape output_shape(const Shape& input) const override;
 
  protected:
+  /// *Errors:* DataError where a sequence has no such token; ShapeError with both shapes where an
+  /// index counts from the end and the mask is of other sequences.
   Variable forward(const Variable& input) override;
 
  private:
+  Variable select_unpadded(const Variable& input, const IndexTensor& mask) const;
+
   Options options_;
 };
 

@@ -176,6 +176,16 @@ TEST(TokenPoolingLayers, MakeOneVectorOfASequence) {
   const NamedInputs scope(batch);
   EXPECT_EQ(mean(x).value().to_vector(), (std::vector<float>{2, 5}));
   EXPECT_EQ(MeanPool({.mask = ""})(x).value().to_vector(), (std::vector<float>{2, 7}));
+  EXPECT_EQ(last(x).value().to_vector(), (std::vector<float>{3, 5}));  // 9 is padding
+  EXPECT_EQ(SelectToken({.index = -1, .mask = ""})(x).value().to_vector(),
+            (std::vector<float>{3, 9}));
+  EXPECT_EQ(SelectToken()(x).value().to_vector(), (std::vector<float>{1, 5}));
+  for (const int64_t index : {1, -2}) {
+    SelectToken other({.index = index});
+    expect_throws<DataError>(
+        [&] { other(x); }, "(select_token): sequence 1 of the batch is too short to have a token " +
+                               std::to_string(index));
+  }
   expect_throws<ShapeError>([&] { mean.output_shape({3}); },
                             "(mean_pool): needs examples of shape [T, features], found [3]");
   LabelledTokens labelled;

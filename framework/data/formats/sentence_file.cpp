@@ -17,13 +17,6 @@
 namespace lacuna {
 namespace {
 
-std::optional<size_t> find_column(const std::vector<std::string>& columns,
-                                  const std::string& name) {
-  const auto found = std::ranges::find(columns, name);
-  if (found == columns.end()) return std::nullopt;
-  return static_cast<size_t>(found - columns.begin());
-}
-
 size_t require_column(const std::string& path, const std::vector<std::string>& columns,
                       const std::string& name) {
   const std::optional<size_t> found = find_column(columns, name);
@@ -57,6 +50,7 @@ SentenceFile::SentenceFile(const std::string& name, std::string text,
 }
 
 void SentenceFile::read() {
+  text_.remove_prefix(byte_order_mark(text_, path_));
   if (columns_.texts.empty()) {
     read_lines(text_);
   } else {
@@ -114,11 +108,8 @@ void SentenceFile::read_lines(std::string_view text) {
 
 void SentenceFile::read_table(std::string_view text) {
   CsvRecords records(path_, text, columns_.delimiter);
+  const std::vector<std::string> names = column_names(records);
   std::vector<CsvField> fields;
-  std::vector<std::string> names;
-  if (records.next(fields)) {
-    for (const CsvField& field : fields) names.push_back(unescape_csv(field.text));
-  }
   std::vector<size_t> text_at;
   for (const std::string& name : columns_.texts) {
     text_at.push_back(require_column(path_, names, name));

@@ -8,19 +8,9 @@
 #include <vector>
 
 #include "lacuna/framework/data/formats/mapped_file.h"
+#include "lacuna/framework/data/formats/sentence_columns.h"
 
 namespace lacuna {
-
-/// Where sentences and labels stand in a file.
-struct SentenceColumns {
-  /// Columns of a CSV file, one of them or two; without any, each line is a label, a space or tab,
-  /// and a sentence.
-  std::vector<std::string> texts = {};
-  std::string label = {};
-  char delimiter = ',';
-  int64_t num_labels = 0;       ///< labels are integers from 0, below it
-  bool label_may_lack = false;  ///< of a CSV file: then all labels are 0
-};
 
 /// Where a file's text is while its sentences are in use.
 enum class TextPlace { InMemory, OnDisk };

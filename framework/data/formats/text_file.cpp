@@ -49,6 +49,22 @@ std::string read_text_file(const fs::path& path) {
   return text;
 }
 
+size_t byte_order_mark(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw DataError(
+        name +
+        ": begins with the byte order mark of UTF-16; convert it, as by iconv -f UTF-16 "
+        "-t UTF-8");
+  }
+  return text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+}
+
+std::string read_unmarked_text(const fs::path& path) {
+  std::string text = read_text_file(path);
+  text.erase(0, byte_order_mark(text, path.string()));
+  return text;
+}
+
 std::string read_standard_input() {
   constexpr size_t kPiece = 1 << 20;
   std::string text;

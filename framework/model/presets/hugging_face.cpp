@@ -65,9 +65,32 @@ std::string weights_in(const std::string& folder) {
   return file;
 }
 
+// Llama's rotary positions have no end, but texts that the weights were trained on have one.
+bool is_kept(const Preset& preset, const std::string& key) {
+  return std::ranges::find(kept_keys(), key) != kept_keys().end() ||
+         (preset.name == "llama" && key == "max_position_embeddings");
+}
+
+// A file of a masked language model is one where labels are those of tokens; elsewhere its trunk
+// gets a new head, which classifies.
+bool is_masked_lm(const Preset& preset, const Config& config, const ModelContext& context) {
+  if (!is_key(preset, "head") || !context.labels_tokens) return false;
+  const Config names = config.get("architectures");
+  if (!names.is_list()) return false;
+  const std::vector<Config> items = names.items();
+  return std::ranges::any_of(
+      items, [](const Config& name) { return name.text().ends_with("ForMaskedLM"); });
+}
+
 }  // namespace
 
-void read_hugging_face(Config& section) {
+const std::vector<std::string>& kept_keys() {
+  static const std::vector<std::string> keys = {"bos_token_id",  "cls_token_id", "eos_token_id",
+                                                "mask_token_id", "pad_token_id", "sep_token_id"};
+  return keys;
+}
+
+void read_hugging_face(Config& section, const ModelContext& context) {
   const Config from_hf = section.at("from_hf");
   const auto folder = from_hf.as<std::string>();
   Config config = load_config_json(from_hf, folder);
@@ -79,11 +102,14 @@ void read_hugging_face(Config& section) {
   flatten_rotary(preset, config);
   section.set("type", Config(std::string(preset.name)));
   for (const auto& [key, value] : config.entries()) {
-    const bool is_wanted = is_key(preset, key) || key == "id2label";
+    const bool is_wanted = is_key(preset, key) || key == "id2label" || is_kept(preset, key);
     if (!is_wanted || value.is_null() || section.has(key)) continue;
     const SourcePosition position = value.position();
     section.set(key, value.clone());
     section.get(key).set_position(position);
+  }
+  if (!section.has("head") && is_masked_lm(preset, config, context)) {
+    section.set("head", Config("masked_lm"));
   }
   if (!section.has("init_from")) {
     Config file(weights_in(folder));

@@ -90,6 +90,9 @@ Config config_json(const Config& model, const Preset& preset, const HuggingFaceF
   for (const auto& [key, fallback] : keys.at("arguments").entries()) {
     if (!is_own(key) && arguments.has(key)) json.set(key, arguments.at(key).clone());
   }
+  for (const std::string& key : kept_keys()) {
+    if (model.has(key) && !json.has(key)) json.set(key, model.at(key).clone());
+  }
   json.set("torch_dtype", "float32");
   if (preset.name == "vit") add_image(json, model, facts.example_shape);
   if (preset.name == "llama") add_positions(json, model, facts.example_shape);

@@ -77,7 +77,11 @@ class Arguments {
 void append(Config& list, const Config& more);
 
 /// What DIR/config.json says goes into a section with `from_hf: DIR`, as `expand_preset` has it.
-void read_hugging_face(Config& section);
+void read_hugging_face(Config& section, const ModelContext& context);
+
+/// Keys of a config.json that say nothing of a model's layers, and that go with it all the same:
+/// from `from_hf` into the section, and from there into what is exported.
+const std::vector<std::string>& kept_keys();
 
 /// Whether a key of a section, or of config.json, is known to the preset.
 bool is_key(const Preset& preset, std::string_view key);

@@ -43,7 +43,7 @@ Config expand_preset(const Config& model, const ModelContext& context) {
                                       key == std::string("layers") ? "layers" : key));
     }
   }
-  if (model.has("from_hf")) presets::read_hugging_face(section);
+  if (model.has("from_hf")) presets::read_hugging_face(section, context);
   const auto name = section.required<std::string>("type");
   for (const presets::Preset* preset : presets::all_presets()) {
     if (preset->name != name) continue;

@@ -21,6 +21,7 @@ class IgnoredLabels final : public Dataset {
   std::span<const int32_t> lengths() const override { return whole_->lengths(); }
   int64_t num_classes() const override { return whole_->num_classes(); }
   int64_t num_outputs() const override { return whole_->num_outputs(); }
+  TokenLabel token_label() const override { return whole_->token_label(); }
   // Of the labels that are left nobody knows them.
   double characters_per_label() const override { return 0.0; }
   std::vector<std::string> class_names() const override { return whole_->class_names(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,10 +38,25 @@ std::pair<std::string, std::string> asked_for(const Module& module) {
   if (const auto* pool = dynamic_cast<const MeanPool*>(&module)) {
     return {pool->options().mask, kAttentionMask};
   }
+  if (const auto* select = dynamic_cast<const SelectToken*>(&module)) {
+    return {select->options().mask, kAttentionMask};
+  }
   if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(&module)) {
     return {types->options().input, kTokenTypes};
   }
   return {};
+}
+
+void require_types(const Config& section, const TokenTypeEmbedding& layer,
+                   const NamedTensors& batch) {
+  const auto found = batch.find(layer.options().input);
+  if (found == batch.end() || found->second.numel() == 0) return;
+  const int64_t largest = std::ranges::max(found->second.values());
+  if (largest < layer.options().types) return;
+  section.error(fmt::format(
+      "layer '{}' (token_type_embedding) has types: {}, and the data's '{}' go up to {}; give "
+      "type_vocab_size: {} (in a list of layers: types)",
+      layer.path(), layer.options().types, layer.options().input, largest, largest + 1));
 }
 
 void require_named(const Config& section, const Module& module, const NamedTensors& batch) {
@@ -51,6 +67,9 @@ void require_named(const Config& section, const Module& module, const NamedTenso
     section.error(
         fmt::format("layer '{}' ({}) asks for '{}', which the data's batches do not have; {}",
                     module.path(), module.type(), name, suggest_name(name, names)));
+  }
+  if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(&module)) {
+    require_types(section, *types, batch);
   }
   for (const auto& [child_name, child] : module.children()) require_named(section, *child, batch);
 }

@@ -18,8 +18,8 @@ bool has_same_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learned);
 
 /// *Errors:* ConfigError, at the model's section, where a token_embedding has fewer rows than the
-/// data has ids (training would come upon the first of those some time), or a layer asks for
-/// integers by a name that the data's batches do not have.
+/// data has ids (training would come upon the first of those some time), a token_type_embedding
+/// fewer types, or a layer asks for integers by a name that the data's batches do not have.
 void require_tokens_fit(const Config& section, const Module& model, const Dataset& data);
 
 }  // namespace lacuna

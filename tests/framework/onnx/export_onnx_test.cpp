@@ -183,6 +183,25 @@ const Exported kExported[] = {
 INSTANTIATE_TEST_SUITE_P(OfEveryLayer, ExportedModels, testing::ValuesIn(kExported),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
+// The last token is not the padding behind it.
+TEST(ExportOnnx, SelectsTheLastTokenByTheMask) {
+  if (python().empty()) GTEST_SKIP() << "there is no python3 with numpy and onnx";
+  const auto model = make_model(
+      "[{type: token_embedding, vocab_size: 23, features: 8}, {type: select_token, index: -2}]",
+      {12});
+  const TemporaryFolder folder;
+  export_onnx(*model, {12}, {}, folder / "model.onnx");
+  Batch batch = make_batch(3, {5}, 23);
+  batch.named.erase("token_type_ids");
+  batch.named["attention_mask"] =
+      IndexTensor({3, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0});
+  const Tensor outputs = outputs_of(*model, batch);
+  onnx_tests::expect_near(evaluated(folder, folder / "model.onnx", batch, kIdsAndMask), outputs,
+                          "index -2");
+  batch.named.erase("attention_mask");
+  EXPECT_NE(outputs_of(*model, batch).to_vector(), outputs.to_vector());
+}
+
 class OwnLayer final : public Module {
  public:
   std::string_view type() const override { return "own"; }

@@ -56,6 +56,32 @@ TEST(ResumeOverrides, RefuseTheRestButNoValueThatIsThere) {
   EXPECT_EQ(config, run());
 }
 
+// Where a split or a vocabulary lies is another matter than what is held out.
+TEST(ResumeOverrides, MayMoveFilesAndKeepFractions) {
+  Config config = run();
+  config.set_path("data.validation", Config("dev.txt"));
+  config.set_path("data.vocab", Config("vocab.txt"));
+  config.set_path("data.test", Config(0.0));
+  apply_resume_overrides(config, {"data.validation=b/dev.txt", "data.vocab=b/vocab.txt",
+                                  "data.merges=b/merges.txt", "data.test=b/test.txt"});
+  EXPECT_EQ(config.at("data").at("validation").text(), "b/dev.txt");
+  EXPECT_EQ(config.at("data").at("vocab").text(), "b/vocab.txt");
+  for (const char* setting : {"data.validation=0.2", "data.validation=null", "data.test=0.1"}) {
+    expect_throws<ConfigError>([&] { apply_resume_overrides(config, {setting}); },
+                               "data.validation (one path for another)");
+  }
+  config.set_path("data.validation", Config(0.1));
+  expect_throws<ConfigError>([&] { apply_resume_overrides(config, {"data.validation=dev.txt"}); },
+                             "a resumed run keeps data.validation = 0.1");
+}
+
+TEST(Overrides, MakeAMapOfALossThatIsAName) {
+  Config config = parse_yaml("loss: cross_entropy", "a.yaml");
+  apply_overrides(config, {"loss.label_smoothing=0.1"});
+  EXPECT_EQ(config.at("loss").at("type").text(), "cross_entropy");
+  EXPECT_EQ(config.at("loss").at("label_smoothing").text(), "0.1");
+}
+
 // Looking at a key must not make it known, or a typing mistake would pass.
 TEST(ResumeOverrides, LeaveUnknownKeysUnread) {
   Config config = run();

@@ -78,6 +78,38 @@ TEST_F(SentenceTables, AreTheSameRunStreamed) {
   EXPECT_EQ(loss("true"), loss("false"));
 }
 
+// Whatever the table is called.
+TEST_F(SentenceTables, AreReadByTheirFirstLine) {
+  std::string rows = "id\tagrees\tanswer\n";
+  for (int i = 0; i < 40; ++i) {
+    rows += std::to_string(i) + (i % 2 == 0 ? "\t1\tyes it is\n" : "\t0\tno it is not\n");
+  }
+  write_text(folder_ / "train.tsv", rows);
+  const Ended trained =
+      train({"--set", "data.train=" + (folder_ / "train.tsv"), "--set", "data.text_column=answer",
+             "--set", "data.delimiter=\"\\t\"", "--set", "train.steps=40"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto predictions = [&](const std::string& file) {
+    const Ended ended = predict(file);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return read_text(folder_ / "out.csv");
+  };
+  const std::string table = "id\tagrees\tanswer\n7\t1\tyes it is\n8\t0\tno it is not\n";
+  write_text(folder_ / "new.csv", table);
+  const std::string expected = predictions("new.csv");
+  for (const char* name : {"new.tsv", "new.txt", "new"}) {
+    write_text(folder_ / name, table);
+    EXPECT_EQ(predictions(name), expected) << name;
+  }
+  write_text(folder_ / "plain.txt", "yes it is\nno it is not\n");
+  EXPECT_EQ(predictions("plain.txt"), expected);
+  EXPECT_THAT(predict("plain.txt").err,
+              HasSubstr("the first line does not name the column 'answer', so that each line is "
+                        "taken for a sentence"));
+  write_text(folder_ / "new.tsv", "id\tanswers\n7\tyes it is\n");
+  EXPECT_THAT(predict("new.tsv").err, HasSubstr("new.tsv: no column 'answer'"));
+}
+
 TEST_F(SentenceTables, TellLabelsThatAreTakenForWords) {
   std::string lines;
   for (int i = 0; i < 20; ++i) lines += i % 2 == 0 ? "1 a good one\n" : "0 a bad one\n";

@@ -147,6 +147,63 @@ TEST_F(TextRuns, CountCharactersOfWords) {
               result.required<double>("validation_loss") * 19.0 / characters / std::log(2.0), 1e-9);
 }
 
+// Words have no line's end to begin after.
+TEST_F(TextRuns, GoOnFromNothing) {
+  for (const char* tokenizer : {"words", "characters"}) {
+    const std::string name = tokenizer;
+    const Ended trained = train({"--set", "data.tokenizer=" + name, "--set", "data.context=4",
+                                 "--set", "train.steps=2", "--set", "sparsity=null"},
+                                name);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Ended generated = run_lacuna({"generate", run_dir(name), "--tokens", "6"});
+    ASSERT_EQ(generated.code, 0) << generated.err;
+    EXPECT_EQ(generated.out.front() == '\n', name == "characters");
+    EXPECT_NE(generated.out.front(), ' ');
+    EXPECT_GT(generated.out.size(), 6u);
+  }
+}
+
+TEST_F(TextRuns, SayWhatCanBeDoneNext) {
+  const std::string next = "lacuna generate " + run_dir("ignoring") + " --prompt TEXT";
+  EXPECT_THAT(
+      train({"--set", "loss={ignore_index: 0}", "--set", "train.steps=2", "--set", "sparsity=null"},
+            "ignoring")
+          .out,
+      HasSubstr(next));
+  std::string tokens;
+  for (int i = 0; i < 400; ++i) tokens += std::string(1, static_cast<char>(i % 7)) + '\0';
+  write_text(folder_ / "train.bin", tokens);
+  const Ended unnamed = train(
+      {"--set", "data={type: tokens, dir: " + folder_.path() + ", vocab_size: 7, context: 16}",
+       "--set", "train.steps=2", "--set", "train.eval_every=null", "--set", "sparsity=null"},
+      "unnamed");
+  ASSERT_EQ(unnamed.code, 0) << unnamed.err;
+  EXPECT_THAT(unnamed.out, HasSubstr("lacuna eval " + run_dir("unnamed") + "\n"));
+}
+
+TEST_F(TextRuns, AreEvaluatedWithoutSmoothing) {
+  const Ended trained = train(
+      {"--set", "loss={type: cross_entropy, label_smoothing: 0.3}", "--set", "train.steps=10"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Ended plain = run_lacuna({"eval", run_dir(), "--json", "--set", "loss=cross_entropy"});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(parse_yaml(plain.out, "out").at("splits").items()[0].at("loss").text(),
+            summary(run_dir()).at("validation_loss").text());
+
+  ASSERT_EQ(
+      train({"--set", "loss=cross_entropy", "--set", "train.steps=2", "--set", "sparsity=null"},
+            "named")
+          .code,
+      0);
+  const Ended useless = run_lacuna({"eval", run_dir("named"), "--set", "loss.label_smoothing=0.1"});
+  EXPECT_EQ(useless.code, 0) << useless.err;
+  EXPECT_THAT(useless.err, HasSubstr("loss.label_smoothing=0.1 changes nothing in an evaluation"));
+  const Ended refused = run_lacuna({"eval", run_dir("named"), "--set", "loss.label_smoothing=2"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("error: --set loss.label_smoothing=2: loss.label_smoothing: "
+                                     "expected a number in [0, 1)"));
+}
+
 constexpr const char* kMasked = R"(
 data: {type: text, path: PATH, tokenizer: words, context: 10, mask_fraction: 0.15, validation: 0.2}
 model: {type: bert, head: masked_lm, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/program/runs.h"
 
@@ -47,6 +49,24 @@ TEST_F(Vocabulary, OfOtherTextIsRefusedOnResuming) {
       0);
 }
 
+// The same characters, as many of them, in another order; moved elsewhere it is the same text.
+TEST_F(Vocabulary, OfTheSameKindDoesNotMakeItTheSameText) {
+  ASSERT_EQ(train({}, "run").code, 0);
+  std::string turned = text_with('a');
+  std::swap(turned[100], turned[101]);
+  write_text(text_, turned);
+  const std::vector<std::string> resume = {"train",        "--resume", "--run-dir",
+                                           run_dir("run"), "--set",    "train.steps=4"};
+  const Ended ended = run_lacuna(resume);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("the training data has other tokens or labels than those that "
+                                   "the run was trained on"));
+  std::vector<std::string> moved = resume;
+  moved.insert(moved.end(), {"--set", "data.path=" + folder_.write("moved.txt", text_with('a'))});
+  const Ended gone_on = run_lacuna(moved);
+  EXPECT_EQ(gone_on.code, 0) << gone_on.err;
+}
+
 TEST_F(Vocabulary, OfATeacherMustBeTheDatas) {
   ASSERT_EQ(train({}, "teacher").code, 0);
   const std::string taught = "loss={type: distillation, teacher: '" + run_dir("teacher") + "'}";
@@ -66,6 +86,21 @@ TEST_F(Vocabulary, OfAModelHoldsAllIdsOfTheData) {
   }
 }
 
+// Tables are usual that are rounded up, as to a multiple of 64.
+TEST_F(Vocabulary, OfAModelMayBeLarger) {
+  const Ended trained = train({"--set", "model.vocab_size=64", "--set", "train.eval_every=1",
+                               "--set", "loss={class_weights: [1, 1, 2, 1, 1, 1]}"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(parse_yaml(evaluated.out, "out").at("splits").items()[0].at("loss").text(),
+            summary(run_dir()).at("validation_loss").text());
+  const Ended generated = run_lacuna({"generate", run_dir(), "--prompt", "b", "--tokens", "100"});
+  ASSERT_EQ(generated.code, 0) << generated.err;
+  EXPECT_EQ(generated.out.size(), 102u);
+  EXPECT_EQ(generated.out.find_first_not_of("abcdef\n"), std::string::npos);
+}
+
 TEST_F(Vocabulary, OfLoadedWeightsIsTold) {
   ASSERT_EQ(train({}, "first").code, 0);
   const std::string from = "model.init_from=" + run_dir("first");
@@ -80,7 +115,8 @@ TEST_F(Vocabulary, OfLoadedWeightsIsTold) {
 
 TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
   const std::string layers =
-      "model=[{type: token_embedding, features: 12}, {type: attention, heads: 2, mask: MASK}, "
+      "model=[{type: token_embedding, features: 12}, {type: attention, heads: 2, causal: true, "
+      "mask: MASK}, "
       "{type: linear, out_features: 6}]";
   for (const char* command : {"train", "plan"}) {
     std::string misspelt = layers;

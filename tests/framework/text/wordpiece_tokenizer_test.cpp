@@ -81,7 +81,8 @@ TEST(WordPieceTokenizer, RefusesWhatIsNoVocabulary) {
   expect_throws<DataError>([&] { read("[UNK]\n\nb\n"); }, "line 2: the token is empty");
   expect_throws<DataError>([&] { read("a\nb\n"); }, "the vocabulary has no token [UNK]");
   expect_throws<DataError>([&] { read(""); }, "the vocabulary has no tokens");
-  expect_throws<DataError>([&] { read("[UNK]\n\xFF\n"); }, "line 2: byte 0 (line 1)");
+  expect_throws<DataError>([&] { read("[UNK]\n\xFF\n"); },
+                           "line 2: byte 1 of the line, 0xff, is not UTF-8");
   EXPECT_NO_THROW(read("[UNK]\r\na\r\n\n"));
 }
 

@@ -70,6 +70,28 @@ TEST(LossFunction, ComputesMeansOverABatch) {
   EXPECT_EQ(read("loss: mse", values())(predicted, values().gather(one)).value().item(), 9.0f);
 }
 
+// Whoever reports a loss or a perplexity means that of the labels.
+TEST(LossFunction, EvaluatesWithoutSmoothing) {
+  const std::vector<int64_t> one{0};
+  const Batch batch = classes().gather(one);
+  const Tensor logits = Tensor::from(Shape{1, 2}, std::vector<float>{2.0f, 0.0f});
+  const LossFunction smooth =
+      read("loss: {label_smoothing: 0.5, class_weights: [1, 2]}", classes()).for_evaluation();
+  const LossFunction plain = read("loss: {class_weights: [1, 2]}", classes());
+  EXPECT_EQ(smooth(logits, batch).value().item(), plain(logits, batch).value().item());
+
+  class Fixed final : public Module {
+   public:
+    std::string_view type() const override { return "fixed"; }
+
+   protected:
+    Variable forward(const Variable& input) override { return input; }
+  } model;
+  const ArrayDataset data = classes();
+  EXPECT_EQ(evaluate(model, read("loss: {label_smoothing: 0.5}", data), data, 2).loss,
+            evaluate(model, read("loss: cross_entropy", data), data, 2).loss);
+}
+
 TEST(LossFunction, WeighsClasses) {
   const ArrayDataset data = classes();
   const std::vector<int64_t> both{0, 1};  // labels 0 and 1

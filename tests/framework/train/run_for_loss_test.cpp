@@ -97,16 +97,17 @@ TEST_P(RunForLoss, IsTheWholeComputation) {
 TEST_P(RunForLoss, EvaluatesAsTheWholeComputation) {
   const auto e = build();
   const Evaluation found = evaluate(*e->model, e->loss, *e->data.validation, 3);
+  const LossFunction loss = e->loss.for_evaluation();
   double sum = 0.0, weights = 0.0;
   int64_t correct = 0;
   e->model->eval();
   for_each_batch(*e->data.validation, 3, [&](const Batch& batch) {
     const NoGrad no_grad;
     const Variable output = run_model(*e->model, batch);
-    const double weight = e->loss.weight_of(batch);
-    sum += weight * static_cast<double>(e->loss(output, batch).value().item());
+    const double weight = loss.weight_of(batch);
+    sum += weight * static_cast<double>(loss(output, batch).value().item());
     weights += weight;
-    correct += e->loss.count_correct(output.value(), batch);
+    correct += loss.count_correct(output.value(), batch);
   });
   EXPECT_NEAR(found.loss, sum / weights, 1e-6 * found.loss);
   EXPECT_DOUBLE_EQ(found.accuracy, static_cast<double>(correct) / weights);

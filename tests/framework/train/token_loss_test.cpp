@@ -78,5 +78,24 @@ TEST(TokenLoss, EvaluationsAreMeansOverTheLabelsThatCount) {
   }
 }
 
+// A table of tokens may be rounded up; what is beyond the data's tokens is no answer.
+TEST(TokenLoss, TakesOutputsThatNoLabelHas) {
+  LossFunction loss = LossFunction::from_config(
+      Config::map({{"loss", Config::map({{"class_weights", Config::list({1, 2, 1, 1})}})}}),
+      Tokens());
+  loss.take_outputs(Shape{3, 2});  // too few are told by whoever compares them
+  EXPECT_EQ(loss.output_shape(), (Shape{3, 4}));
+  loss.take_outputs(Shape{6});
+  EXPECT_EQ(loss.output_shape(), (Shape{3, 4}));
+  loss.take_outputs(Shape{3, 6});
+  EXPECT_EQ(loss.output_shape(), (Shape{3, 6}));
+  EXPECT_EQ(loss.outputs(), 6);
+  EXPECT_EQ(loss.num_classes(), 4);
+  const std::vector<int64_t> one{1};
+  const Batch batch = Tokens().gather(one);
+  const double equal = static_cast<double>(loss(Tensor::zeros({1, 3, 6}), batch).value().item());
+  EXPECT_NEAR(equal, std::log(6.0), 1e-6);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -8,7 +8,6 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "temporary_folder.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -313,80 +312,6 @@ TEST(Presets, PassOverWhatSaysNothingOfTheModel) {
   EXPECT_EQ(expand_preset(section), expand_preset(parse_yaml("{type: gpt2, n_layer: 1}", "m")));
   // These two are for others to read.
   expect_throws<ConfigError>([&] { section.require_all_read(); }, "init_from");
-}
-
-class FromHuggingFace : public testing::Test {
- protected:
-  Config read(const std::string& more = "") {
-    return parse_yaml("{from_hf: " + folder_.path() + more + "}", "m.yaml");
-  }
-  TemporaryFolder folder_;
-};
-
-TEST_F(FromHuggingFace, TakesTheFamilyAndItsKeysFromTheFile) {
-  folder_.write("config.json",
-                R"({"model_type": "gpt2", "vocab_size": 53, "n_positions": 24, "n_embd": 32,
-                    "n_layer": 2, "n_head": 4, "n_inner": null, "layer_norm_epsilon": 1e-05,
-                    "resid_pdrop": 0.0, "quantization": {"bits": 8}, "label2id": {"A": 0}})");
-  const Config section = read(", n_layer: 1");
-  const Config expanded = expand_preset(section);
-  EXPECT_EQ(expanded, preset("{type: gpt2, vocab_size: 53, n_positions: 24, n_embd: 32, n_head: 4, "
-                             "n_layer: 1, layer_norm_epsilon: 1.0e-5, resid_pdrop: 0}"));
-  EXPECT_FALSE(section.has("from_hf"));
-  EXPECT_EQ(section.get("type").text(), "gpt2");
-  EXPECT_EQ(section.get("init_from").text(), folder_ / "model.safetensors");
-  EXPECT_EQ(section.get("n_embd").text(), "32");
-}
-
-// Whoever loads the weights says how pickles are converted; the folder is what it is given.
-TEST_F(FromHuggingFace, AFolderOfOtherWeightsIsLeftToWhoLoadsThem) {
-  folder_.write("config.json", R"({"model_type": "gpt2"})");
-  folder_.write("pytorch_model.bin", "\x80\x02.");
-  const Config pickled = read();
-  expand_preset(pickled);
-  EXPECT_EQ(pickled.get("init_from").text(), folder_.path());
-  folder_.write("model.safetensors", "");
-  const Config both = read();
-  expand_preset(both);
-  EXPECT_EQ(both.get("init_from").text(), folder_ / "model.safetensors");
-}
-
-TEST_F(FromHuggingFace, OwnInitialValuesWin) {
-  folder_.write("config.json", R"({"model_type": "gpt2"})");
-  const Config section = read(", init_from: {path: other.safetensors, skip: lm_head.*}");
-  expand_preset(section);
-  EXPECT_EQ(section.get("init_from").get("path").text(), "other.safetensors");
-}
-
-TEST_F(FromHuggingFace, LlamasRotaryParametersMayStandApart) {
-  folder_.write("config.json",
-                R"({"model_type": "llama", "hidden_size": 32, "num_attention_heads": 4,
-                    "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}})");
-  const Config section = read();
-  expand_preset(section);
-  EXPECT_EQ(section.get("rope_theta").as<double>(), 500000.0);
-  folder_.write("config.json",
-                R"({"model_type": "llama", "rope_parameters": {"rope_type": "yarn"}})");
-  expect_throws<ConfigError>([&] { expand_preset(read()); },
-                             "only rotary positions of the default type are computed here");
-}
-
-TEST_F(FromHuggingFace, RefusesWhatItCannotTake) {
-  const auto refused = [&](const std::string& more, const std::string& message) {
-    expect_throws<ConfigError>([&] { expand_preset(read(more)); }, message);
-  };
-  refused("", "m.yaml:1:11: from_hf: cannot read config '" + (folder_ / "config.json"));
-  folder_.write("config.json", "[1]");
-  refused("", "config.json:1:1: expected a JSON object");
-  folder_.write("config.json", "{\"vocab_size\": 2}");
-  refused("", "model_type is missing");
-  folder_.write("config.json", "{\"model_type\": \"t5\"}");
-  refused("", "there is no preset for the family 't5', only for bert, cifar_resnet, distilbert");
-  folder_.write("config.json", "{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}");
-  refused("", "config.json:1:46: ");
-  refused(", type: bert", "is a model of the family 'gpt2'; leave `type` out");
-  folder_.write("config.json", "{\"model_type\": \"gpt2\", \"n_head\": \"many\"}");
-  EXPECT_NO_THROW(expand_preset(read()));  // found where the layer is built
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// What a model must be for the data that it is to learn from, found out before the first step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/nn/sequential.h"
+
+namespace lacuna {
+
+/// What the loss holds a model's outputs against, of one example.
+struct WantedOutput {
+  Shape shape;
+  int64_t values = 0;           ///< the last dimension
+  const char* values_are = "";  ///< "classes", …, for messages
+};
+
+/// *Errors:* ConfigError at the last layer unless it gives what is wanted.
+void require_output_fits(const Sequential& model, const ModelLayers& layers, const Dataset& data,
+                         const WantedOutput& wanted);
+
+/// Why a model's attention goes against what the labels of tokens say: a token that sees the next
+/// one learns nothing by telling it, and one that was hidden is to be told by what stands on both
+/// sides.
+struct AttentionMisfit {
+  std::string layer;  ///< full path
+  std::string reason;
+};
+std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data);
+/// *Errors:* ConfigError at the layer where there is a misfit.
+void require_attention_fits(const Module& model, const ModelLayers& layers, const Dataset& data);
+
+/// Batches of sentences are as long as their longest sentence: a layer must take any length, and
+/// masks of padding. Tries the shortest and the longest sentence that there are, by the shapes
+/// and by a pass in evaluation mode. Nothing is done for examples of one length. *Errors:*
+/// ConfigError at the layer that does not take them. *Cost:* two passes of at most two examples.
+void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data);
+
+}  // namespace lacuna
