@@ -33,10 +33,10 @@ int64_t overhang(int64_t size, int64_t count, int64_t least, int64_t most) {
   return std::max({int64_t{0}, -least, count - 1 + most - (size - 1)});
 }
 
-Planes make_planes(Extent size, Extent border, int64_t row_lines) {
-  Planes planes{.height = size.height, .width = size.width, .row_lines = row_lines};
-  planes.plane_lines = ((size.height + border.height) * row_lines) | 1;
-  planes.lead_lines = border.height * row_lines + border.width + 1;
+Planes make_planes(Extent size, Extent border) {
+  Planes planes{.height = size.height, .width = size.width, .row_lines = size.width + border.width};
+  planes.plane_lines = ((size.height + border.height) * planes.row_lines) | 1;
+  planes.lead_lines = border.height * planes.row_lines + border.width + 1;
   return planes;
 }
 
@@ -79,22 +79,17 @@ ConvPlan make_conv_plan(const ConvolutionShape& shape) {
   const Extent x_border{overhang(phase.height, out.height, rows.least, rows.most),
                         overhang(phase.width, out.width, columns.least, columns.most)};
   plan.x_is_tensor = !is_strided && x_border.height <= 1 && x_border.width <= 1;
-  plan.x = plan.x_is_tensor
-               ? tensor_planes(shape.batch, shape.in_channels, image)
-               : make_planes(phase, x_border, std::max(phase.width + x_border.width, out.width));
-  const Planes y = tensor_planes(shape.batch, shape.out_channels, out);
-  plan.y_is_tensor = y.row_lines == plan.x.row_lines;
-  plan.y = plan.y_is_tensor ? y : make_planes(out, {1, 0}, plan.x.row_lines);
+  plan.x = plan.x_is_tensor ? tensor_planes(shape.batch, shape.in_channels, image)
+                            : make_planes(phase, x_border);
 
   const Extent dy_border{overhang(out.height, phase.height, -rows.most, -rows.least),
                          overhang(out.width, phase.width, -columns.most, -columns.least)};
-  plan.dy_is_tensor = dy_border.height <= 1 && dy_border.width <= 1 && y.row_lines >= phase.width;
-  plan.dy = plan.dy_is_tensor
-                ? y
-                : make_planes(out, dy_border, std::max(out.width + dy_border.width, phase.width));
-  const Planes dx = tensor_planes(shape.batch, shape.in_channels, image);
-  plan.dx_is_tensor = !is_strided && dx.row_lines == plan.dy.row_lines;
-  plan.dx = plan.dx_is_tensor ? dx : make_planes(phase, {1, 0}, plan.dy.row_lines);
+  plan.dy_is_tensor = dy_border.height <= 1 && dy_border.width <= 1;
+  plan.dy = plan.dy_is_tensor ? tensor_planes(shape.batch, shape.out_channels, out)
+                              : make_planes(out, dy_border);
+  plan.dx_is_tensor = !is_strided;
+  plan.dx = plan.dx_is_tensor ? tensor_planes(shape.batch, shape.in_channels, image)
+                              : make_planes(phase, {0, 0});
   return plan;
 }
 

@@ -1,12 +1,10 @@
 // ConvPlan: how a convolution becomes a gather of shifted lines, worked out from its sizes alone.
 //
-// In image slabs (core/image_slabs.h) a pixel is a line, and the outputs of a plane follow each
-// other at the distance of the inputs they are made from. So an output plane is a sum of input
-// planes, each shifted by a number of lines for each tap and taken as one long run, borders
-// included: what comes out between the rows is thrown away. Where that does not hold of the tensors
-// themselves (a stride, a border wider than one line, an output narrower than the input) they are
-// copied into planes for which it does, a slab at a time: with a stride of s an image is s × s
-// images, its phases, each of every s-th row and column.
+// In image slabs (core/image_slabs.h) a pixel is a line, and neighbouring pixels of a plane are
+// neighbouring lines. So an output plane is a sum of input planes, each shifted by a number of
+// lines for each tap. Where that does not hold of the tensors themselves (a stride, or a border
+// wider than one line) they are copied into planes for which it does, a slab at a time: with a
+// stride of s an image is s × s images, its phases, each of every s-th row and column.
 #pragma once
 
 #include <cstdint>
@@ -48,17 +46,12 @@ struct ConvPlan {
 
   Planes x;          ///< forward: input phases
   bool x_is_tensor;  ///< as they lie in the tensor
-  Planes y;          ///< forward: outputs, at the distances of x
-  bool y_is_tensor;
-  Planes dy;  ///< input gradient: output gradients
+  Planes dy;         ///< input gradient: output gradients
   bool dy_is_tensor;
-  Planes dx;  ///< input gradient: phases of the result, at the distances of dy
+  Planes dx;  ///< input gradient: phases of the result
   bool dx_is_tensor;
 
   int64_t input_planes() const { return shape.in_channels * static_cast<int64_t>(phases.size()); }
-  /// Lines of an output plane's run.
-  int64_t output_lines() const { return (output.height - 1) * x.row_lines + output.width; }
-  int64_t input_lines() const { return (dx.height - 1) * dy.row_lines + dx.width; }
 };
 
 /// *Requires* one group. *Errors:* ShapeError where the kernel does not fit.

@@ -1,13 +1,11 @@
 // The gather of sparse convolutions: forward, and the input gradient on the transposed stream.
 //
-// A tile of consecutive output lines stays in registers while the nonzeros of a row go by: each is
-// a broadcast and a multiply-add for every line, with operands at fixed distances. So the index and
-// the broadcast are shared by eight lines (128 outputs; fewer or one less with narrow vectors), and
-// what bounds the loop is the load beside each multiply-add: longer tiles share them among more,
-// but read more of each source plane than the first-level cache holds of sixteen. Source planes
-// come in tiles that stay in the first-level cache; between them the sums wait in the output
-// itself. The last tile of a run overlaps the one before: lines that two tiles compute get the same
-// bits twice.
+// A tile of neighbouring pixels, up to eight of a row or of two rows, stays in registers while the
+// nonzeros of an output plane go by: each is a broadcast and a multiply-add for every line, with
+// operands at fixed distances. So the index and the broadcast are shared by the tile, and what
+// bounds the loop is the load beside each multiply-add. Source planes come in tiles that stay in
+// the first-level cache; between them the sums wait in the output itself. The last tile of a row or
+// column overlaps the one before: pixels that two tiles compute get the same bits twice.
 #include "lacuna/framework/kernels/conv/gather.h"
 
 #include "lacuna/framework/kernels/conv/gather_reference.h"
@@ -27,142 +25,154 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 
 void gather(const TapStream& stream, const float* values, const float* from, float* to,
-            const float* bias, const LineRun& run) {
-  reference::gather_lines(stream, values, from, to, bias, run);
+            const float* bias, const PixelRun& run) {
+  reference::gather_pixels(stream, values, from, to, bias, run);
 }
 
-int64_t tile_lines() { return 1; }
+TileSize tile(Extent, int) { return {1, 1}; }
 
 #else
 
-// One group of rows over one tile of lines.
+// One group of rows over one tile of pixels.
 struct GroupRun {
-  const char* from = nullptr;  // the tile's first line in its first source plane
-  float* to = nullptr;         // the tile's first line in the first output plane
-  int64_t to_plane = 0;        // floats
+  const char* from = nullptr;        // the tile's first pixel in its first source plane
+  int64_t from_row = 0;              // bytes from a row to the next
+  float* to = nullptr;               // the tile's first pixel in the first output plane
+  int64_t to_row = 0, to_plane = 0;  // floats
   const float* bias = nullptr;
   bool is_first = false;  // of the source tiles: sums begin
+  bool fetches_ahead = false;
+  bool ends_rows = false;  // a line of zeros comes behind the tile's rows
   const uint32_t* rows = nullptr;
   const int32_t* offsets = nullptr;
   const float* values = nullptr;
   int64_t count = 0, length = 0;
-  const int64_t* borders = nullptr;  // lines of the tile, in floats, that are no pixels
-  int64_t border_count = 0;
 };
 
-template <int kLines>
+template <int kRows, int kColumns>
+using Sums = Vector[kRows][kColumns][kLineVectors];
+
+// Adds one nonzero's part of the tile.
+template <int kRows, int kColumns>
+HWY_INLINE void add_tap(const char* from, int64_t from_row, float weight,
+                        Sums<kRows, kColumns>& sums) {
+  const Vector factor = hn::Set(Floats(), weight);
+  HWY_UNROLL(32)
+  for (int r = 0; r < kRows; ++r) {
+    const auto* row = opaque(reinterpret_cast<const float*>(from + r * from_row));
+    HWY_UNROLL(32)
+    for (int c = 0; c < kColumns; ++c) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < kLineVectors; ++v) {
+        sums[r][c][v] = hn::MulAdd(factor, load_line(row, c, v), sums[r][c][v]);
+      }
+    }
+  }
+}
+
+template <int kRows, int kColumns>
 HWY_NOINLINE void gather_group(const GroupRun& run) {
   const Floats d;
   const int32_t* offset = run.offsets;
   const float* value = run.values;
+  const int64_t from_row = run.from_row, to_row = run.to_row;
   for (int64_t i = 0; i < run.count; ++i) {
     float* to = run.to + run.rows[i] * run.to_plane;
-    Vector sums[kLines][kLineVectors];
+    Sums<kRows, kColumns> sums;
+    if (run.fetches_ahead) {
+      fetch_tile<kRows, kColumns>(run.to + run.rows[i + 1] * run.to_plane, to_row);
+    }
     if (run.is_first) {
       const Vector start = hn::Set(d, run.bias == nullptr ? 0.0f : run.bias[run.rows[i]]);
-      HWY_UNROLL(32)
-      for (int j = 0; j < kLines; ++j) {
-        for (int v = 0; v < kLineVectors; ++v) sums[j][v] = start;
-      }
+      for_each_vector<kRows, kColumns>([&](int r, int c, int v)
+                                           HWY_ATTR { sums[r][c][v] = start; });
     } else {
-      HWY_UNROLL(32)
-      for (int j = 0; j < kLines; ++j) {
-        for (int v = 0; v < kLineVectors; ++v) sums[j][v] = load_line(to, j, v);
-      }
-    }
-    const auto add = [&]() HWY_ATTR {
-      const auto* from = reinterpret_cast<const float*>(run.from + *offset++);
-      const Vector weight = hn::Set(d, *value++);
-      HWY_UNROLL(32)
-      for (int j = 0; j < kLines; ++j) {
-        for (int v = 0; v < kLineVectors; ++v) {
-          sums[j][v] = hn::MulAdd(weight, load_line(from, j, v), sums[j][v]);
+      float* row = to;
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r, row = opaque(row + to_row)) {
+        HWY_UNROLL(32)
+        for (int c = 0; c < kColumns; ++c) {
+          for (int v = 0; v < kLineVectors; ++v) sums[r][c][v] = load_line(row, c, v);
         }
       }
-    };
+    }
     // A run of eight, entered at the remainder: one jump, the same for all rows of the group.
     if (int64_t rounds = (run.length + 7) / 8; rounds > 0) {
       switch (run.length % 8) {
         do {
           case 0:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 7:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 6:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 5:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 4:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 3:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 2:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           default:
-            add();
+            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
         } while (--rounds > 0);
       }
     }
-    HWY_UNROLL(32)
-    for (int j = 0; j < kLines; ++j) {
-      for (int v = 0; v < kLineVectors; ++v) store_line(sums[j][v], to, j, v);
-    }
-    for (int64_t b = 0; b < run.border_count; ++b) {
-      for (int v = 0; v < kLineVectors; ++v) {
-        store_line(hn::Zero(d), to + run.borders[b], 0, v);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r, to = opaque(to + to_row)) {
+      HWY_UNROLL(32)
+      for (int c = 0; c < kColumns; ++c) {
+        for (int v = 0; v < kLineVectors; ++v) store_line(sums[r][c][v], to, c, v);
+      }
+      if (run.ends_rows) {
+        for (int v = 0; v < kLineVectors; ++v) store_line(hn::Zero(d), to, kColumns, v);
       }
     }
-  }
-}
-
-// The tile whose first output line is `line`.
-template <int kLines>
-void gather_tile(const TapStream& stream, const float* values, const float* from, float* to,
-                 const float* bias, const LineRun& run, int64_t line) {
-  int64_t borders[kLines];
-  int64_t border_count = 0;
-  for (int64_t j = 0; j < kLines; ++j) {
-    if ((line + j) % run.row_lines >= run.width) borders[border_count++] = j * kImageSlabWidth;
-  }
-  GroupRun group{.to = to + line * kImageSlabWidth,
-                 .to_plane = run.to_plane_lines * kImageSlabWidth,
-                 .bias = bias,
-                 .is_first = true,
-                 .borders = borders};
-  for (const TapTile& tile : stream.tiles) {
-    const bool is_last = &tile == &stream.tiles.back();
-    group.from = reinterpret_cast<const char*>(
-        from + (tile.first_plane * run.from_plane_lines + line) * kImageSlabWidth);
-    group.border_count = is_last ? border_count : 0;
-    for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-      const TapGroup& at = stream.groups[static_cast<size_t>(g)];
-      if (at.length == 0 && !group.is_first && group.border_count == 0) continue;
-      group.rows = stream.rows_in_order.data() + at.first_row;
-      group.offsets = stream.offsets.data() + at.first_value;
-      group.values = values + at.first_value;
-      group.count = at.rows;
-      group.length = at.length;
-      gather_group<kLines>(group);
-    }
-    group.is_first = false;
   }
 }
 
 void gather(const TapStream& stream, const float* values, const float* from, float* to,
-            const float* bias, const LineRun& run) {
-  for_each_tile<kGatherLines>(run, [&](auto lines, int64_t line, int64_t) {
-    gather_tile<decltype(lines)::value>(stream, values, from, to, bias, run, line);
-  });
+            const float* bias, const PixelRun& run) {
+  for_each_tile<kGatherLines>(
+      run, [&](auto rows, auto columns, int64_t row, int64_t column, int, int) {
+        constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+        const int64_t first = row * run.from_row_lines + column;
+        const bool ends_rows = run.ends_rows && column + kColumns == run.width;
+        GroupRun group{.from_row = run.from_row_lines * kLineBytes,
+                       .to = to + (row * run.to_row_lines + column) * kImageSlabWidth,
+                       .to_row = run.to_row_lines * kImageSlabWidth,
+                       .to_plane = run.to_plane_lines * kImageSlabWidth,
+                       .bias = bias,
+                       .is_first = true,
+                       .fetches_ahead = is_large(stream, kRows * kColumns)};
+        for (const TapTile& tile : stream.tiles) {
+          group.from = reinterpret_cast<const char*>(
+              from + (tile.first_plane * run.from_plane_lines + first) * kImageSlabWidth);
+          group.ends_rows = ends_rows && &tile == &stream.tiles.back();
+          for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+            const TapGroup& at = stream.groups[static_cast<size_t>(g)];
+            if (at.length == 0 && !group.is_first && !group.ends_rows) continue;
+            group.rows = stream.rows_in_order.data() + at.first_row;
+            group.offsets = stream.offsets.data() + at.first_value;
+            group.values = values + at.first_value;
+            group.count = at.rows;
+            group.length = at.length;
+            gather_group<kRows, kColumns>(group);
+          }
+          group.is_first = false;
+        }
+      });
 }
 
-int64_t tile_lines() { return kGatherLines; }
+TileSize tile(Extent output, int most_rows) { return choose_tile<kGatherLines>(output, most_rows); }
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
@@ -175,20 +185,20 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(gather);
-HWY_EXPORT(tile_lines);
+HWY_EXPORT(tile);
 
 }  // namespace
 
-void gather_lines(const TapStream& stream, const float* values, const float* from, float* to,
-                  const float* bias, const LineRun& run) {
+void gather_pixels(const TapStream& stream, const float* values, const float* from, float* to,
+                   const float* bias, const PixelRun& run) {
   if (use_reference_kernels()) {
-    return reference::gather_lines(stream, values, from, to, bias, run);
+    return reference::gather_pixels(stream, values, from, to, bias, run);
   }
   HWY_DYNAMIC_DISPATCH(gather)(stream, values, from, to, bias, run);
 }
 
-int64_t gather_tile_lines() {
-  return use_reference_kernels() ? 1 : HWY_DYNAMIC_DISPATCH(tile_lines)();
+TileSize gather_tile(Extent output, int most_rows) {
+  return use_reference_kernels() ? TileSize{} : HWY_DYNAMIC_DISPATCH(tile)(output, most_rows);
 }
 
 }  // namespace lacuna

@@ -3,32 +3,37 @@
 
 #include <cstdint>
 
+#include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/kernels/conv/tap_stream.h"
 
 namespace lacuna {
 
-/// Runs of lines: source planes, and output planes (or output gradients) at the same distances.
-struct LineRun {
-  int64_t from_plane_lines = 0;  ///< from a source plane to the next
-  int64_t to_plane_lines = 0;
-  int64_t row_lines = 0;       ///< from a pixel to the one below, in both
-  int64_t width = 0;           ///< output pixels of a row; the lines behind them become zero
-  int64_t begin = 0, end = 0;  ///< output lines to compute
+/// Rows of pixels of output planes (or of output gradients), made from source planes.
+struct PixelRun {
+  int64_t from_plane_lines = 0, from_row_lines = 0;  ///< to the next source plane, and row
+  int64_t to_plane_lines = 0, to_row_lines = 0;
+  int64_t width = 0;           ///< output pixels of a row
+  int64_t begin = 0, end = 0;  ///< output rows to compute
+  bool ends_rows = false;      ///< the line behind each output row becomes zero
+  int most_tile_rows = 1;      ///< rows of pixels that may stay in registers together: 1 or 2
 };
 
-/// to[row][line] = bias[row] + Σ_k values[k] · from[line + offset k] for lines [begin, end) of
+/// to[plane][pixel] = bias[plane] + Σ_k values[k] · from[pixel + offset k] for the run's rows of
 /// every output plane. `from` and `to` point to the first pixel of the first plane; bias may be
 /// null.
-void gather_lines(const TapStream& stream, const float* values, const float* from, float* to,
-                  const float* bias, const LineRun& run);
+void gather_pixels(const TapStream& stream, const float* values, const float* from, float* to,
+                   const float* bias, const PixelRun& run);
 
-/// gradient[k] += Σ_line dy[row of k][line] · x[line + offset k] over lines [begin, end), in stream
-/// order. *Requires* zeros in dy behind the pixels of each row.
+/// gradient[k] += Σ_pixel dy[plane of k][pixel] · x[pixel + offset k] over the run's rows, in
+/// stream order.
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                  const LineRun& run);
+                  const PixelRun& run);
 
-/// Output lines that `gather_lines` takes at a time where a run is long: ranges that begin at
-/// multiples of it lose nothing.
-int64_t gather_tile_lines();
+/// Pixels that stay in registers while the nonzeros of an output plane go by.
+struct TileSize {
+  int rows = 1, columns = 1;
+};
+/// The tile that `gather_pixels` takes for output planes of this size.
+TileSize gather_tile(Extent output, int most_rows);
 
 }  // namespace lacuna

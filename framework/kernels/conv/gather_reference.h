@@ -1,6 +1,8 @@
 // The loops of sparse convolutions in plain C++, for checking the rest: see gather.h.
 #pragma once
 
+#include <algorithm>
+
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/kernels/conv/gather.h"
 
@@ -8,7 +10,7 @@ namespace lacuna::reference {
 
 /// `visit(row, stream index, floats from an output's place in the first plane)` of each nonzero.
 template <class Visit>
-void for_each_tap(const TapStream& stream, const LineRun& run, const Visit& visit) {
+void for_each_tap(const TapStream& stream, const PixelRun& run, const Visit& visit) {
   for (const TapTile& tile : stream.tiles) {
     const int64_t plane = tile.first_plane * run.from_plane_lines * kImageSlabWidth;
     for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
@@ -25,36 +27,46 @@ void for_each_tap(const TapStream& stream, const LineRun& run, const Visit& visi
   }
 }
 
-inline void gather_lines(const TapStream& stream, const float* values, const float* from, float* to,
-                         const float* bias, const LineRun& run) {
-  const auto out = [&](int64_t row, int64_t line) {
-    return to + (row * run.to_plane_lines + line) * kImageSlabWidth;
+/// `visit(row, column)` of each output pixel.
+template <class Visit>
+void for_each_pixel(const PixelRun& run, const Visit& visit) {
+  for (int64_t row = run.begin; row < run.end; ++row) {
+    for (int64_t column = 0; column < run.width; ++column) visit(row, column);
+  }
+}
+
+inline void gather_pixels(const TapStream& stream, const float* values, const float* from,
+                          float* to, const float* bias, const PixelRun& run) {
+  const auto out = [&](int64_t plane, int64_t row, int64_t column) {
+    return to + (plane * run.to_plane_lines + row * run.to_row_lines + column) * kImageSlabWidth;
   };
-  const auto is_pixel = [&](int64_t line) { return line % run.row_lines < run.width; };
-  for (int64_t row = 0; row < stream.rows; ++row) {
-    for (int64_t line = run.begin; line < run.end; ++line) {
-      const float start = bias == nullptr || !is_pixel(line) ? 0.0f : bias[row];
-      for (int64_t i = 0; i < kImageSlabWidth; ++i) out(row, line)[i] = start;
+  for (int64_t plane = 0; plane < stream.rows; ++plane) {
+    for_each_pixel(run, [&](int64_t row, int64_t column) {
+      std::fill_n(out(plane, row, column), kImageSlabWidth, bias == nullptr ? 0.0f : bias[plane]);
+    });
+    for (int64_t row = run.begin; run.ends_rows && row < run.end; ++row) {
+      std::fill_n(out(plane, row, run.width), kImageSlabWidth, 0.0f);
     }
   }
-  for_each_tap(stream, run, [&](int64_t row, int64_t value, int64_t offset) {
-    for (int64_t line = run.begin; line < run.end; ++line) {
-      if (!is_pixel(line)) continue;
-      const float* in = from + offset + line * kImageSlabWidth;
-      for (int64_t i = 0; i < kImageSlabWidth; ++i) out(row, line)[i] += values[value] * in[i];
-    }
+  for_each_tap(stream, run, [&](int64_t plane, int64_t value, int64_t offset) {
+    for_each_pixel(run, [&](int64_t row, int64_t column) {
+      const float* in = from + offset + (row * run.from_row_lines + column) * kImageSlabWidth;
+      float* into = out(plane, row, column);
+      for (int64_t i = 0; i < kImageSlabWidth; ++i) into[i] += values[value] * in[i];
+    });
   });
 }
 
 inline void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                         const LineRun& run) {
-  for_each_tap(stream, run, [&](int64_t row, int64_t value, int64_t offset) {
+                         const PixelRun& run) {
+  for_each_tap(stream, run, [&](int64_t plane, int64_t value, int64_t offset) {
     double sum = 0.0;
-    for (int64_t line = run.begin; line < run.end; ++line) {
-      const float* in = x + offset + line * kImageSlabWidth;
-      const float* out = dy + (row * run.to_plane_lines + line) * kImageSlabWidth;
+    for_each_pixel(run, [&](int64_t row, int64_t column) {
+      const float* in = x + offset + (row * run.from_row_lines + column) * kImageSlabWidth;
+      const float* out =
+          dy + (plane * run.to_plane_lines + row * run.to_row_lines + column) * kImageSlabWidth;
       for (int64_t i = 0; i < kImageSlabWidth; ++i) sum += static_cast<double>(out[i]) * in[i];
-    }
+    });
     gradient[value] += static_cast<float>(sum);
   });
 }

@@ -1,4 +1,4 @@
-// The tasks of a product are a slab, or a part of its lines where nothing is copied; those of the
+// The tasks of a product are a slab, or a part of its rows where nothing is copied; those of the
 // weight gradient are slabs, of which up to kGradientTasks sums are kept and added in their order,
 // so that results do not depend on the number of threads.
 #include "lacuna/framework/kernels/conv/sparse_convolution.h"
@@ -11,21 +11,36 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/conv/gather.h"
 #include "lacuna/framework/kernels/conv/phase_copy.h"
+#include "lacuna/framework/kernels/simd/caches.h"
 
 namespace lacuna {
 namespace {
 
-constexpr int64_t kLinesOfTask = 42 * 8, kGradientTasks = 16;
+constexpr int64_t kPixelsOfTask = 42 * 8, kGradientTasks = 16;
 
-// So many source planes that what a tile of 8 lines reads of them stays in a first-level cache, or,
+constexpr int64_t kLineBytes = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
+
+// What a tile reads of a source plane, in lines.
+int64_t lines_read(const Window& w, TileSize tile) {
+  return (tile.rows + w.kernel.height - 1) * (tile.columns + w.kernel.width - 1);
+}
+
+// Two rows of pixels share most of what they read, which pays where the first-level cache bounds
+// the product: where it holds no more than half of what a tile reads of all source planes. Else one
+// row at a time is read as memory gives it.
+int most_tile_rows(const Window& w, int64_t source_planes) {
+  constexpr int64_t kBytes = 96 * 1024;
+  const bool is_bound = source_planes * lines_read(w, {1, 8}) * kLineBytes > kBytes;
+  return w.kernel.height > 1 && is_bound ? 2 : 1;
+}
+
+// So many source planes that what a tile of pixels reads of them stays in a first-level cache, or,
 // where rows have few nonzeros there, so many that the sums are worth fetching.
-int64_t tile_planes(const Window& w, int64_t row_lines, int64_t planes, int64_t rows, int64_t nnz) {
-  constexpr int64_t kTile = 8, kCacheLines = 24 * 1024 / 64;
-  constexpr double kNonzeros = 14.0;
-  const int64_t k = w.kernel.height;
-  const int64_t apart = k * (kTile + w.kernel.width - 1);
-  const int64_t together = kTile + (k - 1) * row_lines + w.kernel.width - 1;
-  const int64_t in_cache = std::max<int64_t>(1, kCacheLines / std::min(apart, together));
+int64_t tile_planes(const Window& w, Extent output, int64_t planes, int64_t rows, int64_t nnz) {
+  constexpr double kNonzeros = 10.0;
+  const TileSize tile = gather_tile(output, most_tile_rows(w, planes));
+  const int64_t cache_lines = first_level_bytes() / kLineBytes * 5 / 6;
+  const int64_t in_cache = std::max<int64_t>(1, cache_lines / lines_read(w, tile));
   const double per_plane =
       static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(1, rows * planes));
   const double wanted = std::min(kNonzeros / std::max(per_plane, 1e-9), 1e9);
@@ -92,32 +107,49 @@ Side input_side(const ConvPlan& plan, const ImageSlabs& x) {
           plan.phases};
 }
 
+Side tensor_side(const ImageSlabs& images) {
+  const Planes planes = planes_of(images);
+  return {planes, planes, true, images.channels};
+}
+
 // A gather into a tensor's own planes writes the lines between the rows, too.
 Tensor::Padding padding_of(bool is_tensor) {
   return is_tensor ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
 }
 
+PixelRun run_of(const Window& w, const Side& from, const Side& to) {
+  return {.from_plane_lines = from.planes.plane_lines,
+          .from_row_lines = from.planes.row_lines,
+          .to_plane_lines = to.planes.plane_lines,
+          .to_row_lines = to.planes.row_lines,
+          .width = to.planes.width,
+          .begin = 0,
+          .end = to.planes.height,
+          .ends_rows = to.is_tensor,
+          .most_tile_rows =
+              most_tile_rows(w, from.channels * static_cast<int64_t>(from.phases.size()))};
+}
+
 // Runs a gather slab by slab, in parts where both sides are tensors.
-void gather_slabs(const TapStream& stream, const Array<float>& values, const Side& from,
-                  const Tensor& source, int64_t source_slab, const Side& to, Tensor& target,
-                  int64_t target_slab, int64_t slabs, int64_t lines, const float* bias) {
+void gather_slabs(const Window& window, const TapStream& stream, const Array<float>& values,
+                  const Side& from, const Tensor& source, int64_t source_slab, const Side& to,
+                  Tensor& target, int64_t target_slab, int64_t slabs, const float* bias) {
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
-  LineRun whole{.from_plane_lines = from.planes.plane_lines,
-                .to_plane_lines = to.planes.plane_lines,
-                .row_lines = to.planes.row_lines,
-                .width = to.planes.width,
-                .begin = 0,
-                .end = lines};
+  const PixelRun whole = run_of(window, from, to);
   if (from.is_tensor && to.is_tensor) {
-    const int64_t parts = std::max<int64_t>(1, lines / kLinesOfTask);
+    constexpr int64_t kRowsTogether = 4;
+    const int64_t rows =
+        std::max<int64_t>(1, kPixelsOfTask / std::max<int64_t>(1, whole.width) / kRowsTogether) *
+        kRowsTogether;
+    const int64_t parts = std::max<int64_t>(1, whole.end / rows);
     parallel_blocks(slabs * parts, [&](int64_t task) {
       const int64_t slab = task / parts, part = task % parts;
-      LineRun run = whole;
-      run.begin = part * kLinesOfTask;
-      run.end = part + 1 == parts ? lines : run.begin + kLinesOfTask;
-      gather_lines(stream, values.data(), first_pixel(from.planes, x + slab * source_slab),
-                   first_pixel(to.planes, y + slab * target_slab), bias, run);
+      PixelRun run = whole;
+      run.begin = part * rows;
+      run.end = part + 1 == parts ? whole.end : run.begin + rows;
+      gather_pixels(stream, values.data(), first_pixel(from.planes, x + slab * source_slab),
+                    first_pixel(to.planes, y + slab * target_slab), bias, run);
     });
     return;
   }
@@ -125,7 +157,7 @@ void gather_slabs(const TapStream& stream, const Array<float>& values, const Sid
     const float* read = from.read(x + slab * source_slab, 0);
     float* into = y + slab * target_slab;
     float* written = to.is_tensor ? into : scratch(1, to.lines());
-    gather_lines(stream, values.data(), read, first_pixel(to.planes, written), bias, whole);
+    gather_pixels(stream, values.data(), read, first_pixel(to.planes, written), bias, whole);
     if (!to.is_tensor) {
       join_phases(to.tensor, to.channels, to.stride, to.phases, to.planes, written, into);
     }
@@ -162,7 +194,7 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
         });
       },
       outputs, inputs, plan.x.plane_lines,
-      tile_planes(shape.window, plan.x.row_lines, inputs, outputs, nnz));
+      tile_planes(shape.window, plan.output, inputs, outputs, nnz));
   c.transposed = make_tap_stream(
       [&](const auto& visit) {
         for_each([&](int64_t row, int64_t channel, const TapPlace& place, uint32_t element) {
@@ -173,7 +205,7 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
         });
       },
       inputs, outputs, plan.dy.plane_lines,
-      tile_planes(shape.window, plan.dy.row_lines, outputs, inputs, nnz));
+      tile_planes(shape.window, {plan.dx.height, plan.dx.width}, outputs, inputs, nnz));
   return c;
 }
 
@@ -182,11 +214,11 @@ Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> val
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
   Tensor y = Tensor::empty(Shape{out.batch, out.channels, out.height, out.width}, Order::ImageSlabs,
-                           padding_of(plan.y_is_tensor));
-  const Side to{planes_of(out), plan.y, plan.y_is_tensor, out.channels};
-  gather_slabs(c.forward, in_stream_order(c.forward, values), input_side(plan, in), x,
-               in.slab_lines() * kImageSlabWidth, to, y, out.slab_lines() * kImageSlabWidth,
-               out.slabs(), plan.output_lines(), bias);
+                           Tensor::Padding::ZeroButBetweenRows);
+  const Side to = tensor_side(out);
+  gather_slabs(plan.shape.window, c.forward, in_stream_order(c.forward, values),
+               input_side(plan, in), x, in.slab_lines() * kImageSlabWidth, to, y,
+               out.slab_lines() * kImageSlabWidth, out.slabs(), bias);
   return y;
 }
 
@@ -200,9 +232,9 @@ Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<c
   Side to = input_side(plan, in);
   to.planes = plan.dx;
   to.is_tensor = plan.dx_is_tensor;
-  gather_slabs(c.transposed, in_stream_order(c.transposed, values), from, dy,
+  gather_slabs(plan.shape.window, c.transposed, in_stream_order(c.transposed, values), from, dy,
                out.slab_lines() * kImageSlabWidth, to, dx, in.slab_lines() * kImageSlabWidth,
-               out.slabs(), plan.input_lines(), nullptr);
+               out.slabs(), nullptr);
   return dx;
 }
 
@@ -212,13 +244,8 @@ void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
   const Side inputs = input_side(plan, in);
-  const Side outputs{planes_of(out), plan.y, plan.y_is_tensor, out.channels};
-  const LineRun run{.from_plane_lines = plan.x.plane_lines,
-                    .to_plane_lines = plan.y.plane_lines,
-                    .row_lines = plan.y.row_lines,
-                    .width = plan.y.width,
-                    .begin = 0,
-                    .end = plan.output_lines()};
+  const Side outputs = tensor_side(out);
+  const PixelRun run = run_of(plan.shape.window, inputs, outputs);
   const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientTasks);
   const auto nnz = static_cast<int64_t>(c.forward.source.size());
   Array<float> sums(static_cast<size_t>(tasks * nnz));

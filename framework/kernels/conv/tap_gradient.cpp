@@ -20,18 +20,20 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 
 void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
-              const LineRun& run) {
+              const PixelRun& run) {
   reference::tap_gradient(stream, x, dy, into, run);
 }
 
 #else
 
-// One group of rows over one tile of lines.
+// One group of rows over one tile of pixels.
 struct GroupRun {
-  const char* x = nullptr;    // the tile's first line in its first source plane
-  const float* dy = nullptr;  // the tile's first line in the first plane of output gradients
-  int64_t dy_plane = 0;       // floats
-  int64_t skipped = 0;        // lines that another tile has counted
+  const char* x = nullptr;    // the tile's first pixel in its first source plane
+  int64_t x_row = 0;          // bytes from a row to the next
+  const float* dy = nullptr;  // the tile's first pixel in the first plane of output gradients
+  int64_t dy_row = 0, dy_plane = 0;  // floats
+  bool fetches_ahead = false;
+  int skipped_rows = 0, skipped_columns = 0;  // that other tiles have counted
   const uint32_t* rows = nullptr;
   const int32_t* offsets = nullptr;
   float* gradient = nullptr;
@@ -39,69 +41,86 @@ struct GroupRun {
 };
 
 // Adds the sums of `kCount` nonzeros.
-template <int kLines, int kCount>
-HWY_INLINE void add_sums(const Vector (&dy)[kLines][kLineVectors], const char* x,
-                         const int32_t* offsets, float* gradient) {
-  const float* from[4];
+template <int kRows, int kColumns, int kCount>
+HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], const char* x,
+                         int64_t x_row, const int32_t* offsets, float* gradient) {
+  const char* from[4];
   Vector sums[4];
   for (int u = 0; u < 4; ++u) {
-    from[u] = reinterpret_cast<const float*>(x + offsets[u < kCount ? u : 0]);
+    from[u] = x + offsets[u < kCount ? u : 0];
     sums[u] = hn::Zero(Floats());
   }
-  HWY_UNROLL(32)
-  for (int j = 0; j < kLines; ++j) {
-    for (int v = 0; v < kLineVectors; ++v) {
-      for (int u = 0; u < kCount; ++u) {
-        sums[u] = hn::MulAdd(dy[j][v], load_line(from[u], j, v), sums[u]);
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    const float* row[4];
+    for (int u = 0; u < kCount; ++u) {
+      row[u] = opaque(reinterpret_cast<const float*>(from[u] + r * x_row));
+    }
+    HWY_UNROLL(32)
+    for (int c = 0; c < kColumns; ++c) {
+      for (int v = 0; v < kLineVectors; ++v) {
+        for (int u = 0; u < kCount; ++u) {
+          sums[u] = hn::MulAdd(dy[r][c][v], load_line(row[u], c, v), sums[u]);
+        }
       }
     }
   }
   put<kCount, true>(add_blocks(block_sums_of(sums[0], sums[1], sums[2], sums[3])), gradient);
 }
 
-template <int kLines>
+template <int kRows, int kColumns>
 HWY_NOINLINE void gradient_group(const GroupRun& run) {
   const int32_t* offsets = run.offsets;
   float* into = run.gradient;
+  const int64_t x_row = run.x_row;
   for (int64_t i = 0; i < run.count; ++i) {
     const float* at = run.dy + run.rows[i] * run.dy_plane;
-    Vector dy[kLines][kLineVectors];
-    HWY_UNROLL(32)
-    for (int j = 0; j < kLines; ++j) {
-      for (int v = 0; v < kLineVectors; ++v) {
-        dy[j][v] = j < run.skipped ? hn::Zero(Floats()) : load_line(at, j, v);
-      }
+    if (run.fetches_ahead) {
+      fetch_tile<kRows, kColumns>(run.dy + run.rows[i + 1] * run.dy_plane, run.dy_row);
     }
+    Vector dy[kRows][kColumns][kLineVectors];
+    for_each_vector<kRows, kColumns>([&](int r, int c, int v) HWY_ATTR {
+      const bool is_counted = r < run.skipped_rows || c < run.skipped_columns;
+      dy[r][c][v] = is_counted ? hn::Zero(Floats()) : load_line(at + r * run.dy_row, c, v);
+    });
     const int32_t* end = offsets + run.length;
     for (; offsets + 4 <= end; offsets += 4, into += 4) {
-      add_sums<kLines, 4>(dy, run.x, offsets, into);
+      add_sums<kRows, kColumns, 4>(dy, run.x, x_row, offsets, into);
     }
     const int64_t rest = end - offsets;
-    if (rest == 1) add_sums<kLines, 1>(dy, run.x, offsets, into);
-    if (rest == 2) add_sums<kLines, 2>(dy, run.x, offsets, into);
-    if (rest == 3) add_sums<kLines, 3>(dy, run.x, offsets, into);
+    if (rest == 1) add_sums<kRows, kColumns, 1>(dy, run.x, x_row, offsets, into);
+    if (rest == 2) add_sums<kRows, kColumns, 2>(dy, run.x, x_row, offsets, into);
+    if (rest == 3) add_sums<kRows, kColumns, 3>(dy, run.x, x_row, offsets, into);
     offsets += rest;
     into += rest;
   }
 }
 
 void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
-              const LineRun& run) {
-  for_each_tile<kGradientLines>(run, [&](auto lines, int64_t line, int64_t skipped) {
+              const PixelRun& run) {
+  for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, int64_t row, int64_t column,
+                                         int skipped_rows, int skipped_columns) {
     for (const TapTile& tile : stream.tiles) {
-      const float* first = x + (tile.first_plane * run.from_plane_lines + line) * kImageSlabWidth;
+      const float* first =
+          x + (tile.first_plane * run.from_plane_lines + row * run.from_row_lines + column) *
+                  kImageSlabWidth;
       for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
         const TapGroup& at = stream.groups[static_cast<size_t>(g)];
         if (at.length == 0) continue;
-        gradient_group<decltype(lines)::value>({.x = reinterpret_cast<const char*>(first),
-                                                .dy = dy + line * kImageSlabWidth,
-                                                .dy_plane = run.to_plane_lines * kImageSlabWidth,
-                                                .skipped = skipped,
-                                                .rows = stream.rows_in_order.data() + at.first_row,
-                                                .offsets = stream.offsets.data() + at.first_value,
-                                                .gradient = into + at.first_value,
-                                                .count = at.rows,
-                                                .length = at.length});
+        gradient_group<decltype(rows)::value, decltype(columns)::value>(
+            {.x = reinterpret_cast<const char*>(first),
+             .x_row = run.from_row_lines * kLineBytes,
+             .dy = dy + (row * run.to_row_lines + column) * kImageSlabWidth,
+             .dy_row = run.to_row_lines * kImageSlabWidth,
+             .dy_plane = run.to_plane_lines * kImageSlabWidth,
+             .fetches_ahead = is_large(stream, decltype(rows)::value * decltype(columns)::value),
+             .skipped_rows = skipped_rows,
+             .skipped_columns = skipped_columns,
+             .rows = stream.rows_in_order.data() + at.first_row,
+             .offsets = stream.offsets.data() + at.first_value,
+             .gradient = into + at.first_value,
+             .count = at.rows,
+             .length = at.length});
       }
     }
   });
@@ -122,7 +141,7 @@ HWY_EXPORT(gradient);
 }  // namespace
 
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                  const LineRun& run) {
+                  const PixelRun& run) {
   if (use_reference_kernels()) return reference::tap_gradient(stream, x, dy, gradient, run);
   HWY_DYNAMIC_DISPATCH(gradient)(stream, x, dy, gradient, run);
 }

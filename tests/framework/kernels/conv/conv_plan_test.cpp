@@ -62,11 +62,11 @@ std::set<int64_t> lines_of_phases(const ConvPlan& plan, const Planes& planes) {
   return lines;
 }
 
-// A run of `count` lines, displaced by what a tap reads, lies in the slab.
-void expect_run_in_slab(const Planes& planes, int64_t count_of_planes, int64_t displaced,
-                        int64_t count) {
-  EXPECT_GE(planes.lead_lines + displaced, 0);
-  EXPECT_LE(line_of(planes, count_of_planes - 1, 0, 0) + displaced + count,
+// Pixels of a plane of this size, displaced by what a tap reads, lie in the slab.
+void expect_pixels_in_slab(const Planes& planes, int64_t count_of_planes, int64_t row,
+                           int64_t column, Extent size) {
+  EXPECT_GE(line_of(planes, 0, row, column), 0);
+  EXPECT_LT(line_of(planes, count_of_planes - 1, size.height - 1 + row, size.width - 1 + column),
             planes.slab_lines(count_of_planes));
 }
 
@@ -83,8 +83,7 @@ TEST(ConvPlan, TapsReadThePixelsOfTheDefinition) {
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
       const TapPlace& place = plan.places[static_cast<size_t>(tap)];
       const Phase& phase = plan.phases[static_cast<size_t>(place.phase)];
-      expect_run_in_slab(plan.x, plan.input_planes(), place.row * plan.x.row_lines + place.column,
-                         plan.output_lines());
+      expect_pixels_in_slab(plan.x, plan.input_planes(), place.row, place.column, plan.output);
       for (int64_t channel = 0; channel < s.in_channels; ++channel) {
         const int64_t plane = channel * phases + place.phase;
         for (int64_t at = 0; at < plan.output.height * plan.output.width; ++at) {
@@ -115,8 +114,8 @@ TEST(ConvPlan, InputGradientsReadTheOutputsThatAPixelIsIn) {
     const std::set<int64_t> outputs = lines_of_images(plan.dy, s.out_channels, plan.output);
     int64_t wrong = 0;
     for (const TapPlace& place : plan.places) {
-      expect_run_in_slab(plan.dy, s.out_channels, -place.row * plan.dy.row_lines - place.column,
-                         plan.input_lines());
+      expect_pixels_in_slab(plan.dy, s.out_channels, -place.row, -place.column,
+                            {plan.dx.height, plan.dx.width});
       for (int64_t channel = 0; channel < s.out_channels; ++channel) {
         for (int64_t at = 0; at < plan.dx.height * plan.dx.width; ++at) {
           const int64_t h = at / plan.dx.width - place.row, v = at % plan.dx.width - place.column;
@@ -140,29 +139,20 @@ TEST(ConvPlan, PhasesCoverTheImage) {
       EXPECT_EQ(planes.height, (s.image.height + stride.height - 1) / stride.height);
       EXPECT_EQ(planes.width, (s.image.width + stride.width - 1) / stride.width);
     }
-    EXPECT_EQ((Extent{plan.y.height, plan.y.width}), plan.output);
     EXPECT_EQ((Extent{plan.dy.height, plan.dy.width}), plan.output);
     EXPECT_EQ(plan.input_planes(), s.in_channels * static_cast<int64_t>(plan.phases.size()));
-    EXPECT_EQ(plan.output_lines(), (plan.output.height - 1) * plan.x.row_lines + plan.output.width);
-    EXPECT_EQ(plan.input_lines(), (plan.dx.height - 1) * plan.dy.row_lines + plan.dx.width);
   }
 }
 
-// One run is written as another is read: at equal distances, and within the slab.
-TEST(ConvPlan, WhatIsWrittenLiesAsWhatIsRead) {
+// Planes spread over the sets of a cache, and their rows do not overlap.
+TEST(ConvPlan, PlanesHaveAnOddNumberOfLinesAndRoomForTheirRows) {
   for (const ConvolutionShape& s : test::convolution_sizes()) {
     SCOPED_TRACE(test::name_of_sizes(s));
     const ConvPlan plan = make_conv_plan(s);
-    EXPECT_EQ(plan.y.row_lines, plan.x.row_lines);
-    EXPECT_EQ(plan.dx.row_lines, plan.dy.row_lines);
-    EXPECT_LE(plan.output_lines(), plan.y.plane_lines);
-    EXPECT_LE(plan.input_lines(), plan.dx.plane_lines);
-    for (const Planes& planes : {plan.x, plan.y, plan.dx, plan.dy}) {
-      EXPECT_EQ(planes.plane_lines % 2, 1);
-    }
-    // Not of y: of outputs wider than a row of lines those that share one read the same border.
     for (const Planes& planes : {plan.x, plan.dx, plan.dy}) {
+      EXPECT_EQ(planes.plane_lines % 2, 1);
       EXPECT_GE(planes.row_lines, planes.width);
+      EXPECT_GE(planes.plane_lines, planes.height * planes.row_lines);
     }
   }
 }
@@ -174,7 +164,6 @@ TEST(ConvPlan, PlanesOfTensorsAreThoseOfImageSlabs) {
     const ImageSlabs x(s.input_shape()), y(s.output_shape());
     if (plan.x_is_tensor) expect_equal(plan.x, planes_of(x));
     if (plan.dx_is_tensor) expect_equal(plan.dx, planes_of(x));
-    if (plan.y_is_tensor) expect_equal(plan.y, planes_of(y));
     if (plan.dy_is_tensor) expect_equal(plan.dy, planes_of(y));
     EXPECT_EQ(planes_of(x).slab_lines(s.in_channels), x.slab_lines());
     EXPECT_EQ(planes_of(x).lead_lines, x.lead_lines());
@@ -189,7 +178,7 @@ TEST(ConvPlan, ConvolutionsThatKeepTheSizeRunOnTheTensorsThemselves) {
         ConvolutionShape{16, 4, 8, 1, {8, 9}, {{1, 3}, {1, 1}, {0, 1}}}}) {
     SCOPED_TRACE(test::name_of_sizes(s));
     const ConvPlan plan = make_conv_plan(s);
-    EXPECT_TRUE(plan.x_is_tensor && plan.y_is_tensor && plan.dx_is_tensor && plan.dy_is_tensor);
+    EXPECT_TRUE(plan.x_is_tensor && plan.dx_is_tensor && plan.dy_is_tensor);
   }
 }
 
@@ -209,7 +198,6 @@ TEST(ConvPlan, DoesNotDependOnTheBatch) {
     s.batch = 0;
     const ConvPlan of_any = make_conv_plan(s);
     expect_equal(plan.x, of_any.x);
-    expect_equal(plan.y, of_any.y);
     expect_equal(plan.dx, of_any.dx);
     expect_equal(plan.dy, of_any.dy);
   }
