@@ -10,7 +10,6 @@ namespace {
 // the phase a.
 struct Line {
   std::vector<int64_t> phase, offset;  // a and q, of each tap
-  int64_t least = 0, most = 0;         // of q
 };
 
 Line split(int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
@@ -20,18 +19,29 @@ Line split(int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
     const int64_t phase = (shift % stride + stride) % stride, offset = (shift - phase) / stride;
     line.phase.push_back(phase);
     line.offset.push_back(offset);
-    line.least = tap == 0 ? offset : std::min(line.least, offset);
-    line.most = tap == 0 ? offset : std::max(line.most, offset);
   }
   return line;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Pixels that are read outside of `size` by outputs 0 … count − 1 displaced by least … most.
-int64_t overhang(int64_t size, int64_t count, int64_t least, int64_t most) {
-  return std::max({int64_t{0}, -least, count - 1 + most - (size - 1)});
+// Pixels outside of `size` that are read from `count` places, `step` apart, displaced by each of
+// `taps`.
+Extent border_of(Extent size, Extent count, Extent step, const std::vector<TapPlace>& taps) {
+  const auto overhang = [](int64_t pixels, int64_t places, int64_t distance, int64_t displaced) {
+    return std::max(-displaced, (places - 1) * distance + displaced - (pixels - 1));
+  };
+  Extent border{0, 0};
+  for (const TapPlace& tap : taps) {
+    border.height =
+        std::max(border.height, overhang(size.height, count.height, step.height, tap.row));
+    border.width =
+        std::max(border.width, overhang(size.width, count.width, step.width, tap.column));
+  }
+  return border;
 }
+
+bool is_line(Extent border) { return border.height <= 1 && border.width <= 1; }
 
 Planes make_planes(Extent size, Extent border) {
   Planes planes{.height = size.height, .width = size.width, .row_lines = size.width + border.width};
@@ -72,24 +82,36 @@ ConvPlan make_conv_plan(const ConvolutionShape& shape) {
       plan.places.push_back({number, rows.offset[r], columns.offset[c]});
     }
   }
-  const Extent phase{ceil_div(image.height, w.stride.height),
-                     ceil_div(image.width, w.stride.width)};
-  const bool is_strided = w.stride != Extent{1, 1};
+  plan.phase = {ceil_div(image.height, w.stride.height), ceil_div(image.width, w.stride.width)};
+  // Kernels take neighbours that are one or two lines apart.
+  const bool is_near = w.stride.width <= 2;
 
-  const Extent x_border{overhang(phase.height, out.height, rows.least, rows.most),
-                        overhang(phase.width, out.width, columns.least, columns.most)};
-  plan.x_is_tensor = !is_strided && x_border.height <= 1 && x_border.width <= 1;
-  plan.x = plan.x_is_tensor ? tensor_planes(shape.batch, shape.in_channels, image)
-                            : make_planes(phase, x_border);
+  plan.reads = plan.places;
+  for (TapPlace& read : plan.reads) {
+    const Phase& phase = plan.phases[static_cast<size_t>(read.phase)];
+    read = {0, phase.row + read.row * w.stride.height, phase.column + read.column * w.stride.width};
+  }
+  plan.x_is_tensor = is_near && is_line(border_of(image, out, w.stride, plan.reads));
+  if (plan.x_is_tensor) {
+    plan.x = tensor_planes(shape.batch, shape.in_channels, image);
+    plan.x_step = w.stride;
+  } else {
+    plan.reads = plan.places;
+    plan.x = make_planes(plan.phase, border_of(plan.phase, out, {1, 1}, plan.places));
+    plan.x_step = {1, 1};
+  }
 
-  const Extent dy_border{overhang(out.height, phase.height, -rows.most, -rows.least),
-                         overhang(out.width, phase.width, -columns.most, -columns.least)};
-  plan.dy_is_tensor = dy_border.height <= 1 && dy_border.width <= 1;
+  std::vector<TapPlace> back = plan.places;
+  for (TapPlace& place : back) place.row = -place.row, place.column = -place.column;
+  const Extent dy_border = border_of(out, plan.phase, {1, 1}, back);
+  plan.dy_is_tensor = is_line(dy_border);
   plan.dy = plan.dy_is_tensor ? tensor_planes(shape.batch, shape.out_channels, out)
                               : make_planes(out, dy_border);
-  plan.dx_is_tensor = !is_strided;
+  plan.dx_is_tensor =
+      is_near && image.height % w.stride.height == 0 && image.width % w.stride.width == 0;
   plan.dx = plan.dx_is_tensor ? tensor_planes(shape.batch, shape.in_channels, image)
-                              : make_planes(phase, {0, 0});
+                              : make_planes(plan.phase, {0, 0});
+  plan.dx_step = plan.dx_is_tensor ? w.stride : Extent{1, 1};
   return plan;
 }
 

@@ -2,9 +2,10 @@
 //
 // In image slabs (core/image_slabs.h) a pixel is a line, and neighbouring pixels of a plane are
 // neighbouring lines. So an output plane is a sum of input planes, each shifted by a number of
-// lines for each tap. Where that does not hold of the tensors themselves (a stride, or a border
-// wider than one line) they are copied into planes for which it does, a slab at a time: with a
-// stride of s an image is s × s images, its phases, each of every s-th row and column.
+// lines for each tap; with a stride, of every second line of them. Where the tensors themselves do
+// not do (a larger stride, or a border wider than one line) they are copied into planes that do, a
+// slab at a time: with a stride of s an image is s × s images, its phases, each of every s-th row
+// and column. The input's gradient is made phase by phase, copied or not.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,10 @@ struct Planes {
 /// The planes of a tensor's slab.
 Planes planes_of(const ImageSlabs& images);
 
-/// Where a tap reads: which phase of the input, and how many lines from the output's place.
+/// Where a tap reads: in which phase of the input, and how many pixels from the output's place.
 struct TapPlace {
   int64_t phase = 0;
-  int64_t row = 0, column = 0;  ///< of the phase's pixels
+  int64_t row = 0, column = 0;
 };
 
 struct Phase {
@@ -42,16 +43,27 @@ struct ConvPlan {
   ConvolutionShape shape;
   Extent output;
   std::vector<Phase> phases;     ///< those that some tap reads
-  std::vector<TapPlace> places;  ///< of the taps, row-major
+  std::vector<TapPlace> places;  ///< of the taps, row-major; rows and columns are the phase's
 
-  Planes x;          ///< forward: input phases
-  bool x_is_tensor;  ///< as they lie in the tensor
-  Planes dy;         ///< input gradient: output gradients
+  Planes x;  ///< forward: input phases, or the images
+  bool x_is_tensor;
+  Extent x_step;                ///< pixels of x from an output to the next
+  std::vector<TapPlace> reads;  ///< of the taps: places in x, of the phase 0 where x is the tensor
+  Planes dy;                    ///< input gradient: output gradients
   bool dy_is_tensor;
-  Planes dx;  ///< input gradient: phases of the result
+  Planes dx;  ///< input gradient: phases of the result, or the images
   bool dx_is_tensor;
+  Extent dx_step;  ///< pixels of dx from one of a phase to the next
+  Extent phase;    ///< pixels of the largest phase
 
-  int64_t input_planes() const { return shape.in_channels * static_cast<int64_t>(phases.size()); }
+  /// Planes that forward reads.
+  int64_t input_planes() const {
+    return shape.in_channels * (x_is_tensor ? 1 : static_cast<int64_t>(phases.size()));
+  }
+  /// Planes that the input's gradient makes.
+  int64_t gradient_planes() const {
+    return shape.in_channels * static_cast<int64_t>(phases.size());
+  }
 };
 
 /// *Requires* one group. *Errors:* ShapeError where the kernel does not fit.

@@ -35,10 +35,11 @@ TileSize tile(Extent, int) { return {1, 1}; }
 
 // One group of rows over one tile of pixels.
 struct GroupRun {
-  const char* from = nullptr;        // the tile's first pixel in its first source plane
-  int64_t from_row = 0;              // bytes from a row to the next
-  float* to = nullptr;               // the tile's first pixel in the first output plane
-  int64_t to_row = 0, to_plane = 0;  // floats
+  const char* from = nullptr;          // the tile's first pixel in its first source plane
+  int64_t from_row = 0;                // bytes from a row to the next
+  float* to = nullptr;                 // the tile's first pixel in the first output plane
+  int64_t to_row = 0, to_plane = 0;    // floats
+  const int64_t* to_planes = nullptr;  // lines, or null
   const float* bias = nullptr;
   bool is_first = false;  // of the source tiles: sums begin
   bool fetches_ahead = false;
@@ -47,13 +48,17 @@ struct GroupRun {
   const int32_t* offsets = nullptr;
   const float* values = nullptr;
   int64_t count = 0, length = 0;
+
+  float* plane(uint32_t row) const {
+    return to + (to_planes == nullptr ? row * to_plane : to_planes[row] * kImageSlabWidth);
+  }
 };
 
 template <int kRows, int kColumns>
 using Sums = Vector[kRows][kColumns][kLineVectors];
 
 // Adds one nonzero's part of the tile.
-template <int kRows, int kColumns>
+template <int kStep, int kRows, int kColumns>
 HWY_INLINE void add_tap(const char* from, int64_t from_row, float weight,
                         Sums<kRows, kColumns>& sums) {
   const Vector factor = hn::Set(Floats(), weight);
@@ -64,23 +69,23 @@ HWY_INLINE void add_tap(const char* from, int64_t from_row, float weight,
     for (int c = 0; c < kColumns; ++c) {
       HWY_UNROLL(4)
       for (int v = 0; v < kLineVectors; ++v) {
-        sums[r][c][v] = hn::MulAdd(factor, load_line(row, c, v), sums[r][c][v]);
+        sums[r][c][v] = hn::MulAdd(factor, load_line(row, c * kStep, v), sums[r][c][v]);
       }
     }
   }
 }
 
-template <int kRows, int kColumns>
+template <int kRows, int kColumns, int kFromStep, int kToStep>
 HWY_NOINLINE void gather_group(const GroupRun& run) {
   const Floats d;
   const int32_t* offset = run.offsets;
   const float* value = run.values;
   const int64_t from_row = run.from_row, to_row = run.to_row;
   for (int64_t i = 0; i < run.count; ++i) {
-    float* to = run.to + run.rows[i] * run.to_plane;
+    float* to = run.plane(run.rows[i]);
     Sums<kRows, kColumns> sums;
     if (run.fetches_ahead) {
-      fetch_tile<kRows, kColumns>(run.to + run.rows[i + 1] * run.to_plane, to_row);
+      fetch_tile<kRows, kColumns, kToStep>(run.plane(run.rows[i + 1]), to_row);
     }
     if (run.is_first) {
       const Vector start = hn::Set(d, run.bias == nullptr ? 0.0f : run.bias[run.rows[i]]);
@@ -92,7 +97,7 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
       for (int r = 0; r < kRows; ++r, row = opaque(row + to_row)) {
         HWY_UNROLL(32)
         for (int c = 0; c < kColumns; ++c) {
-          for (int v = 0; v < kLineVectors; ++v) sums[r][c][v] = load_line(row, c, v);
+          for (int v = 0; v < kLineVectors; ++v) sums[r][c][v] = load_line(row, c * kToStep, v);
         }
       }
     }
@@ -101,28 +106,28 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
       switch (run.length % 8) {
         do {
           case 0:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 7:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 6:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 5:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 4:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 3:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           case 2:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
             [[fallthrough]];
           default:
-            add_tap<kRows, kColumns>(run.from + *offset++, from_row, *value++, sums);
+            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
         } while (--rounds > 0);
       }
     }
@@ -130,7 +135,7 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
     for (int r = 0; r < kRows; ++r, to = opaque(to + to_row)) {
       HWY_UNROLL(32)
       for (int c = 0; c < kColumns; ++c) {
-        for (int v = 0; v < kLineVectors; ++v) store_line(sums[r][c][v], to, c, v);
+        for (int v = 0; v < kLineVectors; ++v) store_line(sums[r][c][v], to, c * kToStep, v);
       }
       if (run.ends_rows) {
         for (int v = 0; v < kLineVectors; ++v) store_line(hn::Zero(d), to, kColumns, v);
@@ -139,17 +144,19 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
   }
 }
 
-void gather(const TapStream& stream, const float* values, const float* from, float* to,
-            const float* bias, const PixelRun& run) {
+template <int kFromStep, int kToStep>
+void gather_steps(const TapStream& stream, const float* values, const float* from, float* to,
+                  const float* bias, const PixelRun& run) {
   for_each_tile<kGatherLines>(
       run, [&](auto rows, auto columns, int64_t row, int64_t column, int, int) {
         constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-        const int64_t first = row * run.from_row_lines + column;
+        const int64_t first = row * run.from_row_lines + column * kFromStep;
         const bool ends_rows = run.ends_rows && column + kColumns == run.width;
         GroupRun group{.from_row = run.from_row_lines * kLineBytes,
-                       .to = to + (row * run.to_row_lines + column) * kImageSlabWidth,
+                       .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
                        .to_row = run.to_row_lines * kImageSlabWidth,
                        .to_plane = run.to_plane_lines * kImageSlabWidth,
+                       .to_planes = run.to_planes,
                        .bias = bias,
                        .is_first = true,
                        .fetches_ahead = is_large(stream, kRows * kColumns)};
@@ -165,11 +172,22 @@ void gather(const TapStream& stream, const float* values, const float* from, flo
             group.values = values + at.first_value;
             group.count = at.rows;
             group.length = at.length;
-            gather_group<kRows, kColumns>(group);
+            gather_group<kRows, kColumns, kFromStep, kToStep>(group);
           }
           group.is_first = false;
         }
       });
+}
+
+void gather(const TapStream& stream, const float* values, const float* from, float* to,
+            const float* bias, const PixelRun& run) {
+  if (run.from_step == 2) {
+    gather_steps<2, 1>(stream, values, from, to, bias, run);
+  } else if (run.to_step == 2) {
+    gather_steps<1, 2>(stream, values, from, to, bias, run);
+  } else {
+    gather_steps<1, 1>(stream, values, from, to, bias, run);
+  }
 }
 
 TileSize tile(Extent output, int most_rows) { return choose_tile<kGatherLines>(output, most_rows); }

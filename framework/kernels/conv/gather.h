@@ -10,12 +10,21 @@ namespace lacuna {
 
 /// Rows of pixels of output planes (or of output gradients), made from source planes.
 struct PixelRun {
-  int64_t from_plane_lines = 0, from_row_lines = 0;  ///< to the next source plane, and row
+  int64_t from_plane_lines = 0;  ///< from a source plane to the next
+  int64_t from_row_lines = 0;    ///< in a source plane, from where a row is made to the next
+  int from_step = 1;             ///< and from a pixel to the next: 1 or 2 lines
   int64_t to_plane_lines = 0, to_row_lines = 0;
+  int to_step = 1;  ///< 2 only where from_step is 1
+  /// Lines of each output plane's first pixel behind `to`; null: planes are to_plane_lines apart.
+  const int64_t* to_planes = nullptr;
   int64_t width = 0;           ///< output pixels of a row
   int64_t begin = 0, end = 0;  ///< output rows to compute
   bool ends_rows = false;      ///< the line behind each output row becomes zero
   int most_tile_rows = 1;      ///< rows of pixels that may stay in registers together: 1 or 2
+
+  int64_t to_plane(int64_t plane) const {
+    return to_planes == nullptr ? plane * to_plane_lines : to_planes[plane];
+  }
 };
 
 /// to[plane][pixel] = bias[plane] + Σ_k values[k] · from[pixel + offset k] for the run's rows of

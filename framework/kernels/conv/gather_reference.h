@@ -38,7 +38,8 @@ void for_each_pixel(const PixelRun& run, const Visit& visit) {
 inline void gather_pixels(const TapStream& stream, const float* values, const float* from,
                           float* to, const float* bias, const PixelRun& run) {
   const auto out = [&](int64_t plane, int64_t row, int64_t column) {
-    return to + (plane * run.to_plane_lines + row * run.to_row_lines + column) * kImageSlabWidth;
+    return to +
+           (run.to_plane(plane) + row * run.to_row_lines + column * run.to_step) * kImageSlabWidth;
   };
   for (int64_t plane = 0; plane < stream.rows; ++plane) {
     for_each_pixel(run, [&](int64_t row, int64_t column) {
@@ -50,7 +51,8 @@ inline void gather_pixels(const TapStream& stream, const float* values, const fl
   }
   for_each_tap(stream, run, [&](int64_t plane, int64_t value, int64_t offset) {
     for_each_pixel(run, [&](int64_t row, int64_t column) {
-      const float* in = from + offset + (row * run.from_row_lines + column) * kImageSlabWidth;
+      const float* in =
+          from + offset + (row * run.from_row_lines + column * run.from_step) * kImageSlabWidth;
       float* into = out(plane, row, column);
       for (int64_t i = 0; i < kImageSlabWidth; ++i) into[i] += values[value] * in[i];
     });
@@ -62,9 +64,10 @@ inline void tap_gradient(const TapStream& stream, const float* x, const float* d
   for_each_tap(stream, run, [&](int64_t plane, int64_t value, int64_t offset) {
     double sum = 0.0;
     for_each_pixel(run, [&](int64_t row, int64_t column) {
-      const float* in = x + offset + (row * run.from_row_lines + column) * kImageSlabWidth;
+      const float* in =
+          x + offset + (row * run.from_row_lines + column * run.from_step) * kImageSlabWidth;
       const float* out =
-          dy + (plane * run.to_plane_lines + row * run.to_row_lines + column) * kImageSlabWidth;
+          dy + (run.to_plane(plane) + row * run.to_row_lines + column) * kImageSlabWidth;
       for (int64_t i = 0; i < kImageSlabWidth; ++i) sum += static_cast<double>(out[i]) * in[i];
     });
     gradient[value] += static_cast<float>(sum);

@@ -20,9 +20,10 @@ constexpr int64_t kPixelsOfTask = 42 * 8, kGradientTasks = 16;
 
 constexpr int64_t kLineBytes = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
 
-// What a tile reads of a source plane, in lines.
-int64_t lines_read(const Window& w, TileSize tile) {
-  return (tile.rows + w.kernel.height - 1) * (tile.columns + w.kernel.width - 1);
+// What a tile of outputs, `step` apart in the source, reads of a source plane, in lines.
+int64_t lines_read(const Window& w, Extent step, TileSize tile) {
+  return ((tile.rows - 1) * step.height + w.kernel.height) *
+         ((tile.columns - 1) * step.width + w.kernel.width);
 }
 
 // Two rows of pixels share most of what they read, which pays where the first-level cache bounds
@@ -30,17 +31,18 @@ int64_t lines_read(const Window& w, TileSize tile) {
 // row at a time is read as memory gives it.
 int most_tile_rows(const Window& w, int64_t source_planes) {
   constexpr int64_t kBytes = 96 * 1024;
-  const bool is_bound = source_planes * lines_read(w, {1, 8}) * kLineBytes > kBytes;
+  const bool is_bound = source_planes * lines_read(w, {1, 1}, {1, 8}) * kLineBytes > kBytes;
   return w.kernel.height > 1 && is_bound ? 2 : 1;
 }
 
 // So many source planes that what a tile of pixels reads of them stays in a first-level cache, or,
 // where rows have few nonzeros there, so many that the sums are worth fetching.
-int64_t tile_planes(const Window& w, Extent output, int64_t planes, int64_t rows, int64_t nnz) {
+int64_t tile_planes(const Window& w, Extent step, Extent output, int64_t planes, int64_t rows,
+                    int64_t nnz) {
   constexpr double kNonzeros = 10.0;
   const TileSize tile = gather_tile(output, most_tile_rows(w, planes));
   const int64_t cache_lines = first_level_bytes() / kLineBytes * 5 / 6;
-  const int64_t in_cache = std::max<int64_t>(1, cache_lines / lines_read(w, tile));
+  const int64_t in_cache = std::max<int64_t>(1, cache_lines / lines_read(w, step, tile));
   const double per_plane =
       static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(1, rows * planes));
   const double wanted = std::min(kNonzeros / std::max(per_plane, 1e-9), 1e9);
@@ -78,17 +80,30 @@ struct Side {
   Planes tensor, planes;
   bool is_tensor;
   int64_t channels;
-  Extent stride{1, 1};
-  std::vector<Phase> phases{Phase{}};
+  Extent stride{1, 1};                 // of the phases in the tensor
+  std::vector<Phase> phases{Phase{}};  // of the planes
+  Extent step{1, 1};                   // from a pixel of the gather to the next
 
-  int64_t lines() const {
-    return planes.slab_lines(channels * static_cast<int64_t>(phases.size()));
-  }
+  int64_t count() const { return channels * static_cast<int64_t>(phases.size()); }
+  int64_t lines() const { return planes.slab_lines(count()); }
   const float* read(const float* slab, int which) const {
     if (is_tensor) return first_pixel(tensor, slab);
     float* copy = scratch(which, lines());
     split_phases(tensor, channels, stride, phases, planes, slab, copy);
     return first_pixel(planes, copy);
+  }
+  bool has_every_pixel() const {
+    return static_cast<int64_t>(phases.size()) == stride.height * stride.width;
+  }
+  // Lines of each phase's first pixel in the tensor.
+  std::vector<int64_t> first_lines() const {
+    std::vector<int64_t> lines;
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      for (const Phase& phase : phases) {
+        lines.push_back(channel * tensor.plane_lines + phase.row * tensor.row_lines + phase.column);
+      }
+    }
+    return lines;
   }
 };
 
@@ -102,41 +117,54 @@ Tensors tensors_of(const ConvPlan& plan, int64_t batch) {
   return {ImageSlabs(shape.input_shape()), ImageSlabs(shape.output_shape())};
 }
 
+// What forward reads, and the weight's gradient.
 Side input_side(const ConvPlan& plan, const ImageSlabs& x) {
-  return {planes_of(x), plan.x, plan.x_is_tensor, x.channels, plan.shape.window.stride,
-          plan.phases};
+  const Planes tensor = planes_of(x);
+  if (plan.x_is_tensor) {
+    return {.tensor = tensor,
+            .planes = tensor,
+            .is_tensor = true,
+            .channels = x.channels,
+            .step = plan.x_step};
+  }
+  return {.tensor = tensor,
+          .planes = plan.x,
+          .is_tensor = false,
+          .channels = x.channels,
+          .stride = plan.shape.window.stride,
+          .phases = plan.phases};
 }
 
 Side tensor_side(const ImageSlabs& images) {
   const Planes planes = planes_of(images);
-  return {planes, planes, true, images.channels};
+  return {.tensor = planes, .planes = planes, .is_tensor = true, .channels = images.channels};
 }
 
-// A gather into a tensor's own planes writes the lines between the rows, too.
-Tensor::Padding padding_of(bool is_tensor) {
-  return is_tensor ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
-}
-
-PixelRun run_of(const Window& w, const Side& from, const Side& to) {
+PixelRun run_of(const Window& w, const Side& from, const Side& to, Extent output) {
   return {.from_plane_lines = from.planes.plane_lines,
-          .from_row_lines = from.planes.row_lines,
+          .from_row_lines = from.planes.row_lines * from.step.height,
+          .from_step = static_cast<int>(from.step.width),
           .to_plane_lines = to.planes.plane_lines,
-          .to_row_lines = to.planes.row_lines,
-          .width = to.planes.width,
+          .to_row_lines = to.planes.row_lines * to.step.height,
+          .to_step = static_cast<int>(to.step.width),
+          .width = output.width,
           .begin = 0,
-          .end = to.planes.height,
-          .ends_rows = to.is_tensor,
-          .most_tile_rows =
-              most_tile_rows(w, from.channels * static_cast<int64_t>(from.phases.size()))};
+          .end = output.height,
+          .ends_rows = to.is_tensor && to.step == Extent{1, 1},
+          .most_tile_rows = most_tile_rows(w, from.count())};
+}
+
+// A gather that ends rows writes the lines between them, too.
+Tensor::Padding padding_of(const PixelRun& run) {
+  return run.ends_rows ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
 }
 
 // Runs a gather slab by slab, in parts where both sides are tensors.
-void gather_slabs(const Window& window, const TapStream& stream, const Array<float>& values,
+void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<float>& values,
                   const Side& from, const Tensor& source, int64_t source_slab, const Side& to,
                   Tensor& target, int64_t target_slab, int64_t slabs, const float* bias) {
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
-  const PixelRun whole = run_of(window, from, to);
   if (from.is_tensor && to.is_tensor) {
     constexpr int64_t kRowsTogether = 4;
     const int64_t rows =
@@ -177,35 +205,37 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
       const auto begin = static_cast<size_t>(positions.row_begin[static_cast<size_t>(row)]);
       const auto end = static_cast<size_t>(positions.row_begin[static_cast<size_t>(row) + 1]);
       for (size_t i = begin; i < end; ++i) {
-        const int64_t channel = positions.column[i] / taps;
-        const TapPlace& place = plan.places[positions.column[i] % static_cast<size_t>(taps)];
-        visit(row, channel, place, static_cast<uint32_t>(i));
+        visit(row, positions.column[i] / taps, positions.column[i] % static_cast<size_t>(taps),
+              static_cast<uint32_t>(i));
       }
     }
   };
   const int64_t inputs = plan.input_planes(), outputs = shape.out_channels;
+  const int64_t planes_of_input = inputs / shape.in_channels;
   c.forward = make_tap_stream(
       [&](const auto& visit) {
-        for_each([&](int64_t row, int64_t channel, const TapPlace& place, uint32_t element) {
+        for_each([&](int64_t row, int64_t channel, size_t tap, uint32_t element) {
+          const TapPlace& read = plan.reads[tap];
           visit({.row = row,
-                 .plane = channel * phases + place.phase,
-                 .line = place.row * plan.x.row_lines + place.column,
+                 .plane = channel * planes_of_input + read.phase,
+                 .line = read.row * plan.x.row_lines + read.column,
                  .element = element});
         });
       },
       outputs, inputs, plan.x.plane_lines,
-      tile_planes(shape.window, plan.output, inputs, outputs, nnz));
+      tile_planes(shape.window, plan.x_step, plan.output, inputs, outputs, nnz));
   c.transposed = make_tap_stream(
       [&](const auto& visit) {
-        for_each([&](int64_t row, int64_t channel, const TapPlace& place, uint32_t element) {
+        for_each([&](int64_t row, int64_t channel, size_t tap, uint32_t element) {
+          const TapPlace& place = plan.places[tap];
           visit({.row = channel * phases + place.phase,
                  .plane = row,
                  .line = -(place.row * plan.dy.row_lines + place.column),
                  .element = element});
         });
       },
-      inputs, outputs, plan.dy.plane_lines,
-      tile_planes(shape.window, {plan.dx.height, plan.dx.width}, outputs, inputs, nnz));
+      plan.gradient_planes(), outputs, plan.dy.plane_lines,
+      tile_planes(shape.window, {1, 1}, plan.phase, outputs, plan.gradient_planes(), nnz));
   return c;
 }
 
@@ -213,12 +243,13 @@ Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> val
                           const Tensor& x, const float* bias) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
+  const Side from = input_side(plan, in), to = tensor_side(out);
+  const PixelRun run = run_of(plan.shape.window, from, to, plan.output);
   Tensor y = Tensor::empty(Shape{out.batch, out.channels, out.height, out.width}, Order::ImageSlabs,
-                           Tensor::Padding::ZeroButBetweenRows);
-  const Side to = tensor_side(out);
-  gather_slabs(plan.shape.window, c.forward, in_stream_order(c.forward, values),
-               input_side(plan, in), x, in.slab_lines() * kImageSlabWidth, to, y,
-               out.slab_lines() * kImageSlabWidth, out.slabs(), bias);
+                           padding_of(run));
+  gather_slabs(run, c.forward, in_stream_order(c.forward, values), from, x,
+               in.slab_lines() * kImageSlabWidth, to, y, out.slab_lines() * kImageSlabWidth,
+               out.slabs(), bias);
   return y;
 }
 
@@ -226,13 +257,27 @@ Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<c
                                          const Tensor& dy) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, dy.shape()[0]);
-  Tensor dx = Tensor::empty(Shape{in.batch, in.channels, in.height, in.width}, Order::ImageSlabs,
-                            padding_of(plan.dx_is_tensor));
-  const Side from{planes_of(out), plan.dy, plan.dy_is_tensor, out.channels};
-  Side to = input_side(plan, in);
-  to.planes = plan.dx;
-  to.is_tensor = plan.dx_is_tensor;
-  gather_slabs(plan.shape.window, c.transposed, in_stream_order(c.transposed, values), from, dy,
+  Side from = tensor_side(out);
+  from.planes = plan.dy;
+  from.is_tensor = plan.dy_is_tensor;
+  const Side to{.tensor = planes_of(in),
+                .planes = plan.dx,
+                .is_tensor = plan.dx_is_tensor,
+                .channels = in.channels,
+                .stride = plan.shape.window.stride,
+                .phases = plan.phases,
+                .step = plan.dx_step};
+  PixelRun run = run_of(plan.shape.window, from, to, plan.phase);
+  std::vector<int64_t> planes;
+  if (plan.dx_is_tensor) {
+    planes = to.first_lines();
+    run.to_planes = planes.data();
+  }
+  const Shape shape{in.batch, in.channels, in.height, in.width};
+  Tensor dx = plan.dx_is_tensor && !to.has_every_pixel()
+                  ? Tensor::zeros(shape, Order::ImageSlabs)
+                  : Tensor::empty(shape, Order::ImageSlabs, padding_of(run));
+  gather_slabs(run, c.transposed, in_stream_order(c.transposed, values), from, dy,
                out.slab_lines() * kImageSlabWidth, to, dx, in.slab_lines() * kImageSlabWidth,
                out.slabs(), nullptr);
   return dx;
@@ -245,7 +290,7 @@ void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
   const Side inputs = input_side(plan, in);
   const Side outputs = tensor_side(out);
-  const PixelRun run = run_of(plan.shape.window, inputs, outputs);
+  const PixelRun run = run_of(plan.shape.window, inputs, outputs, plan.output);
   const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientTasks);
   const auto nnz = static_cast<int64_t>(c.forward.source.size());
   Array<float> sums(static_cast<size_t>(tasks * nnz));

@@ -41,7 +41,7 @@ struct GroupRun {
 };
 
 // Adds the sums of `kCount` nonzeros.
-template <int kRows, int kColumns, int kCount>
+template <int kStep, int kCount, int kRows, int kColumns>
 HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], const char* x,
                          int64_t x_row, const int32_t* offsets, float* gradient) {
   const char* from[4];
@@ -60,7 +60,7 @@ HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], cons
     for (int c = 0; c < kColumns; ++c) {
       for (int v = 0; v < kLineVectors; ++v) {
         for (int u = 0; u < kCount; ++u) {
-          sums[u] = hn::MulAdd(dy[r][c][v], load_line(row[u], c, v), sums[u]);
+          sums[u] = hn::MulAdd(dy[r][c][v], load_line(row[u], c * kStep, v), sums[u]);
         }
       }
     }
@@ -68,7 +68,7 @@ HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], cons
   put<kCount, true>(add_blocks(block_sums_of(sums[0], sums[1], sums[2], sums[3])), gradient);
 }
 
-template <int kRows, int kColumns>
+template <int kRows, int kColumns, int kStep>
 HWY_NOINLINE void gradient_group(const GroupRun& run) {
   const int32_t* offsets = run.offsets;
   float* into = run.gradient;
@@ -85,29 +85,30 @@ HWY_NOINLINE void gradient_group(const GroupRun& run) {
     });
     const int32_t* end = offsets + run.length;
     for (; offsets + 4 <= end; offsets += 4, into += 4) {
-      add_sums<kRows, kColumns, 4>(dy, run.x, x_row, offsets, into);
+      add_sums<kStep, 4>(dy, run.x, x_row, offsets, into);
     }
     const int64_t rest = end - offsets;
-    if (rest == 1) add_sums<kRows, kColumns, 1>(dy, run.x, x_row, offsets, into);
-    if (rest == 2) add_sums<kRows, kColumns, 2>(dy, run.x, x_row, offsets, into);
-    if (rest == 3) add_sums<kRows, kColumns, 3>(dy, run.x, x_row, offsets, into);
+    if (rest == 1) add_sums<kStep, 1>(dy, run.x, x_row, offsets, into);
+    if (rest == 2) add_sums<kStep, 2>(dy, run.x, x_row, offsets, into);
+    if (rest == 3) add_sums<kStep, 3>(dy, run.x, x_row, offsets, into);
     offsets += rest;
     into += rest;
   }
 }
 
-void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
-              const PixelRun& run) {
+template <int kStep>
+void gradient_steps(const TapStream& stream, const float* x, const float* dy, float* into,
+                    const PixelRun& run) {
   for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, int64_t row, int64_t column,
                                          int skipped_rows, int skipped_columns) {
     for (const TapTile& tile : stream.tiles) {
-      const float* first =
-          x + (tile.first_plane * run.from_plane_lines + row * run.from_row_lines + column) *
-                  kImageSlabWidth;
+      const float* first = x + (tile.first_plane * run.from_plane_lines + row * run.from_row_lines +
+                                column * kStep) *
+                                   kImageSlabWidth;
       for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
         const TapGroup& at = stream.groups[static_cast<size_t>(g)];
         if (at.length == 0) continue;
-        gradient_group<decltype(rows)::value, decltype(columns)::value>(
+        gradient_group<decltype(rows)::value, decltype(columns)::value, kStep>(
             {.x = reinterpret_cast<const char*>(first),
              .x_row = run.from_row_lines * kLineBytes,
              .dy = dy + (row * run.to_row_lines + column) * kImageSlabWidth,
@@ -124,6 +125,15 @@ void gradient(const TapStream& stream, const float* x, const float* dy, float* i
       }
     }
   });
+}
+
+void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
+              const PixelRun& run) {
+  if (run.from_step == 2) {
+    gradient_steps<2>(stream, x, dy, into, run);
+  } else {
+    gradient_steps<1>(stream, x, dy, into, run);
+  }
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR

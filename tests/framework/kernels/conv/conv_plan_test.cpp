@@ -77,29 +77,37 @@ TEST(ConvPlan, TapsReadThePixelsOfTheDefinition) {
     const Window& w = s.window;
     ASSERT_EQ(plan.output, s.output());
     ASSERT_EQ(plan.places.size(), static_cast<size_t>(s.taps()));
-    const std::set<int64_t> pixels = lines_of_phases(plan, plan.x);
-    const auto phases = static_cast<int64_t>(plan.phases.size());
+    const std::set<int64_t> pixels = plan.x_is_tensor
+                                         ? lines_of_images(plan.x, s.in_channels, s.image)
+                                         : lines_of_phases(plan, plan.x);
+    EXPECT_EQ(plan.x_step, plan.x_is_tensor ? w.stride : (Extent{1, 1}));
+    const int64_t planes = plan.input_planes() / s.in_channels;
+    const Extent last{(plan.output.height - 1) * plan.x_step.height + 1,
+                      (plan.output.width - 1) * plan.x_step.width + 1};
     int64_t wrong = 0;
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
-      const TapPlace& place = plan.places[static_cast<size_t>(tap)];
-      const Phase& phase = plan.phases[static_cast<size_t>(place.phase)];
-      expect_pixels_in_slab(plan.x, plan.input_planes(), place.row, place.column, plan.output);
+      const TapPlace& place = plan.reads[static_cast<size_t>(tap)];
+      const Phase phase =
+          plan.x_is_tensor ? Phase{} : plan.phases[static_cast<size_t>(place.phase)];
+      const Extent distance = plan.x_is_tensor ? Extent{1, 1} : w.stride;  // of pixels in the image
+      expect_pixels_in_slab(plan.x, plan.input_planes(), place.row, place.column, last);
       for (int64_t channel = 0; channel < s.in_channels; ++channel) {
-        const int64_t plane = channel * phases + place.phase;
+        const int64_t plane = channel * planes + place.phase;
         for (int64_t at = 0; at < plan.output.height * plan.output.width; ++at) {
           const int64_t h = at / plan.output.width, v = at % plan.output.width;
           const int64_t row =
               h * w.stride.height + tap / w.kernel.width * w.dilation.height - w.padding.height;
           const int64_t column =
               v * w.stride.width + tap % w.kernel.width * w.dilation.width - w.padding.width;
-          const int64_t read = line_of(plan.x, plane, h + place.row, v + place.column);
+          const int64_t read = line_of(plan.x, plane, h * plan.x_step.height + place.row,
+                                       v * plan.x_step.width + place.column);
           const bool is_there = contains(s.image, row, column);
           wrong += pixels.contains(read) != is_there;
           if (!is_there) continue;
-          wrong += (row - phase.row) % w.stride.height != 0;
-          wrong += (column - phase.column) % w.stride.width != 0;
-          wrong += read != line_of(plan.x, plane, (row - phase.row) / w.stride.height,
-                                   (column - phase.column) / w.stride.width);
+          wrong += (row - phase.row) % distance.height != 0;
+          wrong += (column - phase.column) % distance.width != 0;
+          wrong += read != line_of(plan.x, plane, (row - phase.row) / distance.height,
+                                   (column - phase.column) / distance.width);
         }
       }
     }
@@ -114,11 +122,11 @@ TEST(ConvPlan, InputGradientsReadTheOutputsThatAPixelIsIn) {
     const std::set<int64_t> outputs = lines_of_images(plan.dy, s.out_channels, plan.output);
     int64_t wrong = 0;
     for (const TapPlace& place : plan.places) {
-      expect_pixels_in_slab(plan.dy, s.out_channels, -place.row, -place.column,
-                            {plan.dx.height, plan.dx.width});
+      expect_pixels_in_slab(plan.dy, s.out_channels, -place.row, -place.column, plan.phase);
       for (int64_t channel = 0; channel < s.out_channels; ++channel) {
-        for (int64_t at = 0; at < plan.dx.height * plan.dx.width; ++at) {
-          const int64_t h = at / plan.dx.width - place.row, v = at % plan.dx.width - place.column;
+        for (int64_t at = 0; at < plan.phase.height * plan.phase.width; ++at) {
+          const int64_t h = at / plan.phase.width - place.row,
+                        v = at % plan.phase.width - place.column;
           wrong += outputs.contains(line_of(plan.dy, channel, h, v)) != contains(plan.output, h, v);
         }
       }
@@ -135,12 +143,21 @@ TEST(ConvPlan, PhasesCoverTheImage) {
     for (const Phase& phase : plan.phases) {
       EXPECT_TRUE(contains(stride, phase.row, phase.column));
     }
-    for (const Planes& planes : {plan.x, plan.dx}) {
-      EXPECT_EQ(planes.height, (s.image.height + stride.height - 1) / stride.height);
-      EXPECT_EQ(planes.width, (s.image.width + stride.width - 1) / stride.width);
+    EXPECT_EQ(plan.phase, (Extent{(s.image.height + stride.height - 1) / stride.height,
+                                  (s.image.width + stride.width - 1) / stride.width}));
+    EXPECT_EQ((Extent{plan.x.height, plan.x.width}), plan.x_is_tensor ? s.image : plan.phase);
+    EXPECT_EQ((Extent{plan.dx.height, plan.dx.width}), plan.dx_is_tensor ? s.image : plan.phase);
+    // Pixels of a phase, a step apart in dx, are those of the image.
+    if (plan.dx_is_tensor) {
+      EXPECT_EQ(plan.dx_step, stride);
+      EXPECT_EQ((Extent{plan.phase.height * stride.height, plan.phase.width * stride.width}),
+                s.image);
+    } else {
+      EXPECT_EQ(plan.dx_step, (Extent{1, 1}));
     }
     EXPECT_EQ((Extent{plan.dy.height, plan.dy.width}), plan.output);
-    EXPECT_EQ(plan.input_planes(), s.in_channels * static_cast<int64_t>(plan.phases.size()));
+    EXPECT_EQ(plan.gradient_planes(), s.in_channels * static_cast<int64_t>(plan.phases.size()));
+    EXPECT_EQ(plan.input_planes(), plan.x_is_tensor ? s.in_channels : plan.gradient_planes());
   }
 }
 
@@ -171,9 +188,11 @@ TEST(ConvPlan, PlanesOfTensorsAreThoseOfImageSlabs) {
 }
 
 // The convolutions that networks are made of copy nothing.
-TEST(ConvPlan, ConvolutionsThatKeepTheSizeRunOnTheTensorsThemselves) {
+TEST(ConvPlan, ConvolutionsThatKeepOrHalveTheSizeRunOnTheTensorsThemselves) {
   for (const ConvolutionShape& s :
-       {ConvolutionShape{16, 4, 8, 1, {8, 9}, {{3, 3}, {1, 1}, {1, 1}}},
+       {ConvolutionShape{16, 4, 8, 1, {8, 10}, {{3, 3}, {2, 2}, {1, 1}}},
+        ConvolutionShape{16, 4, 8, 1, {8, 10}, {{1, 1}, {2, 2}}},
+        ConvolutionShape{16, 4, 8, 1, {8, 9}, {{3, 3}, {1, 1}, {1, 1}}},
         ConvolutionShape{16, 4, 8, 1, {8, 9}, {{1, 1}}},
         ConvolutionShape{16, 4, 8, 1, {8, 9}, {{1, 3}, {1, 1}, {0, 1}}}}) {
     SCOPED_TRACE(test::name_of_sizes(s));
