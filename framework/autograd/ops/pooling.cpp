@@ -64,13 +64,19 @@ struct GlobalAveragePoolNode final : Node {
   Order order;
 };
 
+// The tensor's own order, where it is one of images.
+Order order_of_images(const Tensor& x) {
+  const bool is_one = x.order() == Order::ImageSlabs || x.order() == Order::ChannelBlocks;
+  return is_one ? x.order() : Order::RowMajor;
+}
+
 struct SubsamplePadNode final : Node {
   SubsamplePadNode(Extent stride_, int64_t before_) : stride(stride_), before(before_) {}
   std::string_view name() const override { return "subsample_pad"; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy at the pixels that were kept
-    const Order order = dy.order() == Order::ImageSlabs ? dy.order() : Order::RowMajor;
-    return {subsample_pad_gradient(reordered(dy, order), stride, before, inputs()[0].shape())};
+    return {subsample_pad_gradient(reordered(dy, order_of_images(dy)), stride, before,
+                                   inputs()[0].shape())};
   }
 
   Extent stride;
@@ -133,8 +139,8 @@ Variable subsample_pad(const Variable& x, Extent stride, int64_t channels) {
                     "as it has, found {} and {}",
                     x.shape().to_string(), stride.to_string(), channels));
   }
-  const Order order = x.value().order() == Order::ImageSlabs ? Order::ImageSlabs : Order::RowMajor;
-  Tensor y = lacuna::subsample_pad(reordered(x.value(), order), stride, channels, added / 2);
+  const Tensor images = reordered(x.value(), order_of_images(x.value()));
+  Tensor y = lacuna::subsample_pad(images, stride, channels, added / 2);
   return record<SubsamplePadNode>(std::move(y), {x}, stride, added / 2);
 }
 

@@ -1,4 +1,4 @@
-// The tasks of a product are a slab, or a part of its rows where nothing is copied; those of the
+// The tasks of a product are a slab, or a part of its pixels where nothing is copied; those of the
 // weight gradient are slabs, of which up to kGradientTasks sums are kept and added in their order,
 // so that results do not depend on the number of threads.
 #include "lacuna/framework/kernels/conv/sparse_convolution.h"
@@ -17,7 +17,6 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kPixelsOfTask = 42 * 8, kGradientTasks = 16;
-
 constexpr int64_t kLineBytes = kImageSlabWidth * static_cast<int64_t>(sizeof(float));
 
 // What a tile of outputs, `step` apart in the source, reads of a source plane, in lines.
@@ -159,6 +158,9 @@ Tensor::Padding padding_of(const PixelRun& run) {
   return run.ends_rows ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
 }
 
+// Parts of `size` that a length is cut into, the last one of up to twice the size.
+int64_t parts_of(int64_t length, int64_t size) { return std::max<int64_t>(1, length / size); }
+
 // Runs a gather slab by slab, in parts where both sides are tensors.
 void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<float>& values,
                   const Side& from, const Tensor& source, int64_t source_slab, const Side& to,
@@ -166,18 +168,23 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
   if (from.is_tensor && to.is_tensor) {
-    constexpr int64_t kRowsTogether = 4;
-    const int64_t rows =
-        std::max<int64_t>(1, kPixelsOfTask / std::max<int64_t>(1, whole.width) / kRowsTogether) *
-        kRowsTogether;
-    const int64_t parts = std::max<int64_t>(1, whole.end / rows);
-    parallel_blocks(slabs * parts, [&](int64_t task) {
-      const int64_t slab = task / parts, part = task % parts;
+    const int64_t wide = parts_of(whole.width, kPixelsOfTask);
+    const int64_t rows = std::max<int64_t>(4, kPixelsOfTask / whole.width / 4 * 4);
+    const int64_t parts = parts_of(whole.end, rows);
+    parallel_blocks(slabs * parts * wide, [&](int64_t task) {
+      const int64_t slab = task / (parts * wide), part = task / wide % parts;
+      const int64_t across = task % wide, column = across * kPixelsOfTask;
       PixelRun run = whole;
       run.begin = part * rows;
-      run.end = part + 1 == parts ? whole.end : run.begin + rows;
-      gather_pixels(stream, values.data(), first_pixel(from.planes, x + slab * source_slab),
-                    first_pixel(to.planes, y + slab * target_slab), bias, run);
+      if (part + 1 < parts) run.end = run.begin + rows;
+      run.width = across + 1 < wide ? kPixelsOfTask : whole.width - column;
+      run.ends_rows = whole.ends_rows && across + 1 == wide;
+      gather_pixels(
+          stream, values.data(),
+          first_pixel(from.planes, x + slab * source_slab) +
+              column * whole.from_step * kImageSlabWidth,
+          first_pixel(to.planes, y + slab * target_slab) + column * whole.to_step * kImageSlabWidth,
+          bias, run);
     });
     return;
   }

@@ -34,7 +34,7 @@ Tensor plane_means_gradient(const Tensor& dy, const Shape& shape, Order order);
 
 /// Every `stride`-th row and column, with `before` channels of zeros before the image's and the
 /// rest of `channels` behind them. *Shapes:* x [batch, c, height, width] → [batch, channels,
-/// ⌈height / stride⌉, ⌈width / stride⌉], row-major or image slabs as x is.
+/// ⌈height / stride⌉, ⌈width / stride⌉], in the order of images, or row-major, that x is in.
 Tensor subsample_pad(const Tensor& x, Extent stride, int64_t channels, int64_t before);
 Tensor subsample_pad_gradient(const Tensor& dy, Extent stride, int64_t before, const Shape& shape);
 

@@ -87,6 +87,14 @@ std::vector<ConvolutionShape> shapes() {
   add(2, 2, 2, {4, 4}, {{1, 1}, {1, 1}, {2, 1}});
   add(2, 2, 3, {5, 20}, {{1, 7}, {1, 1}, {0, 3}});
   add(2, 2, 3, {6, 6}, {{6, 6}});  // one output
+  // Several parts of an image's rows, of their columns, and of both.
+  add(2, 2, 2, {70, 12}, same);
+  add(2, 2, 2, {1, 700}, {{1, 3}, {1, 1}, {0, 1}});
+  add(2, 2, 2, {2, 1401}, {{1, 3}, {1, 2}, {0, 1}});
+  add(2, 2, 2, {10, 682}, {{3, 3}, {2, 2}, {1, 1}});
+  add(3, 70, 6, {10, 9}, {{3, 3}, {2, 2}, {1, 1}});   // tiles of two rows, a column overlapping
+  add(3, 6, 70, {12, 14}, {{3, 3}, {2, 2}, {1, 1}});  // of the gradient
+  add(3, 40, 230, {5, 8}, same);                      // the next plane asked for
   return all;
 }
 

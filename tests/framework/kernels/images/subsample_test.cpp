@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-constexpr Order kOrders[] = {Order::RowMajor, Order::ImageSlabs};
+constexpr Order kOrders[] = {Order::RowMajor, Order::ImageSlabs, Order::ChannelBlocks};
 
 struct Case {
   Extent stride;
@@ -21,7 +21,8 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{{2, 2}, 1, 1}, {{1, 1}, 0, 0}, {{1, 1}, 2, 1}, {{3, 2}, 0, 4}, {{1, 4}, 3, 0}};
+  return {{{2, 2}, 1, 1}, {{1, 1}, 0, 0}, {{1, 1}, 2, 1}, {{3, 2}, 0, 4},
+          {{1, 4}, 3, 0}, {{2, 2}, 8, 8}, {{2, 1}, 16, 5}};
 }
 
 Shape small_shape(const Shape& large, const Case& c) {
