@@ -94,7 +94,7 @@ std::vector<ConvolutionShape> shapes() {
   add(2, 2, 2, {10, 682}, {{3, 3}, {2, 2}, {1, 1}});
   add(3, 70, 6, {10, 9}, {{3, 3}, {2, 2}, {1, 1}});   // tiles of two rows, a column overlapping
   add(3, 6, 70, {12, 14}, {{3, 3}, {2, 2}, {1, 1}});  // of the gradient
-  add(3, 40, 230, {5, 8}, same);                      // the next plane asked for
+  add(3, 40, 230, {5, 8}, {{1, 1}});                  // the next plane asked for
   return all;
 }
 
