@@ -1,9 +1,14 @@
 // `lacuna report` and `lacuna compare`: runs looked at, as a page and as a table.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/report/page.h"
@@ -30,10 +35,29 @@ Config comparison(const std::vector<RunData>& runs, const std::vector<RunResult>
   return Config::map({{"runs", to_json(results)}, {"differences", differences}});
 }
 
+// What stands at --out is replaced only where it is a page as well.
+void require_page_or_nothing(const std::string& path) {
+  std::error_code unknown;
+  if (path == "-") throw ConfigError("--out: a page is written to a file; give its name");
+  if (!std::filesystem::is_regular_file(path, unknown)) return;
+  constexpr std::string_view kPage = "<!doctype html";
+  std::string begin(kPage.size(), '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<size_t>(stream.gcount()));
+  std::ranges::transform(begin, begin.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (begin.empty() || begin == kPage) return;
+  throw ConfigError("--out '" + path +
+                    "' is there and is no page; it is left alone, give another name");
+}
+
 }  // namespace
 
 int run_report(const ReportCommand& command) {
   require_no_file_of_a_run("--out", command.out);
+  require_page_or_nothing(command.out);
   const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
   write_page(command.out, runs);
   fmt::print("{} is written: {} run{}\n", command.out, runs.size(), runs.size() == 1 ? "" : "s");
@@ -45,6 +69,9 @@ int run_compare(const CompareCommand& command) {
     throw ConfigError("--json and --csv are both given; give one of them");
   }
   const std::vector<RunData> runs = read_runs(command.runs, 0);
+  for (const RunData& run : runs) {
+    for (const std::string& remark : run.remarks) log_warning(run.name + ": " + remark);
+  }
   std::vector<RunResult> results;
   for (const RunData& run : runs) results.push_back(result_of(run));
   results = sorted_by_result(std::move(results));

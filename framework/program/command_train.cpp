@@ -85,6 +85,7 @@ void print_result(const Config& summary, const RunFolder& folder, NextUse next, 
   }
   for (const std::string& line : result_table(summary, folder.path(), has_best, next)) {
     std::printf("%s\n", line.c_str());
+    log_detail(line);
   }
 }
 

@@ -87,10 +87,21 @@ bool is_table(const std::string& path) {
   return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
 }
 
-Examples read_examples(const std::string& path, const Config& data, const InputFormat& format) {
-  if (is_table(path)) return read_table(path, data, format).examples;
+// As data.dir takes them: what is not there is taken packed.
+std::string packed_or_not(const std::string& path) {
+  std::error_code unknown;
+  const bool is_packed =
+      !std::filesystem::exists(path, unknown) && std::filesystem::exists(path + ".gz", unknown);
+  return is_packed ? path + ".gz" : path;
+}
+
+Examples read_examples(const std::string& given, const Config& data, const InputFormat& format) {
+  const std::string path = packed_or_not(given);
   const Shape& example = format.example_shape;
   const std::string type = data.get("type").text();
+  // Who trained on a table predicts on one, whatever it is called.
+  if (is_table(path) || (type == "csv" && !is_image_file(path)))
+    return read_table(path, data, format).examples;
   if (path.ends_with(".bin") && type.starts_with("cifar")) {
     return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -64,6 +65,10 @@ std::filesystem::path folder_of(const std::string& path) {
 FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
   const std::string name = std::filesystem::path(path_).filename().string();
   if (name.empty()) throw StateError("cannot write '" + path_ + "': it names no file");
+  // A pipe or a device would be replaced by a file, for everybody.
+  if (const std::string why = why_no_file(path_); !why.empty()) {
+    throw StateError("cannot write '" + path_ + "': it " + why);
+  }
   temporary_ = (folder_of(path_) / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
   ::unlink(temporary_.c_str());
 }

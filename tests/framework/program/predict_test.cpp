@@ -79,6 +79,14 @@ TEST_F(Use, PredictsFromImagesOfSeveralFiles) {
   const auto is_same_image = testing::Pointwise(testing::DoubleNear(1e-5), rows[3]);
   EXPECT_THAT(rows[0], is_same_image);
   EXPECT_THAT(rows[1], testing::Not(is_same_image));
+
+  // As in data.dir, a file that is there packed alone is found by its name without .gz.
+  ASSERT_EQ(std::system(("gzip '" + (folder_ / "a.idx") + "'").c_str()), 0);
+  ASSERT_FALSE(std::filesystem::exists(folder_ / "a.idx"));
+  const Ended packed = run_lacuna({"predict", checkpoint(18), folder_ / "a.idx", folder_ / "b.idx",
+                                   "--out", folder_ / "packed.csv"});
+  EXPECT_EQ(packed.code, 0) << packed.err;
+  EXPECT_EQ(read_text(folder_ / "packed.csv"), read_text(folder_ / "out.csv"));
 }
 
 // Two classes of images, red and blue, of another size than the examples.
@@ -155,6 +163,18 @@ TEST_F(Use, TrainsOnCifarAndPredictsFromItsFiles) {
   EXPECT_EQ(read_rows(folder_ / "out.csv", &header).size(), 2u);
   write_text(folder_ / "in.png", plain_png(64, 40, 9, 90, 200));
   EXPECT_EQ(predict("in.png").code, 0);
+}
+
+// Who trained on a table predicts on one, whatever it is called.
+TEST_F(Use, PredictsFromATableOfAnyName) {
+  train_table();
+  const Table test(2);
+  write_text(folder_ / "in.csv", test.without_labels);
+  write_text(folder_ / "in.data", test.without_labels);
+  ASSERT_EQ(predict("in.csv").code, 0);
+  const Ended ended = predict("in.data", "other.csv");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(read_text(folder_ / "other.csv"), read_text(folder_ / "out.csv"));
 }
 
 TEST_F(Use, PredictRefusesAnImageForATable) {

@@ -215,6 +215,23 @@ TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
   const Ended refused = run_lacuna(report);
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("is among the files of the run"));
+  // A page is written over a page, and over nothing else.
+  report.back() = folder_ / "page.html";
+  EXPECT_EQ(run_lacuna(report).code, 0);
+  write_text(folder_ / "notes.txt", "of somebody's");
+  report.back() = folder_ / "notes.txt";
+  const Ended other = run_lacuna(report);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("notes.txt' is there and is no page"));
+  EXPECT_EQ(read_text(folder_ / "notes.txt"), "of somebody's");
+  report.back() = "-";
+  EXPECT_EQ(run_lacuna(report).code, 2);
+
+  // Lines of metrics that cannot be read are told by the table, too.
+  std::ofstream(run_dir("set") + "/metrics.jsonl", std::ios::app) << "no event\n";
+  const Ended compared = run_lacuna({"compare", runs[0], run_dir("set")});
+  EXPECT_EQ(compared.code, 0);
+  EXPECT_THAT(compared.err, HasSubstr("1 line of metrics.jsonl could not be read and is left out"));
 
   // A run of before there were masks/ shows what its checkpoints hold.
   std::filesystem::remove_all(run_dir("set") + "/masks");

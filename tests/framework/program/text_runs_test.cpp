@@ -114,6 +114,7 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   refused({"--prompt", "to bé"}, "é");
   refused({"--prompt", ""}, "--prompt has no token");
   refused({"--tokens", "-1"}, "tokens must be at least 0, found -1");
+  refused({"--tokens", "99999999999999999999"}, "tokens must be at most 1000000000, found ");
   refused({"--temperature", "nan"}, "temperature");
   refused({"--top-k", "-1"}, "top_k must be at least 0");
   write_text(folder_ / "lines.txt", "to be\n");

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -31,6 +34,22 @@ std::string content(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+// A pipe or a device is not replaced by a file.
+TEST(FileReplacement, LeavesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(message_of([&] { write_file_atomically(pipe, "text"); }),
+            "cannot write '" + pipe + "': it is a pipe, not a file");
+  struct stat facts {};
+  ASSERT_EQ(::lstat(pipe.c_str(), &facts), 0);
+  EXPECT_TRUE(S_ISFIFO(facts.st_mode));
+  std::filesystem::create_symlink("/dev/full", folder / "full");
+  EXPECT_THAT(message_of([&] { write_file_atomically(folder / "full", "text"); }),
+              HasSubstr("it is a device, not a file"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "full"));
 }
 
 TEST(FolderReplacement, IsThereWholeOrNotAtAll) {
