@@ -6,16 +6,21 @@
 # table at the end.
 # usage: scripts/soak.sh [number of stops, default 1000] [seed of the moments, default: the time]
 # LACUNA_BUILD_DIR is where to build (default: build/release). LACUNA_SOAK_ONLY: variants whose names
-# match this pattern alone.
+# match this pattern alone. LACUNA_SOAK_PROGRAMS: a folder with lacuna and tests/compare_checkpoints that
+# are built already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/build.sh
 stops=${1:-1000}
 seed=${2:-$(date +%s)}
 
-configure -DLACUNA_BUILD_TESTS=ON
-build_targets lacuna_program compare_checkpoints
-lacuna=$build/lacuna
+programs=${LACUNA_SOAK_PROGRAMS:-}
+if [ -z "$programs" ]; then
+  source scripts/build.sh
+  configure -DLACUNA_BUILD_TESTS=ON
+  build_targets lacuna_program compare_checkpoints
+  programs=$build
+fi
+lacuna=$programs/lacuna
 work=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true' EXIT
@@ -117,7 +122,7 @@ compare() {
       [ "$name_of_file" != best.h5 ] || fail "best.h5 is missing"
       continue
     fi
-    "$build/tests/compare_checkpoints" "$file" "$folder/run/checkpoints/$name_of_file" ||
+    "$programs/tests/compare_checkpoints" "$file" "$folder/run/checkpoints/$name_of_file" ||
       fail "$name_of_file differs"
   done
   if [ -d "$folder/whole/masks" ]; then

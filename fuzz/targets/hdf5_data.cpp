@@ -2,14 +2,18 @@
 // have crashed it in the child process.
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
-#include "lacuna/fuzz/input.h"
+#include "lacuna/framework/io/storage/hdf5_probe.h"
+#include "lacuna/fuzz/reading_server.h"
 
 using namespace lacuna;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+namespace {
+
+void read(std::string_view bytes, bool is_trusted) {
   static const fuzz::ScratchFile file("hdf5_data");
   ::unlink(file.path().c_str());
-  file.write(fuzz::text_of(data, size));
+  file.write(bytes);
+  if (is_trusted) trust_hdf5(file.path());
   for (const char* task : {"classification", "regression"}) {
     fuzz::answer([&] {
       load_hdf5(Config::map({{"path", file.path()},
@@ -19,5 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 1);
     });
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static fuzz::ReadingServer server(read);
+  server.take(fuzz::text_of(data, size));
   return 0;
 }
