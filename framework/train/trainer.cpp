@@ -269,7 +269,11 @@ void Trainer::restore_best() {
   std::error_code missing;
   std::optional<CheckpointFile> kept;
   if (experiment_.is_first() && std::filesystem::exists(folder_.best_path(), missing)) {
-    kept.emplace(folder_.best_path());
+    try {
+      kept.emplace(folder_.best_path());
+    } catch (const CheckpointError& damaged) {
+      log_warning(std::string(damaged.what()) + "; the model stays what it was at the last step");
+    }
   }
   const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
   if (!shared.file()) return;

@@ -87,6 +87,19 @@ TEST_F(BestCheckpoint, IsWhatInspectShowsOfARun) {
   EXPECT_EQ(shown({last_}).first, last_);
 }
 
+// Of a run that has ended, resumed where its best has been damaged since.
+TEST_F(BestCheckpoint, ADamagedOneIsToldAndTheLastKept) {
+  begin();
+  std::string damaged = read_text(best());
+  damaged[damaged.size() / 2] ^= 1;
+  write_text(best(), damaged);
+  const Ended ended = run_lacuna({"train", "--resume", "--run-dir", run_dir()});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("best.h5' is damaged"),
+                               HasSubstr("; the model stays what it was at the last step")));
+  EXPECT_EQ(read_text(best()), damaged);
+}
+
 TEST_F(BestCheckpoint, LastIsForAFolder) {
   begin();
   const std::string weights = folder_ / "w.safetensors";
