@@ -17,6 +17,7 @@ namespace lacuna {
 namespace {
 
 std::atomic<int> requested_threads{0};
+thread_local bool is_alone = false;
 std::atomic<int> most_threads{1};
 
 // While it lives, libraries that use OpenMP (oneDNN) run on the calling thread alone, and denormals
@@ -36,6 +37,7 @@ class BlockScope {
 }  // namespace
 
 int num_threads() {
+  if (is_alone) return 1;
   const int requested = requested_threads.load(std::memory_order_relaxed);
   return requested > 0 ? requested : omp_get_max_threads();
 }
@@ -46,6 +48,9 @@ void set_num_threads(int threads) {
   }
   requested_threads = threads;
 }
+
+OneThread::OneThread() : saved_(is_alone) { is_alone = true; }
+OneThread::~OneThread() { is_alone = saved_; }
 
 #if defined(__SSE2__)
 // MXCSR bit 15 flushes denormal results to zero, bit 6 reads denormal operands as zero.

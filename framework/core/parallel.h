@@ -7,10 +7,23 @@
 
 namespace lacuna {
 
-/// Threads that parallel_for uses: set by set_num_threads, else OMP_NUM_THREADS or all cores.
+/// Threads that parallel_for uses: set by set_num_threads, else OMP_NUM_THREADS or all cores; 1
+/// where a OneThread lives.
 int num_threads();
 /// *Errors:* StateError unless threads ≥ 1.
 void set_num_threads(int threads);
+
+/// While it lives, the calling thread works alone: num_threads() is 1 for it.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  bool saved_;
+};
 
 /// While it lives, denormal floats are treated as zero in the calling thread; restores what was.
 /// parallel_for does so in its workers.

@@ -74,13 +74,28 @@ Order dense_image_order(int64_t channels) {
                                                                : Order::RowMajor;
 }
 
-ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape, int threads) {
+bool has_winograd(const ConvolutionShape& shape) {
+#if LACUNA_HAVE_DNNL
+  bool has_it = false;
+  // In a block, as the products are: in one thread.
+  if (!use_reference_kernels())
+    parallel_blocks(1, [&](int64_t) { has_it = onednn_has_winograd(shape); });
+  return has_it;
+#else
+  (void)shape;
+  return false;
+#endif
+}
+
+ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape) {
+  constexpr int64_t kTilesOfTwo = 512;
   constexpr int64_t kMostBytes = int64_t{32} << 20;
   constexpr int64_t kTransformed = 36;  // floats of a tile in a channel
-  const int64_t bytes = shape.batch * tiles_of_image(shape) *
-                        (shape.in_channels + shape.out_channels) * kTransformed *
+  const int64_t tiles = shape.batch * tiles_of_image(shape);
+  const int64_t bytes = tiles * (shape.in_channels + shape.out_channels) * kTransformed *
                         static_cast<int64_t>(sizeof(float));
-  const int64_t blocks = std::max<int64_t>(threads, (bytes + kMostBytes - 1) / kMostBytes);
+  const int64_t blocks =
+      std::max<int64_t>(tiles < kTilesOfTwo ? 1 : 2, (bytes + kMostBytes - 1) / kMostBytes);
   return {.is_winograd = true,
           .blocks = std::clamp<int64_t>(blocks, 1, ConvolutionAlgorithm::kMostBlocks)};
 }

@@ -13,10 +13,15 @@ namespace lacuna {
 /// The storage order in which dense products take and give images of so many channels.
 Order dense_image_order(int64_t channels);
 
+/// Whether there is Winograd's transformation for such a convolution on this processor (oneDNN has
+/// it for AVX-512); where there is none, the direct product is taken in its place.
+bool has_winograd(const ConvolutionShape& shape);
+
 /// Winograd's transformation in few blocks: each transforms the weight anew, for which at eight the
-/// time of many channels on small images doubles. As many as there are threads (at most eight), and
-/// more where a block's transformed images were above 32 MiB.
-ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape, int threads);
+/// time of many channels on small images doubles. One, or two where each then has 256 tiles of 4 ×
+/// 4 outputs, and more where a block's transformed images were above 32 MiB: by the sizes alone, so
+/// that results do not depend on the number of threads.
+ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape);
 
 /// y = w ∗ x + bias. *Shapes:* weight [out, in / groups, kernel] row-major, bias [out] or null;
 /// x [batch, in, image] in any order → y in `dense_image_order`. *Cost:* blocks of examples that

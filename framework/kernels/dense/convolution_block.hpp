@@ -36,6 +36,8 @@ const ConvolutionProvider& unfolded_convolution();
 #if LACUNA_HAVE_DNNL
 /// oneDNN's primitives.
 const ConvolutionProvider& onednn_convolution(ConvolutionAlgorithm algorithm);
+/// Whether oneDNN has Winograd's for the forward product.
+bool onednn_has_winograd(const ConvolutionShape& shape);
 #endif
 
 }  // namespace lacuna

@@ -112,6 +112,18 @@ std::string key_of(Kind kind, const ConvolutionShape& s, ConvolutionAlgorithm al
                      algorithm.is_winograd, has_bias, s.output().to_string());
 }
 
+// Winograd's, or null where there is none.
+std::shared_ptr<const Primitive> make_winograd(Kind kind, const ConvolutionShape& s,
+                                               bool has_bias) {
+  try {
+    return std::make_shared<const Primitive>(
+        make(kind, s, dnnl::algorithm::convolution_winograd, has_bias));
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return nullptr;
+  }
+}
+
 // Where there is no Winograd for a product, it is direct.
 std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
                                            ConvolutionAlgorithm algorithm, bool has_bias) {
@@ -121,17 +133,11 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   const std::lock_guard lock(mutex);
   auto& entry = made[key];
   if (entry != nullptr) return entry;
-  if (algorithm.is_winograd) {
-    try {
-      entry = std::make_shared<const Primitive>(
-          make(kind, s, dnnl::algorithm::convolution_winograd, has_bias));
-      return entry;
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-    }
+  if (algorithm.is_winograd) entry = make_winograd(kind, s, has_bias);
+  if (entry == nullptr) {
+    entry = std::make_shared<const Primitive>(
+        make(kind, s, dnnl::algorithm::convolution_direct, has_bias));
   }
-  entry = std::make_shared<const Primitive>(
-      make(kind, s, dnnl::algorithm::convolution_direct, has_bias));
   return entry;
 }
 
@@ -180,6 +186,17 @@ void run(const Primitive& p, Arguments arguments, Scratch& scratch) {
       {DNNL_ARG_SCRATCHPAD, memory(p.scratchpad, engine(), scratch.take(p.scratchpad.get_size()))});
   p.run.execute(stream(), arguments);
   stream().wait();
+}
+
+template <class Body>
+void guard(const ConvolutionShape& s, const Body& body) {
+  try {
+    body();
+  } catch (const dnnl::error& error) {
+    throw Error(fmt::format("oneDNN's convolution failed with '{}' on images {} and a weight {}",
+                            error.what(), s.input_shape().to_string(),
+                            s.weight_shape().to_string()));
+  }
 }
 
 class OnednnConvolution final : public ConvolutionProvider {
@@ -236,17 +253,6 @@ class OnednnConvolution final : public ConvolutionProvider {
   }
 
  private:
-  template <class Body>
-  void guard(const ConvolutionShape& s, const Body& body) const {
-    try {
-      body();
-    } catch (const dnnl::error& error) {
-      throw Error(fmt::format("oneDNN's convolution failed with '{}' on images {} and a weight {}",
-                              error.what(), s.input_shape().to_string(),
-                              s.weight_shape().to_string()));
-    }
-  }
-
   ConvolutionAlgorithm algorithm_;
 };
 
@@ -256,6 +262,12 @@ const ConvolutionProvider& onednn_convolution(ConvolutionAlgorithm algorithm) {
   static const OnednnConvolution direct(ConvolutionAlgorithm::Direct);
   static const OnednnConvolution winograd(ConvolutionAlgorithm::Winograd);
   return algorithm.is_winograd ? winograd : direct;
+}
+
+bool onednn_has_winograd(const ConvolutionShape& shape) {
+  bool has_it = false;
+  guard(shape, [&] { has_it = make_winograd(Kind::Forward, shape, false) != nullptr; });
+  return has_it;
 }
 
 }  // namespace lacuna

@@ -144,16 +144,17 @@ LayoutChoice compare_layouts(const ConvolutionShape& shape, int64_t nnz) {
 
 ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape) {
   const Window& w = shape.window;
-  const bool may_be_winograd = runs_on_nonzeros(shape) && w.kernel == Extent{3, 3} &&
-                               w.stride == Extent{1, 1} && w.dilation == Extent{1, 1};
   ConvolutionAlgorithms fastest;
-  if (!may_be_winograd) return fastest;
+  if (!runs_on_nonzeros(shape) || w.kernel != Extent{3, 3} || w.stride != Extent{1, 1} ||
+      w.dilation != Extent{1, 1} || !has_winograd(*class_of(shape, 0).convolution)) {
+    return fastest;
+  }
   const auto faster = [&](WeightClass::Product product) {
     WeightClass c = class_of(shape, 0);
     c.product = product;
     bool ignored = false;
     const LayoutCosts costs = cache().find(c, ignored);
-    return costs.compressed_ms < costs.masked_ms ? winograd_for(shape, num_threads())
+    return costs.compressed_ms < costs.masked_ms ? winograd_for(shape)
                                                  : ConvolutionAlgorithm::Direct;
   };
   fastest.forward = faster(WeightClass::Product::Forward);

@@ -28,8 +28,9 @@ struct LayoutChoice {
 /// √2, and takes what lies between two of them from the line through both. What it measured it
 /// keeps in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else
 /// ~/.cache/lacuna; nowhere when it cannot be written). A class is the shape and batch, large ones
-/// scaled down to a sample, the instruction set and the number of threads. Nothing of the weight's
-/// size is allocated. *Cost:* tens of milliseconds for each density of a class that is new.
+/// scaled down to a sample, and the instruction set: steps are timed in one thread, so that choices
+/// and with them results do not depend on the number of threads. Nothing of the weight's size is
+/// allocated. *Cost:* tens of milliseconds for each density of a class that is new.
 /// *Shapes:* shape [out, in] with rank 2; others are stored masked.
 LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
                              const Layout& compressed = csr_layout(),
@@ -44,8 +45,8 @@ LayoutChoice compare_layouts(const ConvolutionShape& shape, int64_t nnz);
 void announce_measurements(std::function<void(const std::string& text)> say);
 
 /// For each product of a convolution that runs dense the faster algorithm, measured and kept as the
-/// costs of layouts are; direct where there is no Winograd: it takes kernels of 3 × 3 in one group,
-/// without stride and dilation.
+/// costs of layouts are; direct where there is no Winograd: it takes AVX-512, and kernels of 3 × 3
+/// in one group, without stride and dilation.
 ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape);
 
 /// The largest density up to which a compressed layout is the faster one for a weight: 0 when it

@@ -212,9 +212,10 @@ LayoutCosts time_in_turn(Step masked, Step compressed) {
 }  // namespace
 
 LayoutCosts time_steps(const WeightClass& c) {
+  const OneThread alone;
   if (c.product != WeightClass::Product::Step) {
     return time_in_turn(DenseProduct(c, ConvolutionAlgorithm::Direct),
-                        DenseProduct(c, winograd_for(*c.convolution, num_threads())));
+                        DenseProduct(c, winograd_for(*c.convolution)));
   }
   if (c.convolution) {
     const Shape weight = c.convolution->weight_shape();
@@ -246,13 +247,11 @@ std::string WeightClass::key() const {
     text << "conv/" << convolution->in_channels << "x" << convolution->out_channels << "/"
          << convolution->image.to_string() << "/" << w.kernel.to_string() << "/"
          << w.stride.to_string() << "/" << w.padding.to_string() << "/" << w.dilation.to_string()
-         << "/" << convolution->batch << "/" << half_powers << "/" << num_threads() << "/"
-         << active_instruction_set();
+         << "/" << convolution->batch << "/" << half_powers << "/" << active_instruction_set();
     if (product != Product::Step) text << "/product" << static_cast<int>(product);
     return text.str();
   }
-  text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << num_threads() << "/"
-       << active_instruction_set();
+  text << out << "x" << in << "/" << batch << "/" << half_powers << "/" << active_instruction_set();
   if (compressed != &csr_layout()) text << "/" << compressed->name();
   if (lifetime == PatternLifetime::OneStep) text << "/one step";
   std::string key = text.str();

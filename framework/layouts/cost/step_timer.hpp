@@ -23,7 +23,7 @@ struct WeightClass {
   Product product = Product::Step;
 
   double density() const;
-  /// A word that names the class, this machine's instruction set and the number of threads.
+  /// A word that names the class and this machine's instruction set.
   std::string key() const;
 };
 
@@ -34,7 +34,8 @@ WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const S
 /// The class of a convolution's weight in csr.
 WeightClass class_of(const ConvolutionShape& shape, int half_powers);
 
-/// What a step takes in layout masked and in the compressed one, at random positions.
+/// What a step takes in layout masked and in the compressed one, at random positions: in one
+/// thread, so that what is chosen by it does not depend on how many a run has.
 LayoutCosts time_steps(const WeightClass& c);
 
 }  // namespace lacuna

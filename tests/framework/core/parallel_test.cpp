@@ -71,6 +71,20 @@ TEST_P(Parallel, ExceptionsReachTheCaller) {
   EXPECT_EQ(runs, 20);
 }
 
+TEST_P(Parallel, OneThreadWorksAlone) {
+  internal::take_most_threads();
+  {
+    const OneThread alone;
+    EXPECT_EQ(num_threads(), 1);
+    const OneThread within;
+    std::atomic<int> runs{0};
+    parallel_blocks(20, [&](int64_t) { ++runs; });
+    EXPECT_EQ(runs, 20);
+  }
+  EXPECT_EQ(internal::take_most_threads(), 1);
+  EXPECT_EQ(num_threads(), GetParam());
+}
+
 TEST_P(Parallel, NestedCallsRunEveryBlock) {
   std::atomic<int> runs{0};
   parallel_blocks(6, [&](int64_t) { parallel_blocks(5, [&](int64_t) { ++runs; }); });

@@ -189,14 +189,16 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, Convolution,
                                   std::to_string(a.blocks);
                          });
 
-TEST(WinogradFor, HasABlockForEachThreadAndSmallTransforms) {
-  const ConvolutionShape small{128, 64, 64, 1, {8, 8}, {{3, 3}, {1, 1}, {1, 1}}};
-  EXPECT_EQ(winograd_for(small, 1), (ConvolutionAlgorithm{.is_winograd = true, .blocks = 1}));
-  EXPECT_EQ(winograd_for(small, 3).blocks, 3);
-  EXPECT_EQ(winograd_for(small, 64), ConvolutionAlgorithm::Winograd);
+TEST(WinogradFor, BlocksHaveTilesEnoughAndSmallTransforms) {
+  ConvolutionShape shape{128, 64, 64, 1, {8, 8}, {{3, 3}, {1, 1}, {1, 1}}};
+  EXPECT_EQ(winograd_for(shape), (ConvolutionAlgorithm{.is_winograd = true, .blocks = 2}));
+  shape.batch = 127;  // of 4 tiles each
+  EXPECT_EQ(winograd_for(shape).blocks, 1);
   // 256 tiles of 36 floats, of 128 channels: 4.5 MiB an example.
   const ConvolutionShape large{20, 64, 64, 1, {64, 64}, {{3, 3}, {1, 1}, {1, 1}}};
-  EXPECT_EQ(winograd_for(large, 1).blocks, 3);
+  EXPECT_EQ(winograd_for(large).blocks, 3);
+  shape.batch = 1 << 20;
+  EXPECT_EQ(winograd_for(shape), ConvolutionAlgorithm::Winograd);
 }
 
 TEST(DenseImageOrder, BlocksAreForWholeBlocksOfChannels) {

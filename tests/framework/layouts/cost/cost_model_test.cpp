@@ -26,8 +26,7 @@ class Cache : public testing::Environment {
     folder_ = fs::path(testing::TempDir()) / ("lacuna_costs_" + std::to_string(::getpid()));
     fs::create_directories(folder_);
     ::setenv("LACUNA_CACHE_DIR", folder_.c_str(), 1);
-    const std::string suffix =
-        "/" + std::to_string(num_threads()) + "/" + active_instruction_set() + " ";
+    const std::string suffix = "/" + active_instruction_set() + " ";
     std::ofstream(file()) << cost_file_header() << "\n"
                           << "40x48/32/2" << suffix << "1.5 0.5\n"
                           << "a torn li\n"
@@ -81,6 +80,22 @@ TEST(CostModel, MeasuresAndRemembersWhatIsNew) {
   std::ifstream file(Cache::file());
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(text.find("300x200/70/15/"), std::string::npos);
+}
+
+// So that choices, and with them results, do not depend on the number of threads.
+TEST(CostModel, MeasuresOnceForAnyNumberOfThreads) {
+  const int before = num_threads();
+  set_num_threads(2);
+  internal::take_most_threads();
+  const LayoutChoice first = compare_layouts(Shape{310, 200}, 300, 70);
+  EXPECT_EQ(internal::take_most_threads(), 1);
+  EXPECT_EQ(num_threads(), 2);
+  set_num_threads(1);
+  const LayoutChoice again = compare_layouts(Shape{310, 200}, 300, 70);
+  EXPECT_NE(first.reason.find("measured now"), std::string::npos);
+  EXPECT_NE(again.reason.find("measured before"), std::string::npos);
+  EXPECT_EQ(again.costs.masked_ms, first.costs.masked_ms);
+  set_num_threads(before);
 }
 
 TEST(CostModel, FindsTheDensityUpToWhichCsrIsFaster) {
