@@ -4,7 +4,9 @@
 // nonzeros of an output plane go by: each is a broadcast and a multiply-add for every line, with
 // operands at fixed distances. So the index and the broadcast are shared by the tile, and what
 // bounds the loop is the load beside each multiply-add. Source planes come in tiles that stay in
-// the first-level cache; between them the sums wait in the output itself. The last tile of a row or
+// the first-level cache; between them the sums wait in the output itself. What the next tile of
+// pixels meets first, of sources and outputs, is asked for while this one is computed: no processor
+// sees so many streams coming. The last tile of a row or
 // column overlaps the one before: pixels that two tiles compute get the same bits twice.
 #include "lacuna/framework/kernels/conv/gather.h"
 
@@ -42,6 +44,7 @@ struct GroupRun {
   const int64_t* to_planes = nullptr;  // lines, or null
   const float* bias = nullptr;
   bool is_first = false;  // of the source tiles: sums begin
+  SourceAhead* ahead = nullptr;
   bool fetches_ahead = false;
   bool ends_rows = false;  // a line of zeros comes behind the tile's rows
   const uint32_t* rows = nullptr;
@@ -84,7 +87,10 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
   for (int64_t i = 0; i < run.count; ++i) {
     float* to = run.plane(run.rows[i]);
     Sums<kRows, kColumns> sums;
-    if (run.fetches_ahead) {
+    if (run.is_first) {
+      run.ahead->fetch<kRows, kColumns, kFromStep>();
+      fetch_tile<kRows, kColumns, kToStep>(to + kColumns * kToStep * kImageSlabWidth, to_row);
+    } else if (run.fetches_ahead) {
       fetch_tile<kRows, kColumns, kToStep>(run.plane(run.rows[i + 1]), to_row);
     }
     if (run.is_first) {
@@ -152,6 +158,7 @@ void gather_steps(const TapStream& stream, const float* values, const float* fro
         constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
         const int64_t first = row * run.from_row_lines + column * kFromStep;
         const bool ends_rows = run.ends_rows && column + kColumns == run.width;
+        SourceAhead ahead(stream, run, from + first * kImageSlabWidth, kColumns);
         GroupRun group{.from_row = run.from_row_lines * kLineBytes,
                        .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
                        .to_row = run.to_row_lines * kImageSlabWidth,
@@ -159,6 +166,7 @@ void gather_steps(const TapStream& stream, const float* values, const float* fro
                        .to_planes = run.to_planes,
                        .bias = bias,
                        .is_first = true,
+                       .ahead = &ahead,
                        .fetches_ahead = is_large(stream, kRows * kColumns)};
         for (const TapTile& tile : stream.tiles) {
           group.from = reinterpret_cast<const char*>(

@@ -32,7 +32,8 @@ struct GroupRun {
   int64_t x_row = 0;          // bytes from a row to the next
   const float* dy = nullptr;  // the tile's first pixel in the first plane of output gradients
   int64_t dy_row = 0, dy_plane = 0;  // floats
-  bool fetches_ahead = false;
+  SourceAhead* ahead = nullptr;
+  bool is_first = false, fetches_ahead = false;
   int skipped_rows = 0, skipped_columns = 0;  // that other tiles have counted
   const uint32_t* rows = nullptr;
   const int32_t* offsets = nullptr;
@@ -75,7 +76,10 @@ HWY_NOINLINE void gradient_group(const GroupRun& run) {
   const int64_t x_row = run.x_row;
   for (int64_t i = 0; i < run.count; ++i) {
     const float* at = run.dy + run.rows[i] * run.dy_plane;
-    if (run.fetches_ahead) {
+    if (run.is_first) {
+      run.ahead->fetch<kRows, kColumns, kStep>();
+      fetch_tile<kRows, kColumns>(at + kColumns * kImageSlabWidth, run.dy_row);
+    } else if (run.fetches_ahead) {
       fetch_tile<kRows, kColumns>(run.dy + run.rows[i + 1] * run.dy_plane, run.dy_row);
     }
     Vector dy[kRows][kColumns][kLineVectors];
@@ -101,10 +105,10 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
                     const PixelRun& run) {
   for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, int64_t row, int64_t column,
                                          int skipped_rows, int skipped_columns) {
+    const float* pixel = x + (row * run.from_row_lines + column * kStep) * kImageSlabWidth;
+    SourceAhead ahead(stream, run, pixel, decltype(columns)::value);
     for (const TapTile& tile : stream.tiles) {
-      const float* first = x + (tile.first_plane * run.from_plane_lines + row * run.from_row_lines +
-                                column * kStep) *
-                                   kImageSlabWidth;
+      const float* first = pixel + tile.first_plane * run.from_plane_lines * kImageSlabWidth;
       for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
         const TapGroup& at = stream.groups[static_cast<size_t>(g)];
         if (at.length == 0) continue;
@@ -114,6 +118,8 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
              .dy = dy + (row * run.to_row_lines + column) * kImageSlabWidth,
              .dy_row = run.to_row_lines * kImageSlabWidth,
              .dy_plane = run.to_plane_lines * kImageSlabWidth,
+             .ahead = &ahead,
+             .is_first = &tile == stream.tiles.data(),
              .fetches_ahead = is_large(stream, decltype(rows)::value * decltype(columns)::value),
              .skipped_rows = skipped_rows,
              .skipped_columns = skipped_columns,

@@ -20,7 +20,7 @@ TapStream make_tap_stream(const TapList& taps, int64_t rows, int64_t planes, int
                           int64_t tile_planes) {
   const int64_t tiles = std::max<int64_t>(1, (planes + tile_planes - 1) / tile_planes);
   TapStream stream;
-  stream.rows = rows;
+  stream.rows = rows, stream.planes = planes;
   std::vector<int64_t> counts(static_cast<size_t>(tiles * rows));
   const auto cell = [&](const Tap& tap) {
     return static_cast<size_t>(tap.plane / tile_planes * rows + tap.row);
@@ -28,6 +28,7 @@ TapStream make_tap_stream(const TapList& taps, int64_t rows, int64_t planes, int
   taps([&](const Tap& tap) {
     ++counts[cell(tap)];
     ++stream.nnz;
+    stream.last_line = std::max(stream.last_line, tap.line);
   });
   // Where each row's nonzeros of a tile begin in the stream.
   std::vector<int64_t> next(counts.size());

@@ -26,7 +26,8 @@ struct TapTile {
 /// A sum over source planes, for each of `rows` output planes: entry k adds value k times the lines
 /// at `offsets[k]`. Tile after tile of source planes; within one, rows by their number of nonzeros.
 struct TapStream {
-  int64_t rows = 0, nnz = 0;
+  int64_t rows = 0, planes = 0, nnz = 0;
+  int64_t last_line = 0;  ///< the largest of a tap's
   std::vector<TapTile> tiles;
   std::vector<TapGroup> groups;
   Array<uint32_t> rows_in_order;  ///< two more at the end, for prefetching
