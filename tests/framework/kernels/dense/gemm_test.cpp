@@ -66,6 +66,7 @@ TEST(Gemm, AllTransposesAndSizes) {
 TEST(Gemm, SizesThatAreCutIntoBlocks) {
   check(131, 307, 101, Transpose::No, Transpose::Yes, 0.0f, true);
   check(307, 131, 103, Transpose::Yes, Transpose::No, 1.0f, false);
+  check(1301, 607, 17, Transpose::Yes, Transpose::No, 0.0f, true);  // few, if copies are wanted
 }
 
 TEST(Gemm, EmptySumLeavesBetaCAndBias) {
