@@ -164,6 +164,11 @@ RunResult result_of(const RunData& run) {
       result.accuracy = accuracy->values.back();
       result.best_accuracy = value_at(*accuracy, result.best_step);
     }
+    if (const Curve* r2 = find_curve(run, split, "r2")) {
+      // An evaluation without one, of targets that are all the same, leaves it out.
+      result.r2 = value_at(*r2, loss->steps.back());
+      result.best_r2 = value_at(*r2, result.best_step);
+    }
     break;
   }
   return result;
@@ -216,9 +221,11 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     const bool is_best = std::ranges::all_of(group.results, &RunResult::keeps_best);
     const Moments accuracy =
         moments_of(group.results, is_best ? &RunResult::best_accuracy : &RunResult::accuracy);
+    const Moments r2 = moments_of(group.results, is_best ? &RunResult::best_r2 : &RunResult::r2);
     const Moments loss =
         moments_of(group.results, is_best ? &RunResult::best_loss : &RunResult::loss);
     group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
+    group.mean_r2 = r2.mean, group.spread_r2 = r2.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
     group.mean_density = moments_of(group.results, &RunResult::density).mean;
     group.mean_seconds = moments_of(group.results, &RunResult::train_seconds).mean;

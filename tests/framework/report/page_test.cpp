@@ -109,6 +109,23 @@ TEST(Page, HoldsItsDataAndFetchesNothing) {
   EXPECT_EQ(page.find("href=\"http"), std::string::npos);
 }
 
+TEST(Page, ShowsR2OfARegression) {
+  const TemporaryFolder folder;
+  constexpr const char* kRegression =
+      R"({"step": 10, "split": "test", "loss": 2.5, "r2": 0.875, "mae": 1.0, "rmse": 1.5}
+{"step": 20, "split": "test", "loss": 3.5, "r2": 0.75, "mae": 1.0, "rmse": 1.5}
+)";
+  const std::string page = render_page(read_runs({make_run(folder, "a", kRegression)}, 0));
+  EXPECT_THAT(page, testing::HasSubstr("<th class=\"number\">R²</th><th class=\"number\">loss</th>"
+                                       "<th class=\"number\">best R²</th>"));
+  EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.7500</td>"));
+  EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.8750</td>"));
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("accuracy</th>")));
+  const Config data = data_of(page);
+  EXPECT_EQ(data.at("results").items()[0].at("best_r2").as<double>(), 0.875);
+  EXPECT_EQ(data.at("charts").items()[1].at("id").text(), "chart-r2");
+}
+
 TEST(Page, ShowsNamesWithMarkupAsTheyAre) {
   const TemporaryFolder folder;
   const std::string name = "<script>alert(1)<!--\"'&\xff";
