@@ -262,7 +262,9 @@ Resumption prepare_resumption(const TrainCommand& command, const Communicator* j
   }
   apply_overrides(chosen, overrides);  // run_dir may be among them
   if (command.config_path.empty() && !command.run_dir && !chosen.has("run_dir")) {
-    throw ConfigError("--resume needs the run's folder (--run-dir) or its CONFIG file");
+    throw ConfigError(
+        "--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna train --resume "
+        "--run-dir DIR, where DIR is the folder of the run to go on with");
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
   Config config = load_yaml(folder.config_path());

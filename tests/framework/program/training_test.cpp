@@ -293,8 +293,8 @@ TEST_F(Training, RefusesAFolderWithARun) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.err,
             "error: the run folder '" + run_dir() +
-                "' holds a run already; continue it with `lacuna train --resume`, or choose "
-                "another folder\n");
+                "' holds a run already; continue it with `lacuna train --resume --run-dir " +
+                run_dir() + "`, or choose another folder\n");
   EXPECT_EQ(read_text(run_dir() + "/log.txt"), before);
 }
 
