@@ -266,6 +266,8 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
     section.error(error.what());
   } catch (const ShapeError& error) {
     section.error(error.what());
+  } catch (const MemoryError& error) {
+    throw MemoryError(section.where() + ": " + error.what());
   }
   e.optimizer->apply(*e.sparsity);
   e.write_layouts();
@@ -315,10 +317,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
   }
   require_mixable(*e);
-  const ModelLayers layers =
-      model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
-                           .num_classes = e->loss.outputs(),
-                           .labels_tokens = e->loss.labels_tokens()});
+  e->layers = model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
+                                   .num_classes = e->loss.outputs(),
+                                   .labels_tokens = e->loss.labels_tokens()});
+  const ModelLayers& layers = e->layers;
   e->model = build_model(layers, e->data.train->example_shape());
   require_tokens_fit(model, *e->model, *e->data.train);
   e->loss.take_outputs(e->model->output_shape(e->data.train->example_shape()));

@@ -286,6 +286,20 @@ TEST_F(Training, SavesNoParameterThatIsNotFinite) {
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000000.h5");
 }
 
+// Before anything is written; more bytes than any machine has.
+TEST_F(Training, RefusesAModelThatThereIsNoMemoryFor) {
+  std::string text = kTinyRun;
+  text.replace(text.find("out_features: 12"), 16, "out_features: 1000000000000000");
+  write_text(config(), text);
+  const Ended ended = train();
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter "
+                                   "'fc1.weight' [1000000000000000, 784] with 784000000000000000 "
+                                   "values: out of memory: 3136000000000.0 MB more were asked for, "
+                                   "and there are "));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+}
+
 TEST_F(Training, RefusesAFolderWithARun) {
   ASSERT_EQ(train().code, 0);
   const std::string before = read_text(run_dir() + "/log.txt");

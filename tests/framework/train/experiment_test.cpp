@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/training_step.h"
 #include "throws.h"
 
@@ -71,6 +72,38 @@ TEST(Experiment, RefusesToFreezeWhatThereIsNotAndAllThereIs) {
   expect_throws<ConfigError>(
       [] { build("[flatten, {type: linear, out_features: 10, trainable: false}]"); },
       "e.yaml:2:8: model: all parameters of the model are frozen");
+}
+
+// 784 · 8 + 8 and 8 · 10 + 10 values of 4 bytes.
+TEST(Experiment, AsksForMemoryForTheValuesThatAreStored) {
+  constexpr int64_t kFirst = 784 * 8 * 4, kOthers = (8 + 80 + 10) * 4;
+  const auto fits = [](Experiment& e, int64_t memory) {
+    require_values_fit(*e.model, e.layers, memory);
+  };
+  const auto dense = build(kLayers);
+  fits(*dense, kFirst + kOthers);
+  expect_throws<MemoryError>([&] { fits(*dense, kFirst + kOthers - 1); },
+                             "e.yaml:2:8: model: out of memory: the values of 4 parameters take "
+                             "0.0 MB (the most in layer 'fc1' (linear): parameter 'fc1.weight' "
+                             "[8, 784] with 6272 values: 0.0 MB), and there are 0.0 MB in all");
+  expect_throws<MemoryError>([&] { fits(*dense, kFirst - 1); },
+                             "e.yaml:2:18: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
+                             "[8, 784] with 6272 values: out of memory: 0.0 MB more were asked "
+                             "for, and there are 0.0 MB in all");
+  // Of a compressed weight the nonzeros alone count.
+  const auto sparse = build(kLayers,
+                            "sparsity: {algorithm: static, sparsity: 0.9, layout: csr, "
+                            "param_filter: fc1.weight}\n");
+  fits(*sparse, kFirst / 10 + kOthers + 64);
+  // A template's layer, at the place where it is written; and a size whose bytes overflow.
+  const auto nested = build(
+      "{define: {block: {layers: [{type: linear, name: wide, out_features: 4000000000000000}, "
+      "relu, {type: linear, name: narrow, out_features: 10}]}}, layers: [flatten, "
+      "{type: linear, out_features: 1000}, {type: block, name: b}]}");
+  expect_throws<MemoryError>([&] { fits(*nested, int64_t{1} << 50); },
+                             "layer 'b.wide' (linear): parameter 'b.wide.weight' "
+                             "[4000000000000000, 1000] with 4000000000000000000 values: out of "
+                             "memory: 16000000000000.0 MB more were asked for");
 }
 
 TEST(Experiment, AsksForAnOutputForEachDecision) {
