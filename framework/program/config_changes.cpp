@@ -19,6 +19,7 @@ const std::vector<std::string>& changeable() {
                                                  "train.eval_every",
                                                  "train.eval_batch_size",
                                                  "train.checkpoint",
+                                                 "train.early_stopping",
                                                  "train.prefetch",
                                                  "run_dir",
                                                  "sparsity.layout",

@@ -124,22 +124,26 @@ double sum_of_densities(const RunData& run, double step) {
 }
 
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
-// judges: by the validation split where there is one, by accuracy, or by loss where each token has
-// a label, or nothing is right or wrong; anew where more than 1 % of the densities has gone.
+// judges: by the validation split where there is one, by accuracy (of equal ones the lower loss),
+// or by loss where each token has a label, or nothing is right or wrong; anew where more than 1 %
+// of the densities has gone.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
   const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
   const Curve* accuracy = find_curve(run, judged, "accuracy");
   const bool by_accuracy = accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr;
-  const Curve& curve = by_accuracy ? *accuracy : *find_curve(run, judged, "loss");
+  const Curve& losses = *find_curve(run, judged, "loss");
+  const Curve& curve = by_accuracy ? *accuracy : losses;
   size_t best = 0;
   for (size_t i = 1; i < curve.values.size(); ++i) {
     const double gain =
         by_accuracy ? curve.values[i] - curve.values[best] : curve.values[best] - curve.values[i];
     const double now = sum_of_densities(run, curve.steps[i]),
                  then = sum_of_densities(run, curve.steps[best]);
-    if (gain > 0.0 || now < 0.99 * then) best = i;
+    const bool is_tie_of_lower_loss =
+        gain == 0.0 && value_at(losses, curve.steps[i]) < value_at(losses, curve.steps[best]);
+    if (gain > 0.0 || is_tie_of_lower_loss || now < 0.99 * then) best = i;
   }
   return curve.steps[best];
 }

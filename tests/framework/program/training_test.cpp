@@ -191,12 +191,13 @@ TEST_F(Training, AccumulatesToTheGradientOfALargerBatch) {
 TEST_F(Training, KeepsTheBestByValidation) {
   ASSERT_EQ(train({"--set", "train.checkpoint={every: 5, keep_last: 1, keep_best: true}"}).code, 0);
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "best.h5 step-0000000018.h5");
-  double best = -1.0;
+  double best = -1.0, its_loss = 0.0;
   std::string best_step;
   for (const Config& event : events(run_dir())) {
     if (event.at("split").text() != "validation") continue;
-    if (event.required<double>("accuracy") <= best) continue;
-    best = event.required<double>("accuracy");
+    const auto accuracy = event.required<double>("accuracy"), loss = event.required<double>("loss");
+    if (accuracy < best || (accuracy == best && loss >= its_loss)) continue;
+    best = accuracy, its_loss = loss;
     best_step = event.at("step").text();
   }
   EXPECT_EQ(std::to_string(read_checkpoint(run_dir() + "/checkpoints/best.h5").step), best_step);
@@ -262,7 +263,10 @@ TEST_F(Training, StopsEarlyAndStaysStopped) {
   const Ended again = train({"--resume", "--set", "train.epochs=5"});
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("nothing is left to train: early stopping has ended the run at "
-                                   "step 15"));
+                                   "step 15 of 30; to go on: lacuna train --resume --run-dir " +
+                                   run_dir() +
+                                   " --set train.early_stopping.patience=4 (or --set "
+                                   "train.early_stopping=null, to the end)"));
 }
 
 TEST_F(Training, StopsWhenTheLossIsNotFinite) {

@@ -46,6 +46,12 @@ TEST(RunTable, JudgesByTheValidationSplitWhereThereIsOne) {
   EXPECT_EQ(result_of(run).best_step, 30.0);  // of tokens by the loss
 }
 
+TEST(RunTable, TakesTheLowerLossOfEqualAccuracies) {
+  const RunResult result = result_of(run_with("a", {0.75, 0.75, 0.75}, {2.0, 1.0, 1.5}));
+  EXPECT_EQ(result.best_step, 20.0);
+  EXPECT_EQ(result.best_loss, 1.0);
+}
+
 // As the trainer does, where nothing is summed up yet.
 TEST(RunTable, JudgesAnewWhatHasBeenPruned) {
   RunData run = run_with("a", {0.9, 0.4, 0.5, 0.45}, {1.0, 2.0, 1.9, 1.8});
