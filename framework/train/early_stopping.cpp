@@ -58,6 +58,11 @@ void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   // Nor these: an equal score is then no better one, as it was for them.
   if (state.contains("best_loss")) best_loss_ = state.number("best_loss");
   if (state.contains("loss_to_beat")) loss_to_beat_ = state.number("loss_to_beat");
+  if (options_) return;
+  // Where early stopping was taken off, nothing is counted, as if there had been none.
+  evaluations_without_gain_ = 0;
+  score_to_beat_.reset();
+  loss_to_beat_ = kNoLoss;
 }
 
 }  // namespace lacuna
