@@ -120,6 +120,21 @@ TEST(Csv, RefusesLabelsThatAreNoClasses) {
   EXPECT_THAT(error_of("a,y\n1,3000000000\n"), HasSubstr("an integer from 0 to 1048575"));
 }
 
+// What is a number and no label is a target, most likely.
+TEST(Csv, HintsAtRegressionWhereLabelsAreNumbers) {
+  const std::string hint =
+      "; where the answers are numbers and no classes, give data `task: regression`";
+  for (const std::string number : {"0.25", "-3", "1e7"}) {
+    EXPECT_EQ(error_of("a,y\n1,0\n1," + number + "\n"),
+              "t.csv:3:3: field 'y': expected a label, which is an integer from 0 to 1048575, "
+              "found '" +
+                  number + "'" + hint);
+  }
+  for (const std::string other : {"cat", "nan"}) {
+    EXPECT_THAT(error_of("a,y\n1,0\n1," + other + "\n"), Not(HasSubstr("regression")));
+  }
+}
+
 TEST(Csv, RefusesALabelColumnThatIsNotThere) {
   EXPECT_EQ(error_of("a,label\n1,0\n", {.label_column = "lable"}),
             "t.csv: no column 'lable'; did you mean 'label'?");
