@@ -168,5 +168,31 @@ TEST(Page, IsWrittenOverNoFileOfARun) {
   EXPECT_EQ(read_text(folder / "a/report.html").substr(0, 15), "<!DOCTYPE html>");
 }
 
+TEST(Page, IsWrittenThroughALinkWhichStays) {
+  const TemporaryFolder folder;
+  const auto runs = read_runs({make_run(folder, "a")}, 0);
+  std::filesystem::create_directory(folder / "site");
+  write_text(folder / "site/page.html", "<!doctype html>old");
+  std::filesystem::create_symlink("site/page.html", folder / "link.html");
+  std::filesystem::create_symlink("link.html", folder / "second.html");
+  write_page(folder / "second.html", runs);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.html"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "second.html"));
+  EXPECT_EQ(read_text(folder / "site/page.html").substr(0, 15), "<!DOCTYPE html>");
+  // To where nothing is yet, by a whole path.
+  std::filesystem::create_symlink(folder / "site/new.html", folder / "new.html");
+  write_page(folder / "new.html", runs);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "new.html"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "site/new.html"));
+  EXPECT_EQ(listing(folder / "site"), "new.html page.html");
+  // No way around what is refused, and no way without an end.
+  std::filesystem::create_symlink("a/summary.json", folder / "own.html");
+  expect_throws<ConfigError>([&] { write_page(folder / "own.html", runs); },
+                             "among the files of the run");
+  std::filesystem::create_symlink("round.html", folder / "round.html");
+  expect_throws<ConfigError>([&] { write_page(folder / "round.html", runs); },
+                             "round.html' is a link to itself");
+}
+
 }  // namespace
 }  // namespace lacuna
