@@ -109,15 +109,14 @@ std::string usage_error(const CommandUse& use, const std::string& kind,
   for (const std::string& argument : use.unknown) {
     if (argument.size() > 1 && argument.starts_with('-')) return unknown_option(use, argument);
   }
-  if (kind == "ExtrasError" && !use.unknown.empty()) {
-    return unexpected_argument(use, use.unknown.front());
-  }
   if (kind == "RequiredError") return missing_argument(use, parser_words);
   if (kind == "ExcludesError") return excluded(use, parser_words);
   const CommandOption* option = named_option(use, parser_words);
   if (kind == "ArgumentMismatch" && option != nullptr) return wrong_count(use, *option);
   if (kind == "ConversionError" && option != nullptr) return wrong_type(use, *option);
-  return parser_words;
+  // What is too much has the command's name for its kind.
+  const bool is_too_much = kind == use.command && !use.unknown.empty();
+  return is_too_much ? unexpected_argument(use, use.unknown.front()) : parser_words;
 }
 
 }  // namespace lacuna
