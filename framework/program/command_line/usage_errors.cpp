@@ -114,8 +114,8 @@ std::string usage_error(const CommandUse& use, const std::string& kind,
   const CommandOption* option = named_option(use, parser_words);
   if (kind == "ArgumentMismatch" && option != nullptr) return wrong_count(use, *option);
   if (kind == "ConversionError" && option != nullptr) return wrong_type(use, *option);
-  // What is too much has the command's name for its kind.
-  const bool is_too_much = kind == use.command && !use.unknown.empty();
+  // CLI11 2.1 calls what is too much by the command's name.
+  const bool is_too_much = (kind == use.command || kind == "ExtrasError") && !use.unknown.empty();
   return is_too_much ? unexpected_argument(use, use.unknown.front()) : parser_words;
 }
 
