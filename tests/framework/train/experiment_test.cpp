@@ -98,13 +98,14 @@ TEST(Experiment, TellsUnknownKeysBeforeMissingData) {
   const std::string adam = kAdam;
   for (const auto& [refusal, expected] : std::vector<std::pair<std::string, std::string>>{
            {refusal_of("{type: mnist, dir: missing, validaton: 0.1}", adam),
-            "e.yaml:1:47: data.validaton: unknown key 'validaton'; did you mean 'validation'?"},
+            "e.yaml:1:46: data.validaton: unknown key 'validaton'; did you mean 'validation'?"},
            {refusal_of(good, "optimizer: {type: adam, beta: [0.9, 0.99]}\n"),
             "e.yaml:3:31: optimizer.beta: unknown key 'beta'; did you mean 'betas'?"},
            {refusal_of(good, adam + "train: {epoch: 3}\n"),
             "e.yaml:4:16: train.epoch: unknown key 'epoch'; did you mean 'epochs'?"},
            {refusal_of(good, adam + "sparsity: {algorithm: rigl, sparsity: 0.5, update: {frq: 3}}"),
-            "e.yaml:4:58: sparsity.update.frq: unknown key 'frq'; did you mean 'freq'?"}}) {
+            "e.yaml:4:58: sparsity.update.frq: unknown key 'frq'; did you mean 'freq', which is "
+            "required and missing?"}}) {
     EXPECT_EQ(refusal, expected);
   }
 }
