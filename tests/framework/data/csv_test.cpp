@@ -12,8 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::message_of;
+using ::testing::Not;
 using testing::write_gzip;
 
 const std::vector<float>& inputs(const CsvTable& table) {
