@@ -184,8 +184,8 @@ std::string describe(const std::bad_alloc& error) {
 
 void* internal::take_block(size_t bytes) {
   const size_t size = padded(bytes);
-  if (size < bytes) throw BufferError(bytes);
   const size_t whole = block_size(size);
+  if (size < bytes || whole < size) throw BufferError(bytes);  // rounded up beyond 64 bits
   void* block = cache().take(whole);
   if (block == nullptr) block = allocate(whole);
   if (block == nullptr) {

@@ -46,12 +46,25 @@ int64_t left_of(int64_t limit, int64_t used) {
   return limit == kUnknown || used == kUnknown ? kUnknown : std::max<int64_t>(limit - used, 0);
 }
 
-int64_t left_of_address_space() {
+int64_t address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kUnknown));
+}
+
+int64_t left_of_address_space() {
+  const int64_t limit = address_space();
+  if (limit == kUnknown) return kUnknown;
   const int64_t pages = number_in("/proc/self/statm", "");
-  const int64_t used = pages == kUnknown ? 0 : pages * sysconf(_SC_PAGESIZE);
-  return left_of(static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kUnknown)), used);
+  return left_of(limit, pages == kUnknown ? 0 : pages * sysconf(_SC_PAGESIZE));
+}
+
+int64_t sum_of(int64_t a, int64_t b) { return a > kUnknown - b ? kUnknown : a + b; }
+
+// Of the machine, in bytes, by a line of /proc/meminfo.
+int64_t machine_bytes(const std::string& line) {
+  const int64_t kilobytes = number_in("/proc/meminfo", line);
+  return kilobytes > kUnknown / 1024 ? kUnknown : kilobytes * 1024;
 }
 
 }  // namespace
@@ -92,11 +105,19 @@ std::string why_no_file(const std::string& path) {
 }
 
 int64_t available_memory() {
-  const int64_t kilobytes = number_in("/proc/meminfo", "MemAvailable:");
-  const int64_t of_machine = kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
+  const int64_t of_machine = machine_bytes("MemAvailable:");
   const int64_t of_group = left_of(number_in("/sys/fs/cgroup/memory.max", ""),
                                    number_in("/sys/fs/cgroup/memory.current", ""));
   return std::min({of_machine, of_group, left_of_address_space()});
+}
+
+int64_t total_memory() {
+  const int64_t swap = machine_bytes("SwapTotal:");
+  const int64_t of_machine = sum_of(machine_bytes("MemTotal:"), swap);
+  // A group that says nothing of swap may take all there is.
+  const int64_t swap_of_group = std::min(swap, number_in("/sys/fs/cgroup/memory.swap.max", ""));
+  const int64_t of_group = sum_of(number_in("/sys/fs/cgroup/memory.max", ""), swap_of_group);
+  return std::min({of_machine, of_group, address_space()});
 }
 
 std::string bytes_in_words(int64_t bytes) {

@@ -28,6 +28,10 @@ std::string why_no_file(const std::string& path);
 /// that is available, of what the process's control group allows, and of its limit of address
 /// space. The largest int64_t where nothing is known.
 int64_t available_memory();
+/// Bytes that this process could ever have: the least of the machine's memory with its swap, of
+/// what the process's control group allows, and of its limit of address space. What needs more fits
+/// never, whatever else ends. The largest int64_t where nothing is known.
+int64_t total_memory();
 
 /// "2.1 GB", "13 kB": bytes in decimal units.
 std::string bytes_in_words(int64_t bytes);

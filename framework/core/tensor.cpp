@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -104,7 +105,9 @@ Tensor Tensor::empty(const Shape& shape, Order order, Padding padding) {
   tensor.shape_ = shape;
   tensor.order_ = order;
   const int64_t size = stored_elements(shape, order);
-  tensor.buffer_ = std::make_shared<Buffer>(static_cast<size_t>(size) * sizeof(float));
+  const auto elements = static_cast<size_t>(size);
+  if (elements > SIZE_MAX / sizeof(float)) throw BufferError(SIZE_MAX);
+  tensor.buffer_ = std::make_shared<Buffer>(elements * sizeof(float));
   if (order == Order::BatchSlabs && shape.batch() % kSlabWidth != 0) {
     const int64_t last_slab = kSlabWidth * shape.features();
     std::fill_n(tensor.mutable_data(order) + (size - last_slab), last_slab, 0.0f);

@@ -113,7 +113,12 @@ int64_t TableBuilder::label(const CsvField& field, size_t column) {
   const int64_t bound = options_.num_classes > 0 ? options_.num_classes : kMaxClasses;
   if (!value || *value != std::floor(*value) || *value < 0 ||
       *value >= static_cast<double>(bound)) {
-    fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1));
+    // What is a number and no label may be meant as one, where nothing says what classes there are.
+    const bool may_be_target = value && std::isfinite(*value) && options_.num_classes == 0;
+    fail(field, column, fmt::format("a label, which is an integer from 0 to {}", bound - 1),
+         may_be_target ? "; where the answers are numbers and no classes, give data `task: "
+                         "regression`"
+                       : "");
   }
   return static_cast<int64_t>(*value);
 }
@@ -140,10 +145,11 @@ int64_t TableBuilder::named_label(const CsvField& field, size_t column) {
   return label;
 }
 
-void TableBuilder::fail(const CsvField& field, size_t column, const std::string& expected) const {
+void TableBuilder::fail(const CsvField& field, size_t column, const std::string& expected,
+                        const std::string& remedy) const {
   const std::string& name = table_.columns[column];
   records_.fail(field, "field '" + (is_utf8(name) ? name : printable(name)) + "': expected " +
-                           expected + ", found '" + printable(field.text, 40) + "'");
+                           expected + ", found '" + printable(field.text, 40) + "'" + remedy);
 }
 
 }  // namespace lacuna

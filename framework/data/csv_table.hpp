@@ -37,7 +37,8 @@ class TableBuilder {
   int64_t label(const CsvField& field, size_t column);
   int64_t named_label(const CsvField& field, size_t column);
   void number_names();
-  [[noreturn]] void fail(const CsvField& field, size_t column, const std::string& expected) const;
+  [[noreturn]] void fail(const CsvField& field, size_t column, const std::string& expected,
+                         const std::string& remedy = "") const;
 
   CsvRecords& records_;
   const CsvOptions& options_;

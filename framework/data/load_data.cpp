@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -330,6 +331,28 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   }
   if (parts.train) splits.train = subset(splits.train, std::move(*parts.train));
   return splits;
+}
+
+void require_known_data_keys(const Config& data) {
+  // What is asked for after files were read; all else was, or they were not tried.
+  static const std::vector<std::string> of_all = {"validation", "limit",       "normalize",
+                                                  "augment",    "num_classes", "normalize_targets"};
+  static const std::map<std::string, std::vector<std::string>> of_types = {
+      {"mnist", {}},
+      {"cifar10", {}},
+      {"cifar100", {}},
+      {"image_folder", {}},
+      {"csv", {}},
+      {"hdf5", {}},
+      {"text", {"test"}},
+      {"tokens", {"mask_fraction", "mask_token", "mask_id"}},
+      {"labelled_text", {"max_length"}}};
+  const auto later = of_types.find(data.required<std::string>("type"));
+  if (later == of_types.end()) return;
+  for (const auto* keys : {&of_all, &later->second}) {
+    for (const std::string& key : *keys) data.get(key).mark_read();
+  }
+  data.require_all_read();
 }
 
 bool has_training_files(const Config& data) {

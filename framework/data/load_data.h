@@ -66,6 +66,11 @@ struct KnownData {
 /// without files, and of types that are not built in.
 bool has_training_files(const Config& data);
 
+/// Of a data section that could not be loaded (its files are not there, say): whether it has keys
+/// that its type does not know, which would else be told once the files are good. Of types that are
+/// not built in nothing is known. *Errors:* ConfigError at the key, with the nearest name.
+void require_known_data_keys(const Config& data);
+
 /// The splits that lie in files of their own, for a model that is trained: its training files are
 /// neither read nor need they be there. `train` is one of the other splits, for what it tells of
 /// their kind; null where there is none. Reads the keys of load_data; `normalize` must be a map

@@ -56,7 +56,7 @@ void require_page_or_nothing(const std::string& path) {
 }  // namespace
 
 int run_report(const ReportCommand& command) {
-  require_no_file_of_a_run("--out", command.out);
+  require_no_file_of_a_run("--out", behind_links(command.out));
   require_page_or_nothing(command.out);
   const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
   write_page(command.out, runs);

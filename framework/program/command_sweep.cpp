@@ -213,9 +213,11 @@ class Sweep {
       std::error_code ignored;
       fs::remove(log_path(place), ignored);
       const RunResult result = result_of(read_run(folder(place), 0));
-      say(place, std::isnan(result.accuracy)
-                     ? fmt::format("{} loss {:.4g}", result.split, result.loss)
-                     : fmt::format("{} accuracy {:.2f} %", result.split, 100.0 * result.accuracy));
+      const std::string metric = !std::isnan(result.accuracy)
+                                     ? fmt::format("accuracy {:.2f} %", 100.0 * result.accuracy)
+                                 : !std::isnan(result.r2) ? fmt::format("R² {:.4f}", result.r2)
+                                                          : fmt::format("loss {:.4g}", result.loss);
+      say(place, result.split + " " + metric);
       return;
     }
     if (last_signal != 0) return;

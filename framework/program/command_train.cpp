@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
@@ -29,6 +30,7 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
+#include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/trainer.h"
 
@@ -179,6 +181,7 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   if (job != nullptr) require_same_config(*job, config);
   apply_process_options(config);
   const auto experiment = build_experiment(config, Start::Fresh, job);
+  require_values_fit(*experiment->model, experiment->layers, total_memory());
   require_same_start(job.get(), *experiment);
   experiment->plan();  // refuses what can only be a mistake
   if (experiment->sparsity != nullptr) experiment->write_layouts();
@@ -262,7 +265,9 @@ Resumption prepare_resumption(const TrainCommand& command, const Communicator* j
   }
   apply_overrides(chosen, overrides);  // run_dir may be among them
   if (command.config_path.empty() && !command.run_dir && !chosen.has("run_dir")) {
-    throw ConfigError("--resume needs the run's folder (--run-dir) or its CONFIG file");
+    throw ConfigError(
+        "--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna train --resume "
+        "--run-dir DIR, where DIR is the folder of the run to go on with");
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
   Config config = load_yaml(folder.config_path());

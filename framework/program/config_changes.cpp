@@ -19,6 +19,7 @@ const std::vector<std::string>& changeable() {
                                                  "train.eval_every",
                                                  "train.eval_batch_size",
                                                  "train.checkpoint",
+                                                 "train.early_stopping",
                                                  "train.prefetch",
                                                  "run_dir",
                                                  "sparsity.layout",
@@ -44,6 +45,7 @@ bool holds_out(const Config& value) {
 // What is held out of the training data stays; where a split of its own lies is another matter.
 bool may_change(const std::string& path, const Config& before, const Config& now) {
   if (path == "data.validation") return is_path(before) && is_path(now);
+  if (path.starts_with("train.early_stopping")) return !before.is_null();  // none was judged so far
   if (path == "data.test" && (holds_out(before) || holds_out(now))) return false;
   return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
            return path == allowed || path.starts_with(allowed + ".");

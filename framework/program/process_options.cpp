@@ -1,5 +1,8 @@
 #include "lacuna/framework/program/process_options.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <string>
 
 #include "lacuna/framework/core/parallel.h"
@@ -8,6 +11,15 @@
 #include "lacuna/framework/train/train_options.h"
 
 namespace lacuna {
+
+void take_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest descriptor that is free is this one.
+    const int flags = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) < 0) return;
+  }
+}
 
 void apply_process_options(const Config& config) {
   if (!config.is_map()) return;  // which is an error when the experiment is built

@@ -1,9 +1,14 @@
-// The options of a configuration that are of the whole process.
+// What is of the whole process: its standard streams, and some options of a configuration.
 #pragma once
 
 #include "lacuna/framework/core/config.h"
 
 namespace lacuna {
+
+/// To be called first. Where the program was started with standard streams closed, their
+/// descriptors would be those of the next files it opens, and messages would be written into them.
+/// What is put there instead can be neither read nor written, as a stream that is closed.
+void take_standard_descriptors();
 
 /// Sets the number of threads (`train.threads`) and what happens where a layout lacks a product
 /// (`train.layout_fallback`), of which the log is told. To be called before the experiment is

@@ -1,8 +1,5 @@
 #include "lacuna/framework/program/program.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -28,7 +25,9 @@
 #include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/program/command_line/usage_errors.h"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/train/builtins.h"
 
@@ -42,14 +41,12 @@ void add_last(CLI::App& command, bool& last) {
 }
 
 // What CLI11's own checks of ranges do not name is the range.
-CLI::Validator count_from_1(const std::string& of, int64_t most) {
-  const auto check = [of, most](const std::string& text) {
+CLI::Validator whole_number(const std::string& what, double least, double most) {
+  const auto check = [=](const std::string& text) {
     const Config given = Config::plain(text);
-    const double count = given.is_number() ? given.as<double>() : 0.0;
-    const bool is_good =
-        count >= 1.0 && count <= static_cast<double>(most) && count == std::floor(count);
-    return is_good ? std::string()
-                   : fmt::format("expected a number of {} from 1 to {}, found {}", of, most, text);
+    const double count = given.is_number() ? given.as<double>() : NAN;
+    if (count >= least && count <= most && count == std::floor(count)) return std::string();
+    return fmt::format("expected {} from {:.0f} to {:.0f}, found {}", what, least, most, text);
   };
   return {check, ""};
 }
@@ -150,7 +147,9 @@ void add_predict(CLI::App& app, Action& action) {
           "input", c.inputs,
           "CSV files of features, IDX or CIFAR files of images, or single PNG and JPEG images")
       ->required();
-  command->add_option("--out", c.out, "CSV file to write; - for the standard output")->required();
+  command->add_option("--out", c.out, "CSV file to write; - for the standard output")
+      ->type_name("FILE")
+      ->required();
   command->callback([&action] { action = [] { return run_predict(c); }; });
 }
 
@@ -171,11 +170,11 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("K");
   command->add_option("--seed", c.seed, "Seed of the draws")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 9.2e18))
+      ->check(whole_number("a seed", 0, 9.2e18))
       ->capture_default_str();
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N")
-      ->check(count_from_1("threads", 100'000));
+      ->check(whole_number("a number of threads", 1, 100'000));
   command->callback([&action] { action = [] { return run_generate(c); }; });
 }
 
@@ -255,11 +254,11 @@ void add_sweep(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
       ->type_name("N")
-      ->check(count_from_1("seeds", 100'000))
+      ->check(whole_number("a number of seeds", 1, 100'000))
       ->capture_default_str();
   command->add_option("--jobs", c.jobs, "Runs at the same time")
       ->type_name("N")
-      ->check(count_from_1("runs at the same time", 100'000))
+      ->check(whole_number("a number of runs at the same time", 1, 100'000))
       ->capture_default_str();
   command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
       ->type_name("DIR")
@@ -279,18 +278,6 @@ void add_list_and_info(CLI::App& app, Action& action) {
   CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
   info->add_flag("--json", json, "Print JSON");
   info->callback([&action] { action = [] { return run_info(json); }; });
-}
-
-// Where the program was started with standard streams closed, their descriptors would be those of
-// the next files it opens, and messages would be written into them. What is put there instead can
-// be neither read nor written, as a stream that is closed.
-void take_standard_descriptors() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest descriptor that is free is this one.
-    const int flags = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", flags) < 0) return;
-  }
 }
 
 // Says what went wrong, in the run's log too where there is one.
@@ -325,6 +312,22 @@ void require_one_process(const CLI::App& app) {
   }
 }
 
+// What the parser found wrong, in our words.
+std::string usage_error_of(const CLI::App& app, const CLI::ParseError& error) {
+  if (app.get_subcommands().empty()) return error.what();
+  const CLI::App& command = *app.get_subcommands().front();
+  CommandUse use{.command = command.get_name(), .options = {}, .unknown = app.remaining(true)};
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_flag = option->get_items_expected_max() == 0;
+    use.options.push_back({.name = option->get_name(),
+                           .value = is_flag ? "" : option->get_type_name(),
+                           .about = option->get_description(),
+                           .is_required = option->get_required(),
+                           .given = option->results()});
+  }
+  return usage_error(use, error.get_name(), error.what());
+}
+
 constexpr const char* kLessMemory = "; a smaller train.batch_size or model needs less";
 
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
@@ -340,8 +343,9 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     if (!is_said) return fail("cannot write to the standard output", kRunError);
     return code;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) let_first_speak();
-    return app.exit(error) == 0 ? kDone : kUsageError;
+    if (error.get_exit_code() != 0) return fail(usage_error_of(app, error), kUsageError);
+    app.exit(error);  // --help and --version
+    return kDone;
   } catch (const ConfigError& error) {
     return fail(error.what(), kUsageError);
   } catch (const MemoryError& error) {

@@ -128,6 +128,7 @@ std::vector<Chart> overview_charts(const std::vector<RunData>& runs) {
   add_metric(runs, "loss", "Loss", ChartUnit::Plain, charts);
   add_metric(runs, "accuracy", "Accuracy", ChartUnit::Percent, charts);
   add_metric(runs, "top5_accuracy", "Top-5 accuracy", ChartUnit::Percent, charts);
+  add_metric(runs, "r2", "R²", ChartUnit::Plain, charts);
   add_metric(runs, "perplexity", "Perplexity", ChartUnit::Plain, charts);
   add_of_runs(
       runs, {.id = "chart-lr", .title = "Learning rate"},

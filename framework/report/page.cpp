@@ -145,11 +145,23 @@ void refuse_own_files(const std::string& path, const std::vector<RunData>& runs)
 
 }  // namespace
 
+std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the system follows
+  fs::path file = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(file, error)); ++links) {
+    if (links == kMostLinks) throw ConfigError("--out: '" + path + "' is a link to itself");
+    file = file.parent_path() / fs::read_symlink(file, error);  // an absolute one replaces the rest
+  }
+  return file.string();
+}
+
 void write_page(const std::string& path, const std::vector<RunData>& runs,
                 const PageOptions& options) {
   if (path.empty()) throw ConfigError("--out: the name of the file is empty");
-  refuse_own_files(path, runs);
-  write_file_atomically(path, render_page(runs, options));
+  const std::string file = behind_links(path);
+  refuse_own_files(file, runs);
+  write_file_atomically(file, render_page(runs, options));
 }
 
 }  // namespace lacuna

@@ -18,8 +18,13 @@ struct PageOptions {
 /// (docs/report.md). Its content security policy lets it fetch nothing. *Requires* a run.
 std::string render_page(const std::vector<RunData>& runs, const PageOptions& options = {});
 
-/// Writes the page, whole or not at all. *Errors:* ConfigError when `path` is a folder, or lies in
-/// one of the runs' folders under a name that a run's own files have; StateError.
+/// The file that a path leads to: links are followed, to where nothing is yet, too. *Errors:*
+/// ConfigError when they lead to themselves.
+std::string behind_links(const std::string& path);
+
+/// Writes the page, whole or not at all; where `path` is a link, into the file that it leads to,
+/// and the link stays. *Errors:* ConfigError when that is a folder, or lies in one of the runs'
+/// folders under a name that a run's own files have; StateError.
 void write_page(const std::string& path, const std::vector<RunData>& runs,
                 const PageOptions& options = {});
 

@@ -58,7 +58,7 @@ class MetricsReader {
     if (split == "update") return take_update(event);
     SplitCurves& curves = run_.splits[split];
     for (const char* key :
-         {"loss", "accuracy", "top5_accuracy", "perplexity", "lr", "examples_per_second"}) {
+         {"loss", "accuracy", "top5_accuracy", "r2", "perplexity", "lr", "examples_per_second"}) {
       if (number_of(event, key)) add_value(curves[key], event, key);
     }
     if (split == "train") take_training(event);

@@ -124,22 +124,26 @@ double sum_of_densities(const RunData& run, double step) {
 }
 
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
-// judges: by the validation split where there is one, by accuracy, or by loss where each token has
-// a label, or nothing is right or wrong; anew where more than 1 % of the densities has gone.
+// judges: by the validation split where there is one, by accuracy (of equal ones the lower loss),
+// or by loss where each token has a label, or nothing is right or wrong; anew where more than 1 %
+// of the densities has gone.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;
   const std::string judged = find_curve(run, "validation", "loss") ? "validation" : split;
   const Curve* accuracy = find_curve(run, judged, "accuracy");
   const bool by_accuracy = accuracy != nullptr && find_curve(run, judged, "perplexity") == nullptr;
-  const Curve& curve = by_accuracy ? *accuracy : *find_curve(run, judged, "loss");
+  const Curve& losses = *find_curve(run, judged, "loss");
+  const Curve& curve = by_accuracy ? *accuracy : losses;
   size_t best = 0;
   for (size_t i = 1; i < curve.values.size(); ++i) {
     const double gain =
         by_accuracy ? curve.values[i] - curve.values[best] : curve.values[best] - curve.values[i];
     const double now = sum_of_densities(run, curve.steps[i]),
                  then = sum_of_densities(run, curve.steps[best]);
-    if (gain > 0.0 || now < 0.99 * then) best = i;
+    const bool is_tie_of_lower_loss =
+        gain == 0.0 && value_at(losses, curve.steps[i]) < value_at(losses, curve.steps[best]);
+    if (gain > 0.0 || is_tie_of_lower_loss || now < 0.99 * then) best = i;
   }
   return curve.steps[best];
 }
@@ -163,6 +167,11 @@ RunResult result_of(const RunData& run) {
     if (const Curve* accuracy = find_curve(run, split, "accuracy")) {
       result.accuracy = accuracy->values.back();
       result.best_accuracy = value_at(*accuracy, result.best_step);
+    }
+    if (const Curve* r2 = find_curve(run, split, "r2")) {
+      // An evaluation without one, of targets that are all the same, leaves it out.
+      result.r2 = value_at(*r2, loss->steps.back());
+      result.best_r2 = value_at(*r2, result.best_step);
     }
     break;
   }
@@ -216,9 +225,11 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     const bool is_best = std::ranges::all_of(group.results, &RunResult::keeps_best);
     const Moments accuracy =
         moments_of(group.results, is_best ? &RunResult::best_accuracy : &RunResult::accuracy);
+    const Moments r2 = moments_of(group.results, is_best ? &RunResult::best_r2 : &RunResult::r2);
     const Moments loss =
         moments_of(group.results, is_best ? &RunResult::best_loss : &RunResult::loss);
     group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
+    group.mean_r2 = r2.mean, group.spread_r2 = r2.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
     group.mean_density = moments_of(group.results, &RunResult::density).mean;
     group.mean_seconds = moments_of(group.results, &RunResult::train_seconds).mean;

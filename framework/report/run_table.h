@@ -17,10 +17,11 @@ struct RunResult {
   std::string name, folder, state;
   double step = kNone;      ///< the last one
   std::string split = {};   ///< which the results are of: "test", else "validation" or "train"
-  double accuracy = kNone;  ///< of the last evaluation, a fraction
+  double accuracy = kNone;  ///< of the last evaluation, a fraction; of classification
+  double r2 = kNone;        ///< the same, of regression
   double loss = kNone;      ///< the same
   /// Of the best evaluation, which the validation split judges where there is one.
-  double best_accuracy = kNone, best_loss = kNone, best_step = kNone;
+  double best_accuracy = kNone, best_r2 = kNone, best_loss = kNone, best_step = kNone;
   bool keeps_best = false;  ///< whether its model is that of the best evaluation: early stopping
   double density = kNone;   ///< nonzeros over all parameters
   double nnz = kNone;
@@ -66,6 +67,7 @@ struct SeedGroup {
   std::string name;  ///< what sets it apart: "sparsity.sparsity=0.9"
   std::vector<RunResult> results;
   double mean_accuracy = RunResult::kNone, spread_accuracy = RunResult::kNone;
+  double mean_r2 = RunResult::kNone, spread_r2 = RunResult::kNone;
   double mean_loss = RunResult::kNone, spread_loss = RunResult::kNone;
   double mean_density = RunResult::kNone, mean_seconds = RunResult::kNone;
 };

@@ -42,6 +42,7 @@ std::string or_dash(double value, const std::string& text) {
 std::string percent(double fraction) {
   return or_dash(fraction, fmt::format("{:.2f} %", 100.0 * fraction));
 }
+std::string share(double value) { return or_dash(value, fmt::format("{:.4f}", value)); }
 std::string rounded(double value) { return or_dash(value, fmt::format("{:.4g}", value)); }
 std::string whole(double value) { return or_dash(value, fmt::format("{:.0f}", value)); }
 
@@ -83,7 +84,9 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"nnz", &RunResult::nnz},
                             {"parameter_bytes", &RunResult::parameter_bytes},
                             {"train_seconds", &RunResult::train_seconds},
-                            {"seed", &RunResult::seed}};
+                            {"seed", &RunResult::seed},
+                            {"r2", &RunResult::r2},
+                            {"best_r2", &RunResult::best_r2}};
 
 // Whole numbers as integers.
 Config exact(double value) {
@@ -130,14 +133,15 @@ std::string TextTable::csv() const {
 }
 
 TextTable readable_table(const std::vector<RunResult>& results) {
-  TextTable table{.columns = {"run", "state", "result of", "accuracy", "loss", "best", "its loss",
-                              "at step", "steps", "density", "nonzeros", "memory", "train time"},
+  TextTable table{.columns = {"run", "state", "result of", "accuracy", "R²", "loss",
+                              "best accuracy", "best R²", "loss at best", "best step", "steps",
+                              "density", "nonzeros", "memory", "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
-    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), rounded(r.loss),
-                          percent(r.best_accuracy), rounded(r.best_loss), whole(r.best_step),
-                          whole(r.step), percent(r.density), whole(r.nnz),
-                          memory_text(r.parameter_bytes),
+    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), share(r.r2),
+                          rounded(r.loss), percent(r.best_accuracy), share(r.best_r2),
+                          rounded(r.best_loss), whole(r.best_step), whole(r.step),
+                          percent(r.density), whole(r.nnz), memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);
@@ -171,12 +175,13 @@ Config to_json(const std::vector<RunResult>& results) {
 }
 
 TextTable readable_table(const std::vector<SeedGroup>& groups) {
-  TextTable table{.columns = {"setting", "runs", "accuracy", "loss", "density", "train time"},
+  TextTable table{.columns = {"setting", "runs", "accuracy", "R²", "loss", "density", "train time"},
                   .rows = {}};
   for (const SeedGroup& g : groups) {
     table.rows.push_back(
         {g.name.empty() ? "as configured" : g.name, std::to_string(g.results.size()),
          with_spread(percent(g.mean_accuracy), g.spread_accuracy, percent(g.spread_accuracy)),
+         with_spread(share(g.mean_r2), g.spread_r2, share(g.spread_r2)),
          with_spread(rounded(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),
          percent(g.mean_density),
          or_dash(g.mean_seconds, fmt::format("{:.1f} s", g.mean_seconds))});

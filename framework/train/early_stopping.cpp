@@ -1,8 +1,10 @@
 #include "lacuna/framework/train/early_stopping.h"
 
+#include <cmath>
+
 namespace lacuna {
 
-bool EarlyStopping::judge(double score, int64_t nonzeros) {
+bool EarlyStopping::judge(double score, int64_t nonzeros, double loss) {
   constexpr double kAsMany = 0.99;
   if (best_nonzeros_ &&
       static_cast<double>(nonzeros) < kAsMany * static_cast<double>(*best_nonzeros_)) {
@@ -11,16 +13,23 @@ bool EarlyStopping::judge(double score, int64_t nonzeros) {
     evaluations_without_gain_ = 0;
   }
   if (options_) {
-    if (!score_to_beat_ || score > *score_to_beat_ + options_->min_delta) {
+    // A loss that is not known is no lower one: comparisons with NaN are false.
+    const double delta = options_->min_delta;
+    const bool is_gain = !score_to_beat_ || score > *score_to_beat_ + delta ||
+                         (score == *score_to_beat_ && loss < loss_to_beat_ - delta);
+    if (is_gain) {
       score_to_beat_ = score;
+      loss_to_beat_ = loss;
       evaluations_without_gain_ = 0;
     } else if (++evaluations_without_gain_ >= options_->patience) {
       has_stopped_ = true;
     }
   }
-  const bool is_best = !best_score_ || score > *best_score_;
+  const bool is_best =
+      !best_score_ || score > *best_score_ || (score == *best_score_ && loss < best_loss_);
   if (is_best) {
     best_score_ = score;
+    best_loss_ = loss;
     best_nonzeros_ = nonzeros;
   }
   return is_best;
@@ -32,17 +41,28 @@ void EarlyStopping::save_to(StateDict& state) const {
   if (best_score_) state.set("best_score", *best_score_);
   if (best_nonzeros_) state.set("best_nonzeros", *best_nonzeros_);
   if (score_to_beat_) state.set("score_to_beat", *score_to_beat_);
+  if (!std::isnan(best_loss_)) state.set("best_loss", best_loss_);
+  if (!std::isnan(loss_to_beat_)) state.set("loss_to_beat", loss_to_beat_);
 }
 
 void EarlyStopping::load_from(const StateDict& state, int64_t most) {
   evaluations_without_gain_ = state.count("evaluations_without_gain", most);
-  has_stopped_ = state.count("stopped_early", 1) != 0;
+  has_stopped_ = state.count("stopped_early", 1) != 0 && options_ &&
+                 evaluations_without_gain_ >= options_->patience;
   if (state.contains("best_score")) best_score_ = state.number("best_score");
   constexpr int64_t kMostNonzeros = int64_t{1} << 48;  // more than there is memory for
   if (state.contains("best_nonzeros")) {               // which earlier versions did not save
     best_nonzeros_ = state.count("best_nonzeros", kMostNonzeros);
   }
   if (state.contains("score_to_beat")) score_to_beat_ = state.number("score_to_beat");
+  // Nor these: an equal score is then no better one, as it was for them.
+  if (state.contains("best_loss")) best_loss_ = state.number("best_loss");
+  if (state.contains("loss_to_beat")) loss_to_beat_ = state.number("loss_to_beat");
+  if (options_) return;
+  // Where early stopping was taken off, nothing is counted, as if there had been none.
+  evaluations_without_gain_ = 0;
+  score_to_beat_.reset();
+  loss_to_beat_ = kNoLoss;
 }
 
 }  // namespace lacuna

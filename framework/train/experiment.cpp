@@ -11,7 +11,6 @@
 
 #include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
@@ -36,16 +35,14 @@
 namespace lacuna {
 namespace {
 
-void require_known_sections(const Config& config) {
-  static const std::vector<std::string> sections = {
-      "model",    "data",     "loss",      "optimizer",
-      "sparsity", "sparsify", "csr_up_to", "convolution_algorithms",
-      "train",    "run_dir"};
-  if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
-  for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
-    if (std::ranges::find(sections, key) == sections.end()) {
-      value.error("unknown section '" + key + "'; " + suggest_name(key, sections));
-    }
+// A key that is unknown is told before files that are not there: both are mended at once.
+DataSplits load_data_of(const Config& config, uint64_t seed) {
+  try {
+    return load_data(config.at("data"), seed);
+  } catch (const DataError&) {
+    require_known_data_keys(config.at("data"));
+    require_known_keys(config, seed);
+    throw;
   }
 }
 
@@ -266,6 +263,8 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
     section.error(error.what());
   } catch (const ShapeError& error) {
     section.error(error.what());
+  } catch (const MemoryError& error) {
+    throw MemoryError(section.where() + ": " + error.what());
   }
   e.optimizer->apply(*e.sparsity);
   e.write_layouts();
@@ -301,11 +300,12 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   if (!config.has("train")) e->config.set("train", Config::map());
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
+  config.get("train").require_all_read();
   require_shards(*e, job.get());
   require_division(*e, job.get());
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   model_layers(model.clone());  // mistakes in it are told before data is read
-  e->data = load_data(config.at("data"), e->train.seed);
+  e->data = load_data_of(config, e->train.seed);
   e->loss = LossFunction::from_config(config, *e->data.train);
   if (const auto label = e->loss.ignored_label()) e->data = with_ignored_label(e->data, *label);
   e->loader = make_loader(*e, job.get());
@@ -315,10 +315,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
   }
   require_mixable(*e);
-  const ModelLayers layers =
-      model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
-                           .num_classes = e->loss.outputs(),
-                           .labels_tokens = e->loss.labels_tokens()});
+  e->layers = model_layers(model, {.vocabulary_size = e->data.train->vocabulary_size(),
+                                   .num_classes = e->loss.outputs(),
+                                   .labels_tokens = e->loss.labels_tokens()});
+  const ModelLayers& layers = e->layers;
   e->model = build_model(layers, e->data.train->example_shape());
   require_tokens_fit(model, *e->model, *e->data.train);
   e->loss.take_outputs(e->model->output_shape(e->data.train->example_shape()));

@@ -12,6 +12,7 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/distributed/data_parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/model/model_layers.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/train_options.h"
@@ -32,6 +33,7 @@ struct Experiment {
   /// (train/data/token_fingerprint.h).
   std::optional<int64_t> fingerprint = {};
   std::unique_ptr<Sequential> model;
+  ModelLayers layers;  ///< what the model was built of: where its layers are written
   LossFunction loss;
   std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation
   std::unique_ptr<DataParallel> parallel;  ///< null: batches are not cut into shards

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/model/presets/presets.h"
@@ -156,6 +157,10 @@ class Builder {
           fmt::format("layer '{}' ({}) does not fit {}, which gives shape {} per example: {}",
                       layer.path, layer.type, feed.source, feed.shape.to_string(),
                       without_name(error.what(), layer.type)));
+    } catch (const std::bad_alloc& error) {
+      throw MemoryError(fmt::format("{}: layer '{}' ({}) for {} per example: {}",
+                                    layer.node.where(), layer.path, layer.type,
+                                    feed.shape.to_string(), describe(error)));
     } catch (const ConfigError& error) {
       const std::string message = error.what();
       if (message.find(" in shape " + feed.shape.to_string()) == std::string::npos) throw;

@@ -65,8 +65,8 @@ void RunFolder::require_unused(const std::string& path) {
   }
   if (fs::exists(path + "/config.yaml", error)) {
     throw StateError("the run folder '" + path +
-                     "' holds a run already; continue it with `lacuna train --resume`, or choose "
-                     "another folder");
+                     "' holds a run already; continue it with `lacuna train --resume --run-dir " +
+                     path + "`, or choose another folder");
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();

@@ -5,9 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
+#include <string_view>
+#include <vector>
 
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
 
@@ -136,6 +143,39 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   }
   if (train.has("ema")) o.ema = read_ema(train.get("ema"));
   return o;
+}
+
+void require_known_sections(const Config& config) {
+  static const std::vector<std::string> sections = {
+      "model",    "data",     "loss",      "optimizer",
+      "sparsity", "sparsify", "csr_up_to", "convolution_algorithms",
+      "train",    "run_dir"};
+  if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
+  for (const auto& [key, value] : config.clone().entries()) {  // a clone: these are not read yet
+    if (std::ranges::find(sections, key) == sections.end()) {
+      value.error("unknown section '" + key + "'; " + suggest_name(key, sections));
+    }
+  }
+}
+
+void require_known_keys(const Config& config, uint64_t seed) {
+  const Config tried = config.clone();  // what is tried here leaves no marks on what is read again
+  const auto require = [&](const char* section, const auto& read) {
+    const Config node = tried.get(section);
+    if (!node.is_map()) return;
+    try {
+      read(node);
+    } catch (const Error& error) {
+      if (std::string_view(error.what()).find(": unknown key '") != std::string_view::npos) throw;
+      return;
+    }
+    node.require_all_read();
+  };
+  require("optimizer", [](const Config& node) {
+    const auto weight = std::make_shared<Parameter>(Shape{1}, Initializer::constant(0.0));
+    make_optimizer(node, {weight});
+  });
+  require("sparsity", [&](const Config& node) { configure(node, seed); });
 }
 
 // A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at

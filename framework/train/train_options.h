@@ -90,6 +90,12 @@ struct TrainOptions {
   static TrainOptions from_config(const Config& train);
 };
 
+/// *Errors:* ConfigError at a section that there is none of, with the nearest name.
+void require_known_sections(const Config& config);
+/// Of `optimizer` and `sparsity`, which data is not needed to read. *Errors:* ConfigError at a key
+/// that is unknown, with the nearest name; what else is wrong is for whoever uses them to say.
+void require_known_keys(const Config& config, uint64_t seed);
+
 /// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
 /// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
 void judge_warmup(const Config& optimizer, int64_t steps);

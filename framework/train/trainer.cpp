@@ -124,15 +124,24 @@ void Trainer::begin() {
   experiment_.model->train();
   if (last_saved_step_ < 0) save_beginning();  // every run can be resumed from it
   if (finished()) {
-    log_info(fmt::format(
-        "nothing is left to train: {} at step {}",
-        state_.stopping.has_stopped() ? "early stopping has ended the run" : "the run has ended",
-        state_.step));
+    log_info("nothing is left to train: " + how_it_ended());
   } else if (experiment_.is_first()) {
     std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
     std::filesystem::remove(folder_.summary_path(), ignored);
   }
   reporter_->begin();
+}
+
+// And what to type where it may go on as it is.
+std::string Trainer::how_it_ended() const {
+  const std::string at = fmt::format(" at step {}", state_.step);
+  if (!state_.stopping.has_stopped()) return "the run has ended" + at;
+  const std::string ended = "early stopping has ended the run" + at;
+  if (state_.step >= total_steps()) return ended;
+  return fmt::format(
+      "{} of {}; to go on: lacuna train --resume --run-dir {} --set "
+      "train.early_stopping.patience={} (or --set train.early_stopping=null, to the end)",
+      ended, total_steps(), folder_.path(), 2 * experiment_.train.early_stopping->patience);
 }
 
 void Trainer::train_step() {
@@ -215,7 +224,7 @@ bool Trainer::judge(const Evaluation& result) {
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
   const bool is_best =
-      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros);
+      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros, result.loss);
   if (state_.stopping.has_stopped()) {
     log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
                          state_.step, experiment_.train.early_stopping->patience));

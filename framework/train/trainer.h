@@ -59,6 +59,7 @@ class Trainer {
   bool is_due(const Period& period) const;
 
   void begin();
+  std::string how_it_ended() const;
   void train_step();
   bool is_traced() const;
   void after_step(const TrainingSums& sums);

@@ -225,4 +225,72 @@ void require_sentences_fit(Sequential& model, const ModelLayers& layers, const D
   model.train();
 }
 
+namespace {
+
+struct StoredParameter {
+  ParameterPtr parameter;
+  const Module* module = nullptr;
+  double bytes = 0.0;  // an integer of 64 bits may be too small
+};
+
+std::vector<StoredParameter> stored_parameters(Module& model) {
+  std::vector<StoredParameter> all;
+  for (const Module* module : model.modules()) {
+    for (const auto& [name, parameter] : module->own_parameters()) {
+      const auto values = static_cast<double>(parameter->pattern()->stored_size());
+      all.push_back({parameter, module, values * sizeof(float)});
+    }
+  }
+  return all;
+}
+
+std::string megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }
+
+std::string in_words(const StoredParameter& stored) {
+  return fmt::format("layer '{}' ({}): parameter '{}' {} with {} values", stored.module->path(),
+                     stored.module->type(), stored.parameter->name(),
+                     stored.parameter->shape().to_string(),
+                     stored.parameter->pattern()->stored_size());
+}
+
+// Where the layer of a module is written: itself, or the one that has it for a part.
+const Config& node_of(const ModelLayers& layers, std::string path) {
+  while (!path.empty()) {
+    if (const ModelLayer* layer = find_layer(layers.layers, path)) return layer->node;
+    const size_t dot = path.rfind('.');
+    path.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return layers.node;
+}
+
+[[noreturn]] void refuse_size(const ModelLayers& layers, const Config& node,
+                              const std::string& what, int64_t memory) {
+  throw MemoryError(
+      layers.as_written(fmt::format("{}: {}, and there are {} in all{}", node.where(), what,
+                                    megabytes(static_cast<double>(memory)), behind(layers))));
+}
+
+}  // namespace
+
+void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory) {
+  const std::vector<StoredParameter> all = stored_parameters(model);
+  const auto there = static_cast<double>(memory);
+  double sum = 0.0;
+  for (const StoredParameter& stored : all) {
+    sum += stored.bytes;
+    if (stored.bytes <= there) continue;
+    refuse_size(layers, node_of(layers, stored.module->path()),
+                fmt::format("{}: out of memory: {} more were asked for", in_words(stored),
+                            megabytes(stored.bytes)),
+                memory);
+  }
+  if (sum <= there) return;
+  const auto largest = std::ranges::max_element(all, {}, &StoredParameter::bytes);
+  refuse_size(
+      layers, layers.node,
+      fmt::format("out of memory: the values of {} parameters take {} (the most in {}: {})",
+                  all.size(), megabytes(sum), in_words(*largest), megabytes(largest->bytes)),
+      memory);
+}
+
 }  // namespace lacuna

@@ -1,4 +1,5 @@
-// What a model must be for the data that it is to learn from, found out before the first step.
+// What a model must be for the data that it is to learn from, and for the memory that there is,
+// found out before the first step.
 #pragma once
 
 #include <cstdint>
@@ -38,5 +39,11 @@ void require_attention_fits(const Module& model, const ModelLayers& layers, cons
 /// and by a pass in evaluation mode. Nothing is done for examples of one length. *Errors:*
 /// ConfigError at the layer that does not take them. *Cost:* two passes of at most two examples.
 void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data);
+
+/// The values of all parameters, as they are stored, must fit in so many bytes: they are all drawn
+/// or read before the first step, and gradients and optimizer states come on top. Nothing is
+/// allocated. *Errors:* MemoryError at the layer of a parameter that alone does not fit, or at the
+/// model, with its largest parameter.
+void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory);
 
 }  // namespace lacuna

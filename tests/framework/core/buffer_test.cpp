@@ -38,6 +38,7 @@ TEST(Buffer, ThatCannotBeHadIsABadAlloc) {
   const int64_t before = memory_stats().current;
   EXPECT_THROW(Buffer(SIZE_MAX), std::bad_alloc);
   EXPECT_THROW(Buffer(SIZE_MAX / 4), std::bad_alloc);
+  EXPECT_THROW(Buffer(SIZE_MAX - 1000), std::bad_alloc);  // rounded up, it has more than 64 bits
   EXPECT_EQ(memory_stats().current, before);
 }
 

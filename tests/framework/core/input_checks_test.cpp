@@ -41,6 +41,7 @@ TEST(InputChecks, TellsPipesAndDevicesFromFiles) {
 
 TEST(InputChecks, KnowsTheMemoryThatIsLeft) {
   EXPECT_GT(available_memory(), 0);
+  EXPECT_GE(total_memory(), available_memory());
   EXPECT_EQ(bytes_in_words(0), "0 bytes");
   EXPECT_EQ(bytes_in_words(999), "999 bytes");
   EXPECT_EQ(bytes_in_words(13'400), "13 kB");

@@ -46,6 +46,11 @@ TEST(Tensor, CopiesShareAndClonesDoNot) {
   EXPECT_FALSE(Tensor().clone().defined());
 }
 
+// The most elements that a shape has come to 2^64 bytes, which is none in 64 bits.
+TEST(Tensor, OfMoreBytesThan64BitsIsABadAlloc) {
+  EXPECT_THROW(Tensor::empty(Shape{int64_t{1} << 62}), std::bad_alloc);
+}
+
 TEST(Tensor, BatchSlabsRoundTripAndPadWithZeros) {
   for (const int64_t batch : {0, 1, 63, 64, 65, 130}) {
     for (const int64_t features : {1, 3, 7}) {

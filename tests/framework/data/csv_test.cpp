@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 using testing::write_gzip;
 
 const std::vector<float>& inputs(const CsvTable& table) {
@@ -118,6 +119,21 @@ TEST(Csv, RefusesLabelsThatAreNoClasses) {
                   bad + "'");
   }
   EXPECT_THAT(error_of("a,y\n1,3000000000\n"), HasSubstr("an integer from 0 to 1048575"));
+}
+
+// What is a number and no label is a target, most likely.
+TEST(Csv, HintsAtRegressionWhereLabelsAreNumbers) {
+  const std::string hint =
+      "; where the answers are numbers and no classes, give data `task: regression`";
+  for (const std::string number : {"0.25", "-3", "1e7"}) {
+    EXPECT_EQ(error_of("a,y\n1,0\n1," + number + "\n"),
+              "t.csv:3:3: field 'y': expected a label, which is an integer from 0 to 1048575, "
+              "found '" +
+                  number + "'" + hint);
+  }
+  for (const std::string other : {"cat", "nan"}) {
+    EXPECT_THAT(error_of("a,y\n1,0\n1," + other + "\n"), Not(HasSubstr("regression")));
+  }
 }
 
 TEST(Csv, RefusesALabelColumnThatIsNotThere) {

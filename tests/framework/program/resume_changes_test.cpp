@@ -375,7 +375,9 @@ TEST_F(ResumeChanges, RefusesWhenThereIsNothingToResume) {
   const Ended nowhere = run_lacuna({"train", "--resume"});
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_THAT(nowhere.err,
-              HasSubstr("--resume needs the run's folder (--run-dir) or its CONFIG file"));
+              HasSubstr("--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna "
+                        "train --resume --run-dir DIR, where DIR is the folder of the run to go on "
+                        "with"));
   EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("run")));
 }
 

@@ -191,12 +191,13 @@ TEST_F(Training, AccumulatesToTheGradientOfALargerBatch) {
 TEST_F(Training, KeepsTheBestByValidation) {
   ASSERT_EQ(train({"--set", "train.checkpoint={every: 5, keep_last: 1, keep_best: true}"}).code, 0);
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "best.h5 step-0000000018.h5");
-  double best = -1.0;
+  double best = -1.0, its_loss = 0.0;
   std::string best_step;
   for (const Config& event : events(run_dir())) {
     if (event.at("split").text() != "validation") continue;
-    if (event.required<double>("accuracy") <= best) continue;
-    best = event.required<double>("accuracy");
+    const auto accuracy = event.required<double>("accuracy"), loss = event.required<double>("loss");
+    if (accuracy < best || (accuracy == best && loss >= its_loss)) continue;
+    best = accuracy, its_loss = loss;
     best_step = event.at("step").text();
   }
   EXPECT_EQ(std::to_string(read_checkpoint(run_dir() + "/checkpoints/best.h5").step), best_step);
@@ -262,7 +263,10 @@ TEST_F(Training, StopsEarlyAndStaysStopped) {
   const Ended again = train({"--resume", "--set", "train.epochs=5"});
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.err, HasSubstr("nothing is left to train: early stopping has ended the run at "
-                                   "step 15"));
+                                   "step 15 of 30; to go on: lacuna train --resume --run-dir " +
+                                   run_dir() +
+                                   " --set train.early_stopping.patience=4 (or --set "
+                                   "train.early_stopping=null, to the end)"));
 }
 
 TEST_F(Training, StopsWhenTheLossIsNotFinite) {
@@ -286,6 +290,20 @@ TEST_F(Training, SavesNoParameterThatIsNotFinite) {
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000000.h5");
 }
 
+// Before anything is written; more bytes than any machine has.
+TEST_F(Training, RefusesAModelThatThereIsNoMemoryFor) {
+  std::string text = kTinyRun;
+  text.replace(text.find("out_features: 12"), 16, "out_features: 1000000000000000");
+  write_text(config(), text);
+  const Ended ended = train();
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("config.yaml:5:5: model.1: layer 'fc1' (linear): parameter "
+                                   "'fc1.weight' [1000000000000000, 784] with 784000000000000000 "
+                                   "values: out of memory: 3136000000000.0 MB more were asked for, "
+                                   "and there are "));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+}
+
 TEST_F(Training, RefusesAFolderWithARun) {
   ASSERT_EQ(train().code, 0);
   const std::string before = read_text(run_dir() + "/log.txt");
@@ -293,8 +311,8 @@ TEST_F(Training, RefusesAFolderWithARun) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.err,
             "error: the run folder '" + run_dir() +
-                "' holds a run already; continue it with `lacuna train --resume`, or choose "
-                "another folder\n");
+                "' holds a run already; continue it with `lacuna train --resume --run-dir " +
+                run_dir() + "`, or choose another folder\n");
   EXPECT_EQ(read_text(run_dir() + "/log.txt"), before);
 }
 

@@ -109,6 +109,23 @@ TEST(Page, HoldsItsDataAndFetchesNothing) {
   EXPECT_EQ(page.find("href=\"http"), std::string::npos);
 }
 
+TEST(Page, ShowsR2OfARegression) {
+  const TemporaryFolder folder;
+  constexpr const char* kRegression =
+      R"({"step": 10, "split": "test", "loss": 2.5, "r2": 0.875, "mae": 1.0, "rmse": 1.5}
+{"step": 20, "split": "test", "loss": 3.5, "r2": 0.75, "mae": 1.0, "rmse": 1.5}
+)";
+  const std::string page = render_page(read_runs({make_run(folder, "a", kRegression)}, 0));
+  EXPECT_THAT(page, testing::HasSubstr("<th class=\"number\">R²</th><th class=\"number\">loss</th>"
+                                       "<th class=\"number\">best R²</th>"));
+  EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.7500</td>"));
+  EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.8750</td>"));
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("accuracy</th>")));
+  const Config data = data_of(page);
+  EXPECT_EQ(data.at("results").items()[0].at("best_r2").as<double>(), 0.875);
+  EXPECT_EQ(data.at("charts").items()[1].at("id").text(), "chart-r2");
+}
+
 TEST(Page, ShowsNamesWithMarkupAsTheyAre) {
   const TemporaryFolder folder;
   const std::string name = "<script>alert(1)<!--\"'&\xff";
@@ -149,6 +166,32 @@ TEST(Page, IsWrittenOverNoFileOfARun) {
   EXPECT_EQ(read_text(folder / "a/config.yaml"), kConfig);
   write_page(folder / "a/report.html", runs);
   EXPECT_EQ(read_text(folder / "a/report.html").substr(0, 15), "<!DOCTYPE html>");
+}
+
+TEST(Page, IsWrittenThroughALinkWhichStays) {
+  const TemporaryFolder folder;
+  const auto runs = read_runs({make_run(folder, "a")}, 0);
+  std::filesystem::create_directory(folder / "site");
+  write_text(folder / "site/page.html", "<!doctype html>old");
+  std::filesystem::create_symlink("site/page.html", folder / "link.html");
+  std::filesystem::create_symlink("link.html", folder / "second.html");
+  write_page(folder / "second.html", runs);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.html"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "second.html"));
+  EXPECT_EQ(read_text(folder / "site/page.html").substr(0, 15), "<!DOCTYPE html>");
+  // To where nothing is yet, by a whole path.
+  std::filesystem::create_symlink(folder / "site/new.html", folder / "new.html");
+  write_page(folder / "new.html", runs);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "new.html"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "site/new.html"));
+  EXPECT_EQ(listing(folder / "site"), "new.html page.html");
+  // No way around what is refused, and no way without an end.
+  std::filesystem::create_symlink("a/summary.json", folder / "own.html");
+  expect_throws<ConfigError>([&] { write_page(folder / "own.html", runs); },
+                             "among the files of the run");
+  std::filesystem::create_symlink("round.html", folder / "round.html");
+  expect_throws<ConfigError>([&] { write_page(folder / "round.html", runs); },
+                             "round.html' is a link to itself");
 }
 
 }  // namespace

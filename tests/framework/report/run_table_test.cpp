@@ -46,6 +46,12 @@ TEST(RunTable, JudgesByTheValidationSplitWhereThereIsOne) {
   EXPECT_EQ(result_of(run).best_step, 30.0);  // of tokens by the loss
 }
 
+TEST(RunTable, TakesTheLowerLossOfEqualAccuracies) {
+  const RunResult result = result_of(run_with("a", {0.75, 0.75, 0.75}, {2.0, 1.0, 1.5}));
+  EXPECT_EQ(result.best_step, 20.0);
+  EXPECT_EQ(result.best_loss, 1.0);
+}
+
 // As the trainer does, where nothing is summed up yet.
 TEST(RunTable, JudgesAnewWhatHasBeenPruned) {
   RunData run = run_with("a", {0.9, 0.4, 0.5, 0.45}, {1.0, 2.0, 1.9, 1.8});
@@ -67,6 +73,43 @@ TEST(RunTable, JudgesRegressionByItsLoss) {
   EXPECT_EQ(readable_table({result}).text().find("accuracy"), std::string::npos);
 }
 
+std::string heading(const TextTable& table) {
+  std::string line;
+  for (const std::string& column : table.columns) line += column + "; ";
+  return line;
+}
+
+// The metric that a task has: accuracy of classes, R² of regression.
+TEST(RunTable, ShowsTheMetricOfTheTask) {
+  const RunResult classes = result_of(run_with("classes", {0.75, 0.5}, {2.0, 1.0}));
+  RunData run = run_with("numbers", {}, {2.0, 1.0, 1.5});
+  for (const auto& [step, r2] : {std::pair{10.0, -0.5}, {20.0, 0.875}, {30.0, 0.75}}) {
+    run.splits["test"]["r2"].add(step, r2);
+  }
+  const RunResult numbers = result_of(run);
+  EXPECT_EQ(numbers.r2, 0.75);
+  EXPECT_EQ(numbers.best_r2, 0.875);
+  EXPECT_EQ(heading(readable_table({classes})),
+            "run; state; result of; accuracy; loss; best accuracy; loss at best; best step; "
+            "steps; ");
+  EXPECT_EQ(heading(readable_table({numbers})),
+            "run; state; result of; R²; loss; best R²; loss at best; best step; steps; ");
+  EXPECT_NE(readable_table({numbers}).text().find("test       0.7500   1.5   0.8750"),
+            std::string::npos)
+      << readable_table({numbers}).text();
+  EXPECT_EQ(to_json({numbers}).items()[0].at("best_r2").as<double>(), 0.875);
+  EXPECT_TRUE(to_json({classes}).items()[0].get("r2").is_null());
+  const std::string groups = readable_table(group_runs({run, run}, {"a", "a"})).text();
+  EXPECT_NE(groups.find("0.7500 ± 0.0000"), std::string::npos) << groups;
+}
+
+// R² is unknown where all targets are the same: what an earlier evaluation had is not the last.
+TEST(RunTable, TakesNoR2OfAnotherEvaluation) {
+  RunData run = run_with("a", {}, {2.0, 1.0});
+  run.splits["test"]["r2"].add(10.0, 0.5);
+  EXPECT_TRUE(std::isnan(result_of(run).r2));
+}
+
 TEST(RunTable, PutsTheBestFirstAndRunsWithoutAResultLast) {
   std::vector<RunResult> results;
   results.push_back(result_of(run_with("empty", {}, {})));
@@ -84,7 +127,7 @@ TEST(RunTable, IsWrittenAsCsvAndJson) {
   const std::string csv = exact_table(results).csv();
   EXPECT_EQ(csv.substr(0, csv.find("\r\n")),
             "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
-            "nnz,parameter_bytes,train_seconds,seed");
+            "nnz,parameter_bytes,train_seconds,seed,r2,best_r2");
   EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
             std::string::npos)
       << csv;

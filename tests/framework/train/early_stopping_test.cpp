@@ -29,6 +29,74 @@ TEST(EarlyStopping, KnowsTheBestThatIsNoGain) {
   EXPECT_TRUE(stopping.has_stopped());
 }
 
+// A small split has the same accuracy many times while the loss still falls.
+TEST(EarlyStopping, TakesTheLowerLossOfEqualScores) {
+  EarlyStopping stopping(EarlyStoppingOptions{.patience = 2});
+  EXPECT_TRUE(stopping.judge(0.8, 10, 0.9));
+  EXPECT_TRUE(stopping.judge(0.8, 10, 0.8));
+  EXPECT_FALSE(stopping.judge(0.7, 10, 0.1));  // the score goes before the loss
+  EXPECT_TRUE(stopping.judge(0.8, 10, 0.7));
+  EXPECT_FALSE(stopping.judge(0.8, 10, 0.7));
+  EXPECT_FALSE(stopping.has_stopped());
+  EXPECT_FALSE(stopping.judge(0.8, 10, 0.75));
+  EXPECT_TRUE(stopping.has_stopped());
+}
+
+TEST(EarlyStopping, AsksOfALossForAsMuchGainAsOfAScore) {
+  EarlyStopping stopping(EarlyStoppingOptions{.patience = 2, .min_delta = 0.25});
+  EXPECT_TRUE(stopping.judge(0.5, 10, 2.0));
+  EXPECT_TRUE(stopping.judge(0.5, 10, 1.875));  // the best, and no gain
+  EXPECT_TRUE(stopping.judge(0.5, 10, 1.625));
+  EXPECT_TRUE(stopping.judge(0.5, 10, 1.5));
+  EXPECT_FALSE(stopping.has_stopped());
+  EXPECT_TRUE(stopping.judge(0.5, 10, 1.375));
+  EXPECT_TRUE(stopping.has_stopped());
+}
+
+TEST(EarlyStopping, KeepsTheLossesInItsState) {
+  const EarlyStoppingOptions options{.patience = 2, .min_delta = 0.25};
+  EarlyStopping first(options);
+  first.judge(0.5, 10, 2.0);
+  first.judge(0.5, 10, 1.875);
+  StateDict state;
+  first.save_to(state);
+  EXPECT_EQ(state.get<double>("best_loss"), 1.875);
+  EXPECT_EQ(state.get<double>("loss_to_beat"), 2.0);
+  EarlyStopping second(options);
+  second.load_from(state, 2);
+  EXPECT_FALSE(second.judge(0.5, 10, 1.9));
+  EXPECT_TRUE(second.has_stopped());
+  EarlyStopping third(options);
+  third.load_from(state, 2);
+  EXPECT_TRUE(third.judge(0.5, 10, 1.5));
+  EXPECT_FALSE(third.has_stopped());
+  // An earlier version's state has none: an equal score is no better one.
+  StateDict earlier;
+  for (const auto& [name, value] : state.values()) {
+    if (!name.ends_with("loss") && !name.starts_with("loss")) earlier.set(name, value);
+  }
+  EarlyStopping old(options);
+  old.load_from(earlier, 2);
+  EXPECT_FALSE(old.judge(0.5, 10, 0.1));
+  EXPECT_TRUE(old.has_stopped());
+}
+
+TEST(EarlyStopping, GoesOnWithMorePatience) {
+  EarlyStopping first(EarlyStoppingOptions{.patience = 2});
+  for (int i = 0; i < 3; ++i) first.judge(0.5, 10);
+  ASSERT_TRUE(first.has_stopped());
+  StateDict state;
+  first.save_to(state);
+  EarlyStopping patient(EarlyStoppingOptions{.patience = 3});
+  patient.load_from(state, 3);
+  EXPECT_FALSE(patient.has_stopped());
+  patient.judge(0.5, 10);
+  EXPECT_TRUE(patient.has_stopped());
+  EarlyStopping none;
+  none.load_from(state, 3);
+  EXPECT_FALSE(none.has_stopped());
+}
+
 TEST(EarlyStopping, NeverStopsWithoutOptionsAndKnowsTheBest) {
   EarlyStopping stopping;
   EXPECT_TRUE(stopping.judge(-3.0, 10));
@@ -72,6 +140,7 @@ TEST(EarlyStopping, GoesOnFromItsState) {
   first.judge(0.4, 10);
   StateDict state;
   first.save_to(state);
+  EXPECT_FALSE(state.contains("best_loss"));
   EarlyStopping second(options);
   second.load_from(state, 2);
   EXPECT_FALSE(second.judge(0.45, 10));

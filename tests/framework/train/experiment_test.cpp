@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/training_step.h"
 #include "throws.h"
 
@@ -71,6 +74,104 @@ TEST(Experiment, RefusesToFreezeWhatThereIsNotAndAllThereIs) {
   expect_throws<ConfigError>(
       [] { build("[flatten, {type: linear, out_features: 10, trainable: false}]"); },
       "e.yaml:2:8: model: all parameters of the model are frozen");
+}
+
+// Of data that is not there, with these lines besides.
+std::string refusal_of(const std::string& data, const std::string& more = "") {
+  try {
+    build_experiment(parse_yaml("data: " + data + "\nmodel: " + kLayers + "\n" + more, "e.yaml"));
+  } catch (const DataError& error) {
+    return std::string("DataError: ") + error.what();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr const char* kAdam =
+    "optimizer: {type: adam, warmup: 3, no_decay: [bias], groups: "
+    "[{params: '*.bias', lr: 0.1}]}\n";
+
+// A misspelt key is told before files that are missing.
+TEST(Experiment, TellsUnknownKeysBeforeMissingData) {
+  const std::string good = "{type: mnist, dir: missing, validation: 0.1, normalize: standard}";
+  const std::string adam = kAdam;
+  for (const auto& [refusal, expected] : std::vector<std::pair<std::string, std::string>>{
+           {refusal_of("{type: mnist, dir: missing, validaton: 0.1}", adam),
+            "e.yaml:1:46: data.validaton: unknown key 'validaton'; did you mean 'validation'?"},
+           {refusal_of(good, "optimizer: {type: adam, beta: [0.9, 0.99]}\n"),
+            "e.yaml:3:31: optimizer.beta: unknown key 'beta'; did you mean 'betas'?"},
+           {refusal_of(good, adam + "train: {epoch: 3}\n"),
+            "e.yaml:4:16: train.epoch: unknown key 'epoch'; did you mean 'epochs'?"},
+           {refusal_of(good, adam + "sparsity: {algorithm: rigl, sparsity: 0.5, update: {frq: 3}}"),
+            "e.yaml:4:58: sparsity.update.frq: unknown key 'frq'; did you mean 'freq', which is "
+            "required and missing?"}}) {
+    EXPECT_EQ(refusal, expected);
+  }
+}
+
+// And no key that is known is called unknown because files are missing.
+TEST(Experiment, TellsMissingDataWhereAllKeysAreKnown) {
+  for (
+      const std::string data :
+      {"{type: mnist, dir: missing, num_classes: 10, validation: 0.1, limit: 100, normalize: "
+       "{mean: 0, std: 1}, augment: {crop: 2, flip: true}}",
+       "{type: cifar10, dir: missing, limit: 100, augment: {cutout: 4}}",
+       "{type: cifar100, dir: missing, labels: coarse}",
+       "{type: image_folder, dir: missing, size: 32, channels: 1}",
+       "{type: image_folder, train_dir: missing, validation_dir: m, test_dir: m, size: [8, 8]}",
+       "{type: csv, train: missing, test: m, header: true, delimiter: ';', label_column: y, task: "
+       "regression, normalize_targets: true, normalize: standard, validation: 0.1}",
+       "{type: csv, train: missing, num_classes: 3}",
+       "{type: hdf5, path: missing, train_inputs: x, train_targets: y, test_inputs: x, "
+       "test_targets: y, task: classification, num_classes: 3, follow_links: true}",
+       "{type: text, path: missing, context: 8, stride: 4, tokenizer: words, min_count: 2, "
+       "max_size: 100, lower_case: true, validation: 0.1, test: 0.1, mask_fraction: 0.15}",
+       "{type: text, path: m, tokenizer: bpe, vocab: missing, merges: m, test: m, context: 8}",
+       "{type: tokens, dir: missing, vocab_size: 100, context: 8, mask_fraction: 0.15, mask_id: 1}",
+       "{type: tokens, dir: m, vocab: missing, merges: m, mask_fraction: 0.15, mask_token: x}",
+       "{type: labelled_text, train: missing, validation: m, test: m, text_column: a, "
+       "label_column: "
+       "b, tokenizer: words, min_count: 1, max_size: 0, cls: true, max_length: 8, streamed: false}",
+       "{type: labelled_text, train: m, tokenizer: wordpiece, vocab: missing, lower_case: true, "
+       "max_length: 8, num_classes: 2}"}) {
+    const std::string refusal = refusal_of(data, std::string(kAdam) +
+                                                     "sparsity: {algorithm: rigl, sparsity: 0.5}\n"
+                                                     "train: {epochs: 3}\nloss: cross_entropy\n");
+    EXPECT_TRUE(refusal.starts_with("DataError: ")) << data << "\n" << refusal;
+  }
+}
+
+// 784 · 8 + 8 and 8 · 10 + 10 values of 4 bytes.
+TEST(Experiment, AsksForMemoryForTheValuesThatAreStored) {
+  constexpr int64_t kFirst = 784 * 8 * 4, kOthers = (8 + 80 + 10) * 4;
+  const auto fits = [](Experiment& e, int64_t memory) {
+    require_values_fit(*e.model, e.layers, memory);
+  };
+  const auto dense = build(kLayers);
+  fits(*dense, kFirst + kOthers);
+  expect_throws<MemoryError>([&] { fits(*dense, kFirst + kOthers - 1); },
+                             "e.yaml:2:8: model: out of memory: the values of 4 parameters take "
+                             "0.0 MB (the most in layer 'fc1' (linear): parameter 'fc1.weight' "
+                             "[8, 784] with 6272 values: 0.0 MB), and there are 0.0 MB in all");
+  expect_throws<MemoryError>([&] { fits(*dense, kFirst - 1); },
+                             "e.yaml:2:18: model.1: layer 'fc1' (linear): parameter 'fc1.weight' "
+                             "[8, 784] with 6272 values: out of memory: 0.0 MB more were asked "
+                             "for, and there are 0.0 MB in all");
+  // Of a compressed weight the nonzeros alone count.
+  const auto sparse = build(kLayers,
+                            "sparsity: {algorithm: static, sparsity: 0.9, layout: csr, "
+                            "param_filter: fc1.weight}\n");
+  fits(*sparse, kFirst / 10 + kOthers + 64);
+  // A template's layer, at the place where it is written; and a size whose bytes overflow.
+  const auto nested = build(
+      "{define: {block: {layers: [{type: linear, name: wide, out_features: 4000000000000000}, "
+      "relu, {type: linear, name: narrow, out_features: 10}]}}, layers: [flatten, "
+      "{type: linear, out_features: 1000}, {type: block, name: b}]}");
+  expect_throws<MemoryError>([&] { fits(*nested, int64_t{1} << 50); },
+                             "layer 'b.wide' (linear): parameter 'b.wide.weight' "
+                             "[4000000000000000, 1000] with 4000000000000000000 values: out of "
+                             "memory: 16000000000000.0 MB more were asked for");
 }
 
 TEST(Experiment, AsksForAnOutputForEachDecision) {

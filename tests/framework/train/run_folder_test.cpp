@@ -34,8 +34,9 @@ TEST_F(RunFolders, IsMadeWithItsConfigurationAndNeverTwice) {
   const RunFolder run = RunFolder::create(path(), "a: 1\n");
   EXPECT_EQ(read_text(run.config_path()), "a: 1\n");
   EXPECT_EQ(listing(path()), "checkpoints config.yaml");
-  expect_throws<StateError>([&] { RunFolder::create(path(), "b: 2\n"); },
-                            "holds a run already; continue it with `lacuna train --resume`");
+  expect_throws<StateError>(
+      [&] { RunFolder::create(path(), "b: 2\n"); },
+      "holds a run already; continue it with `lacuna train --resume --run-dir " + path());
   EXPECT_EQ(read_text(run.config_path()), "a: 1\n");
 }
 

@@ -1,0 +1,68 @@
+// What early stopping judges by, and how a run that it has ended goes on.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using EarlyStoppingOfRuns = RunFixture;
+
+// As the runs that were more patient, or had no early stopping, from the start.
+TEST_F(EarlyStoppingOfRuns, GoesOnWhereEarlyStoppingHasEndedIt) {
+  const std::vector<std::string> frozen = {"--set", "optimizer={type: sgd, lr: 0}", "--set",
+                                           "train.epochs=5", "--set"};
+  const auto with = [&](const std::string& stopping) {
+    std::vector<std::string> all = frozen;
+    all.push_back("train.early_stopping=" + stopping);
+    return all;
+  };
+  for (const auto& [change, stopping, steps] :
+       {std::tuple{"train.early_stopping.patience=4", "{patience: 4}", 25},
+        std::tuple{"train.early_stopping=null", "null", 30}}) {
+    const std::string one = std::string("one ") + std::to_string(steps),
+                      other = std::string("other ") + std::to_string(steps);
+    ASSERT_EQ(train(with("{patience: 2}"), one).code, 0);
+    ASSERT_EQ(summary(run_dir(one)).required<int>("steps"), 15);
+    const Ended gone_on =
+        run_lacuna({"train", "--resume", "--run-dir", run_dir(one), "--set", change});
+    ASSERT_EQ(gone_on.code, 0) << gone_on.err;
+    EXPECT_EQ(summary(run_dir(one)).required<int>("steps"), steps);
+    ASSERT_EQ(train(with(stopping), other).code, 0);
+    EXPECT_EQ(differences(read_checkpoint(checkpoint(steps, one)).state,
+                          read_checkpoint(checkpoint(steps, other)).state),
+              std::vector<std::string>());
+    EXPECT_EQ(timeless_events(run_dir(one)), timeless_events(run_dir(other)));
+  }
+}
+
+// Of equal accuracies the lower loss is better: training goes on while the loss falls, and best.h5
+// is of the lowest.
+TEST_F(EarlyStoppingOfRuns, GoesByTheLossWhereAccuraciesAreEqual) {
+  const Ended ended =
+      train({"--set", "data={type: glyphs, train_size: 100, test_size: 30, validation: 2}", "--set",
+             "optimizer={type: sgd, lr: 0.00001}", "--set", "train.early_stopping={patience: 1}"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  double last = std::numeric_limits<double>::infinity();
+  std::string best_step;
+  for (const Config& event : events(run_dir())) {
+    if (event.at("split").text() != "validation") continue;
+    EXPECT_EQ(event.required<double>("accuracy"),
+              summary(run_dir()).required<double>("validation_accuracy"));
+    const auto loss = event.required<double>("loss");
+    if (loss >= last) break;
+    last = loss;
+    best_step = event.at("step").text();
+  }
+  EXPECT_EQ(summary(run_dir()).at("best_step").text(), best_step);
+  EXPECT_EQ(std::to_string(read_checkpoint(run_dir() + "/checkpoints/best.h5").step), best_step);
+  EXPECT_GT(summary(run_dir()).required<int>("best_step"), 5);
+}
+
+}  // namespace
+}  // namespace lacuna
