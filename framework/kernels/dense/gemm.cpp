@@ -31,15 +31,15 @@ struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
 
-// Whether sgemm, of an output of such sides, copies its operands into an order of its own, on AVX2.
-// Else it takes a transposed first factor where it lies, a few numbers of each row.
-bool is_copied(int64_t rows, int64_t columns) {
+// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes a
+// transposed first factor where it lies, a few numbers of each of its rows.
+bool is_packed(int64_t rows, int64_t columns) {
   constexpr double kThreshold = 0.0038;
   return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < kThreshold;
 }
 
-// Whether sgemm does so for this product.
-bool may_lie_uncopied(const GemmProblem& p) {
+// Whether that is to be looked at: of gradients of weights, whose first factor is transposed.
+bool may_be_unpacked(const GemmProblem& p) {
 #if LACUNA_HAVE_DNNL
   static const bool is_avx512 = active_instruction_set() == "avx512";
   return p.transpose_a == Transpose::Yes && !is_avx512;
@@ -53,11 +53,12 @@ bool may_lie_uncopied(const GemmProblem& p) {
 // above 4 MFLOP get two blocks at least. Each block packs its operands anew, which is the less of
 // the work the larger it is: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of sgemm's speed on one
 // core of a Zen 4, the 1024 that 150 MFLOP would be at 0.6; of 1024 × 1024 × 1024, 16 blocks at
-// 0.89 on an Intel Xeon, 8 at 0.93. Blocks are even, so that two threads
-// end together; multiples of 8 rows and 16 columns suit sgemm's register tiles.
+// 0.89 on an Intel Xeon, 8 at 0.93. Where smaller ones would not be packed, eight are enough.
+// Blocks are even, so that two threads end together; multiples of 8 rows and 16 columns suit
+// sgemm's register tiles.
 Blocks cut(const GemmProblem& p) {
   constexpr double kBlockOperations = 300e6, kSerialOperations = 4e6;
-  constexpr int64_t kMostBlocks = 32;
+  constexpr int64_t kEnoughBlocks = 8, kMostBlocks = 32;
   constexpr int64_t kMinRows = 32, kMinColumns = 64;
   const auto piece = [](int64_t size, int64_t pieces, int64_t unit) {
     return ((size + pieces - 1) / pieces + unit - 1) / unit * unit;
@@ -69,15 +70,15 @@ Blocks cut(const GemmProblem& p) {
     return (blocks < kMostBlocks && operations / static_cast<double>(blocks) > kBlockOperations) ||
            (blocks == 1 && operations > kSerialOperations);
   };
-  constexpr int64_t kEnough = 8;
-  const bool keeps_copies = may_lie_uncopied(p) && is_copied(p.m, p.n);
+  const bool keeps_packing = may_be_unpacked(p) && is_packed(p.m, p.n);
   while (too_large(down * across)) {
     const int64_t rows = p.m / down, columns = p.n / across;
     if (rows < 2 * kMinRows && columns < 2 * kMinColumns) break;
     const bool by_rows = columns < 2 * kMinColumns || (rows >= columns && rows >= 2 * kMinRows);
-    const bool is_enough = down * across >= kEnough || operations < kEnough * kBlockOperations;
-    if (keeps_copies && is_enough &&
-        !is_copied(by_rows ? rows / 2 : rows, by_rows ? columns : columns / 2)) {
+    const bool is_enough =
+        down * across >= kEnoughBlocks || operations < kEnoughBlocks * kBlockOperations;
+    if (keeps_packing && is_enough &&
+        !is_packed(by_rows ? rows / 2 : rows, by_rows ? columns : columns / 2)) {
       break;
     }
     (by_rows ? down : across) *= 2;
@@ -115,7 +116,7 @@ void multiply_reference(const Block& t, const GemmProblem& p) {
 // examples in 8 blocks: 136 → 61 ms.
 Array<float> spread_rows(Block& t, const GemmProblem& p) {
   constexpr int64_t kSameSets = 512, kLine = 16;
-  if (!may_lie_uncopied(p) || t.lda % kSameSets != 0 || is_copied(t.m, t.n)) return {};
+  if (!may_be_unpacked(p) || t.lda % kSameSets != 0 || is_packed(t.m, t.n)) return {};
   const int64_t length = (t.m + kLine - 1) / kLine * kLine + kLine;
   Array<float> rows(static_cast<size_t>(length * t.k));
   for (int64_t l = 0; l < t.k; ++l) std::copy_n(t.a + l * t.lda, t.m, rows.data() + l * length);

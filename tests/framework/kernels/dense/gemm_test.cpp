@@ -66,7 +66,7 @@ TEST(Gemm, AllTransposesAndSizes) {
 TEST(Gemm, SizesThatAreCutIntoBlocks) {
   check(131, 307, 101, Transpose::No, Transpose::Yes, 0.0f, true);
   check(307, 131, 103, Transpose::Yes, Transpose::No, 1.0f, false);
-  // Few, where sgemm should copy its operands; where it does not, rows of 2 KiB are spread.
+  // Few, where sgemm packs the operands of such; where it does not, rows of 2 KiB are spread.
   check(1301, 607, 17, Transpose::Yes, Transpose::No, 0.0f, true);
   check(512, 70, 129, Transpose::Yes, Transpose::No, 1.0f, false);
   check(1024, 301, 65, Transpose::Yes, Transpose::No, 0.0f, false);
