@@ -71,6 +71,7 @@ float read(const float* data, int64_t elements) {
   const Floats d;
   const int64_t lanes = lane_count();
   Sums sums;
+  for (Vector& sum : sums.of) sum = hn::Zero(d);
   for (const float* x = data; x < data + elements; x += kSums * lanes) {
     HWY_UNROLL(16)
     for (int i = 0; i < kSums; ++i) sums.of[i] = hn::Add(sums.of[i], hn::Load(d, x + i * lanes));
