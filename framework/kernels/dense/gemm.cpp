@@ -31,20 +31,19 @@ struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
 
-// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes a
-// transposed first factor where it lies, a few numbers of each of its rows.
+// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes
+// them where they lie, a few numbers of each row.
 bool is_packed(int64_t rows, int64_t columns) {
   constexpr double kThreshold = 0.0038;
   return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < kThreshold;
 }
 
-// Whether that is to be looked at: of gradients of weights, whose first factor is transposed.
-bool may_be_unpacked(const GemmProblem& p) {
+// Whether that is to be looked at.
+bool may_be_unpacked() {
 #if LACUNA_HAVE_DNNL
   static const bool is_avx512 = active_instruction_set() == "avx512";
-  return p.transpose_a == Transpose::Yes && !is_avx512;
+  return !is_avx512;
 #else
-  (void)p;
   return false;
 #endif
 }
@@ -58,7 +57,7 @@ bool may_be_unpacked(const GemmProblem& p) {
 // sgemm's register tiles.
 Blocks cut(const GemmProblem& p) {
   constexpr double kBlockOperations = 300e6, kSerialOperations = 4e6;
-  constexpr int64_t kEnoughBlocks = 8, kMostBlocks = 32;
+  constexpr int64_t kMostBlocks = 32;
   constexpr int64_t kMinRows = 32, kMinColumns = 64;
   const auto piece = [](int64_t size, int64_t pieces, int64_t unit) {
     return ((size + pieces - 1) / pieces + unit - 1) / unit * unit;
@@ -70,17 +69,10 @@ Blocks cut(const GemmProblem& p) {
     return (blocks < kMostBlocks && operations / static_cast<double>(blocks) > kBlockOperations) ||
            (blocks == 1 && operations > kSerialOperations);
   };
-  const bool keeps_packing = may_be_unpacked(p) && is_packed(p.m, p.n);
   while (too_large(down * across)) {
     const int64_t rows = p.m / down, columns = p.n / across;
     if (rows < 2 * kMinRows && columns < 2 * kMinColumns) break;
     const bool by_rows = columns < 2 * kMinColumns || (rows >= columns && rows >= 2 * kMinRows);
-    const bool is_enough =
-        down * across >= kEnoughBlocks || operations < kEnoughBlocks * kBlockOperations;
-    if (keeps_packing && is_enough &&
-        !is_packed(by_rows ? rows / 2 : rows, by_rows ? columns : columns / 2)) {
-      break;
-    }
     (by_rows ? down : across) *= 2;
   }
   return {piece(std::max<int64_t>(p.m, 1), down, 8), piece(std::max<int64_t>(p.n, 1), across, 16)};
@@ -111,21 +103,25 @@ void multiply_reference(const Block& t, const GemmProblem& p) {
 
 #if LACUNA_HAVE_DNNL
 
-// The columns of a transposed first factor that a block takes, where rows of 2 KiB or a multiple
+// The part of a factor that a block takes, [k, columns], where its rows of 2 KiB or a multiple
 // would fall into the same sets of a cache: with rows of another length. Zen 3, 3072 × 768 of 1024
-// examples in 8 blocks: 136 → 61 ms.
-Array<float> spread_rows(Block& t, const GemmProblem& p) {
+// examples in 8 blocks: 136 → 61 ms. Empty where rows are of other lengths.
+Array<float> spread(const float*& factor, int64_t& row, int64_t k, int64_t columns) {
   constexpr int64_t kSameSets = 512, kLine = 16;
-  if (!may_be_unpacked(p) || t.lda % kSameSets != 0 || is_packed(t.m, t.n)) return {};
-  const int64_t length = (t.m + kLine - 1) / kLine * kLine + kLine;
-  Array<float> rows(static_cast<size_t>(length * t.k));
-  for (int64_t l = 0; l < t.k; ++l) std::copy_n(t.a + l * t.lda, t.m, rows.data() + l * length);
-  t.a = rows.data(), t.lda = length;
+  if (row % kSameSets != 0) return {};
+  const int64_t length = (columns + kLine - 1) / kLine * kLine + kLine;
+  Array<float> rows(static_cast<size_t>(length * k));
+  for (int64_t l = 0; l < k; ++l) std::copy_n(factor + l * row, columns, rows.data() + l * length);
+  factor = rows.data(), row = length;
   return rows;
 }
 
 void multiply(Block t, const GemmProblem& p) {
-  const Array<float> rows = spread_rows(t, p);
+  Array<float> first, second;
+  if (may_be_unpacked() && !is_packed(t.m, t.n)) {
+    if (p.transpose_a == Transpose::Yes) first = spread(t.a, t.lda, t.k, t.m);
+    if (p.transpose_b == Transpose::No) second = spread(t.b, t.ldb, t.k, t.n);
+  }
   const auto letter = [](Transpose transpose) { return transpose == Transpose::Yes ? 'T' : 'N'; };
   const dnnl_status_t status = dnnl_sgemm(letter(p.transpose_a), letter(p.transpose_b), t.m, t.n,
                                           t.k, 1.0f, t.a, t.lda, t.b, t.ldb, p.beta, t.c, t.ldc);
