@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <string>
 
-#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/kernel_memory.hpp"
@@ -19,6 +18,8 @@
 
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>
+
+#include "lacuna/framework/core/array.h"
 #else
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
@@ -30,23 +31,6 @@ namespace {
 struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
-
-// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes
-// them where they lie, a few numbers of each row.
-bool is_packed(int64_t rows, int64_t columns) {
-  constexpr double kThreshold = 0.0038;
-  return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < kThreshold;
-}
-
-// Whether that is to be looked at.
-bool may_be_unpacked() {
-#if LACUNA_HAVE_DNNL
-  static const bool is_avx512 = active_instruction_set() == "avx512";
-  return !is_avx512;
-#else
-  return false;
-#endif
-}
 
 // Halves the longer side until a block is at most 300 MFLOP, or there are 32 of them; products
 // above 4 MFLOP get two blocks at least. Each block packs its operands anew, which is the less of
@@ -103,6 +87,15 @@ void multiply_reference(const Block& t, const GemmProblem& p) {
 
 #if LACUNA_HAVE_DNNL
 
+// Whether sgemm takes the operands of an output of such sides unpacked, a few numbers of each row:
+// small ones, on AVX2 and below.
+bool is_unpacked(int64_t rows, int64_t columns) {
+  constexpr double kThreshold = 0.0038;
+  static const bool may_be = active_instruction_set() != "avx512";
+  return may_be &&
+         1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) >= kThreshold;
+}
+
 // The part of a factor that a block takes, [k, columns], where its rows of 2 KiB or a multiple
 // would fall into the same sets of a cache: with rows of another length. Zen 3, 3072 × 768 of 1024
 // examples in 8 blocks: 136 → 61 ms. Empty where rows are of other lengths.
@@ -118,7 +111,7 @@ Array<float> spread(const float*& factor, int64_t& row, int64_t k, int64_t colum
 
 void multiply(Block t, const GemmProblem& p) {
   Array<float> first, second;
-  if (may_be_unpacked() && !is_packed(t.m, t.n)) {
+  if (is_unpacked(t.m, t.n)) {
     if (p.transpose_a == Transpose::Yes) first = spread(t.a, t.lda, t.k, t.m);
     if (p.transpose_b == Transpose::No) second = spread(t.b, t.ldb, t.k, t.n);
   }
