@@ -110,10 +110,11 @@ Array<float> spread(const float*& factor, int64_t& row, int64_t k, int64_t colum
 }
 
 void multiply(Block t, const GemmProblem& p) {
+  constexpr int64_t kOften = 32;  // a number must be used for its copy to pay
   Array<float> first, second;
   if (is_unpacked(t.m, t.n)) {
-    if (p.transpose_a == Transpose::Yes) first = spread(t.a, t.lda, t.k, t.m);
-    if (p.transpose_b == Transpose::No) second = spread(t.b, t.ldb, t.k, t.n);
+    if (p.transpose_a == Transpose::Yes && t.n >= kOften) first = spread(t.a, t.lda, t.k, t.m);
+    if (p.transpose_b == Transpose::No && t.m >= kOften) second = spread(t.b, t.ldb, t.k, t.n);
   }
   const auto letter = [](Transpose transpose) { return transpose == Transpose::Yes ? 'T' : 'N'; };
   const dnnl_status_t status = dnnl_sgemm(letter(p.transpose_a), letter(p.transpose_b), t.m, t.n,
