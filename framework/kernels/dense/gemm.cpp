@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/kernel_memory.hpp"
@@ -18,8 +19,6 @@
 
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>
-
-#include "lacuna/framework/core/array.h"
 #else
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
@@ -32,6 +31,24 @@ struct Blocks {
   int64_t rows, columns;  // of C, in one block
 };
 
+// Whether sgemm packs the operands of an output of such sides, on AVX2 and below. Else it takes a
+// transposed first factor where it lies, a few numbers of each of its rows.
+bool is_packed(int64_t rows, int64_t columns) {
+  constexpr double kThreshold = 0.0038;
+  return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < kThreshold;
+}
+
+// Whether that is to be looked at: of gradients of weights, whose first factor is transposed.
+bool may_be_unpacked(const GemmProblem& p) {
+#if LACUNA_HAVE_DNNL
+  static const bool is_avx512 = active_instruction_set() == "avx512";
+  return p.transpose_a == Transpose::Yes && !is_avx512;
+#else
+  (void)p;
+  return false;
+#endif
+}
+
 // Halves the longer side until a block is at most 300 MFLOP, or there are 32 of them; products
 // above 4 MFLOP get two blocks at least. Each block packs its operands anew, which is the less of
 // the work the larger it is: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of sgemm's speed on one
@@ -41,7 +58,7 @@ struct Blocks {
 // sgemm's register tiles.
 Blocks cut(const GemmProblem& p) {
   constexpr double kBlockOperations = 300e6, kSerialOperations = 4e6;
-  constexpr int64_t kMostBlocks = 32;
+  constexpr int64_t kEnoughBlocks = 8, kMostBlocks = 32;
   constexpr int64_t kMinRows = 32, kMinColumns = 64;
   const auto piece = [](int64_t size, int64_t pieces, int64_t unit) {
     return ((size + pieces - 1) / pieces + unit - 1) / unit * unit;
@@ -53,10 +70,17 @@ Blocks cut(const GemmProblem& p) {
     return (blocks < kMostBlocks && operations / static_cast<double>(blocks) > kBlockOperations) ||
            (blocks == 1 && operations > kSerialOperations);
   };
+  const bool keeps_packing = may_be_unpacked(p) && is_packed(p.m, p.n);
   while (too_large(down * across)) {
     const int64_t rows = p.m / down, columns = p.n / across;
     if (rows < 2 * kMinRows && columns < 2 * kMinColumns) break;
     const bool by_rows = columns < 2 * kMinColumns || (rows >= columns && rows >= 2 * kMinRows);
+    const bool is_enough =
+        down * across >= kEnoughBlocks || operations < kEnoughBlocks * kBlockOperations;
+    if (keeps_packing && is_enough &&
+        !is_packed(by_rows ? rows / 2 : rows, by_rows ? columns : columns / 2)) {
+      break;
+    }
     (by_rows ? down : across) *= 2;
   }
   return {piece(std::max<int64_t>(p.m, 1), down, 8), piece(std::max<int64_t>(p.n, 1), across, 16)};
@@ -87,35 +111,21 @@ void multiply_reference(const Block& t, const GemmProblem& p) {
 
 #if LACUNA_HAVE_DNNL
 
-// Whether sgemm takes the operands of an output of such sides unpacked, a few numbers of each row:
-// small ones, on AVX2 and below.
-bool is_unpacked(int64_t rows, int64_t columns) {
-  constexpr double kThreshold = 0.0038;
-  static const bool may_be = active_instruction_set() != "avx512";
-  return may_be &&
-         1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) >= kThreshold;
-}
-
-// The part of a factor that a block takes, [k, columns], where its rows of 2 KiB or a multiple
+// The columns of a transposed first factor that a block takes, where rows of 2 KiB or a multiple
 // would fall into the same sets of a cache: with rows of another length. Zen 3, 3072 × 768 of 1024
-// examples in 8 blocks: 136 → 61 ms. Empty where rows are of other lengths.
-Array<float> spread(const float*& factor, int64_t& row, int64_t k, int64_t columns) {
+// examples in 8 blocks: 136 → 61 ms.
+Array<float> spread_rows(Block& t, const GemmProblem& p) {
   constexpr int64_t kSameSets = 512, kLine = 16;
-  if (row % kSameSets != 0) return {};
-  const int64_t length = (columns + kLine - 1) / kLine * kLine + kLine;
-  Array<float> rows(static_cast<size_t>(length * k));
-  for (int64_t l = 0; l < k; ++l) std::copy_n(factor + l * row, columns, rows.data() + l * length);
-  factor = rows.data(), row = length;
+  if (!may_be_unpacked(p) || t.lda % kSameSets != 0 || is_packed(t.m, t.n)) return {};
+  const int64_t length = (t.m + kLine - 1) / kLine * kLine + kLine;
+  Array<float> rows(static_cast<size_t>(length * t.k));
+  for (int64_t l = 0; l < t.k; ++l) std::copy_n(t.a + l * t.lda, t.m, rows.data() + l * length);
+  t.a = rows.data(), t.lda = length;
   return rows;
 }
 
 void multiply(Block t, const GemmProblem& p) {
-  constexpr int64_t kOften = 32;  // a number must be used for its copy to pay
-  Array<float> first, second;
-  if (is_unpacked(t.m, t.n)) {
-    if (p.transpose_a == Transpose::Yes && t.n >= kOften) first = spread(t.a, t.lda, t.k, t.m);
-    if (p.transpose_b == Transpose::No && t.m >= kOften) second = spread(t.b, t.ldb, t.k, t.n);
-  }
+  const Array<float> rows = spread_rows(t, p);
   const auto letter = [](Transpose transpose) { return transpose == Transpose::Yes ? 'T' : 'N'; };
   const dnnl_status_t status = dnnl_sgemm(letter(p.transpose_a), letter(p.transpose_b), t.m, t.n,
                                           t.k, 1.0f, t.a, t.lda, t.b, t.ldb, p.beta, t.c, t.ldc);

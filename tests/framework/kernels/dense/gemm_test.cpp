@@ -66,12 +66,10 @@ TEST(Gemm, AllTransposesAndSizes) {
 TEST(Gemm, SizesThatAreCutIntoBlocks) {
   check(131, 307, 101, Transpose::No, Transpose::Yes, 0.0f, true);
   check(307, 131, 103, Transpose::Yes, Transpose::No, 1.0f, false);
+  // Few, where sgemm packs the operands of such; where it does not, rows of 2 KiB are spread.
   check(1301, 607, 17, Transpose::Yes, Transpose::No, 0.0f, true);
-  // Rows of 2 KiB and its multiples, which are spread where sgemm does not pack them.
   check(512, 70, 129, Transpose::Yes, Transpose::No, 1.0f, false);
   check(1024, 301, 65, Transpose::Yes, Transpose::No, 0.0f, false);
-  check(33, 1024, 67, Transpose::No, Transpose::No, 0.0f, true);
-  check(512, 512, 37, Transpose::Yes, Transpose::No, 1.0f, false);
 }
 
 TEST(Gemm, EmptySumLeavesBetaCAndBias) {
