@@ -45,6 +45,26 @@ struct Source {
   place.error(message);
 }
 
+// How many lists and maps stand in each other, of which this is the outermost. Marks all as read.
+size_t nesting_of(const Config& node) {
+  size_t inside = 0;
+  if (node.is_list()) {
+    for (const Config& item : node.items()) inside = std::max(inside, nesting_of(item));
+  } else if (node.is_map()) {
+    for (const auto& [key, value] : node.entries()) inside = std::max(inside, nesting_of(value));
+  } else {
+    return 0;
+  }
+  return inside + 1;
+}
+
+// What nests deeper could not be read again once it is written. *Errors:* ConfigError.
+void require_depth(size_t depth, const SourcePosition& position) {
+  if (depth > kMaxDepth) {
+    fail(position, fmt::format("lists and maps nest deeper than {}", kMaxDepth));
+  }
+}
+
 // Builds the tree from the parser's events, innermost first.
 class Builder : public YAML::EventHandler {
  public:
@@ -70,6 +90,7 @@ class Builder : public YAML::EventHandler {
     if (found == anchors_.end()) fail(source_.at(mark), "an alias inside of what it names");
     note_bad_key(mark, "a key must be text, found an alias");
     count_nodes(mark, sizes_.at(anchor));
+    require_depth(frames_.size() + nesting_of(found->second), source_.at(mark));
     place(found->second.clone(), mark);
   }
 
@@ -152,9 +173,7 @@ class Builder : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, Config node, const char* what) {
     note_bad_key(mark, std::string("a key must be text, found ") + what);
-    if (frames_.size() >= kMaxDepth) {
-      fail(source_.at(mark), fmt::format("lists and maps nest deeper than {}", kMaxDepth));
-    }
+    require_depth(frames_.size() + 1, source_.at(mark));
     frames_.push_back({std::move(node), mark, anchor, nodes_, {}, {}, false, {}});
   }
 
@@ -329,6 +348,7 @@ void apply_override(Config& root, std::string_view assignment) {
   } catch (const ConfigError& error) {
     fail({source.name, 0, 0}, error.what());
   }
+  require_depth(nesting_of(changed.clone()), {source.name, 0, 0});
   root = changed;
 }
 

@@ -22,7 +22,8 @@ Config parse_yaml(std::string_view text, const std::string& file_name);
 
 /// Applies "a.b.0=value": the value is read as YAML (a list or map too) and set in `root` under the
 /// dotted path (Config::set_path). Its nodes have the position "--set a.b.0=value". *Errors:*
-/// ConfigError that quotes the assignment; `root` is then unchanged in value.
+/// ConfigError that quotes the assignment, also when `root` would nest deeper than 100 (it could
+/// not be read again); `root` is then unchanged in value.
 void apply_override(Config& root, std::string_view assignment);
 
 }  // namespace lacuna

@@ -150,6 +150,10 @@ TEST(Yaml, RefusesAbsurdDepthAndGrowth) {
     for (int i = 0; i < 100'000; ++i) text += open;
     EXPECT_THAT(message_of(text), HasSubstr("nest deeper than 100")) << open;
   }
+  const std::string sixty(60, '['), ends(60, ']');
+  EXPECT_THAT(message_of("a: &x " + sixty + ends + "\nb: " + sixty + "*x" + ends),
+              HasSubstr("c.yaml:2:64: lists and maps nest deeper than 100"));
+  EXPECT_EQ(message_of("a: &x " + sixty + ends + "\nb: [[*x]]"), "no error");
   std::string bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
   for (int i = 1; i < 10; ++i) {
     const std::string last = "*a" + std::to_string(i - 1), name = "a" + std::to_string(i);
@@ -352,6 +356,18 @@ TEST(Override, SaysWhatIsWrongAndChangesNothing) {
               AllOf(HasSubstr("--set a=[1: not valid YAML: "), HasSubstr("needs quotes")));
   EXPECT_THAT(override_message(root, "a={b: 1, b: 2}"), HasSubstr("the key 'b' is given twice"));
   EXPECT_EQ(root, before);
+}
+
+TEST(Override, RefusesWhatWouldNestTooDeepToBeReadAgain) {
+  Config root = parse_yaml("a: 1\n", "c.yaml");
+  const Config before = root.clone();
+  std::string path = "x";
+  for (int part = 1; part < 60; ++part) path += ".x";
+  EXPECT_THAT(override_message(root, path + "=" + std::string(41, '[') + std::string(41, ']')),
+              HasSubstr("lists and maps nest deeper than 100"));
+  EXPECT_EQ(root, before);
+  apply_override(root, path + "=" + std::string(40, '[') + std::string(40, ']'));
+  EXPECT_EQ(parse_yaml(root.to_yaml(), "again"), root);
 }
 
 }  // namespace
