@@ -24,15 +24,15 @@ void affine_run(const NormRun& run, const Lanes& scale, const Lanes& shift, bool
   Vector a[kRunVectors], b[kRunVectors];
   for (int v = 0; v < kRunVectors; ++v) a[v] = lanes_at(scale, v), b[v] = lanes_at(shift, v);
   for_each_vector(run.count, [&](int v, int64_t i, int64_t n) HWY_ATTR {
+    ask_ahead(run.x, v, i);
     Vector y = hn::MulAdd(a[v], load_some(run.x + i, n), b[v]);
-    if (run.added != nullptr) y = hn::Add(y, load_some(run.added + i, n));
+    if (run.added != nullptr) {
+      ask_ahead(run.added, v, i);
+      y = hn::Add(y, load_some(run.added + i, n));
+    }
     // Not Max, which may take a NaN for zero.
     if (rectify) y = hn::IfThenZeroElse(hn::Lt(y, zero), y);
-    if (run.around_caches && n == kVectorLanes) {
-      hn::Stream(y, Floats(), run.into + i);
-    } else {
-      store_some(y, run.into + i, n);
-    }
+    store_around(run, y, run.into + i, n);
     if (run.pass != nullptr) store_bits(hn::Not(hn::Le(y, zero)), run.pass, i);
   });
   clear_line_behind(run);

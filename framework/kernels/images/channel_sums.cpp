@@ -18,8 +18,10 @@ namespace {
 void statistics_run(const NormRun& run, const Lanes& pivot, LaneSums& s, LaneSums& q) {
   add_lane_sums(
       run.count, s, q,
-      [&](int v, int64_t i, int64_t n)
-          HWY_ATTR { return hn::Sub(load_some(run.x + i, n), lanes_at(pivot, v)); },
+      [&](int v, int64_t i, int64_t n) HWY_ATTR {
+        ask_ahead(run.x, v, i);
+        return hn::Sub(load_some(run.x + i, n), lanes_at(pivot, v));
+      },
       [](int, int64_t, int64_t, Vector value) HWY_ATTR { return hn::Mul(value, value); });
 }
 

@@ -18,7 +18,12 @@ namespace {
 // s += Σ g, q += Σ g (x − mean).
 void gradient_sums_run(const NormRun& run, const Lanes& mean, LaneSums& s, LaneSums& q) {
   add_lane_sums(
-      run.count, s, q, [&](int, int64_t i, int64_t n) HWY_ATTR { return gradient_at(run, i, n); },
+      run.count, s, q,
+      [&](int v, int64_t i, int64_t n) HWY_ATTR {
+        ask_ahead(run.dy, v, i);
+        ask_ahead(run.x, v, i);
+        return gradient_at(run, i, n);
+      },
       [&](int v, int64_t i, int64_t n, Vector g)
           HWY_ATTR { return hn::Mul(g, hn::Sub(load_some(run.x + i, n), lanes_at(mean, v))); });
 }
