@@ -86,11 +86,14 @@ void end_job(int exit_code, const std::string& message, void (*say)(const std::s
 }
 
 void require_same_program(Communicator& communicator) {
-  const std::array<Agreed, 3> what = {{{"their version", kVersion},
+  const std::array<Agreed, 4> what = {{{"their version", kVersion},
                                        {"the instruction set of their processors (the least of "
                                         "them for all: LACUNA_INSTRUCTION_SET)",
                                         active_instruction_set()},
-                                       {"what computes their dense products", dense_provider()}}};
+                                       {"what computes their dense products", dense_provider()},
+                                       {"the blocks that they cut dense products into (one number "
+                                        "for all: LACUNA_DENSE_BLOCKS)",
+                                        fmt::format("{}", most_dense_blocks())}}};
   require_agreement(communicator, what);
 }
 

@@ -241,13 +241,17 @@ int run_info(bool json) {
                                    {"threads", num_threads()},
                                    {"instruction_set", active_instruction_set()},
                                    {"dense_provider", dense_provider()},
+                                   {"dense_blocks", most_dense_blocks()},
                                    {"mpi", mpi_description()}});
   if (json) {
     print_json(info);
     return kDone;
   }
-  std::printf("lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s\n",
-              kVersion, num_threads(), active_instruction_set().c_str(), dense_provider().c_str());
+  std::printf(
+      "lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s, in up to %d "
+      "blocks\n",
+      kVersion, num_threads(), active_instruction_set().c_str(), dense_provider().c_str(),
+      static_cast<int>(most_dense_blocks()));
   if (dense_provider().starts_with("Eigen")) {
     std::printf(
         "                 (built without oneDNN; libdnnl-dev makes dense products faster)\n");

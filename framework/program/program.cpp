@@ -23,6 +23,7 @@
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/job.h"
+#include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/program/command_line/usage_errors.h"
@@ -337,6 +338,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     app.parse(argc, argv);
     require_one_process(app);
     active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
+    most_dense_blocks();
     const int code = action();
     // What a run has to say is in its folder; for the others, saying it is all they do.
     const bool is_said = std::fflush(stdout) == 0 || app.got_subcommand("train");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lacuna/framework/kernels/pointwise/reorder_images.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -28,11 +30,9 @@ void read_head(const Tensor& x, const HeadPlace& place, int64_t stride, float* i
     }
     return;
   }
+  const Transposition transpose = transposition();
   for_each_run(place, features, [&](int64_t first, int64_t rows, int64_t start) {
-    for (int64_t c = 0; c < place.columns; ++c) {
-      const float* column = from + start + c * kSlabWidth;
-      for (int64_t r = 0; r < rows; ++r) into[(first + r) * stride + c] = column[r];
-    }
+    transpose(from + start, kSlabWidth, into + first * stride, stride, place.columns, rows);
   });
 }
 
@@ -46,22 +46,14 @@ void write_head(const float* from, int64_t stride, const HeadPlace& place, Tenso
     }
     return;
   }
+  const Transposition transpose = transposition();
   for_each_run(place, features, [&](int64_t first, int64_t rows, int64_t start) {
-    for (int64_t c = 0; c < place.columns; ++c) {
-      float* column = into + start + c * kSlabWidth;
-      for (int64_t r = 0; r < rows; ++r) column[r] = from[(first + r) * stride + c];
-    }
+    transpose(from + first * stride, stride, into + start, kSlabWidth, rows, place.columns);
   });
 }
 
 void transpose_head(const float* from, int64_t stride, int64_t rows, int64_t columns, float* into) {
-  constexpr int64_t kRows = 16;  // a line of what is written
-  for (int64_t row = 0; row < rows; row += kRows) {
-    const int64_t end = std::min(row + kRows, rows);
-    for (int64_t c = 0; c < columns; ++c) {
-      for (int64_t r = row; r < end; ++r) into[c * rows + r] = from[r * stride + c];
-    }
-  }
+  transposition()(from, stride, into, rows, rows, columns);
 }
 
 }  // namespace lacuna

@@ -20,11 +20,18 @@ struct GemmProblem {
   const float* bias = nullptr;  ///< [n], added to every row; null for none
 };
 
-/// Computes the product. The result depends on the shapes alone, not on the number of threads.
+/// Computes the product. The result depends on the shapes and on `most_dense_blocks()`, not on the
+/// number of threads.
 /// Leading dimensions are those of contiguous matrices. k = 0 gives beta · C + bias.
 /// *Errors:* Error when the provider refuses (never for contiguous matrices that exist).
 /// *Cost:* 2·m·n·k operations; the provider may allocate its packing buffers.
 void gemm(const GemmProblem& problem);
+
+/// How many blocks a product is cut into at most: as many as the machine has processors, to the next
+/// power of two, of 2 to 32; or what `LACUNA_DENSE_BLOCKS` says, so that machines of different size
+/// give the same numbers. More blocks serve more threads, and each packs its operands anew.
+/// *Errors:* ConfigError where that is no number of 1 to 64.
+int64_t most_dense_blocks();
 
 /// "oneDNN 2.6.3" or "Eigen 3.4.0": what dense products run on.
 std::string dense_provider();

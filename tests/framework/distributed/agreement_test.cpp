@@ -121,7 +121,8 @@ TEST(SameProgram, NamesWhatDiffers) {
       "the processes differ in their version: process 0 has " + std::string(kVersion) +
           ", process 1 has another",
       "the processes differ in the instruction set",
-      "the processes differ in what computes their dense products"};
+      "the processes differ in what computes their dense products",
+      "the processes differ in the blocks that they cut dense products into"};
   for (size_t i = 0; i < names.size(); ++i) {
     Other other(static_cast<int>(i));
     expect_throws<StateError>([&] { require_same_program(other); }, names[i]);

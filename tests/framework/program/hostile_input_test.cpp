@@ -270,6 +270,18 @@ TEST_F(HostileInput, OfAWrongInstructionSet) {
               testing::StartsWith("error: LACUNA_INSTRUCTION_SET: unknown instruction set"));
 }
 
+TEST_F(HostileInput, OfAWrongNumberOfDenseBlocks) {
+  for (const char* blocks : {"0", "65", "-1", "2x", "99999999999999999999"}) {
+    SCOPED_TRACE(blocks);
+    const Ended ended =
+        train({}, "run", {.in_child = [&] { ::setenv("LACUNA_DENSE_BLOCKS", blocks, 1); }});
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_EQ(ended.err, std::string("error: LACUNA_DENSE_BLOCKS: needs a number of blocks from 1 "
+                                     "to 64, found '") +
+                             blocks + "'\n");
+  }
+}
+
 // Each would be carried out, and not do what was meant.
 TEST_F(HostileInput, OfOptionsThatDoNothing) {
   const auto with = [&](const std::string& setting) {
