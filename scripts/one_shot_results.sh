@@ -76,7 +76,7 @@ run_all resnet_commands
 [ "${ONE_SHOT_TUNE:-1}" = 0 ] || run_all tune_commands
 if [ -n "$text" ]; then
   text_training() {
-    local gpt="configs/shakespeare_gpt_mini.yaml --set 'data.path=$text/tinyshakespeare.txt' --set optimizer.lr.init=3.0e-3 --set optimizer.lr.minimum=3.0e-4"
+    local gpt="configs/shakespeare_gpt_mini.yaml --set 'data.path=$text/tinyshakespeare.txt' --set 'optimizer.lr={type: cosine_once, init: 3.0e-3, minimum: 3.0e-4, half_period: 2000}'"
     local bert="configs/sst2_bert.yaml --set 'data.train=$text/sst2.train.txt' --set 'data.validation=$text/sst2.dev.txt' --set 'data.test=$text/sst2.test.txt'"
     local name
     for name in gpt-dense-high bert-dense; do

@@ -17,7 +17,8 @@ source scripts/training_runs.sh
 
 gpt=configs/shakespeare_gpt_mini
 bert=configs/sst2_bert
-high_lr='--set optimizer.lr.init=3.0e-3 --set optimizer.lr.minimum=3.0e-4'
+# As shakespeare_gpt_mini_rigl80.yaml has it.
+high_lr="--set 'optimizer.lr={type: cosine_once, init: 3.0e-3, minimum: 3.0e-4, half_period: 2000}'"
 
 # Semi-sparse 2:4 for a share of the 2000 steps, then the dense masters.
 shares='0 40 60 80 100'

@@ -32,18 +32,36 @@ Schedule make_power(const Config& c) {
   return {[=](int64_t t, int64_t) { return init * std::pow(beta, static_cast<float>(t)); }, c};
 }
 
-// Beyond the half period it rises again, or (Once) stays at the minimum.
-enum class Cosine { Waves, Once };
+// From init to minimum over the half period, and back.
+struct Cosine {
+  explicit Cosine(const Config& c)
+      : init(read_float(c, "init")),
+        minimum(c.get<float>("minimum", 0.0f)),
+        half_period(c.required<double>("half_period")) {
+    if (!(half_period > 0)) c.at("half_period").fail("a number of steps above 0");
+  }
 
-Schedule make_cosine(const Config& c, Cosine beyond) {
-  const float init = read_float(c, "init"), minimum = c.get<float>("minimum", 0.0f);
-  const auto half_period = c.required<double>("half_period");
-  if (!(half_period > 0)) c.at("half_period").fail("a number of steps above 0");
-  const float offset = (init + minimum) / 2, amplitude = init - offset;
-  const float frequency = static_cast<float>(std::numbers::pi / half_period);
+  float at(int64_t t) const {
+    const float offset = (init + minimum) / 2, amplitude = init - offset;
+    const float frequency = static_cast<float>(std::numbers::pi / half_period);
+    return offset + amplitude * std::cos(frequency * static_cast<float>(t));
+  }
+
+  float init, minimum;
+  double half_period;
+};
+
+Schedule make_cosine(const Config& c) {
+  return {[cosine = Cosine(c)](int64_t t, int64_t) { return cosine.at(t); }, c};
+}
+
+Schedule make_cosine_once(const Config& c) {
+  const Cosine cosine(c);
+  const auto start = require_at_least(c, "start", c.get<int64_t>("start", 0), 0);
   return {[=](int64_t t, int64_t) {
-            if (beyond == Cosine::Once && static_cast<double>(t) >= half_period) return minimum;
-            return offset + amplitude * std::cos(frequency * static_cast<float>(t));
+            const int64_t since = std::max<int64_t>(t - start, 0);
+            return static_cast<double>(since) >= cosine.half_period ? cosine.minimum
+                                                                    : cosine.at(since);
           },
           c};
 }
@@ -119,10 +137,9 @@ void register_schedules(ScheduleRegistry& r) {
   r.add("linear", "init + step * slope", make_linear);
   r.add("exp", "final + (init - final) * e^(step * gamma); final = 1", make_exp);
   r.add("power", "init * beta^step", make_power);
-  r.add("cosine", "from init to minimum (= 0) over half_period steps along a cosine",
-        [](const Config& c) { return make_cosine(c, Cosine::Waves); });
-  r.add("cosine_once", "the same, and stays at minimum from there on",
-        [](const Config& c) { return make_cosine(c, Cosine::Once); });
+  r.add("cosine", "from init to minimum (= 0) over half_period steps along a cosine", make_cosine);
+  r.add("cosine_once", "init to start (= 0), then the same, and stays at minimum from there on",
+        make_cosine_once);
   r.add("cycling", "values: the next one at every update", make_cycling);
   r.add("polynomial", "from init at start to final at end, by (1 - progress)^power; power = 3",
         make_polynomial);

@@ -112,6 +112,18 @@ std::vector<std::string> cstorch_names(std::string_view name) {
   return {};
 }
 
+bool matches_cstorch_glob(std::string_view glob, std::string_view name) {
+  if (!is_cstorch_glob(glob)) return false;
+  const std::optional<InBlock> place = split(name);
+  if (!place) return false;
+  if (place->layer == kFused) {
+    return std::ranges::all_of(kFusedParts, [&](std::string_view theirs) {
+      return matches_any(glob, names_of(*place, theirs));
+    });
+  }
+  return matches_any(glob, cstorch_names(name));
+}
+
 std::string cstorch_advice(std::string_view glob, const std::vector<std::string>& names) {
   if (!is_cstorch_glob(glob)) return "";
   for (const std::string& name : names) {

@@ -15,6 +15,11 @@ bool is_cstorch_glob(std::string_view glob);
 /// for "bert.encoder.layer.3.attention.self.query.weight". Empty where there is no such name.
 std::vector<std::string> cstorch_names(std::string_view name);
 
+/// Whether a glob that is written for them matches what the parameter is called there. GPT-2's
+/// queries, keys and values are one weight: it is matched by what matches all three, as
+/// `*dense_layer.weight` does.
+bool matches_cstorch_glob(std::string_view glob, std::string_view name);
+
 /// What to write instead of a glob that matches none of these names, though they belong to a model
 /// that has such layers: GPT-2's queries, keys and values are one weight. Empty where there is
 /// nothing to say.

@@ -27,10 +27,7 @@ std::string why_not(const std::string& name, const Parameter& parameter) {
 
 // By the name itself, or by what it is called where the glob was written.
 bool matches_glob(const std::string& glob, const std::string& name) {
-  if (glob_match(glob, name)) return true;
-  if (!is_cstorch_glob(glob)) return false;
-  return std::ranges::any_of(cstorch_names(name),
-                             [&](const std::string& other) { return glob_match(glob, other); });
+  return glob_match(glob, name) || matches_cstorch_glob(glob, name);
 }
 
 // Each parameter with the reason why the default filter has not chosen it.

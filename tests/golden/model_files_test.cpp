@@ -1,7 +1,10 @@
 // The golden models' files themselves, and what the tests of models make of them.
 #include <gmock/gmock.h>
 
+#include "framework/kernels/test_values.h"
 #include "golden/models.h"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/linear.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -74,6 +77,23 @@ TEST(GoldenModelFiles, OptimizersAreReadFromTheTextThatTorchPrints) {
   EXPECT_EQ(adamw.eps, 1e-8);
   expect_throws<DataError>([] { golden::sgd_options("Adam (lr: 1)"); },
                            "not an optimizer that is known here: Adam");
+}
+
+// csr has the positions of a wide weight in tiles of columns: another folder's models may be wide.
+TEST(GoldenModelFiles, GradientsAreComparedRowMajorHoweverTheirLayoutHasThem) {
+  const Shape shape{40, 300};
+  std::vector<float> expected;
+  for (const Layout* layout : {&dense_layout(), &masked_layout(), &csr_layout()}) {
+    const auto weight = std::make_shared<Parameter>(shape, Initializer());
+    weight->set_name("weight");
+    weight->assign(test::normal_tensor("weight", shape));
+    weight->set_pattern(Pattern::make(*layout, shape, Positions::all(shape)));
+    backward(linear(Variable(test::normal_tensor("x", {3, 300})), weight, Variable()),
+             test::normal_tensor("dy", {3, 40}));
+    const std::vector<float> found = golden::dense_gradient(*weight).to_vector();
+    if (expected.empty()) expected = found;
+    golden::expect_near(found, expected, std::string(layout->name()));
+  }
 }
 
 TEST(GoldenModelFiles, PixelsAreNormalizedByChannel) {

@@ -14,6 +14,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/layouts/layout.h"
+#include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/param/parameter.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.h"
 #include "lacuna/optimizers/adamw.h"
@@ -75,6 +78,13 @@ inline void expect_near_largest(const Tensor& found, const Tensor& expected,
   for (size_t i = 0; i < b.size(); ++i) {
     ASSERT_NEAR(a[i], b[i], tolerance * largest) << what << ", element " << i;
   }
+}
+
+/// A parameter's gradient, of the parameter's shape and row-major, in whatever order its layout has
+/// it; zero where there is no position.
+inline Tensor dense_gradient(const Parameter& parameter) {
+  const Pattern& pattern = *parameter.pattern();
+  return pattern.layout().to_dense(pattern, parameter.gradient().to_vector());
 }
 
 /// A ResNet for CIFAR as He et al. (arXiv:1512.03385, section 4.2) have it: a convolution, three

@@ -14,6 +14,7 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
+#include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_model.h"
 
@@ -52,6 +53,8 @@ class GoldenTransformer {
     section.erase("model_type");
     if (batch_.labels.shape().rank() == 1) {
       section.set("num_labels", SafetensorsFile(weights).tensor("classifier.weight").shape[0]);
+    } else if (section.required<std::string>("type") == "bert") {
+      section.set("head", std::string("masked_lm"));
     }
     register_builtins();
     model_ = build_model(model_layers(section), example_shape());
@@ -81,7 +84,7 @@ class GoldenTransformer {
     for (const ParameterPtr& parameter : model_->parameters()) missing.insert(parameter->name());
     for (const std::string& name : names) {
       expect_gradient(name, largest);
-      missing.erase(name);
+      missing.erase(name_in_model(name));
     }
     EXPECT_TRUE(missing.empty()) << name_ << ": no gradient of " << *missing.begin();
   }
@@ -107,17 +110,13 @@ class GoldenTransformer {
     const Variable output = run_model(*model_, batch_);
     backward(cross_entropy(output, batch_.labels));
     std::vector<Tensor> all = {output.value().to(Order::RowMajor)};
-    for (const ParameterPtr& parameter : model_->parameters())
-      all.push_back(masked_gradient(*parameter));
+    for (const ParameterPtr& parameter : model_->parameters()) {
+      all.push_back(golden::dense_gradient(*parameter));
+    }
     return all;
   }
 
  private:
-  static Tensor masked_gradient(const Parameter& parameter) {
-    const Pattern& pattern = *parameter.pattern();
-    return pattern.layout().to_dense(pattern, parameter.gradient().to_vector());
-  }
-
   void read_batch() {
     if (file_.exists("pixel_values")) {
       batch_.inputs = file_.read_floats("pixel_values");
@@ -169,15 +168,20 @@ class GoldenTransformer {
     return loss;
   }
 
-  // GPT-2's files hold four weights of each block as [in, out].
+  // The file's name may be without its prefix, or an older one.
+  std::string name_in_model(const std::string& name) const {
+    std::set<std::string> known;
+    for (const ParameterPtr& parameter : model_->parameters()) known.insert(parameter->name());
+    return known.contains(name) ? name : foreign_name(name, known).value_or(name);
+  }
+
   void expect_gradient(const std::string& name, float largest_of_model) const {
-    const ParameterPtr parameter = model_->parameter(name);
+    const ParameterPtr parameter = model_->parameter(name_in_model(name));
     std::vector<float> expected = file_.read_floats("grad/" + name).to_vector();
-    const bool is_gpt2 = name.find(".h.") != std::string::npos;
-    if (is_gpt2 && name.ends_with(".weight") && parameter->shape().rank() == 2) {
+    if (is_conv1d_weight(parameter->name())) {  // [in, out] in the file
       expected = transposed(expected, parameter->shape()[1], parameter->shape()[0]);
     }
-    const std::vector<float> found = parameter->gradient().to_vector();
+    const std::vector<float> found = golden::dense_gradient(*parameter).to_vector();
     ASSERT_EQ(found.size(), expected.size()) << name_ << " grad/" << name;
     const float tolerance = 1e-4f * largest_magnitude(expected) + 1e-6f * largest_of_model;
     for (size_t i = 0; i < found.size(); ++i) {

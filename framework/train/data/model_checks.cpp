@@ -17,8 +17,14 @@ namespace lacuna {
 namespace {
 
 // What may be done where a model's output is not what the loss compares with the data.
-std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted) {
-  if (output.rank() == wanted.rank()) return "";
+std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted, bool is_preset) {
+  if (output.rank() == wanted.rank()) {
+    if (!is_preset || wanted.rank() != 1) return "";
+    return fmt::format(
+        " (num_labels: {} beside the preset's keys; a file's head is then another one, which "
+        "init_from can skip)",
+        wanted[0]);
+  }
   if (data.vocabulary_size() == 0) {
     return output.rank() < wanted.rank()
                ? ""
@@ -81,7 +87,8 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
       "layer '{}' ({}), the last one, gives shape {} per example; the data has {} {}, so it must "
       "give {}{}{}",
       name, last->type(), output.to_string(), wanted.values, wanted.values_are,
-      wanted.shape.to_string(), remedy(data, output, wanted.shape), behind(layers)));
+      wanted.shape.to_string(), remedy(data, output, wanted.shape, !layers.made_by.empty()),
+      behind(layers)));
 }
 
 std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data) {

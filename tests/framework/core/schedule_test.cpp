@@ -51,6 +51,24 @@ TEST(Schedule, CosineOnceStaysAtItsMinimum) {
   EXPECT_EQ(part.at(3), 0.0f);
 }
 
+// As after a warm-up, where the cosine is to begin at its end.
+TEST(Schedule, CosineOnceMayStartLater) {
+  const auto entries = [](Entries more) {
+    Entries all{{"type", "cosine_once"}, {"init", 0.3}, {"half_period", 10}, {"minimum", 0.1}};
+    all.insert(all.end(), more.begin(), more.end());
+    return make(all);
+  };
+  const Schedule at_once = entries({}), later = entries({{"start", 5}});
+  for (int64_t t = 0; t <= 5; ++t) EXPECT_EQ(later.at(t), at_once.at(0)) << t;
+  for (int64_t t = 0; t < 20; ++t) EXPECT_EQ(later.at(t + 5), at_once.at(t)) << t;
+  EXPECT_EQ(later.at(15), 0.1f);
+  expect_throws<ConfigError>(
+      [&] {
+        entries({{"start", -1}});
+      },
+      "start: expected an integer of at least 0, found '-1'");
+}
+
 TEST(Schedule, CyclingAdvancesByUpdatesNotBySteps) {
   const Schedule schedule = Schedule::from_config(Config::list({0.3, 0.5, 0.8}));
   EXPECT_EQ(schedule.at(100, 0), 0.3f);

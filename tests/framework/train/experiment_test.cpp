@@ -186,5 +186,18 @@ TEST(Experiment, AsksForAnOutputForEachDecision) {
       "gives shape [2] per example; the data has 1 decisions, so it must give [1]");
 }
 
+TEST(Experiment, SaysHowAPresetGetsAnotherHead) {
+  expect_throws<ConfigError>(
+      [] {
+        build_experiment(parse_yaml(
+            "data: {type: colour_glyphs, train_size: 8, test_size: 8}\noptimizer: {type: adam}\n"
+            "model: {type: vit, patch_size: 8, hidden_size: 8, num_hidden_layers: 1, "
+            "num_attention_heads: 1, intermediate_size: 8, num_labels: 3}\n",
+            "e.yaml"));
+      },
+      "so it must give [10] (num_labels: 10 beside the preset's keys; a file's head is then "
+      "another one, which init_from can skip); within the preset 'vit' at e.yaml");
+}
+
 }  // namespace
 }  // namespace lacuna

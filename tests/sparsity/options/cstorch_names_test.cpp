@@ -85,6 +85,17 @@ TEST(CstorchNames, SayThatGpt2HasQueriesKeysAndValuesInOne) {
                              "matches no parameter");
 }
 
+// "*dense_layer.weight" is queries, keys, values and what follows attention, there and here.
+TEST(CstorchNames, ChooseGpt2sOneWeightOfThreeWhereTheyMeanAllThree) {
+  const std::vector<std::string> gpt2 = {"transformer.h.0.attn.c_attn",
+                                         "transformer.h.0.attn.c_proj", "transformer.h.0.mlp.c_fc",
+                                         "transformer.h.1.attn.c_attn"};
+  EXPECT_THAT(chosen({"*dense_layer.weight"}, gpt2), ElementsAre(gpt2[0], gpt2[1], gpt2[3]));
+  EXPECT_THAT(chosen({"*proj_?_dense_layer.weight"}, gpt2), ElementsAre(gpt2[0], gpt2[3]));
+  EXPECT_THAT(chosen({"transformer_decoder.layers.1.*"}, gpt2), ElementsAre(gpt2[3]));
+  EXPECT_THAT(chosen({"*linear_layer.weight"}, gpt2), ElementsAre(gpt2[2]));
+}
+
 TEST(CstorchNames, AreNoneForOtherNamesAndGlobs) {
   EXPECT_TRUE(cstorch_names("fc1.weight").empty());
   EXPECT_TRUE(cstorch_names("weight").empty());
