@@ -1,5 +1,5 @@
-// Work is cut into blocks of examples that depend on the sizes alone, and each is one
-// single-threaded product, so that results do not depend on the number of threads. A block has
+// Work is cut into blocks of examples that depend on the sizes and the machine alone, and each is
+// one single-threaded product, so that results do not depend on the number of threads. A block has
 // tiles enough (of 4 × 4 outputs, Winograd's) for the transformation of the weight, which each
 // repeats, to be the less of the work.
 #include "lacuna/framework/kernels/dense/convolution.h"
@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/convolution_block.hpp"
+#include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 
@@ -40,12 +41,16 @@ int64_t tiles_of_image(const ConvolutionShape& s) {
   return (out.height + 3) / 4 * ((out.width + 3) / 4);
 }
 
-// Examples of a block.
+// Examples of a block. Directly computed ones are no more than the machine can work on at a time:
+// each converts the weight, and its gradient, anew (1×1 1024→256 @14 on an Intel Xeon: 8 blocks run
+// at 0.84 of oneDNN's speed on all examples, 2 at 0.94).
 int64_t block_batch(const ConvolutionShape& s, ConvolutionAlgorithm algorithm) {
   constexpr int64_t kTiles = 64;
+  const int64_t blocks =
+      algorithm.is_winograd ? algorithm.blocks : std::min(algorithm.blocks, most_dense_blocks());
   const int64_t tiles = tiles_of_image(s), least = (kTiles + tiles - 1) / tiles;
   return std::max<int64_t>(
-      {1, (s.batch + algorithm.blocks - 1) / algorithm.blocks, std::min(least, (s.batch + 1) / 2)});
+      {1, (s.batch + blocks - 1) / blocks, std::min(least, (s.batch + 1) / 2)});
 }
 
 int64_t floats_of_example(const Tensor& images) {
