@@ -87,6 +87,7 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 
 void OpenFile::follow_links(Hdf5Links links) {
   follows_links = links == Hdf5Links::Followed;
+  may_be_asked = links == Hdf5Links::NotAskedFor;
   if (follows_links) return;
   link_access_list = Id(H5Pcreate(H5P_LINK_ACCESS));
   link_access = link_access_list;
@@ -128,9 +129,10 @@ bool OpenFile::exists(std::string_view name) const {
 }
 
 void OpenFile::refuse_foreign(std::string_view name, const char* what) const {
-  data_error(name, std::string(what) +
-                       ", and this file alone may be read; put what is there into the file itself, "
-                       "or, for data that you trust, say data.follow_links: true");
+  data_error(
+      name, std::string(what) +
+                ", and this file alone may be read; put what is there into the file itself" +
+                (may_be_asked ? ", or, for data that you trust, say data.follow_links: true" : ""));
 }
 
 // The storage of a dataset: in this file, or, where links may be followed, wherever it says.

@@ -85,7 +85,7 @@ struct OpenFile {
   bool writable = false;
   Sink sink;
   Id file;
-  bool follows_links = true;
+  bool follows_links = true, may_be_asked = false;
   /// The last search came upon an external link, which was not followed.
   mutable bool is_refused = false;
   Id link_access_list;
