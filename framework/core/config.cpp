@@ -247,7 +247,8 @@ void Config::set_path(std::string_view dotted_path, const Config& value) {
     return;
   }
   if (is_scalar()) {
-    error("is the value '" + text() + "' and has no '" + key + "' inside");
+    error("is the value '" + text() + "' and has no '" + key + "' inside; a value for '" +
+          node_->path + "' itself replaces it");
   }
   if (dot == std::string_view::npos) {
     set(key, value.clone());

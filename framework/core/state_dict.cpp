@@ -15,8 +15,9 @@ const StateDict::Value& StateDict::find(std::string_view name) const {
   if (found != values_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [key, value] : values_) names.push_back(key);
-  throw CheckpointError("the saved state has no '" + prefix_ + std::string(name) + "'; " +
-                        suggest_name(name, names));
+  const std::string suggestion = suggest_name(name, names);
+  throw CheckpointError("the saved state has no '" + prefix_ + std::string(name) + "'" +
+                        (suggestion.empty() ? "" : "; " + suggestion));
 }
 
 void StateDict::refuse(std::string_view name, const std::string& problem) const {

@@ -31,7 +31,11 @@ DataSplits with_named_paths(const Config& data, const std::function<DataSplits()
     for (const Config& path : paths) {
       std::error_code unknown;
       if (std::filesystem::exists(path.text(), unknown)) continue;
-      throw DataError(fmt::format("{} (so says {})", error.what(), path.where()));
+      const std::string where = path.where();
+      const std::string key = where.substr(where.rfind(' ') + 1);
+      const bool is_set = where.starts_with("--set");
+      throw DataError(fmt::format("{} (so says {}{})", error.what(), where,
+                                  is_set ? "" : "; --set " + key + "=PATH gives another one"));
     }
     throw;
   }

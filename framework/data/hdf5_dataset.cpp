@@ -154,11 +154,11 @@ DataSplits read_splits(const Hdf5File& file, const SplitNames& train,
 template <class Read>
 auto read_probed(const Config& data, const std::string& purpose, const Read& read) {
   const auto links =
-      data.get<bool>("follow_links", false) ? Hdf5Links::Followed : Hdf5Links::Refused;
+      data.get<bool>("follow_links", false) ? Hdf5Links::Followed : Hdf5Links::NotAskedFor;
   const auto path = data.required<std::string>("path");
   const auto open_and_read = [&] { return read(Hdf5File::open(path, links)); };
   probe_hdf5(
-      {.path = path, .purpose = "data: " + purpose, .has_time_limit = links == Hdf5Links::Refused},
+      {.path = path, .purpose = "data: " + purpose, .has_time_limit = links != Hdf5Links::Followed},
       [&] { open_and_read(); });
   return open_and_read();
 }

@@ -37,6 +37,24 @@ ProgressStyle default_progress_style() {
   return isatty(STDERR_FILENO) != 0 ? ProgressStyle::Terminal : ProgressStyle::Lines;
 }
 
+std::string grouped(int64_t count) {
+  const std::string digits = std::to_string(count);
+  const size_t sign = count < 0 ? 1 : 0;
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > sign && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string rounded(double value) {
+  constexpr double kMostDigits = 1e15;  // beyond these a number is no count of anything
+  const double size = std::abs(value);
+  return size >= 9999.5 && size < kMostDigits ? grouped(std::llround(value))
+                                              : fmt::format("{:.4g}", value);
+}
+
 std::string format_duration(double seconds) {
   const auto whole = static_cast<int64_t>(std::round(std::clamp(seconds, 0.0, 1e15)));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);

@@ -23,7 +23,7 @@ struct ProgressReport {
   double epoch = 0.0;
   double loss = 0.0;
   double accuracy = 0.0;  ///< NaN: not shown
-  double density = 1.0;
+  double density = 1.0;   ///< of the weights that are sparse, of all where none is
   double examples_per_second = 0.0;
 };
 
@@ -74,6 +74,10 @@ std::string to_string(const ProgressReport& report);
 /// "step 469/4690  loss 0.2134  acc 93.5%  density 10.3%  81234 ex/s  0:48 left": fits into a
 /// terminal; parts at the end that do not fit into `columns` are left out. NaN seconds are unknown.
 std::string terminal_line(const ProgressReport& report, double seconds_left, size_t columns);
+/// A count as people read it: "1,570".
+std::string grouped(int64_t count);
+/// Four digits, and whole from 10,000 on: "0.01292", "7.5", "16,807".
+std::string rounded(double value);
 /// "1:02:03", "2:05".
 std::string format_duration(double seconds);
 

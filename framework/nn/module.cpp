@@ -245,7 +245,10 @@ std::vector<std::string> differences(const std::vector<ParameterPtr>& parameters
     const std::string& name = parameter->name();
     names.push_back(name);
     if (std::ranges::find(saved, name) == saved.end()) {
-      lines.push_back("'" + name + "' " + parameter->shape().to_string() + " is in the model only");
+      lines.push_back(state.contains(name)
+                          ? "'" + name + "' holds no floating-point numbers in the checkpoint"
+                          : "'" + name + "' " + parameter->shape().to_string() +
+                                " is in the model only");
       continue;
     }
     const SavedParameter found(state, name);

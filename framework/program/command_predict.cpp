@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
@@ -112,8 +113,9 @@ class KnownAnswers {
     const auto n = static_cast<double>(count_);
     const auto count = static_cast<long long>(count_);
     if (has_values_) {
-      std::fprintf(out, "RMSE %.6g, MAE %.6g of %lld examples, by the column '%s'\n",
-                   std::sqrt(squares_ / n), distances_ / n, count, column.c_str());
+      std::fprintf(out, "RMSE %s, MAE %s of %lld examples, by the column '%s'\n",
+                   rounded(std::sqrt(squares_ / n)).c_str(), rounded(distances_ / n).c_str(), count,
+                   column.c_str());
     } else {
       std::fprintf(out, "accuracy %.2f %% of %lld examples, by the column '%s'\n",
                    100.0 * static_cast<double>(correct_) / n, count, column.c_str());

@@ -185,7 +185,7 @@ class Sweep {
   void start_more() {
     while (next_ < plan_.size() && std::ssize(running_) < command_.jobs) {
       const size_t place = next_++;
-      if (fs::exists(folder(place) + "/summary.json")) {
+      if (has_ended(folder(place))) {
         say(place, "has finished already");
         continue;
       }

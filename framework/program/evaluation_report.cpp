@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/program/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
 
@@ -114,8 +115,9 @@ std::string describe_evaluation(const Config& entry) {
   if (entry.has("bits_per_character")) {
     line += fmt::format("  {:.4g} bits a character", entry.required<double>("bits_per_character"));
   }
-  for (const auto& [key, name] : {std::pair{"r2", "R²"}, {"mae", "MAE"}, {"rmse", "RMSE"}}) {
-    if (entry.has(key)) line += fmt::format("  {} {:.4g}", name, entry.required<double>(key));
+  if (entry.has("r2")) line += fmt::format("  R² {:.4f}", entry.required<double>("r2"));
+  for (const auto& [key, name] : {std::pair{"mae", "MAE"}, {"rmse", "RMSE"}}) {
+    if (entry.has(key)) line += fmt::format("  {} {}", name, rounded(entry.required<double>(key)));
   }
   return line + fmt::format("  ({} examples", entry.required<int64_t>("examples"));
 }

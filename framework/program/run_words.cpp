@@ -15,17 +15,6 @@
 namespace lacuna {
 namespace {
 
-// "1,570".
-std::string grouped(int64_t count) {
-  const std::string digits = std::to_string(count);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
 // Three digits, in the unit that suits.
 std::string in_units(double value, double step, const std::vector<const char*>& units) {
   size_t unit = 0;
@@ -75,16 +64,16 @@ std::string result_of(const Config& summary, const std::string& split) {
     parts.push_back(fmt::format("R² {:.4f}", number(summary, split + "_r2")));
   }
   if (summary.has(split + "_mae")) {
-    parts.push_back(fmt::format("MAE {:.4g}", number(summary, split + "_mae")));
+    parts.push_back(fmt::format("MAE {}", rounded(number(summary, split + "_mae"))));
   }
   if (summary.has(split + "_rmse")) {
-    parts.push_back(fmt::format("RMSE {:.4g}", number(summary, split + "_rmse")));
+    parts.push_back(fmt::format("RMSE {}", rounded(number(summary, split + "_rmse"))));
   }
   if (summary.has(split + "_bits_per_character")) {
     parts.push_back(
         fmt::format("{:.4g} bits a character", number(summary, split + "_bits_per_character")));
   }
-  parts.push_back(fmt::format("loss {:.4g}", number(summary, split + "_loss")));
+  parts.push_back("loss " + rounded(number(summary, split + "_loss")));
   return join(parts, ", ");
 }
 
@@ -95,7 +84,7 @@ std::string results(const Config& summary, const std::string& prefix) {
     const std::string result = result_of(summary, prefix + split);
     if (!result.empty()) parts.push_back(split + (" " + result));
   }
-  return parts.empty() ? fmt::format("training loss {:.4g}", number(summary, "train_loss"))
+  return parts.empty() ? "training loss " + rounded(number(summary, "train_loss"))
                        : join(parts, "; ");
 }
 
@@ -138,6 +127,13 @@ std::string layouts_in_words(const Experiment& e) {
     parts.push_back(fmt::format("{} ({})", layout, plural(count, "weight")));
   }
   return join(parts, ", ");
+}
+
+// What a weight is stored by, as it was measured.
+std::string limit_in_words(const std::string& layout, double limit) {
+  if (limit >= 1.0) return layout + " is faster at every density";
+  if (limit <= 0.0) return "masked is faster at every density";
+  return fmt::format("{} is faster up to a density of {:.2g} %", layout, 100.0 * limit);
 }
 
 std::string shell_word(const std::string& text) {
@@ -221,9 +217,9 @@ std::vector<std::string> parameter_lines(const Experiment& e) {
                           parameter->pattern()->nnz(), parameter->pattern()->layout().name());
       for (const auto& [key, limit] : e.sparsity->compression().compress_below) {
         if (key.parameter != parameter->name()) continue;
-        line +=
-            fmt::format(" ({}{}: masked above a density of {:.3g})", key.layout,
-                        key.lifetime == PatternLifetime::OneStep ? ", for one step" : "", limit);
+        line += fmt::format(
+            " ({}{})", limit_in_words(std::string(key.layout), limit),
+            key.lifetime == PatternLifetime::OneStep ? ", where it is for one step" : "");
       }
     }
     lines.push_back(line);

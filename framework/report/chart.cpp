@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace lacuna {
@@ -13,7 +14,7 @@ namespace {
 constexpr size_t kMostPoints = 2000;
 constexpr int64_t kMostBars = 24;
 
-// Losses that fall by much are told apart on a logarithmic scale alone.
+// Losses and errors that fall by much are told apart on a logarithmic scale alone.
 ChartScale scale_for(const Chart& chart) {
   double least = INFINITY, most = 0.0;
   for (const ChartSeries& series : chart.series) {
@@ -51,8 +52,9 @@ constexpr const char* kSplits[] = {"train", "validation", "test"};
 
 void add_metric(const std::vector<RunData>& runs, const char* key, const char* title,
                 ChartUnit unit, std::vector<Chart>& charts) {
+  const bool falls = key != std::string_view("r2") && unit == ChartUnit::Plain;
   const auto finish = [&](Chart chart) {
-    if (unit == ChartUnit::Plain) chart.scale = scale_for(chart);
+    if (falls) chart.scale = scale_for(chart);
     add_chart(charts, std::move(chart));
   };
   if (runs.size() == 1) {
@@ -129,6 +131,8 @@ std::vector<Chart> overview_charts(const std::vector<RunData>& runs) {
   add_metric(runs, "accuracy", "Accuracy", ChartUnit::Percent, charts);
   add_metric(runs, "top5_accuracy", "Top-5 accuracy", ChartUnit::Percent, charts);
   add_metric(runs, "r2", "R²", ChartUnit::Plain, charts);
+  add_metric(runs, "rmse", "RMSE", ChartUnit::Plain, charts);
+  add_metric(runs, "mae", "MAE", ChartUnit::Plain, charts);
   add_metric(runs, "perplexity", "Perplexity", ChartUnit::Plain, charts);
   add_of_runs(
       runs, {.id = "chart-lr", .title = "Learning rate"},

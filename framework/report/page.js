@@ -20,11 +20,16 @@
     };
   }
 
+  // Of a logarithmic axis the lines that have a number.
+  function labelled(plot, ticks, axis, space, stride) {
+    return plot.axes[axis].filter(plot, ticks, axis, space, stride);
+  }
+
   // Values that are the same but for rounding are shown as such.
   function range(chart) {
     var most = chart.unit === "percent" ? 1.05 : Infinity;
     return function (plot, low, high) {
-      if (low === null) return [0, 1];
+      if (low === null || low === 0 && high === 0) return [0, 1];
       if (high - low <= 1e-9 * Math.abs(high) && high > 0) return [0, Math.min(most, 1.6 * high)];
       var isFromZero = chart.from_zero || low >= 0 && low < 0.5 * high;
       return uPlot.rangeNum(isFromZero ? 0 : low, high, 0.1, true);
@@ -52,7 +57,7 @@
       })),
       axes: [
         { stroke: "#444", grid: { show: false }, ticks: { stroke: "#777" } },
-        { stroke: "#444", grid: { stroke: "#e4e4e4" }, ticks: { show: false }, size: 64,
+        { stroke: "#444", grid: chart.scale === "log" ? { stroke: "#e4e4e4", filter: labelled } : { stroke: "#e4e4e4" }, ticks: { show: false }, size: 64,
           values: axisValues(chart.unit) }
       ]
     };

@@ -57,8 +57,8 @@ class MetricsReader {
     const std::string split = event.get("split").text();
     if (split == "update") return take_update(event);
     SplitCurves& curves = run_.splits[split];
-    for (const char* key :
-         {"loss", "accuracy", "top5_accuracy", "r2", "perplexity", "lr", "examples_per_second"}) {
+    for (const char* key : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
+                            "lr", "examples_per_second"}) {
       if (number_of(event, key)) add_value(curves[key], event, key);
     }
     if (split == "train") take_training(event);
@@ -243,7 +243,36 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   return run;
 }
 
-std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels) {
+bool has_ended(const std::string& folder) {
+  std::error_code error;
+  RunData run{.folder = folder, .name = folder};
+  read_summary(run);
+  return run.summary.is_map() && fs::is_regular_file(folder + "/config.yaml", error);
+}
+
+std::vector<std::string> runs_in(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder + "/sweep.yaml", error) ||
+      fs::exists(folder + "/config.yaml", error)) {
+    return {folder};
+  }
+  std::vector<std::string> runs;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (fs::is_regular_file(entry.path() / "config.yaml", error)) {
+      runs.push_back(entry.path().string());
+    }
+  }
+  if (runs.empty()) throw DataError("the sweep in '" + folder + "' has no run yet");
+  std::ranges::sort(runs);
+  return runs;
+}
+
+std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels) {
+  std::vector<std::string> folders;
+  for (const std::string& folder : given) {
+    const std::vector<std::string> runs = runs_in(folder);
+    folders.insert(folders.end(), runs.begin(), runs.end());
+  }
   std::vector<std::vector<std::string>> parts;
   for (const std::string& folder : folders) {
     std::vector<std::string> pieces;

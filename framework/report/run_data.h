@@ -56,7 +56,15 @@ struct RunData {
 /// or where that is missing the checkpoints.
 RunData read_run(const std::string& folder, int64_t most_pixels);
 
-/// Reads several, each under the shortest end of its path that no other one has.
-std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels);
+/// Whether the run in a folder has come to its end: config.yaml is there, and summary.json can be
+/// read.
+bool has_ended(const std::string& folder);
+
+/// The runs in a folder that `lacuna sweep` has filled, by name; `folder` itself where it is none.
+std::vector<std::string> runs_in(const std::string& folder);
+
+/// Reads several, each under the shortest end of its path that no other one has; of a sweep's
+/// folder the runs in it.
+std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels);
 
 }  // namespace lacuna

@@ -53,7 +53,7 @@ void flatten(const Config& node, const std::string& path, Flat& to) {
   } else if (node.is_list() && !node.items().empty()) {
     const std::vector<Config> items = node.items();
     for (size_t i = 0; i < items.size(); ++i) flatten(items[i], below(std::to_string(i)), to);
-  } else if (!path.empty()) {
+  } else if (!path.empty() && !node.is_null()) {
     to[path] = node.to_json();
   }
 }
@@ -168,11 +168,16 @@ RunResult result_of(const RunData& run) {
       result.accuracy = accuracy->values.back();
       result.best_accuracy = value_at(*accuracy, result.best_step);
     }
-    if (const Curve* r2 = find_curve(run, split, "r2")) {
-      // An evaluation without one, of targets that are all the same, leaves it out.
-      result.r2 = value_at(*r2, loss->steps.back());
-      result.best_r2 = value_at(*r2, result.best_step);
-    }
+    const auto take = [&](const char* key, double& last, double& best) {
+      const Curve* curve = find_curve(run, split, key);
+      if (curve == nullptr) return;
+      // An evaluation without R², of targets that are all the same, leaves it out.
+      last = value_at(*curve, loss->steps.back());
+      best = value_at(*curve, result.best_step);
+    };
+    take("r2", result.r2, result.best_r2);
+    take("mae", result.mae, result.best_mae);
+    take("rmse", result.rmse, result.best_rmse);
     break;
   }
   return result;
@@ -226,10 +231,13 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     const Moments accuracy =
         moments_of(group.results, is_best ? &RunResult::best_accuracy : &RunResult::accuracy);
     const Moments r2 = moments_of(group.results, is_best ? &RunResult::best_r2 : &RunResult::r2);
+    const Moments rmse =
+        moments_of(group.results, is_best ? &RunResult::best_rmse : &RunResult::rmse);
     const Moments loss =
         moments_of(group.results, is_best ? &RunResult::best_loss : &RunResult::loss);
     group.mean_accuracy = accuracy.mean, group.spread_accuracy = accuracy.spread;
     group.mean_r2 = r2.mean, group.spread_r2 = r2.spread;
+    group.mean_rmse = rmse.mean, group.spread_rmse = rmse.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
     group.mean_density = moments_of(group.results, &RunResult::density).mean;
     group.mean_seconds = moments_of(group.results, &RunResult::train_seconds).mean;

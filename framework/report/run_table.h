@@ -19,9 +19,11 @@ struct RunResult {
   std::string split = {};   ///< which the results are of: "test", else "validation" or "train"
   double accuracy = kNone;  ///< of the last evaluation, a fraction; of classification
   double r2 = kNone;        ///< the same, of regression
-  double loss = kNone;      ///< the same
+  double mae = kNone, rmse = kNone;  ///< the same, in the unit of the targets
+  double loss = kNone;               ///< the same
   /// Of the best evaluation, which the validation split judges where there is one.
   double best_accuracy = kNone, best_r2 = kNone, best_loss = kNone, best_step = kNone;
+  double best_mae = kNone, best_rmse = kNone;
   bool keeps_best = false;  ///< whether its model is that of the best evaluation: early stopping
   double density = kNone;   ///< nonzeros over all parameters
   double nnz = kNone;
@@ -54,7 +56,7 @@ TextTable exact_table(const std::vector<RunResult>& results);
 Config to_json(const std::vector<RunResult>& results);
 
 /// A key whose value is not the same in all configurations, and each run's, as JSON; empty where it
-/// has none.
+/// has none, and where it has null, which says the same: a section that is left out.
 struct Difference {
   std::string key;
   std::vector<std::string> values;
@@ -68,6 +70,7 @@ struct SeedGroup {
   std::vector<RunResult> results;
   double mean_accuracy = RunResult::kNone, spread_accuracy = RunResult::kNone;
   double mean_r2 = RunResult::kNone, spread_r2 = RunResult::kNone;
+  double mean_rmse = RunResult::kNone, spread_rmse = RunResult::kNone;
   double mean_loss = RunResult::kNone, spread_loss = RunResult::kNone;
   double mean_density = RunResult::kNone, mean_seconds = RunResult::kNone;
 };

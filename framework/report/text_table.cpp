@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/report/run_table.h"
 
 namespace lacuna {
@@ -43,7 +44,7 @@ std::string percent(double fraction) {
   return or_dash(fraction, fmt::format("{:.2f} %", 100.0 * fraction));
 }
 std::string share(double value) { return or_dash(value, fmt::format("{:.4f}", value)); }
-std::string rounded(double value) { return or_dash(value, fmt::format("{:.4g}", value)); }
+std::string number(double value) { return or_dash(value, rounded(value)); }
 std::string whole(double value) { return or_dash(value, fmt::format("{:.0f}", value)); }
 
 std::string memory_text(double bytes) {
@@ -86,7 +87,11 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"train_seconds", &RunResult::train_seconds},
                             {"seed", &RunResult::seed},
                             {"r2", &RunResult::r2},
-                            {"best_r2", &RunResult::best_r2}};
+                            {"best_r2", &RunResult::best_r2},
+                            {"mae", &RunResult::mae},
+                            {"best_mae", &RunResult::best_mae},
+                            {"rmse", &RunResult::rmse},
+                            {"best_rmse", &RunResult::best_rmse}};
 
 // Whole numbers as integers.
 Config exact(double value) {
@@ -133,15 +138,16 @@ std::string TextTable::csv() const {
 }
 
 TextTable readable_table(const std::vector<RunResult>& results) {
-  TextTable table{.columns = {"run", "state", "result of", "accuracy", "R²", "loss",
-                              "best accuracy", "best R²", "loss at best", "best step", "steps",
-                              "density", "nonzeros", "memory", "train time"},
+  TextTable table{.columns = {"run", "state", "result of", "accuracy", "R²", "MAE", "RMSE", "loss",
+                              "best accuracy", "best R²", "best RMSE", "loss at best", "best step",
+                              "steps", "density", "nonzeros", "memory", "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
-    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), share(r.r2),
-                          rounded(r.loss), percent(r.best_accuracy), share(r.best_r2),
-                          rounded(r.best_loss), whole(r.best_step), whole(r.step),
-                          percent(r.density), whole(r.nnz), memory_text(r.parameter_bytes),
+    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), share(r.r2), number(r.mae),
+                          number(r.rmse), number(r.loss), percent(r.best_accuracy),
+                          share(r.best_r2), number(r.best_rmse), number(r.best_loss),
+                          whole(r.best_step), whole(r.step), percent(r.density), whole(r.nnz),
+                          memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);
@@ -175,14 +181,16 @@ Config to_json(const std::vector<RunResult>& results) {
 }
 
 TextTable readable_table(const std::vector<SeedGroup>& groups) {
-  TextTable table{.columns = {"setting", "runs", "accuracy", "R²", "loss", "density", "train time"},
-                  .rows = {}};
+  TextTable table{
+      .columns = {"setting", "runs", "accuracy", "R²", "RMSE", "loss", "density", "train time"},
+      .rows = {}};
   for (const SeedGroup& g : groups) {
     table.rows.push_back(
         {g.name.empty() ? "as configured" : g.name, std::to_string(g.results.size()),
          with_spread(percent(g.mean_accuracy), g.spread_accuracy, percent(g.spread_accuracy)),
          with_spread(share(g.mean_r2), g.spread_r2, share(g.spread_r2)),
-         with_spread(rounded(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),
+         with_spread(number(g.mean_rmse), g.spread_rmse, rounded(g.spread_rmse)),
+         with_spread(number(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),
          percent(g.mean_density),
          or_dash(g.mean_seconds, fmt::format("{:.1f} s", g.mean_seconds))});
   }

@@ -248,10 +248,9 @@ std::vector<std::string> FirstValues::mask_notes(const Module& model,
   }
   if (!opened.names.empty()) {
     lines.push_back(fmt::format(
-        "the loaded masks are not kept: they had {} nonzeros, and {} positions may be some ({}), "
-        "as {} begins",
-        opened.before, opened.after, first_of(opened.names),
-        algorithm == nullptr ? "the run" : std::string(algorithm->type())));
+        "the loaded masks are not kept: they had {} nonzeros, and {} begins with {} ({})",
+        opened.before, algorithm == nullptr ? "the run" : std::string(algorithm->type()),
+        opened.after, first_of(opened.names)));
   }
   for (const ParameterPtr& parameter : model.parameters()) {
     const auto loaded = patterns.find(parameter->name());

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
@@ -17,6 +19,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/records/json_text.h"
 
 namespace lacuna {
 
@@ -66,7 +69,7 @@ void RunFolder::require_unused(const std::string& path) {
   if (fs::exists(path + "/config.yaml", error)) {
     throw StateError("the run folder '" + path +
                      "' holds a run already; continue it with `lacuna train --resume --run-dir " +
-                     path + "`, or choose another folder");
+                     path + "`, or choose another folder with --run-dir");
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
@@ -124,6 +127,15 @@ std::vector<int64_t> RunFolder::checkpoint_steps() const {
   }
   std::ranges::sort(steps, std::greater<>());
   return steps;
+}
+
+bool RunFolder::has_summary() const {
+  std::error_code error;
+  if (!fs::is_regular_file(summary_path(), error)) return false;
+  std::ifstream stream(summary_path(), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto summary = parse_json(text);
+  return summary && summary->is_map();
 }
 
 std::optional<CheckpointFile> RunFolder::newest_good_checkpoint() const {

@@ -39,6 +39,8 @@ class RunFolder {
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string log_path() const { return path_ + "/log.txt"; }
   std::string summary_path() const { return path_ + "/summary.json"; }
+  /// Whether there is one, and it can be read.
+  bool has_summary() const;
   std::string checkpoint_path(int64_t step) const;
   std::string best_path() const { return checkpoints_path() + "/best.h5"; }
 

@@ -149,6 +149,20 @@ Config RunReporter::event(const char* split, double loss, double accuracy) const
   return event;
 }
 
+// What the header and the end of a run say: of the weights that are to be sparse, where there are
+// some.
+double RunReporter::density() const {
+  int64_t nnz = 0, numel = 0;
+  if (experiment_.sparsity != nullptr) {
+    for (const ParameterPtr& parameter : experiment_.sparsity->sparse_parameters()) {
+      nnz += parameter->pattern()->nnz();
+      numel += parameter->numel();
+    }
+  }
+  if (numel == 0) nnz = experiment_.nnz(), numel = experiment_.numel();
+  return static_cast<double>(nnz) / static_cast<double>(numel);
+}
+
 ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rate) const {
   const LossFunction& loss = experiment_.loss;
   return {
@@ -157,7 +171,7 @@ ProgressReport RunReporter::progress_report(const TrainingSums& sums, double rat
       .epoch = epochs_done(),
       .loss = sums.mean_loss(),
       .accuracy = loss.has_accuracy() ? sums.accuracy() : std::numeric_limits<double>::quiet_NaN(),
-      .density = static_cast<double>(experiment_.nnz()) / static_cast<double>(experiment_.numel()),
+      .density = density(),
       .examples_per_second = rate};
 }
 
@@ -244,12 +258,13 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   write(evaluation);
-  std::string line = fmt::format("epoch {:.2f}  {} loss {:.4g}", epochs_done(), split, result.loss);
+  std::string line =
+      fmt::format("epoch {:.2f}  {} loss {}", epochs_done(), split, rounded(result.loss));
   if (experiment_.loss.has_accuracy()) {
     line += fmt::format("  accuracy {:.2f} %", 100.0 * result.accuracy);
   }
   if (!std::isnan(result.r2)) line += fmt::format("  R² {:.4f}", result.r2);
-  if (!std::isnan(result.rmse)) line += fmt::format("  RMSE {:.4g}", result.rmse);
+  if (!std::isnan(result.rmse)) line += "  RMSE " + rounded(result.rmse);
   if (has_top5) line += fmt::format("  top-5 {:.2f} %", 100.0 * result.top5_accuracy);
   if (std::isfinite(result.perplexity))
     line += fmt::format("  perplexity {:.4g}", result.perplexity);

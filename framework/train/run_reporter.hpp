@@ -68,6 +68,7 @@ class RunReporter {
   void record_masks();
   double epochs_done() const;
   Config event(const char* split, double loss, double accuracy) const;
+  double density() const;
   ProgressReport progress_report(const TrainingSums& sums, double rate) const;
 
   void begin_window();

@@ -261,8 +261,7 @@ RunEnd Trainer::finish() {
   if (!is_evaluated) evaluate_splits();
   save();
   // The summary of a run that had ended before tells of the process that trained it, and stays.
-  const bool is_told =
-      is_evaluated && !has_trained_ && std::filesystem::exists(folder_.summary_path());
+  const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
   fault_point("run.before_summary");
   reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
   if (!state_.stopping.has_stopped()) return RunEnd::Finished;
@@ -296,8 +295,9 @@ RunEnd Trainer::interrupt() {
   reporter_->clear();
   save();
   if (experiment_.is_first())
-    log_warning(fmt::format("stopped at step {} of {}; continue with --resume --run-dir {}",
-                            state_.step, total_steps(), folder_.path()));
+    log_warning(
+        fmt::format("stopped at step {} of {}; continue with `lacuna train --resume --run-dir {}`",
+                    state_.step, total_steps(), folder_.path()));
   if (signal_ == SIGHUP) return RunEnd::HungUp;
   return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -100,6 +101,21 @@ TEST(WriteFaults, LeaveThePreviousMasksOrTheNewOnes) {
         EXPECT_EQ(found.masks.at(0).shape, (Shape{found.step, 3}));
         EXPECT_EQ(listing(folder.path()), "step.h5");
       });
+}
+
+// A file system of the network may tell of an error when a file is closed that was only read: the
+// HDF5 library's own driver then left something behind that it crashed on as the process ended.
+TEST(WriteFaults, OfClosingAFileThatWasReadCrashNothingAtTheEnd) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "step.h5";
+  write_checkpoint(path, numbered(1));
+  EXPECT_EXIT(
+      {
+        const WriteFaults faults(folder.path(), 1, FaultLength::FromThenOn);
+        const Checkpoint found = read_checkpoint(path);
+        std::exit(found.step == 1 && WriteFaults::failed().starts_with("close ") ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(WriteFaults, LeaveThePreviousTextOrTheNewOne) {

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
@@ -85,6 +87,7 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 
 void OpenFile::follow_links(Hdf5Links links) {
   follows_links = links == Hdf5Links::Followed;
+  may_be_asked = links == Hdf5Links::NotAskedFor;
   if (follows_links) return;
   link_access_list = Id(H5Pcreate(H5P_LINK_ACCESS));
   link_access = link_access_list;
@@ -126,9 +129,10 @@ bool OpenFile::exists(std::string_view name) const {
 }
 
 void OpenFile::refuse_foreign(std::string_view name, const char* what) const {
-  data_error(name, std::string(what) +
-                       ", and this file alone may be read; put what is there into the file itself, "
-                       "or, for data that you trust, say data.follow_links: true");
+  data_error(
+      name, std::string(what) +
+                ", and this file alone may be read; put what is there into the file itself" +
+                (may_be_asked ? ", or, for data that you trust, say data.follow_links: true" : ""));
 }
 
 // The storage of a dataset: in this file, or, where links may be followed, wherever it says.
@@ -179,6 +183,17 @@ Shape OpenFile::shape_of(std::string_view where, hid_t space) const {
 
 namespace {
 
+// Where the format has its first bytes: at 0, or at a power of two from 512 on.
+bool has_signature(int descriptor) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  std::array<char, kSignature.size()> found{};
+  for (off_t offset = 0;; offset = offset == 0 ? 512 : offset * 2) {
+    const ssize_t count = ::pread(descriptor, found.data(), found.size(), offset);
+    if (count < static_cast<ssize_t>(found.size())) return false;
+    if (std::string_view(found.data(), found.size()) == kSignature) return true;
+  }
+}
+
 // Opens the file without the library, whose reasons are hard to read.
 void require_readable(const std::string& path) {
   if (const std::string reason = why_no_file(path); !reason.empty()) {
@@ -190,8 +205,10 @@ void require_readable(const std::string& path) {
   }
   struct stat facts {};
   const bool is_folder = ::fstat(descriptor, &facts) == 0 && S_ISDIR(facts.st_mode);
+  const bool is_hdf5 = !is_folder && has_signature(descriptor);
   ::close(descriptor);
   if (is_folder) throw DataError("cannot open '" + path + "': Is a directory");
+  if (!is_hdf5) throw DataError("cannot open '" + path + "': it is not an HDF5 file");
 }
 
 Id access_properties() {
@@ -234,10 +251,8 @@ Hdf5File Hdf5File::open(const std::string& path, Hdf5Links links) {
   auto opened = std::make_unique<OpenFile>(path, false);
   const Session session;
   opened->follow_links(links);
-  if (H5Fis_hdf5(path.c_str()) <= 0) {
-    throw DataError("cannot open '" + path + "': it is not an HDF5 file");
-  }
   const Id access = hdf5::access_properties();
+  hdf5::read_by_own_driver(access);
   opened->file = Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
   if (opened->file < 0) throw DataError("cannot open '" + path + "': " + hdf5::library_reason());
   return Hdf5File(std::move(opened));

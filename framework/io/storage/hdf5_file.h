@@ -32,7 +32,11 @@ enum class Compression {
 
 /// Whether what a file says is in other files (external links, external storage, virtual datasets)
 /// is read from there. A file from elsewhere could name any file of this machine.
-enum class Hdf5Links { Refused, Followed };
+enum class Hdf5Links {
+  Refused,
+  NotAskedFor,  ///< refused as well, where data.follow_links could ask for it, as the error says
+  Followed
+};
 
 struct Hdf5CreateOptions {
   /// Bytes left free in front of the HDF5 content, which readers of HDF5 skip: 0, or a power of two

@@ -74,13 +74,18 @@ struct Sink {
 /// close a file that it cannot flush.
 void use_sink(hid_t access, Sink& sink);
 
+/// Has `access` read through a driver that never fails to close: where the library's own does (a
+/// file system of the network, say), HDF5 1.10 keeps half of the file and crashes as the process
+/// ends. It opens files alone, so that a link to a pipe does not wait.
+void read_by_own_driver(hid_t access);
+
 /// The state of an Hdf5File. Its functions want a Session around them.
 struct OpenFile {
   std::string path;
   bool writable = false;
   Sink sink;
   Id file;
-  bool follows_links = true;
+  bool follows_links = true, may_be_asked = false;
   /// The last search came upon an external link, which was not followed.
   mutable bool is_refused = false;
   Id link_access_list;

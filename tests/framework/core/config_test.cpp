@@ -141,7 +141,8 @@ TEST(Config, SetPathGoesThroughMapsAndLists) {
   expect_throws<ConfigError>([&] { root.set_path("model.x", 0); },
                              "model: 'x' is not an index of this list of 2");
   expect_throws<ConfigError>([&] { root.set_path("model.0.size.x", 0); },
-                             "model.0.size: is the value '5' and has no 'x' inside");
+                             "model.0.size: is the value '5' and has no 'x' inside; a value for "
+                             "'model.0.size' itself replaces it");
   expect_throws<ConfigError>([&] { root.set_path("a..b", 0); }, "an empty name in the path");
   expect_throws<ConfigError>([&] { root.set_path("", 0); }, "an empty name in the path ''");
 }

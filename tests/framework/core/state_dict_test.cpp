@@ -48,6 +48,12 @@ TEST(StateDict, MessagesNameWhatIsMissingOrOfAnotherType) {
                                  "the saved state has no 'steps'; did you mean 'step'?");
   expect_throws<CheckpointError>([&] { state.get<double>("step"); },
                                  "'step' in the saved state is of another type");
+  try {
+    StateDict().get<int64_t>("steps");
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_STREQ(error.what(), "the saved state has no 'steps'");  // where nothing is like it
+  }
 }
 
 }  // namespace

@@ -121,5 +121,31 @@ TEST(Progress, RewritesOneLineOnATerminalAndKeepsReportsInTheLogFile) {
   EXPECT_THAT(read_text(folder / "log.txt"), HasSubstr("info: " + to_string(kReport) + "\n"));
 }
 
+TEST(NumberWords, GroupThousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1570), "1,570");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(grouped(-123), "-123");
+  EXPECT_EQ(grouped(-1570), "-1,570");
+  EXPECT_EQ(grouped(std::numeric_limits<int64_t>::min()), "-9,223,372,036,854,775,808");
+}
+
+// An error of prices is told in money, not in powers of ten.
+TEST(NumberWords, RoundToFourDigitsOrToWholeNumbers) {
+  EXPECT_EQ(rounded(0.0), "0");
+  EXPECT_EQ(rounded(0.012916721), "0.01292");
+  EXPECT_EQ(rounded(7.5), "7.5");
+  EXPECT_EQ(rounded(-1234.56), "-1235");
+  EXPECT_EQ(rounded(9999.4), "9999");
+  EXPECT_EQ(rounded(9999.6), "10,000");
+  EXPECT_EQ(rounded(16807.4), "16,807");
+  EXPECT_EQ(rounded(-16807.6), "-16,808");
+  EXPECT_EQ(rounded(1e15), "1e+15");
+  EXPECT_EQ(rounded(3.5e-7), "3.5e-07");
+  EXPECT_EQ(rounded(std::numeric_limits<double>::infinity()), "inf");
+  EXPECT_EQ(rounded(std::numeric_limits<double>::quiet_NaN()), "nan");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -314,6 +314,9 @@ TEST(StateDict, DifferencesAreListedAndNothingIsChanged) {
       "checkpoint; 'out.shift' [2] is in the model only; 'head.shift' [2] is in the checkpoint "
       "only");
   EXPECT_EQ(loaded.root.parameter("block.a.shift")->values().to_vector(), before);
+  state.set("out.shift", std::vector<int64_t>{1, 2});
+  expect_throws<CheckpointError>([&] { loaded.root.load_state_dict(state); },
+                                 "'out.shift' holds no floating-point numbers in the checkpoint");
 }
 
 }  // namespace

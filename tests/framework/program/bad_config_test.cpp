@@ -104,7 +104,9 @@ TEST_F(BadConfig, OfSettings) {
   refuses("a=[1", "error: --set a=[1: not valid YAML: ");
   refuses("model.9.p=3", "model: '9' is not an index of this list of 4");
   refuses("data..x=3", "an empty name in the path");
-  refuses("data.type.x=3", "data.type: is the value 'glyphs' and has no 'x' inside");
+  refuses("data.type.x=3",
+          "data.type: is the value 'glyphs' and has no 'x' inside; a value for 'data.type' itself "
+          "replaces it");
 }
 
 TEST_F(BadConfig, ThatIsNoYaml) {

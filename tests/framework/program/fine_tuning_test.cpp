@@ -123,7 +123,7 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
                    "{freq: 2}}\n")
                   .err,
               HasSubstr("init_from: the loaded masks are not kept: they had 7840 nonzeros, and "
-                        "15680 positions may be some (fc1.weight), as gmp begins\n"));
+                        "gmp begins with 15680 (fc1.weight)\n"));
   EXPECT_THAT(from("dense",
                    "sparsity: {sparsity: 0.9, init_method: random, param_filter: "
                    "fc1.weight}\n")

@@ -244,7 +244,8 @@ TEST_F(Resume, FollowsCtrlCAndSigtermThatLeaveACheckpoint) {
     const Ended ended = train({}, name, {.fault = stops[i].fault});
     EXPECT_EQ(ended.code, stops[i].code);
     EXPECT_THAT(ended.err, HasSubstr("warning: stopped at step " + std::to_string(stops[i].step) +
-                                     " of 18; continue with --resume --run-dir " + run_dir(name)));
+                                     " of 18; continue with `lacuna train --resume --run-dir " +
+                                     run_dir(name) + "`\n"));
     EXPECT_EQ(read_checkpoint(checkpoint(stops[i].step, name)).step, stops[i].step);
     EXPECT_EQ(resume_until_done(name), 1);
     expect_same_run(name, "whole");

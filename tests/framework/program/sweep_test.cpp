@@ -97,6 +97,35 @@ TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
   EXPECT_EQ(again.out, ended.out);
 }
 
+// Its folder stands for its runs wherever runs are looked at.
+TEST_F(SweepTest, IsLookedAtByItsFolder) {
+  ASSERT_EQ(sweep({"--over", "optimizer.lr=0.01,0.001"}).code, 0);
+  ASSERT_EQ(train({}, "alone").code, 0);
+  const Ended compared = run_lacuna({"compare", run_dir("sweep"), run_dir("alone"), "--csv"});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  for (const char* name : {"optimizer.lr=0.01,seed=0", "optimizer.lr=0.001,seed=0", "alone"}) {
+    EXPECT_THAT(compared.out, HasSubstr(name));
+  }
+  const Ended report = run_lacuna({"report", run_dir("sweep"), "--out", folder_ / "page.html"});
+  EXPECT_THAT(report.out, HasSubstr("is written: 2 runs"));
+  std::filesystem::create_directory(folder_ / "empty");
+  EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("holds no config.yaml"));
+  write_text(folder_ / "empty/sweep.yaml", "{}");
+  EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("has no run yet"));
+}
+
+TEST_F(SweepTest, GoesOnWithARunWhoseSummaryIsDamaged) {
+  ASSERT_EQ(sweep({"--seeds", "2"}).code, 0);
+  const std::string whole = read_text(part("seed=0/summary.json"));
+  write_text(part("seed=0/summary.json"), whole.substr(0, whole.size() / 2));
+  std::filesystem::remove(part("seed=1/config.yaml"));
+  const Ended ended = sweep({"--seeds", "2"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("seed=0: goes on"));
+  EXPECT_THAT(ended.err, HasSubstr("seed=1 failed (exit code 1)"));
+  EXPECT_TRUE(summary(part("seed=0")).has("steps"));
+}
+
 TEST_F(SweepTest, NamesARunThatFailsAndGoesOnWithTheOthers) {
   const Ended ended = sweep({"--over", "optimizer.lr=1e30,0.01"});
   EXPECT_EQ(ended.code, 1);

@@ -127,6 +127,27 @@ TEST_F(Training, BeginsWithAFewPlainWords) {
   EXPECT_THAT(header, HasSubstr("in 1 tensor\n"));
 }
 
+// The header, the lines of the steps and the end tell the same number: of the sparse weights.
+TEST_F(Training, TellsTheDensityOfTheSparseWeightsAsItGoes) {
+  const Ended sparse = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}"});
+  EXPECT_THAT(sparse.err, testing::ContainsRegex("step 3/18 [^\n]*  density 20\\.0 %  "));
+  const Ended dense = train({"--set", "sparsity=null"}, "dense");
+  EXPECT_THAT(dense.err, testing::ContainsRegex("step 3/18 [^\n]*  density 100\\.0 %  "));
+}
+
+TEST_F(Training, SaysInDetailWhyAWeightIsStoredAsItIs) {
+  const auto stored = [&](const std::string& limit) {
+    return train({"-v", "--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}", "--set",
+                  "csr_up_to={fc1.weight: " + limit + "}"},
+                 "run" + limit)
+        .err;
+  };
+  EXPECT_THAT(stored("0.683"), HasSubstr("1881 nonzeros, stored as csr (csr is faster up to a "
+                                         "density of 68 %)\n"));
+  EXPECT_THAT(stored("1.0"), HasSubstr("(csr is faster at every density)\n"));
+  EXPECT_THAT(stored("0.0"), HasSubstr("(masked is faster at every density)\n"));
+}
+
 // A line of the console for each twentieth of a run, of the log file for each report.
 TEST_F(Training, SaysNoMoreOfALongRunThanOfAShortOne) {
   const Ended ended = train(
@@ -312,7 +333,7 @@ TEST_F(Training, RefusesAFolderWithARun) {
   EXPECT_EQ(ended.err,
             "error: the run folder '" + run_dir() +
                 "' holds a run already; continue it with `lacuna train --resume --run-dir " +
-                run_dir() + "`, or choose another folder\n");
+                run_dir() + "`, or choose another folder with --run-dir\n");
   EXPECT_EQ(read_text(run_dir() + "/log.txt"), before);
 }
 

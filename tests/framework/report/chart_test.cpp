@@ -53,5 +53,22 @@ TEST(Svg, ShowsAConstantAndASinglePoint) {
   EXPECT_EQ(svg_of(chart, 300, 200).find("nan"), std::string::npos);
 }
 
+// Losses and errors that fall by much are told apart on a logarithmic scale alone; R², which comes
+// near 1, is not such a one.
+TEST(OverviewCharts, ShowWhatFallsOnALogarithmicScale) {
+  RunData run{.folder = "a", .name = "a"};
+  for (const char* key : {"loss", "r2", "rmse", "mae"}) {
+    for (const double value : {0.9, 0.1, 0.01}) {
+      Curve& curve = run.splits["validation"][key];
+      curve.add(static_cast<double>(curve.steps.size()), value);
+    }
+  }
+  std::string scales;
+  for (const Chart& chart : overview_charts({run})) {
+    scales += chart.title + (chart.scale == ChartScale::Logarithmic ? " log; " : " linear; ");
+  }
+  EXPECT_EQ(scales, "Loss log; R² linear; RMSE log; MAE log; ");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -116,8 +116,8 @@ TEST(Page, ShowsR2OfARegression) {
 {"step": 20, "split": "test", "loss": 3.5, "r2": 0.75, "mae": 1.0, "rmse": 1.5}
 )";
   const std::string page = render_page(read_runs({make_run(folder, "a", kRegression)}, 0));
-  EXPECT_THAT(page, testing::HasSubstr("<th class=\"number\">R²</th><th class=\"number\">loss</th>"
-                                       "<th class=\"number\">best R²</th>"));
+  EXPECT_THAT(page, testing::HasSubstr("<th class=\"number\">R²</th><th class=\"number\">MAE</th>"
+                                       "<th class=\"number\">RMSE</th>"));
   EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.7500</td>"));
   EXPECT_THAT(page, testing::HasSubstr("<td class=\"number\">0.8750</td>"));
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("accuracy</th>")));

@@ -103,6 +103,26 @@ TEST(RunTable, ShowsTheMetricOfTheTask) {
   EXPECT_NE(groups.find("0.7500 ± 0.0000"), std::string::npos) << groups;
 }
 
+// In the unit of the targets.
+TEST(RunTable, ShowsTheErrorsOfRegression) {
+  RunData run = run_with("numbers", {}, {2.0, 1.0, 1.5});
+  for (const auto& [step, rmse] : {std::pair{10.0, 30000.0}, {20.0, 12345.6}, {30.0, 16807.4}}) {
+    run.splits["test"]["rmse"].add(step, rmse);
+    run.splits["test"]["mae"].add(step, rmse / 2);
+  }
+  const RunResult result = result_of(run);
+  EXPECT_EQ(result.rmse, 16807.4);
+  EXPECT_EQ(result.best_rmse, 12345.6);
+  EXPECT_EQ(heading(readable_table({result})),
+            "run; state; result of; MAE; RMSE; loss; best RMSE; loss at best; best step; steps; ");
+  EXPECT_NE(readable_table({result}).text().find("test       8404  16,807   1.5     12,346"),
+            std::string::npos)
+      << readable_table({result}).text();
+  EXPECT_EQ(to_json({result}).items()[0].at("best_mae").as<double>(), 6172.8);
+  const std::string groups = readable_table(group_runs({run, run}, {"a", "a"})).text();
+  EXPECT_NE(groups.find("16,807 ± 0"), std::string::npos) << groups;
+}
+
 // R² is unknown where all targets are the same: what an earlier evaluation had is not the last.
 TEST(RunTable, TakesNoR2OfAnotherEvaluation) {
   RunData run = run_with("a", {}, {2.0, 1.0});
@@ -127,7 +147,7 @@ TEST(RunTable, IsWrittenAsCsvAndJson) {
   const std::string csv = exact_table(results).csv();
   EXPECT_EQ(csv.substr(0, csv.find("\r\n")),
             "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
-            "nnz,parameter_bytes,train_seconds,seed,r2,best_r2");
+            "nnz,parameter_bytes,train_seconds,seed,r2,best_r2,mae,best_mae,rmse,best_rmse");
   EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
             std::string::npos)
       << csv;
@@ -177,6 +197,20 @@ TEST(GroupRuns, GivesMeanAndSpread) {
   EXPECT_NEAR(groups[1].mean_accuracy, 0.6, 1e-12);
   EXPECT_NEAR(groups[1].spread_accuracy, std::sqrt(0.02), 1e-12);  // over n − 1
   EXPECT_NE(readable_table(groups).text().find("60.00 % ± 14.14 %"), std::string::npos);
+}
+
+// A section that is null and one that is left out say the same.
+TEST(ConfigDifferences, TakeNullForNothing) {
+  const std::vector<RunData> runs{run_with("a", {}, {}, "{sparsity: null, seed: 1}"),
+                                  run_with("b", {}, {}, "{sparsity: {algorithm: set}, seed: 2}"),
+                                  run_with("c", {}, {}, "{seed: 2}")};
+  std::string found;
+  for (const Difference& difference : config_differences(runs)) {
+    found += difference.key + ":";
+    for (const std::string& value : difference.values) found += " " + value + ";";
+    found += "\n";
+  }
+  EXPECT_EQ(found, "seed: 1; 2; 2;\nsparsity.algorithm: ; \"set\"; ;\n");
 }
 
 }  // namespace

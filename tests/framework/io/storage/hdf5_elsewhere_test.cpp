@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class Hdf5Elsewhere : public testing::Test {
  protected:
@@ -106,9 +109,28 @@ TEST_F(Hdf5Elsewhere, ReadsAnotherFileOnlyWhereLinksAreFollowed) {
                                       "and this file alone may be read"));
   }
   EXPECT_THAT(message([&] { shut.datasets(); }), HasSubstr("it is a link to something elsewhere"));
+  // What may be asked for is said where it can be: of data, and not of a checkpoint.
+  EXPECT_THAT(message([&] { shut.read_floats("linked"); }), Not(HasSubstr("follow_links")));
+  EXPECT_THAT(message([&] { Hdf5File::open(path_, Hdf5Links::NotAskedFor).read_floats("linked"); }),
+              HasSubstr("or, for data that you trust, say data.follow_links: true"));
   const Hdf5File open = Hdf5File::open(path_, Hdf5Links::Followed);
   EXPECT_THAT(open.read_floats("linked").to_vector(), ElementsAre(1.0f, 2.0f));
   EXPECT_THAT(open.read_floats("soft").to_vector(), ElementsAre(1.0f, 2.0f));
+}
+
+// A pipe would never come to its end, and a folder has none.
+TEST_F(Hdf5Elsewhere, FollowsLinksToFilesAlone) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.h5").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ / "folder.h5");
+  for (const char* name : {"pipe", "folder", "missing"}) {
+    H5Lcreate_external((std::string(name) + ".h5").c_str(), "/x", file_, name, H5P_DEFAULT,
+                       H5P_DEFAULT);
+  }
+  close();
+  const Hdf5File open = Hdf5File::open(path_, Hdf5Links::Followed);
+  for (const char* name : {"pipe", "folder", "missing"}) {
+    EXPECT_THAT(message([&] { open.read_floats(name); }), HasSubstr(name));
+  }
 }
 
 TEST_F(Hdf5Elsewhere, ReadsExternalStorageOnlyWhereLinksAreFollowed) {
