@@ -91,13 +91,17 @@ inline Tensor dense_gradient(const Parameter& parameter) {
 /// stages of blocks, the mean over the image, a linear layer; shortcuts of option A.
 struct CifarResNet {
   int64_t blocks = 0;           ///< in a stage
+  int64_t stem = 0;             ///< channels that the first convolution gives
   std::vector<int64_t> widths;  ///< of the stages
   int64_t classes = 0;
 
   /// The depth is in the file's name; the sizes are those of the weights.
   static CifarResNet of(const std::string& name, const SafetensorsFile& weights) {
     const int64_t depth = std::stoll(name.substr(std::string("resnet").size()));
-    CifarResNet net{.blocks = (depth - 2) / 6, .widths = {}, .classes = 0};
+    CifarResNet net{.blocks = (depth - 2) / 6,
+                    .stem = weights.tensor("conv1.weight").shape[0],
+                    .widths = {},
+                    .classes = 0};
     for (const char* stage : {"layer1", "layer2", "layer3"}) {
       net.widths.push_back(weights.tensor(std::string(stage) + ".0.conv2.weight").shape[0]);
     }
@@ -125,7 +129,7 @@ struct CifarResNet {
         "      - relu\n"
         "layers:\n"
         "  - {type: conv2d, name: conv1, out_channels: " +
-        std::to_string(widths[0]) +
+        std::to_string(stem) +
         ", kernel: 3, padding: 1, bias: false}\n"
         "  - {type: batch_norm, name: bn1}\n"
         "  - relu\n";

@@ -17,30 +17,45 @@
 namespace lacuna {
 namespace {
 
-/// The networks of the files.
-constexpr const char* kMlp = R"(
-- {type: linear, name: fc1, out_features: 24}
-- relu
-- {type: linear, name: fc2, out_features: 8}
-)";
-constexpr const char* kConvolutions = R"(
-- {type: conv2d, name: conv1, out_channels: 8, kernel: 3, padding: 1}
-- relu
-- {type: conv2d, name: conv2, out_channels: 12, kernel: 3, stride: 2, padding: 1, bias: false}
-- relu
-- global_average_pool
-- {type: linear, name: fc, out_features: 8}
-)";
+/// What a file's networks are: layers, their sizes as the first weights of a group have them.
+using Network = std::string (*)(const Hdf5File& file, const std::string& group);
+
+std::string mlp(const Hdf5File& file, const std::string& group) {
+  const auto rows = [&](const std::string& layer) {
+    return std::to_string(file.shape(group + "/initial/" + layer + ".weight")[0]);
+  };
+  return "- {type: linear, name: fc1, out_features: " + rows("fc1") +
+         "}\n"
+         "- relu\n"
+         "- {type: linear, name: fc2, out_features: " +
+         rows("fc2") + "}\n";
+}
+
+std::string convolutions(const Hdf5File& file, const std::string& group) {
+  const auto shape = [&](const std::string& layer) {
+    return file.shape(group + "/initial/" + layer + ".weight");
+  };
+  const auto convolution = [&](const std::string& layer, const std::string& further) {
+    const Shape weight = shape(layer);
+    return "- {type: conv2d, name: " + layer + ", out_channels: " + std::to_string(weight[0]) +
+           ", kernel: " + std::to_string(weight[2]) +
+           ", padding: " + std::to_string(weight[2] / 2) + further + "}\n- relu\n";
+  };
+  return convolution("conv1", "") + convolution("conv2", ", stride: 2, bias: false") +
+         "- global_average_pool\n"
+         "- {type: linear, name: fc, out_features: " +
+         std::to_string(shape("fc")[0]) + "}\n";
+}
 
 /// One trajectory: a network, trained as the group's attributes say.
 class Trajectory {
  public:
-  Trajectory(const Hdf5File& file, const std::string& group, const char* network,
+  Trajectory(const Hdf5File& file, const std::string& group, Network network,
              const std::string& layout)
       : file_(file),
         group_(group),
         x_(file.read_floats(group + "/x")),
-        owned_(golden::build(network, group, x_.shape().without_batch())),
+        owned_(golden::build(network(file, group), group, x_.shape().without_batch())),
         model_(*owned_) {
     for (const ParameterPtr& parameter : model_.parameters()) {
       parameter->assign(file.read_floats(group + "/initial/" + parameter->name()));
@@ -145,7 +160,7 @@ class Trajectory {
   bool values_compared_ = false;
 };
 
-void check_all(const std::string& name, const char* network, const std::string& layout) {
+void check_all(const std::string& name, Network network, const std::string& layout) {
   const Hdf5File file = golden::open(name);
   int cases = 0;
   std::set<std::string> kinds;
@@ -165,18 +180,18 @@ void check_all(const std::string& name, const char* network, const std::string& 
 
 void check_convolutions(const std::string& layout) {
   for (const std::string& name : golden::models(golden::ModelKind::Trajectories)) {
-    check_all("models/" + name + ".h5", kConvolutions, layout);
+    check_all("models/" + name + ".h5", convolutions, layout);
   }
 }
 
 TEST(GoldenTrajectories, EveryAlgorithmAndOptimizer) {
-  check_all("trajectories.h5", kMlp, "masked");
+  check_all("trajectories.h5", mlp, "masked");
 }
 TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInCsr) {
-  check_all("trajectories.h5", kMlp, "csr");
+  check_all("trajectories.h5", mlp, "csr");
 }
 TEST(GoldenTrajectories, EveryAlgorithmAndOptimizerInAuto) {
-  check_all("trajectories.h5", kMlp, "auto");
+  check_all("trajectories.h5", mlp, "auto");
 }
 TEST(GoldenTrajectories, OfConvolutions) { check_convolutions("masked"); }
 TEST(GoldenTrajectories, OfConvolutionsInCsr) { check_convolutions("csr"); }
