@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -39,7 +41,8 @@ std::string cost_file_header() {
 }
 
 // A line is one write, the header of a new file with its first one: processes that run at once do
-// not tear each other's lines.
+// not tear each other's lines. With all digits: a run that reads the file goes by the same numbers
+// as the one that measured.
 void CostCache::append(const std::string& key, const LayoutCosts& costs) const {
   const fs::path path = cache_file();
   if (path.empty() || !is_kept_) return;
@@ -48,6 +51,7 @@ void CostCache::append(const std::string& key, const LayoutCosts& costs) const {
   const bool is_new = fs::file_size(path, missing) == 0 || missing;
   std::ostringstream line;
   if (is_new) line << cost_file_header() << "\n";
+  line << std::setprecision(std::numeric_limits<double>::max_digits10);
   line << key << " " << costs.masked_ms << " " << costs.compressed_ms << "\n";
   std::ofstream(path, std::ios::app) << line.str() << std::flush;
 }

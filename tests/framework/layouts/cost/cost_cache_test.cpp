@@ -53,6 +53,19 @@ TEST_F(CostCacheFile, BeginsWithTheGenerationOfTheKernels) {
   EXPECT_TRUE(longer.starts_with(text));
 }
 
+// So that a run that reads goes by the same densities as the one that measured. The steps are of
+// milliseconds: of more nanoseconds than six digits hold.
+TEST_F(CostCacheFile, HoldsWhatWasMeasuredToTheLastBit) {
+  const WeightClass large =
+      class_of(csr_layout(), PatternLifetime::ManySteps, Shape{1024, 1024}, 400000, 512);
+  CostCache first, second;
+  const LayoutCosts measured = first.find(large, measured_now_);
+  const LayoutCosts read = second.find(large, measured_now_ = false);
+  EXPECT_FALSE(measured_now_);
+  EXPECT_EQ(read.masked_ms, measured.masked_ms);
+  EXPECT_EQ(read.compressed_ms, measured.compressed_ms);
+}
+
 TEST_F(CostCacheFile, OfTheseKernelsIsTaken) {
   write_text(file(), cost_file_header() + "\n" + line_);
   CostCache cache;
