@@ -1,10 +1,15 @@
 #include "lacuna/sparsity/algorithm.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 
@@ -78,6 +83,25 @@ void SparsityAlgorithm::take_charge(std::vector<ParameterPtr> parameters) {
   refresh_targets();
 }
 
+namespace {
+
+std::string in_words(const SparseWeight& weight) {
+  return fmt::format("parameter '{}' {} with {} nonzeros", weight.name(),
+                     weight.shape().to_string(), weight.target_nnz());
+}
+
+// Before time is spent on a mask whose values could never be held.
+void require_values_fit(const SparseWeight& weight) {
+  const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
+  const auto memory = static_cast<double>(total_memory());
+  if (bytes <= memory) return;
+  throw MemoryError(fmt::format(
+      "{}: out of memory: {:.1f} MB more were asked for, and there are {:.1f} MB in all",
+      in_words(weight), bytes / 1e6, memory / 1e6));
+}
+
+}  // namespace
+
 void SparsityAlgorithm::start_masks(MaskSource source) {
   const bool inherits = source == MaskSource::Made && options_.init_method.inherits();
   for (SparseWeight& weight : weights_) {
@@ -87,8 +111,13 @@ void SparsityAlgorithm::start_masks(MaskSource source) {
       weight.set_lifetime(layouts_.lifetime());
       continue;
     }
-    set_mask(weight, is_loaded ? weight.mask()
-                               : initial_mask(weight, inherits ? MaskSource::Inherited : source));
+    try {
+      if (!is_loaded) require_values_fit(weight);
+      set_mask(weight, is_loaded ? weight.mask()
+                                 : initial_mask(weight, inherits ? MaskSource::Inherited : source));
+    } catch (const std::bad_alloc& error) {
+      throw MemoryError(in_words(weight) + ", its mask: " + describe(error));
+    }
   }
   if (source != MaskSource::Inherited) forget_updates();
 }

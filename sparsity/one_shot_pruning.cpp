@@ -83,7 +83,7 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
                       ": the sparsity must be a constant: it prunes once; several of it in "
                       "`phases` prune step by step");
   }
-  if (const float sparsity = target.schedule().at(0); !(sparsity >= 0.0f && sparsity < 1.0f)) {
+  if (!target.is_below_one()) {
     throw ConfigError(name + ": sparsity must be in [0, 1), found " +
                       target.schedule().config().text());
   }

@@ -13,8 +13,7 @@ namespace lacuna {
 
 Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(given.global) {
   const SparsityTarget& target = options().sparsity;
-  if (!target.is_constant() ||
-      !(target.schedule().at(0) >= 0.0f && target.schedule().at(0) < 1.0f)) {
+  if (!target.is_constant() || !target.is_below_one()) {
     throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");
   }
   if (global_ && options().pattern.is_structured()) {

@@ -13,8 +13,7 @@ Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) 
         "static: the sparsity must be a constant; a schedule needs a dynamic "
         "algorithm such as gmp, set or rigl");
   }
-  const float sparsity = target.schedule().at(0);
-  if (!(sparsity >= 0.0f && sparsity < 1.0f)) {
+  if (!target.is_below_one()) {
     throw ConfigError("static: sparsity must be in [0, 1), found " +
                       target.schedule().config().text());
   }

@@ -47,6 +47,12 @@ SparsityTarget SparsityTarget::from_config(const Config& entry) {
   return SparsityTarget(Schedule::from_config(value));
 }
 
+bool SparsityTarget::is_below_one() const {
+  if (density_ || fan_in_) return true;
+  const auto sparsity = sparsity_.config().as<double>();
+  return sparsity >= 0.0 && sparsity < 1.0;
+}
+
 double SparsityTarget::sparsity_at(int64_t step, int64_t updates, const Shape& shape) const {
   if (density_) return 1.0 - *density_;
   if (fan_in_) {

@@ -28,6 +28,8 @@ class SparsityTarget {
 
   /// Whether it is the same at every step.
   bool is_constant() const { return density_ || fan_in_ || sparsity_.is_constant(); }
+  /// Whether a constant leaves anything: a sparsity in [0, 1), as exact as it was given.
+  bool is_below_one() const;
   bool has_fan_in() const { return fan_in_.has_value(); }
   const Schedule& schedule() const { return sparsity_; }
 

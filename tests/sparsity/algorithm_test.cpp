@@ -31,6 +31,19 @@ TEST(StaticTest, KeepsItsMaskAndPrunesStates) {
   EXPECT_TRUE(t.weight("fc1.bias").pattern()->is_dense());
 }
 
+// Whatever makes its mask: a checkerboard of so many positions would not come to an end.
+TEST(StaticTest, RefusesAWeightWhoseValuesFitInNoMemory) {
+  for (const char* method : {"random", "balanced", "topk", "checkerboard"}) {
+    Sequential model;
+    model.add<Linear>("huge", {.in_features = int64_t{1} << 30, .out_features = int64_t{1} << 28});
+    Static algorithm({.sparsity = 0.5, .init_method = method});
+    expect_throws<MemoryError>(
+        [&] { model.apply(algorithm); },
+        "parameter 'huge.weight' [268435456, 1073741824] with 144115188075855872 nonzeros: out of "
+        "memory: 576460752303.4 MB more were asked for, and there are ");
+  }
+}
+
 TEST(StaticTest, RefusesWhatIsNoConstantBelowOne) {
   expect_throws<ConfigError>([] { Static({.sparsity = 1.0}); }, "must be in [0, 1), found 1");
   expect_throws<ConfigError>(
@@ -38,6 +51,8 @@ TEST(StaticTest, RefusesWhatIsNoConstantBelowOne) {
         Static({.sparsity = Schedule::from_config(Config::list({0.1, 0.2}))});
       },
       "must be a constant");
+  // What float32 rounds to 1 is below 1; that nothing is left of few positions is told elsewhere.
+  EXPECT_NO_THROW(Static({.sparsity = 0.99999999}));
 }
 
 TEST(ApplyTest, OrderAndRepetitionAreErrors) {
