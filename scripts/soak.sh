@@ -7,7 +7,9 @@
 # usage: scripts/soak.sh [number of stops, default 1000] [seed of the moments, default: the time]
 # LACUNA_BUILD_DIR is where to build (default: build/release). LACUNA_SOAK_ONLY: variants whose names
 # match this pattern alone. LACUNA_SOAK_PROGRAMS: a folder with lacuna and tests/compare_checkpoints that
-# are built already.
+# are built already. LACUNA_SOAK_PROCESSES, as "1 2 4": each start is by so many processes, drawn among
+# them (mpirun, on this machine), a signal goes to a random one of them, and the run that is left alone
+# is one process's; all numbers must divide 8.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stops=${1:-1000}
@@ -21,6 +23,12 @@ if [ -z "$programs" ]; then
   programs=$build
 fi
 lacuna=$programs/lacuna
+read -r -a processes <<< "${LACUNA_SOAK_PROCESSES:-}"
+shards=()
+if [ "${#processes[@]}" -gt 0 ]; then
+  shards=(--set train.shards=8)
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
 work=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true' EXIT
@@ -105,9 +113,10 @@ fail() { # WHAT; uses $name and $folder
   exit 1
 }
 
-# The events without what may differ: times and rates.
+# The events without what may differ: times, rates, and what processes tell each other.
 events() {
-  sed -E 's/, "(seconds|examples_per_second)": [^,}]*//g' "$1/metrics.jsonl"
+  local differing='seconds|examples_per_second|bytes_sent|statistics_bytes_sent|wait_seconds'
+  sed -E "s/, \"($differing)\": [^,}]*//g" "$1/metrics.jsonl"
 }
 
 # The last and the best checkpoint, those between that both have (a signal saves one of its own, which
@@ -133,6 +142,24 @@ compare() {
 
 milliseconds() { date +%s%3N; }
 
+# Starts a run, by several processes where these are asked for; $pid is the program's or mpirun's.
+start() { # OPTIONS
+  local launch=()
+  if [ "${#processes[@]}" -gt 0 ]; then
+    launch=(mpirun -np "${processes[RANDOM % ${#processes[@]}]}" --oversubscribe --bind-to none
+      --mca mpi_yield_when_idle 1)
+  fi
+  ${launch[@]+"${launch[@]}"} "$lacuna" train "$folder/config.yaml" "$@" > "$work/out" 2>&1 &
+  pid=$!
+}
+
+# Sends a signal to a random one of the processes that there are by now.
+send() { # SIGNAL
+  local all=("$pid")
+  if [ "${#processes[@]}" -gt 0 ]; then mapfile -t all < <(pgrep -P "$pid"); fi
+  [ "${#all[@]}" -eq 0 ] || kill -s "$1" "${all[RANDOM % ${#all[@]}]}" 2> "$work/none" || true
+}
+
 # One run with its stops, from the beginning to the end.
 soak() { # INDEX
   local code options began
@@ -142,8 +169,10 @@ soak() { # INDEX
     printf '%s\nsparsity: %s\n' "${!models[$1]}" "${sections[$1]}" > "$folder/config.yaml"
     began=$(milliseconds)
     "$lacuna" train "$folder/config.yaml" --run-dir "$folder/whole" --threads 1 --quiet \
-      > "$work/out" 2>&1 || fail "it does not train"
+      ${shards[@]+"${shards[@]}"} > "$work/out" 2>&1 || fail "it does not train"
     lasts[$1]=$(($(milliseconds) - began + 1))
+    # A launcher takes part of a second, and more processes than cores take turns.
+    if [ "${#processes[@]}" -gt 0 ]; then lasts[$1]=$((2 * ${lasts[$1]} + 1000)); fi
   fi
   while true; do
     options=(--run-dir "$folder/run" --quiet)
@@ -153,13 +182,12 @@ soak() { # INDEX
     else
       options+=(--threads 1)
     fi
-    "$lacuna" train "$folder/config.yaml" "${options[@]}" > "$work/out" 2>&1 &
-    pid=$!
+    start "${options[@]}"
     if [ "$stopped" -lt "$stops" ]; then
       signals=(KILL KILL KILL KILL KILL TERM INT HUP)
       moment=$(((RANDOM * 32768 + RANDOM) % lasts[$1]))
       sleep "$((moment / 1000)).$(printf '%03d' $((moment % 1000)))"
-      kill -s "${signals[RANDOM % 8]}" "$pid" 2> "$work/none" || true
+      send "${signals[RANDOM % 8]}"
     fi
     code=0
     { wait "$pid" || code=$?; } 2> "$work/none"

@@ -256,23 +256,24 @@ struct Resumption {
 // Of several processes the first one alone looks.
 Resumption prepare_resumption(const TrainCommand& command, const Communicator* job) {
   const std::vector<std::string> overrides = all_overrides(command);
-  Config given, chosen = Config::map();
+  Config given = Config::map();
   if (!command.config_path.empty()) {
     given = load_yaml(command.config_path);
     find_beside(given, command.config_path);
-    make_paths_absolute(given);
-    chosen = given.clone();
   }
-  apply_overrides(chosen, overrides);  // run_dir may be among them
-  if (command.config_path.empty() && !command.run_dir && !chosen.has("run_dir")) {
+  // As for a new run, so that the command that began one goes on with it. run_dir may be among
+  // them.
+  apply_overrides(given, overrides);
+  make_paths_absolute(given);
+  if (command.config_path.empty() && !command.run_dir && !given.has("run_dir")) {
     throw ConfigError(
         "--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna train --resume "
         "--run-dir DIR, where DIR is the folder of the run to go on with");
   }
-  const RunFolder folder = RunFolder::open(choose_run_dir(command, chosen));
+  const RunFolder folder = RunFolder::open(choose_run_dir(command, given));
+  if (command.config_path.empty()) given = Config();  // --set alone says nothing of the rest
   Config config = load_yaml(folder.config_path());
   make_paths_absolute(config);  // which earlier versions did not
-  require_same_model(config, given);
   start_logging(command, folder, job);
   Config written = config.clone();
   const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
@@ -290,6 +291,7 @@ Resumption prepare_resumption(const TrainCommand& command, const Communicator* j
   const Config asked = config.clone();
   make_paths_absolute(config);
   config.set("run_dir", folder.path());
+  require_same_model(config, given);
   for (const std::string& line : unused_changes(config, given)) log_warning(line);
 
   prepare_folder(folder, checkpoint);

@@ -2,11 +2,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "framework/distributed/job.h"
@@ -110,26 +107,6 @@ TEST_F(Job, SendsHalfOfTheDenseGradientOnUpdatesOfRigL) {
       RecordProperty(name, std::to_string(bytes[2] / bytes[1]));
     }
   }
-}
-
-// The processes that a process has started.
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> children;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream stream(entry.path() / "stat");
-    std::string pid, command, state;
-    pid_t of = 0;
-    stream >> pid >> command >> state >> of;
-    if (of == parent) children.push_back(static_cast<pid_t>(std::stol(pid)));
-  }
-  return children;
-}
-
-size_t lines_of(const std::string& path) {
-  std::ifstream stream(path);
-  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
 }
 
 // Sends a signal to the last of the job's processes (0: to mpirun) once it has logged some steps.

@@ -3,31 +3,47 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/program/runs.h"
 
 namespace lacuna {
 
-/// `mpirun …`, more processes than cores where there are fewer.
-inline Ended run_processes(const std::vector<std::string>& words, ProcessOptions options = {}) {
-  std::vector<std::string> all{"mpirun", "--oversubscribe",     "--bind-to", "none",
-                               "--mca",  "mpi_yield_when_idle", "1"};
-  all.insert(all.end(), words.begin(), words.end());
-  options.in_child = [all] {
+/// Runs another program than lacuna, from where jobs may be started: as any user, of processes of
+/// one thread each that take turns where they are more than cores.
+inline Ended run_starter(const char* program, std::vector<std::string> words,
+                         ProcessOptions options) {
+  options.in_child = [program, words] {
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     ::setenv("OMP_NUM_THREADS", "1", 1);
     ::setenv("OMP_WAIT_POLICY", "passive", 1);
     std::vector<char*> argv;
-    for (const std::string& word : all) argv.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
-    ::execv(LACUNA_MPIRUN, argv.data());
+    ::execv(program, argv.data());
     ::_exit(127);
   };
   return run_lacuna({}, options);
+}
+
+/// What mpirun needs for more processes than cores.
+inline const std::vector<std::string> kTakeTurns = {
+    "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
+
+/// `mpirun …`.
+inline Ended run_processes(const std::vector<std::string>& words, ProcessOptions options = {}) {
+  std::vector<std::string> all{"mpirun"};
+  all.insert(all.end(), kTakeTurns.begin(), kTakeTurns.end());
+  all.insert(all.end(), words.begin(), words.end());
+  return run_starter(LACUNA_MPIRUN, all, std::move(options));
 }
 
 /// `mpirun -np N lacuna …`. `environment` holds "NAME=VALUE" for these alone, not for the launcher.
@@ -39,6 +55,27 @@ inline Ended run_job(int processes, const std::vector<std::string>& arguments,
   words.push_back(LACUNA_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
   return run_processes(words, options);
+}
+
+/// The processes that a process has started.
+inline std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream stream(entry.path() / "stat");
+    std::string pid, command, state;
+    pid_t of = 0;
+    stream >> pid >> command >> state >> of;
+    if (of == parent) children.push_back(static_cast<pid_t>(std::stol(pid)));
+  }
+  return children;
+}
+
+/// How many lines a file has by now; 0 where there is none yet.
+inline size_t lines_of(const std::string& path) {
+  std::ifstream stream(path);
+  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
 }
 
 /// How often a part occurs in a text.

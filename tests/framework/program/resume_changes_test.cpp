@@ -204,6 +204,19 @@ TEST_F(ResumeChanges, SaysWhichOtherValuesOfTheGivenFileAreNotUsed) {
   EXPECT_EQ(summary(run_dir()).required<int>("steps"), 18);
 }
 
+// As a script does that starts again what was lost: what --set has made of the run is no
+// difference.
+TEST_F(ResumeChanges, GoesOnByTheCommandThatHasBegunIt) {
+  const std::vector<std::string> sets{
+      "--set", "model.1.out_features=14", "--set", "optimizer.lr=0.02", "--set", "train.steps=4"};
+  ASSERT_EQ(train(sets).code, 0);
+  std::vector<std::string> again{"--resume"};
+  again.insert(again.end(), sets.begin(), sets.end());
+  const Ended ended = train(again);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, Not(HasSubstr("warning")));
+}
+
 // Someone edited the run folder's config.yaml.
 TEST_F(ResumeChanges, RefusesAConfigurationThatWasEdited) {
   begin();

@@ -1,0 +1,132 @@
+// scripts/cluster.sh: jobs that lose processes, and are started again.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "framework/distributed/job.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kRun = R"(
+data: {type: glyphs, train_size: 128, test_size: 30}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 60}
+  - relu
+  - {type: dropout, p: 0.3}
+  - {type: linear, name: fc2, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+sparsity: {algorithm: rigl, sparsity: 0.9, update: {freq: 5}, param_filter: [fc1.weight]}
+train: {steps: 600, batch_size: 32, log_every: 1, eval_every: 1000, checkpoint: {every: 7}}
+)";
+
+// Gives a job that hangs an end, so that a test does.
+class Patience {
+ public:
+  bool is_over() const { return std::chrono::steady_clock::now() > end_; }
+  // Looks again and again; false where it is over before.
+  template <class Condition>
+  bool wait_for(Condition condition) const {
+    while (!condition()) {
+      if (is_over()) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point end_ =
+      std::chrono::steady_clock::now() + std::chrono::minutes(5);
+};
+
+class ClusterScript : public JobFixture {
+ protected:
+  ClusterScript() { write_text(config(), kRun); }
+
+  Ended run_script(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
+    ::setenv("MPIRUN", LACUNA_MPIRUN, 1);
+    ::setenv("LACUNA", LACUNA_PROGRAM, 1);
+    std::vector<std::string> words{
+        "bash", LACUNA_SOURCE_DIR "/scripts/cluster.sh", "--wait", "0", "-np", "4"};
+    words.insert(words.end(), kTakeTurns.begin(), kTakeTurns.end());
+    words.insert(words.end(), {"--restarts", "10", "--"});
+    const std::vector<std::string> training = arguments("run", more);
+    words.insert(words.end(), training.begin(), training.end());
+    return run_starter("/bin/bash", words, options);
+  }
+  size_t steps() const { return lines_of(run_dir() + "/metrics.jsonl"); }
+};
+
+// mpirun, as the script has started it, and its processes.
+std::pair<pid_t, std::vector<pid_t>> job_of(pid_t script) {
+  for (const pid_t child : children_of(script)) {
+    std::vector<pid_t> processes = children_of(child);
+    if (!processes.empty()) return {child, std::move(processes)};
+  }
+  return {0, {}};
+}
+
+// At the start of a process, in training, while a checkpoint is written: whenever it falls.
+TEST_F(ClusterScript, TenKillsOfRandomProcessesEndInTheSameNumbers) {
+  const std::vector<std::string> more{"--set", "model.1.out_features=80"};
+  ASSERT_EQ(run(0, "whole", more).code, 0);
+  int kills = 0;
+  ProcessOptions options;
+  options.meanwhile = [&](pid_t script) {
+    const Patience patience;
+    std::mt19937 random(16);
+    const auto below = [&](size_t count) { return random() % count; };
+    size_t until = 0;
+    pid_t killed = 0;
+    while (kills < 10) {
+      until += below(50);
+      std::pair<pid_t, std::vector<pid_t>> job;
+      const bool is_there = patience.wait_for([&] {
+        job = job_of(script);
+        return job.first != killed && !job.second.empty() && steps() >= until;
+      });
+      if (!is_there) return;
+      ::kill(job.second[below(job.second.size())], SIGKILL);
+      killed = job.first;
+      ++kills;
+    }
+  };
+  const Ended ended = run_script(more, options);
+  EXPECT_EQ(kills, 10);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "cluster: the job ended with code"), 10u) << ended.err;
+  EXPECT_THAT(different(600, "whole", "run"), testing::IsEmpty());
+  EXPECT_EQ(count_of(ended.err, "the configuration given"), 0u) << ended.err;
+}
+
+TEST_F(ClusterScript, HandsASignalOnAndStartsNoMore) {
+  ProcessOptions options;
+  options.meanwhile = [&](pid_t script) {
+    const Patience patience;
+    patience.wait_for([&] { return steps() >= 20; });
+    ::kill(script, SIGTERM);
+  };
+  const Ended ended = run_script({}, options);
+  EXPECT_EQ(ended.code, 143) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "stopped at step"), 1u) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "cluster: "), 0u) << ended.err;
+}
+
+TEST_F(ClusterScript, StartsAMistakeOnce) {
+  const Ended ended = run_script({"--set", "train.stepz=4"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(count_of(ended.err, "unknown key 'stepz'"), 1u) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "cluster: "), 0u) << ended.err;
+}
+
+}  // namespace
+}  // namespace lacuna
