@@ -114,15 +114,29 @@ void Config::fail(std::string_view expected) const {
         (is_scalar() ? "'" + text() + "'" : text()));
 }
 
+Config::Entry* Config::Node::find(std::string_view key) {
+  constexpr size_t kFew = 32;
+  if (children.size() <= kFew) {
+    const auto entry = std::ranges::find(children, key, &Entry::first);
+    return entry == children.end() ? nullptr : &*entry;
+  }
+  for (size_t i = places_.size(); i < children.size(); ++i) places_.emplace(children[i].first, i);
+  const auto place = places_.find(std::string(key));
+  return place == places_.end() ? nullptr : &children[place->second];
+}
+
+void Config::Node::erase(std::string_view key) {
+  std::erase_if(children, [&](const Entry& entry) { return entry.first == key; });
+  places_.clear();
+}
+
 Config Config::get(std::string_view key) const {
   if (!is_map() && !is_null()) fail("a map");
   node_->read = true;
   node_->asked.emplace(key);
-  for (const Entry& entry : node_->children) {
-    if (entry.first == key) {
-      entry.second.node_->read = true;
-      return entry.second;
-    }
+  if (const Entry* entry = node_->find(key)) {
+    entry->second.node_->read = true;
+    return entry->second;
   }
   Config absent;
   absent.node_->path = path().empty() ? std::string(key) : path() + "." + std::string(key);
@@ -193,13 +207,11 @@ void Config::set(std::string_view key, Config value) {
   if (is_null()) node_->kind = Kind::Map;
   if (!is_map()) fail("a map");
   adopt(value, std::string(key));
-  for (Entry& entry : node_->children) {
-    if (entry.first == key) {
-      entry.second = std::move(value);
-      return;
-    }
+  if (Entry* entry = node_->find(key)) {
+    entry->second = std::move(value);
+  } else {
+    node_->children.emplace_back(key, std::move(value));
   }
-  node_->children.emplace_back(key, std::move(value));
 }
 
 void Config::set_default(std::string_view key, Config value) const {
@@ -216,9 +228,7 @@ void Config::push_back(Config value) {
   node_->children.emplace_back(std::move(index), std::move(value));
 }
 
-void Config::erase(std::string_view key) {
-  std::erase_if(node_->children, [&](const Entry& entry) { return entry.first == key; });
-}
+void Config::erase(std::string_view key) { node_->erase(key); }
 
 void Config::set_path(std::string_view dotted_path, const Config& value) {
   if (std::ranges::count(dotted_path, '.') >= kMostPathParts) {
@@ -254,8 +264,8 @@ void Config::set_path(std::string_view dotted_path, const Config& value) {
     set(key, value.clone());
     return;
   }
-  for (Entry& entry : node_->children) {
-    if (entry.first == key) return entry.second.set_path(dotted_path.substr(dot + 1), value);
+  if (Entry* entry = node_->find(key)) {
+    return entry->second.set_path(dotted_path.substr(dot + 1), value);
   }
   set(key, map());
   node_->children.back().second.set_path(dotted_path.substr(dot + 1), value);
@@ -285,9 +295,8 @@ bool operator==(const Config& a, const Config& b) {
   }
   if (a.node_->children.size() != b.node_->children.size()) return false;
   return std::ranges::all_of(a.node_->children, [&](const Config::Entry& entry) {
-    return std::ranges::any_of(b.node_->children, [&](const Config::Entry& other) {
-      return other.first == entry.first && other.second == entry.second;
-    });
+    const Config::Entry* other = b.node_->find(entry.first);
+    return other != nullptr && other->second == entry.second;
   });
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
@@ -22,6 +23,15 @@ struct Config::Node {
   SourcePosition position;
   bool read = false;
   std::set<std::string, std::less<>> asked;
+
+  /// The child of a map that has the key; null where there is none. *Cost:* that of a hash table.
+  Entry* find(std::string_view key);
+  void erase(std::string_view key);
+
+ private:
+  /// Of a large map, which would else be gone through for each of its keys: where the first of its
+  /// children are, as many as it holds.
+  std::unordered_map<std::string, size_t> places_;
 };
 
 namespace internal {

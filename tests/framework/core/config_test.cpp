@@ -147,6 +147,28 @@ TEST(Config, SetPathGoesThroughMapsAndLists) {
   expect_throws<ConfigError>([&] { root.set_path("", 0); }, "an empty name in the path ''");
 }
 
+// By a time that grows with the keys, and not with their square: half a minute of it or none.
+TEST(Config, HoldsHundredsOfThousandsOfKeys) {
+  constexpr int64_t kKeys = 300000;
+  const auto name = [](int64_t i) { return "k" + std::to_string(i); };
+  Config config;
+  for (int64_t i = 0; i < kKeys; ++i) config.set(name(i), i);
+  for (int64_t i = 0; i < kKeys; i += 1000) config.set(name(i), -i);
+  EXPECT_EQ(config.entries().size(), static_cast<size_t>(kKeys));
+  EXPECT_EQ(config.required<int64_t>("k299999"), 299999);
+  EXPECT_EQ(config.required<int64_t>("k299000"), -299000);
+  Config copy = config.clone();
+  EXPECT_TRUE(copy == config);
+  copy.erase("k17");
+  EXPECT_FALSE(copy.has("k17"));
+  EXPECT_EQ(copy.required<int64_t>("k18"), 18);
+  copy.set("k17", 1);
+  EXPECT_EQ(copy.required<int64_t>("k17"), 1);
+  EXPECT_FALSE(copy == config);
+  copy.set_path("k17", 17);
+  EXPECT_TRUE(copy == config);
+}
+
 TEST(Config, CopiesShareAndClonesDoNot) {
   Config root = Config::map({{"a", 1}});
   Config shared = root, copy = root.clone();
