@@ -111,7 +111,7 @@ void Config::error(std::string_view message) const {
 
 void Config::fail(std::string_view expected) const {
   error("expected " + std::string(expected) + ", found " +
-        (is_scalar() ? "'" + text() + "'" : text()));
+        (is_scalar() ? "'" + printable(text()) + "'" : text()));
 }
 
 Config::Entry* Config::Node::find(std::string_view key) {

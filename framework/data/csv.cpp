@@ -97,7 +97,11 @@ bool names_columns(const std::vector<CsvField>& fields) {
 void require_good_names(const std::string& path, const std::vector<std::string>& columns) {
   std::map<std::string_view, size_t> first;
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (!is_utf8(columns[i]) || columns[i].find('\0') != std::string::npos) {
+    if (columns[i].find('\0') != std::string::npos) {
+      throw DataError(path +
+                      ": its first line holds zero bytes, which no table of text in UTF-8 has");
+    }
+    if (!is_utf8(columns[i])) {
       throw DataError(fmt::format("{}: the name of column {}, '{}', is not text in UTF-8", path,
                                   i + 1, printable(columns[i], 60)));
     }
@@ -145,7 +149,13 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
                     " (is the delimiter right?)");
   }
   if (options.check_columns) options.check_columns(columns, label);
-  if (!has_record) throw DataError(path + ": no examples after the header");
+  if (!has_record) {
+    const bool has_returns = text.find('\r') < text.find('\n');
+    throw DataError(path + ": no examples after the header" +
+                    (has_returns && text.find("\r\n") == std::string_view::npos
+                         ? "; its lines end in carriage returns alone, expected line feeds"
+                         : ""));
+  }
 
   TableBuilder builder(records, options);
   builder.set_columns(std::move(columns), std::move(input_of), label);

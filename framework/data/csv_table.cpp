@@ -51,6 +51,10 @@ void TableBuilder::set_columns(std::vector<std::string> columns, std::vector<int
 
 void TableBuilder::add(const std::vector<CsvField>& fields) {
   if (fields.size() != table_.columns.size()) {
+    if (fields.size() == 1 && trimmed_field(fields.front().text).empty()) {
+      records_.fail(fields.front(),
+                    fmt::format("the line is empty; expected {} fields", table_.columns.size()));
+    }
     records_.fail(fields.front(), fmt::format("expected {} fields, found {}", table_.columns.size(),
                                               fields.size()));
   }
@@ -99,9 +103,26 @@ CsvTable TableBuilder::finish() {
   return std::move(table_);
 }
 
+// What may be done where a number is wanted.
+std::string TableBuilder::remedy_for(const CsvField& field, size_t column) const {
+  if (trimmed_field(field.text).empty()) {
+    return "; a value that is missing must be filled in, or its line left out";
+  }
+  const bool is_first = inputs_.size() <= static_cast<size_t>(num_inputs_);
+  if (options_.header == CsvHeader::Absent && is_first) {
+    return "; where the first line names the columns, say data header: true";
+  }
+  const char begin = trimmed_field(field.text).front();
+  const bool is_word = std::string_view("+-.0123456789").find(begin) == std::string_view::npos;
+  return !is_word || input_of_[column] < 0
+             ? ""
+             : "; inputs are numbers: write names as such (as a column of 0 and 1 for each of "
+               "them), or leave the column out";
+}
+
 double TableBuilder::number(const CsvField& field, size_t column) const {
   const std::optional<double> value = parse_field(field.text);
-  if (!value) fail(field, column, "a number");
+  if (!value) fail(field, column, "a number", remedy_for(field, column));
   if (!std::isfinite(*value)) fail(field, column, "a finite number that float32 can hold");
   return *value;
 }

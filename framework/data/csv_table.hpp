@@ -34,6 +34,7 @@ class TableBuilder {
 
  private:
   double number(const CsvField& field, size_t column) const;
+  std::string remedy_for(const CsvField& field, size_t column) const;
   int64_t label(const CsvField& field, size_t column);
   int64_t named_label(const CsvField& field, size_t column);
   void number_names();

@@ -49,7 +49,8 @@ struct HoldOut {
 int64_t held_out_count(const Config& data, int64_t size) {
   const Config node = data.get("validation");
   const double wanted = data.get<double>("validation", 0.0);
-  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted))) {
+  const bool is_whole_fraction = wanted == 1 && node.text().find('.') != std::string::npos;
+  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted)) || is_whole_fraction) {
     node.fail("a count (0, 1, 2, …) or a fraction between 0 and 1");
   }
   if (wanted == 0) return 0;

@@ -47,7 +47,9 @@ WindowKeys read_windows(const Config& data) {
 int64_t held_out_tokens(const Config& data, const char* key, int64_t size) {
   const Config node = data.get(key);
   const double wanted = data.get<double>(key, 0.0);
-  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted)) || wanted > 0x1p53) {
+  const bool is_whole_fraction = wanted == 1 && node.text().find('.') != std::string::npos;
+  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted)) || wanted > 0x1p53 ||
+      is_whole_fraction) {
     node.fail("a count of tokens (0, 1, 2, …) or a fraction between 0 and 1");
   }
   if (wanted >= 1 || wanted == 0) return static_cast<int64_t>(wanted);

@@ -1,5 +1,7 @@
 // `lacuna generate`: continues a text by a trained language model.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,7 +69,8 @@ class GrowingText {
   }
   static void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+    throw StateError(std::string("cannot write to the standard output: ") + std::strerror(errno));
   }
 
   const Tokenizer& tokenizer_;

@@ -341,7 +341,8 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     most_dense_blocks();
     const int code = action();
     // What a run has to say is in its folder; for the others, saying it is all they do.
-    const bool is_said = std::fflush(stdout) == 0 || app.got_subcommand("train");
+    const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    const bool is_said = is_written || app.got_subcommand("train");
     if (!is_said) return fail("cannot write to the standard output", kRunError);
     return code;
   } catch (const CLI::ParseError& error) {

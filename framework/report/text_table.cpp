@@ -119,11 +119,13 @@ std::string TextTable::text() const {
   }
   std::string text;
   const auto add_line = [&](const std::vector<std::string>& cells) {
-    std::string line;
+    std::string line;  // of one line, whatever a folder is called
     for (size_t c = 0; c < cells.size(); ++c) {
       const std::string space(widths[c] - shown_width(cells[c]), ' ');
       line += (c == 0 ? "" : "  ") + (are_numbers[c] ? space + cells[c] : cells[c] + space);
     }
+    std::ranges::replace_if(
+        line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   };
   add_line(columns);

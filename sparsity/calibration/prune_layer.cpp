@@ -124,7 +124,9 @@ PrunedWeight prune_layer(const std::string& layer, const Tensor& weight,
       grams.size() == 1
           ? prune_one_shot(layer, weight, grams.front(), selector, keep, given, options)
           : prune_groups(layer, weight, grams, selector, keep, present, options);
-  add_messages(layer, grams, options, pruned.messages);
+  // A weight that has no more nonzeros than it is to have stays as it is, whatever its inputs.
+  const bool is_as_before = pruned.mask.count() == present.count() && pruned.relative_error == 0.0;
+  if (!is_as_before) add_messages(layer, grams, options, pruned.messages);
   return pruned;
 }
 

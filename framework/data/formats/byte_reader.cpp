@@ -56,9 +56,16 @@ class ByteReader::Gzip {
   void end() {
     ended_ = true;
     uint8_t next = 0;
-    if (stream_.avail_in > 0 || reader_.read_raw({&next, 1}) > 0) {
-      fail("there are bytes after the end of the gzip stream");
+    if (stream_.avail_in > 0) {
+      next = *stream_.next_in;
+    } else if (reader_.read_raw({&next, 1}) == 0) {
+      return;
     }
+    constexpr uint8_t kGzipBegin = 0x1f;
+    if (next != kGzipBegin) fail("there are bytes after the end of the gzip stream");
+    throw DataError(reader_.path_.string() +
+                    ": another gzip stream follows the first one, and one is read: unpack the file "
+                    "and pack it anew");
   }
 
   [[noreturn]] void fail(const std::string& what) const {

@@ -27,8 +27,10 @@ constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWO
 // An open file; closing it reports no error, which matters only before it is flushed.
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags) : value_(::open(path.c_str(), flags, kMode)) {
-    if (value_ < 0) fail(path, errno);
+  // `named`: what an error calls it.
+  Descriptor(const std::string& path, int flags, const std::string& named)
+      : value_(::open(path.c_str(), flags, kMode)) {
+    if (value_ < 0) fail(named, errno);
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -78,15 +80,15 @@ FileReplacement::~FileReplacement() {
 }
 
 void FileReplacement::flush() const {
-  const Descriptor file(temporary_, O_RDONLY | O_CLOEXEC);
-  flush_descriptor(file.get(), temporary_);
+  const Descriptor file(temporary_, O_RDONLY | O_CLOEXEC, path_);
+  flush_descriptor(file.get(), path_);
 }
 
 void FileReplacement::commit() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
   is_done_ = true;
   const std::string folder = folder_of(path_).string();
-  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, folder);
   flush_descriptor(opened.get(), folder);
 }
 
@@ -121,14 +123,15 @@ void FolderReplacement::commit() {
   is_done_ = true;
   if (has_old) std::filesystem::remove_all(old, ignored);
   const std::string folder = folder_of(path_).string();
-  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Descriptor opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, folder);
   flush_descriptor(opened.get(), folder);
 }
 
 void write_file_atomically(const std::string& path, std::string_view text) {
   FileReplacement replacement(path);
   {
-    const Descriptor file(replacement.temporary_path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+    const Descriptor file(replacement.temporary_path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                          path);
     const int error = write_all(file.get(), text);
     if (error != 0) fail(path, error);
     flush_descriptor(file.get(), path);

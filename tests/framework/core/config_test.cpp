@@ -147,6 +147,12 @@ TEST(Config, SetPathGoesThroughMapsAndLists) {
   expect_throws<ConfigError>([&] { root.set_path("", 0); }, "an empty name in the path ''");
 }
 
+TEST(Config, ShowsWhatItFindsOnALine) {
+  const Config config = Config::map({{"a", "one\ntwo"}, {"b", std::string(5000, 'x')}});
+  expect_throws<ConfigError>([&] { config.required<int64_t>("a"); }, "found 'one\\x0atwo'");
+  expect_throws<ConfigError>([&] { config.required<int64_t>("b"); }, "xxx…'");
+}
+
 // By a time that grows with the keys, and not with their square: half a minute of it or none.
 TEST(Config, HoldsHundredsOfThousandsOfKeys) {
   constexpr int64_t kKeys = 300000;

@@ -87,11 +87,19 @@ TEST(Csv, ReadsGzippedFiles) {
   EXPECT_EQ(read_csv(write_gzip(folder / "t.csv.gz", "a,y\n1,0\n"), {}).examples.size(), 1);
 }
 
+// What may be done about a name among the inputs.
+const std::string kNames =
+    "; inputs are numbers: write names as such (as a column of 0 and 1 for each of them), or leave "
+    "the column out";
+
 TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n3,four,1\n"),
-            "t.csv:3:3: field 'b': expected a number, found 'four'");
+            "t.csv:3:3: field 'b': expected a number, found 'four'" + kNames);
   EXPECT_EQ(error_of("a,y\n1.5x,0\n"), "t.csv:2:1: field 'a': expected a number, found '1.5x'");
-  EXPECT_EQ(error_of("a,y\n,0\n"), "t.csv:2:1: field 'a': expected a number, found ''");
+  EXPECT_EQ(error_of("a,y\n,0\n"),
+            "t.csv:2:1: field 'a': expected a number, found ''; a value that is missing must be "
+            "filled in, or "
+            "its line left out");
   for (const std::string bad : {"nan", "-inf", "1e39", "1e400"}) {
     EXPECT_EQ(error_of("a,y\n" + bad + ",0\n"),
               "t.csv:2:1: field 'a': expected a finite number that float32 can hold, found '" +
@@ -101,15 +109,30 @@ TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
             "t.csv:2:3: field 'y': expected a finite number that float32 can hold, found 'inf'");
 }
 
+TEST(Csv, SaysThatTheFirstLineMayBeNames) {
+  EXPECT_EQ(error_of("a,y\n1,0\n", {.header = CsvHeader::Absent}),
+            "t.csv:1:1: field '0': expected a number, found 'a'; where the first line names the "
+            "columns, say data header: true");
+}
+
+TEST(Csv, SaysOfOtherFilesThatTheyAreNoTables) {
+  EXPECT_EQ(error_of(std::string("\0\0\x08\x03\0\n1,0\n", 10)),
+            "t.csv: its first line holds zero bytes, which no table of text in UTF-8 has");
+}
+
 TEST(Csv, CountsLinesWithinQuotes) {
   EXPECT_EQ(error_of("\"a\nb\",y\n1,0\nx,0\n"),
-            "t.csv:4:1: field 'a\nb': expected a number, found 'x'");
+            "t.csv:4:1: field 'a\nb': expected a number, found 'x'" + kNames);
 }
 
 TEST(Csv, RefusesAnotherNumberOfFields) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n1,2\n"), "t.csv:3:1: expected 3 fields, found 2");
   EXPECT_EQ(error_of("a,b,y\n1,2,3,0\n"), "t.csv:2:1: expected 3 fields, found 4");
-  EXPECT_EQ(error_of("a,y\n1,0\n\n2,1\n"), "t.csv:3:1: expected 2 fields, found 1");
+  EXPECT_EQ(error_of("a,y\n1,0\n\n2,1\n"), "t.csv:3:1: the line is empty; expected 2 fields");
+  EXPECT_EQ(
+      error_of("a,y\r1,0\r2,1\r"),
+      "t.csv: no examples after the header; its lines end in carriage returns alone, expected "
+      "line feeds");
 }
 
 TEST(Csv, RefusesLabelsThatAreNoClasses) {

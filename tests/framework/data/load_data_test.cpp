@@ -139,7 +139,7 @@ TEST_F(LoadData, RefusesAValidationSplitThatCannotBe) {
   EXPECT_THAT(error(csv_), HasSubstr("validation: holds out 10 of 10 training examples"));
   csv_.set("validation", 0.99);
   EXPECT_THAT(error(csv_), HasSubstr("validation: holds out 0.99 of 10 training examples"));
-  for (const double bad : {-0.5, 2.5}) {
+  for (const double bad : {-0.5, 1.0, 2.5}) {
     csv_.set("validation", bad);
     EXPECT_THAT(error(csv_), HasSubstr("validation: expected a count (0, 1, 2, …) or a fraction"));
   }

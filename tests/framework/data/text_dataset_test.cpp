@@ -174,6 +174,8 @@ TEST_F(LongText, RefuseWhatLeavesNoWindow) {
   EXPECT_THAT(config_error(), HasSubstr("validation: expected a count of tokens"));
   set("validation", 1.5);
   EXPECT_THAT(config_error(), HasSubstr("validation: expected a count of tokens"));
+  set("validation", 1.0);
+  EXPECT_THAT(config_error(), HasSubstr("validation: expected a count of tokens"));
   set("validation", 0).set("context", 0);
   EXPECT_THAT(config_error(), HasSubstr("context"));
 }

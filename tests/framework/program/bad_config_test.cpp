@@ -150,6 +150,9 @@ TEST_F(BadConfig, OfSections) {
 TEST_F(BadConfig, OfLayers) {
   const std::string at = "error: " + config();
   refuses("model.0=flaten", "model.0: unknown layer 'flaten'; did you mean 'flatten'?");
+  refuses("model.0={type: gpt2}",
+          "model.0.type: 'gpt2' is a preset, which stands in place of all "
+          "layers: `model: {type: gpt2, …}`");
   refuses("model.1.type=linaer", "model.1.type: unknown layer 'linaer'; did you mean 'linear'?");
   refuses("model.1={out_features: 3}", "model.1.type: a required key is missing");
   refuses("model.1=[linear]",

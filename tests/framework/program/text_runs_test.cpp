@@ -82,6 +82,9 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
   EXPECT_THAT(generated.out, StartsWith("to be"));
   EXPECT_EQ(generated.out.size(), 5u + 40u + 1u);
   EXPECT_EQ(run_lacuna(command).out, generated.out);
+  const Ended full = run_lacuna(command, {.standard_out = "/dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_EQ(full.err, "error: cannot write to the standard output: No space left on device\n");
 }
 
 TEST_F(TextRuns, MaySparsifyActivations) {

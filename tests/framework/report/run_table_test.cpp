@@ -130,6 +130,12 @@ TEST(RunTable, TakesNoR2OfAnotherEvaluation) {
   EXPECT_TRUE(std::isnan(result_of(run).r2));
 }
 
+// A folder may be called anything; a row stays one line.
+TEST(RunTable, KeepsARowInALine) {
+  const TextTable table{.columns = {"run", "n"}, .rows = {{"a\nb\tc", "1"}}};
+  EXPECT_EQ(table.text(), "run    n\na b c  1\n");
+}
+
 TEST(RunTable, PutsTheBestFirstAndRunsWithoutAResultLast) {
   std::vector<RunResult> results;
   results.push_back(result_of(run_with("empty", {}, {})));

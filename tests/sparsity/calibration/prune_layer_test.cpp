@@ -34,5 +34,21 @@ TEST(PruneLayer, TellsOfAGroupWithFewerRowsThanInputs) {
   EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 rows for 2 inputs")));
 }
 
+// Where as much is kept as is there, nothing hangs on the inputs.
+TEST(PruneLayer, TellsNothingOfAWeightThatStaysAsItIs) {
+  const Tensor weight = Tensor::from({2, 2}, std::vector<float>{1, 0, 0, 4});
+  const InputGram half_dead = InputGram::of_matrix(2, std::vector<double>{2, 0, 0, 0}, 1);
+  BitMask present = BitMask::zeros(4);
+  present.set(0);
+  present.set(3);
+  OneShotOptions options = OneShotOptions::defaults(OneShotMethod::Admm);
+  options.least_squares = true;
+  const PrunedWeight pruned =
+      prune_layer("fc1", weight, {half_dead}, MaskSelector({}, {}, weight.shape()), 2,
+                  MaskSet(weight.shape(), present), options);
+  EXPECT_EQ(pruned.weight.to_vector(), weight.to_vector());
+  EXPECT_THAT(pruned.messages, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -52,6 +52,14 @@ TEST(FileReplacement, LeavesWhatIsNoFile) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "full"));
 }
 
+// By its own name, and not that of the file beside it.
+TEST(FileReplacement, NamesTheFileThatCannotBeWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "no/where/a.txt";
+  EXPECT_EQ(message_of([&] { write_file_atomically(path, "text"); }),
+            "cannot write '" + path + "': No such file or directory");
+}
+
 TEST(FolderReplacement, IsThereWholeOrNotAtAll) {
   const TemporaryFolder folder;
   {
