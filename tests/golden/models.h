@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -12,6 +15,7 @@
 
 #include "golden/golden.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/layout.h"
@@ -85,6 +89,68 @@ inline void expect_near_largest(const Tensor& found, const Tensor& expected,
 inline Tensor dense_gradient(const Parameter& parameter) {
   const Pattern& pattern = *parameter.pattern();
   return pattern.layout().to_dense(pattern, parameter.gradient().to_vector());
+}
+
+/// Arrays by name, as a network and its steps give them.
+using Arrays = std::map<std::string, std::vector<float>>;
+
+inline float largest_magnitude(const std::vector<float>& values) {
+  float largest = 0.0f;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+inline float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<float>::infinity();
+  float largest = 0.0f;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+/// Lines that say what is further from the expected than 1e-4 of the largest of its array, and
+/// further than twice what nudged networks are from the one itself; none where nothing is. Of
+/// largest values above `most` this counts.
+inline std::string differences(const Arrays& found, const Arrays& expected,
+                               const std::vector<Arrays>& nudged,
+                               float most = std::numeric_limits<float>::infinity()) {
+  std::string text;
+  for (const auto& [name, values] : expected) {
+    if (!found.contains(name)) {
+      text += "there is no " + name + "\n";
+      continue;
+    }
+    const std::vector<float>& own = found.at(name);
+    float spread = 0.0f;
+    for (const Arrays& other : nudged) {
+      spread = std::max(spread, largest_difference(other.at(name), own));
+    }
+    const float largest = largest_magnitude(values);
+    const float tolerance = 1e-4f * std::min(largest, most) + 2.0f * spread;
+    const float difference = largest_difference(own, values);
+    if (difference <= tolerance) continue;
+    text += name + " differs by " + std::to_string(difference / largest) + " of the largest; " +
+            std::to_string(tolerance / largest) + " may be\n";
+  }
+  for (const auto& [name, values] : found) {
+    if (!expected.contains(name)) text += "the file has no " + name + "\n";
+  }
+  return text;
+}
+
+/// Whether rounding may explain a difference: of the project's own files it need not.
+inline bool is_another_folder() { return std::getenv("LACUNA_GOLDEN_DIR") != nullptr; }
+
+/// Multiplies every value by a number within 1e-6 of one, drawn by the seed: by as little as the
+/// order of sums in float32 may change what it gives.
+inline void nudge(Module& model, uint64_t seed) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const CounterRng rng(seed, parameter->name());
+    std::vector<float> values = parameter->to_dense().to_vector();
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] *= 1.0f + 1e-6f * (2.0f * rng.uniform(i) - 1.0f);
+    }
+    parameter->assign(Tensor::from(parameter->shape(), values));
+  }
 }
 
 /// A ResNet for CIFAR as He et al. (arXiv:1512.03385, section 4.2) have it: a convolution, three

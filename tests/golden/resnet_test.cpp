@@ -4,18 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <iostream>
-#include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
-#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
@@ -24,11 +19,10 @@
 namespace lacuna {
 namespace {
 
+using golden::Arrays;
+using golden::differences;
 using golden::expect_near_largest;
 using golden::ModelKind;
-
-/// Gradients by the names of their parameters, and losses by what they are of.
-using Arrays = std::map<std::string, std::vector<float>>;
 
 /// Which network of the files, and how its convolutions' weights are stored, all positions held.
 struct NetworkKey {
@@ -51,7 +45,7 @@ class GoldenResNet {
     example_shape_ = images.without_batch();
     model_ = golden::build(net.yaml(), key.name, example_shape_);
     load_weights(weights, *model_);
-    if (key.nudge != 0) nudge(key.nudge);
+    if (key.nudge != 0) golden::nudge(*model_, key.nudge);
     if (key.layout != &dense_layout()) hold_in(*key.layout);
   }
 
@@ -76,7 +70,7 @@ class GoldenResNet {
     }
   }
 
-  /// Every gradient of the first step, and the loss before each of the steps.
+  /// By name every gradient of the first step, and the loss before each of the steps.
   Arrays train() {
     model_->train();
     Sgd optimizer(model_->parameters(),
@@ -145,17 +139,6 @@ class GoldenResNet {
     EXPECT_NEAR(loss_of(output).value().item(), expected, 1e-4 * expected) << name_ << " " << what;
   }
 
-  void nudge(uint64_t seed) {
-    for (const ParameterPtr& parameter : model_->parameters()) {
-      const CounterRng rng(seed, parameter->name());
-      std::vector<float> values = parameter->to_dense().to_vector();
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] *= 1.0f + 1e-6f * (2.0f * rng.uniform(i) - 1.0f);
-      }
-      parameter->assign(Tensor::from(parameter->shape(), values));
-    }
-  }
-
   void hold_in(const Layout& layout) {
     int held = 0;
     for (const ParameterPtr& parameter : model_->parameters()) {
@@ -174,47 +157,6 @@ class GoldenResNet {
   std::unique_ptr<Sequential> model_;
 };
 
-float largest_magnitude(const std::vector<float>& values) {
-  float largest = 0.0f;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
-
-float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<float>::infinity();
-  float largest = 0.0f;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
-
-/// What is further from the expected than 1e-4 of the largest of its array, and further than twice
-/// what nudged networks are from the one itself.
-std::string differences(const Arrays& found, const Arrays& expected,
-                        const std::vector<Arrays>& nudged) {
-  std::string text;
-  for (const auto& [name, values] : expected) {
-    if (!found.contains(name)) {
-      text += "there is no " + name + "\n";
-      continue;
-    }
-    const std::vector<float>& own = found.at(name);
-    float spread = 0.0f;
-    for (const Arrays& other : nudged) {
-      spread = std::max(spread, largest_difference(other.at(name), own));
-    }
-    const float tolerance = 1e-4f * largest_magnitude(values) + 2.0f * spread;
-    const float difference = largest_difference(own, values);
-    if (difference <= tolerance) continue;
-    text += name + " differs by " + std::to_string(difference / largest_magnitude(values)) +
-            " of the largest; " + std::to_string(tolerance / largest_magnitude(values)) +
-            " may be\n";
-  }
-  for (const auto& [name, values] : found) {
-    if (!expected.contains(name)) text += "the file has no " + name + "\n";
-  }
-  return text;
-}
-
 /// Gradients and losses of steps. A rectifier's input may be so near to zero that the last bits of
 /// float32 say whether it passes the gradient on: so it is in one of ten networks of 8 layers, and
 /// in one of two of 20, where PyTorch has another gradient in float64, too. Where arrays of another
@@ -225,7 +167,7 @@ void check_training(const NetworkKey& key) {
   net.check_forward();
   const Arrays found = GoldenResNet(key).train(), expected = net.expected();
   std::string wrong = differences(found, expected, {});
-  if (!wrong.empty() && std::getenv("LACUNA_GOLDEN_DIR") != nullptr) {
+  if (!wrong.empty() && golden::is_another_folder()) {
     std::cout << key.text() << ": to be compared with what the last bits make of it\n" << wrong;
     std::vector<Arrays> nudged;
     for (uint64_t nudge = 1; nudge <= 8; ++nudge) {
