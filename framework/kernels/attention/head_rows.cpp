@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lacuna/framework/kernels/pointwise/reorder_images.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 
 namespace lacuna {
 namespace {

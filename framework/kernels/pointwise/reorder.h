@@ -27,6 +27,12 @@ struct ConversionCount {
 /// Those of `reordered` since the thread began; what a kernel turns on its way is its own.
 ConversionCount conversions_so_far();
 
+/// to[column · to_stride + row] = from[row · from_stride + column].
+using Transposition = void (*)(const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                               int64_t rows, int64_t columns);
+/// The one for the active instruction set.
+Transposition transposition();
+
 /// A single slab: `count` ≤ 64 row-major rows of `features` floats as [features][64], zero in the
 /// padding, and back. Both run in the calling thread.
 void slab_of_rows(const float* rows, int64_t count, int64_t features, float* slab);
