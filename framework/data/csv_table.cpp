@@ -110,7 +110,8 @@ std::string TableBuilder::remedy_for(const CsvField& field, size_t column) const
   }
   const bool is_first = inputs_.size() <= static_cast<size_t>(num_inputs_);
   if (options_.header == CsvHeader::Absent && is_first) {
-    return "; where the first line names the columns, say data header: true";
+    return "; a table of `header: false` has no line of names: leave it out, or, in training, say "
+           "header: true";
   }
   const char begin = trimmed_field(field.text).front();
   const bool is_word = std::string_view("+-.0123456789").find(begin) == std::string_view::npos;

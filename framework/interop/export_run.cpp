@@ -44,6 +44,7 @@ const Format& find_format(const std::string& name) {
 void require_unused(const std::string& path, const ExportOptions& options) {
   std::error_code error;
   if (path.empty()) throw ConfigError("the path to export to is empty");
+  if (path == "-") throw ConfigError("export writes a file, '-' is none; give its name");
   const auto there = fs::symlink_status(path, error);
   if (!fs::exists(there) || options.overwrite) return;
   throw StateError(fmt::format(

@@ -35,6 +35,39 @@ Config comparison(const std::vector<RunData>& runs, const std::vector<RunResult>
   return Config::map({{"runs", to_json(results)}, {"differences", differences}});
 }
 
+size_t width_of(const std::string& text) {
+  size_t width = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    width = std::max(width, end - begin);
+    begin = end + 1;
+  }
+  return width;
+}
+
+// A line for each key, or for each run: what makes the narrower lines.
+std::string differences_in_words(const std::vector<RunData>& runs,
+                                 const std::vector<Difference>& differences) {
+  TextTable by_key{.columns = {"differs in"}, .rows = {}};
+  TextTable by_run = by_key;
+  for (const RunData& run : runs) {
+    by_key.columns.push_back(run.name);
+    by_run.rows.push_back({run.name});
+  }
+  for (const auto& [key, values] : differences) {
+    by_run.columns.push_back(key);
+    auto& row = by_key.rows.emplace_back();
+    row.push_back(key);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::string value = values[i].empty() ? "-" : values[i];
+      row.push_back(value);
+      by_run.rows[i].push_back(value);
+    }
+  }
+  const std::string keys_below = by_key.text(), runs_below = by_run.text();
+  return width_of(runs_below) < width_of(keys_below) ? runs_below : keys_below;
+}
+
 // What stands at --out is replaced only where it is a page as well.
 void require_page_or_nothing(const std::string& path) {
   std::error_code unknown;
@@ -81,14 +114,8 @@ int run_compare(const CompareCommand& command) {
     print(exact_table(results).csv());
   } else {
     print(readable_table(results).text());
-    TextTable table{.columns = {"differs in"}, .rows = {}};
-    for (const RunData& run : runs) table.columns.push_back(run.name);
-    for (const Difference& difference : config_differences(runs)) {
-      auto& row = table.rows.emplace_back();
-      row.push_back(difference.key);
-      for (const std::string& value : difference.values) row.push_back(value.empty() ? "-" : value);
-    }
-    if (!table.rows.empty()) print("\n" + table.text());
+    const std::vector<Difference> differences = config_differences(runs);
+    if (!differences.empty()) print("\n" + differences_in_words(runs, differences));
   }
   return kDone;
 }

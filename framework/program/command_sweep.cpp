@@ -84,6 +84,11 @@ class Sweep {
 
   int run() {
     std::error_code error;
+    if (fs::exists(command_.run_dir + "/config.yaml", error)) {
+      throw ConfigError("--run-dir: '" + command_.run_dir +
+                        "' holds a run; a sweep's runs go into a folder of their own, give another "
+                        "one");
+    }
     fs::create_directories(command_.run_dir, error);
     if (error) {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());

@@ -341,10 +341,9 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     most_dense_blocks();
     const int code = action();
     // What a run has to say is in its folder; for the others, saying it is all they do.
-    const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    const bool is_said = is_written || app.got_subcommand("train");
-    if (!is_said) return fail("cannot write to the standard output", kRunError);
-    return code;
+    std::fflush(stdout);
+    if (std::ferror(stdout) == 0 || app.got_subcommand("train")) return code;
+    return fail("cannot write to the standard output", kRunError);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return fail(usage_error_of(app, error), kUsageError);
     app.exit(error);  // --help and --version

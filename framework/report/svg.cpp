@@ -65,6 +65,7 @@ Range y_range(const Chart& chart) {
   if (chart.is_histogram || chart.is_from_zero ||
       (range.low >= 0.0 && range.low < 0.5 * range.high))
     range.low = 0.0;
+  if (range.low == 0.0 && range.high == 0.0) return {0.0, 1.0};
   const bool is_constant = range.high - range.low <= 1e-9 * std::abs(range.high);
   if (is_constant && range.high > 0.0) {
     const bool is_share = chart.unit == ChartUnit::Percent;

@@ -141,15 +141,14 @@ std::string TextTable::csv() const {
 
 TextTable readable_table(const std::vector<RunResult>& results) {
   TextTable table{.columns = {"run", "state", "result of", "accuracy", "R²", "MAE", "RMSE", "loss",
-                              "best accuracy", "best R²", "best RMSE", "loss at best", "best step",
-                              "steps", "density", "nonzeros", "memory", "train time"},
+                              "best accuracy", "best R²", "loss at best", "best step", "steps",
+                              "density", "nonzeros", "memory", "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
     table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), share(r.r2), number(r.mae),
                           number(r.rmse), number(r.loss), percent(r.best_accuracy),
-                          share(r.best_r2), number(r.best_rmse), number(r.best_loss),
-                          whole(r.best_step), whole(r.step), percent(r.density), whole(r.nnz),
-                          memory_text(r.parameter_bytes),
+                          share(r.best_r2), number(r.best_loss), whole(r.best_step), whole(r.step),
+                          percent(r.density), whole(r.nnz), memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);

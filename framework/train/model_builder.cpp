@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -138,13 +137,8 @@ class Builder {
 
   void require_known(const ModelLayer& layer) const {
     if (layer_registry().contains(layer.type)) return;
-    const Config type = layer.node.is_map() ? layer.node.at("type") : layer.node;
-    const std::vector<std::string> presets = preset_names();
-    if (std::ranges::find(presets, layer.type) != presets.end()) {
-      type.error("'" + layer.type + "' is a preset, which stands in place of all layers: `model: " +
-                 "{type: " + layer.type + ", …}`");
-    }
-    type.error("unknown layer '" + layer.type + "'; " + suggest_name(layer.type, types_));
+    (layer.node.is_map() ? layer.node.at("type") : layer.node)
+        .error(unknown_layer(layer.type, types_));
   }
 
   std::unique_ptr<Module> build_plain(const ModelLayer& layer, Feed& feed) {

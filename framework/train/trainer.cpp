@@ -61,10 +61,12 @@ Trainer::~Trainer() = default;
 void Trainer::resume(const CheckpointFile& file) {
   const Checkpoint saved = file.read();
   if (saved.step > total_steps()) {
+    const std::string length = experiment_.train.length.to_string();
+    const std::string steps = fmt::format("{} steps", total_steps());
     throw ConfigError(fmt::format(
-        "the run has done {} steps already, and {} are {} steps: give train.epochs or train.steps "
+        "the run has done {} steps already, and {} are {}: give train.epochs or train.steps "
         "a larger value",
-        saved.step, experiment_.train.length.to_string(), total_steps()));
+        saved.step, length, length == steps ? "asked for" : steps));
   }
   naming_file(file.path(), [&] {
     experiment_.load_state_dict(saved.state);

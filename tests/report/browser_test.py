@@ -144,6 +144,26 @@ def without_scripts(path):
     return copy
 
 
+def printed_pages(browser, path):
+    sheets = os.path.join(browser.folder, "printed.pdf")
+    browser.run(f"--print-to-pdf={sheets}", "file://" + os.path.abspath(path))
+    with open(sheets, "rb") as file:
+        return len(re.findall(rb"/Type\s*/Page\b", file.read()))
+
+
+def check_all_is_printed(browser, path):
+    """On paper nothing can be unfolded, so what is folded on the screen is printed as well."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert "<details>" in text
+    unfolded = path.replace(".html", "-unfolded.html")
+    with open(unfolded, "w", encoding="utf-8") as file:
+        file.write(text.replace("<details>", "<details open>"))
+    pages = printed_pages(browser, path)
+    assert pages == printed_pages(browser, unfolded) and pages > 2, pages
+    os.remove(unfolded)
+
+
 def count(picture, colour):
     return sum(row.count(colour) for row in picture[2])
 
@@ -245,6 +265,7 @@ def main():
         assert picture[:2] == (1240, 2400)
         for colour, least in ((BLUE, 800), (ORANGE, 100), (DARK, 500)):
             assert count(picture, colour) > least, (name, colour, count(picture, colour))
+    check_all_is_printed(browser, two)
     browser.screenshot(two, "two.png", 2000)
 
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/model/presets/preset.hpp"
 
@@ -18,6 +20,15 @@ const std::vector<const Preset*>& all_presets() {
 
 bool is_preset(const Config& model) {
   return model.is_map() && (model.has("type") || model.has("from_hf"));
+}
+
+std::string unknown_layer(const std::string& name, const std::vector<std::string>& known) {
+  const std::vector<std::string> presets = preset_names();
+  if (std::ranges::find(presets, name) == presets.end()) {
+    return "unknown layer '" + name + "'; " + suggest_name(name, known);
+  }
+  return "'" + name + "' is a preset, which stands in place of all layers: `model: {type: " + name +
+         ", …}`";
 }
 
 std::vector<std::string> preset_names() {

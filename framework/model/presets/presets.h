@@ -17,6 +17,8 @@ bool is_preset(const Config& model);
 
 /// "bert", "gpt2", …: what `type` can be.
 std::vector<std::string> preset_names();
+/// Of a layer's name that is none of `known`: what is near it, or that a preset is called so.
+std::string unknown_layer(const std::string& name, const std::vector<std::string>& known);
 /// Each with a line that says what it is.
 std::vector<std::pair<std::string, std::string>> preset_list();
 

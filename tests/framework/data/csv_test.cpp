@@ -111,8 +111,8 @@ TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
 
 TEST(Csv, SaysThatTheFirstLineMayBeNames) {
   EXPECT_EQ(error_of("a,y\n1,0\n", {.header = CsvHeader::Absent}),
-            "t.csv:1:1: field '0': expected a number, found 'a'; where the first line names the "
-            "columns, say data header: true");
+            "t.csv:1:1: field '0': expected a number, found 'a'; a table of `header: false` has "
+            "no line of names: leave it out, or, in training, say header: true");
 }
 
 TEST(Csv, SaysOfOtherFilesThatTheyAreNoTables) {

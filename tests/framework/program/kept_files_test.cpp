@@ -80,9 +80,7 @@ TEST_F(Use, AFinishedRunIsToldAsItWas) {
   write_text(run_dir() + "/summary.json", "{damaged");
   const Ended damaged = train({"--resume"});
   EXPECT_EQ(damaged.code, 0) << damaged.err;
-  // Written anew, from the checkpoint.
-  EXPECT_THAT(read_text(run_dir() + "/summary.json"),
-              testing::AllOf(testing::StartsWith("{\n"), HasSubstr("\"test_accuracy\"")));
+  EXPECT_EQ(summary(run_dir()).required<int>("steps"), 18);  // what nobody could read is mended
 }
 
 TEST_F(Use, TrainAloneIsForSeveralProcesses) {

@@ -46,8 +46,8 @@ TEST_F(Signals, SaveAndEndWithTheirCode) {
     const std::string name = "run" + std::to_string(code);
     const Ended ended = signalled(signals, name);
     EXPECT_EQ(ended.code, code) << ended.err;
-    EXPECT_THAT(ended.err,
-                HasSubstr("continue with `lacuna train --resume --run-dir " + run_dir(name) + "`"));
+    EXPECT_THAT(ended.err, HasSubstr("continue with `lacuna train --resume --run-dir " +
+                                     run_dir(name) + "`\n"));
     EXPECT_THAT(read_text(run_dir(name) + "/log.txt"), HasSubstr("stopped at step "));
     EXPECT_EQ(train({"--resume", "--set", "train.steps=100000000", "--set", "train.epochs=100000"},
                     name, {.fault = "step.between:1"})

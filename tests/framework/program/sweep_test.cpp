@@ -108,6 +108,11 @@ TEST_F(SweepTest, IsLookedAtByItsFolder) {
   }
   const Ended report = run_lacuna({"report", run_dir("sweep"), "--out", folder_ / "page.html"});
   EXPECT_THAT(report.out, HasSubstr("is written: 2 runs"));
+  // What differs in few keys stands in a line for each run.
+  const Ended table = run_lacuna({"compare", run_dir("sweep")});
+  EXPECT_THAT(table.out, HasSubstr("\ndiffers in                 optimizer.lr\n"
+                                   "optimizer.lr=0.001,seed=0         0.001\n"
+                                   "optimizer.lr=0.01,seed=0           0.01\n"));
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_THAT(run_lacuna({"compare", folder_ / "empty"}).err, HasSubstr("holds no config.yaml"));
   write_text(folder_ / "empty/sweep.yaml", "{}");
@@ -152,6 +157,16 @@ TEST_F(SweepTest, RefusesRunsOfOtherSettingsInOneFolder) {
                             "train.epochs=1", "--set", "train.threads=2"});
   EXPECT_EQ(more.code, 0) << more.err;
   EXPECT_THAT(more.err, HasSubstr("optimizer.lr=0.01,seed=0: has finished already"));
+}
+
+TEST_F(SweepTest, RefusesTheFolderOfARun) {
+  ASSERT_EQ(train({}, "sweep").code, 0);
+  const std::string before = listing(run_dir("sweep"));
+  const Ended ended = sweep({"--seeds", "2"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("sweep' holds a run; a sweep's runs go into a folder of their "
+                                   "own, give another one"));
+  EXPECT_EQ(listing(run_dir("sweep")), before);
 }
 
 TEST_F(SweepTest, PlansEachCombinationBeforeTheFirstRun) {

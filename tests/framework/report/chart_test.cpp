@@ -51,6 +51,13 @@ TEST(Svg, ShowsAConstantAndASinglePoint) {
   curve.add(6, 0.1 + 1e-17);
   chart.series[0].curve = curve;
   EXPECT_EQ(svg_of(chart, 300, 200).find("nan"), std::string::npos);
+  // Of counts that are all zero no negative ones are shown.
+  Curve zeros;
+  zeros.add(5, 0.0);
+  zeros.add(6, 0.0);
+  chart.series[0].curve = zeros;
+  EXPECT_NE(svg_of(chart, 300, 200).find(">1</text>"), std::string::npos);
+  EXPECT_EQ(svg_of(chart, 300, 200).find(">-"), std::string::npos);
 }
 
 // Losses and errors that fall by much are told apart on a logarithmic scale alone; R², which comes
