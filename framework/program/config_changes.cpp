@@ -331,8 +331,8 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
     write_out_loss(config, assignment);
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
-    if (path == "train.steps") config.get("train").erase("epochs");
-    if (path == "train.epochs") config.get("train").erase("steps");
+    const char* unit = path == "train.steps" ? "epochs" : path == "train.epochs" ? "steps" : "";
+    if (*unit != 0 && !value_at(config.clone(), path).is_null()) config.get("train").erase(unit);
   }
 }
 

@@ -128,7 +128,7 @@ void WeightComparison::compare(const std::string& name, const Shape& shape, bool
   if (is_skipped(name)) return;
   const auto found = in_file_.find(name);
   if (found == in_file_.end()) {
-    missing_.push_back(name);
+    missing_.emplace_back(name, shape);
     lines_.push_back(fmt::format("'{}' {} is in the model only", name, shape.to_string()));
     return;
   }
@@ -209,14 +209,20 @@ void WeightComparison::require_skips_match() const {
   }
 }
 
-// To each name that the file lacks the nearest of those that the model lacks.
+// To each name that the file lacks the nearest of those that the model lacks: of its own shape
+// where there is one, for another could not take its place.
 void WeightComparison::name_nearest() {
   constexpr size_t kMostCompared = 100'000;  // pairs of names, each some microseconds
   if (missing_.size() * left_over_.size() > kMostCompared) return;
-  for (size_t i = 0; i < missing_.size(); ++i) {
-    const std::string nearest = nearest_name(missing_[i], left_over_);
+  for (const auto& [name, shape] : missing_) {
+    std::vector<std::string> alike;
+    for (const std::string& other : left_over_) {
+      if (stored_.items().at(in_file_.at(other)).shape == shape) alike.push_back(other);
+    }
+    std::string nearest = nearest_name(name, alike);
+    if (nearest.empty()) nearest = nearest_name(name, left_over_);
     if (nearest.empty()) continue;
-    nearest_.push_back(fmt::format("'{}' is nearest to the file's '{}'", missing_[i], nearest));
+    nearest_.push_back(fmt::format("'{}' is nearest to the file's '{}'", name, nearest));
   }
 }
 

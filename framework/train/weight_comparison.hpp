@@ -60,11 +60,11 @@ class WeightComparison {
   std::vector<std::pair<std::string, std::string>> doubles_;  // two names in the file for one
   std::map<std::string, std::string> in_file_;  // names in the file, by what they are changed to
   std::vector<std::string> in_model_;
-  std::vector<std::string> wanted_;     // in both, and not skipped
-  std::vector<std::string> lines_;      // what does not fit
-  std::vector<std::string> missing_;    // names that the file lacks
-  std::vector<std::string> left_over_;  // names that the model lacks
-  std::vector<std::string> nearest_;    // of the first to the second, in words
+  std::vector<std::string> wanted_;                     // in both, and not skipped
+  std::vector<std::string> lines_;                      // what does not fit
+  std::vector<std::pair<std::string, Shape>> missing_;  // what the file lacks
+  std::vector<std::string> left_over_;                  // names that the model lacks
+  std::vector<std::string> nearest_;                    // of the first to the second, in words
 };
 
 }  // namespace lacuna

@@ -333,15 +333,25 @@ TEST(GoldenOneShot, AdmmWithLeastSquaresLosesMuchLessThanSparseGpt) {
   }
 }
 
+// Of the inputs, or the matrix itself where the file has that; the scale of it does not matter.
+InputGram given_gram(const Hdf5File& file, const std::string& path, int64_t columns) {
+  if (file.exists(path + "/hessian")) {
+    const Tensor hessian = file.read_floats(path + "/hessian");
+    const std::vector<double> matrix(hessian.storage().begin(), hessian.storage().end());
+    return InputGram::of_matrix(columns, matrix);
+  }
+  InputGram gram(columns);
+  gram.add(file.read_floats(path + "/inputs").storage());
+  return gram;
+}
+
 TEST(GoldenOneShot, SparseGptMasksOfModelOptAgree) {
   const Hdf5File file = golden::open("post_training.h5");
   int count = 0;
   for (const std::string& name : golden::cases(file, "sparsegpt_2_4")) {
     const std::string path = "sparsegpt_2_4/" + name;
     const Tensor weight = file.read_floats(path + "/weight");
-    const Tensor hessian = file.read_floats(path + "/hessian");
-    const std::vector<double> matrix(hessian.storage().begin(), hessian.storage().end());
-    const InputGram gram = InputGram::of_matrix(weight.shape()[1], matrix);
+    const InputGram gram = given_gram(file, path, weight.shape()[1]);
     OneShotOptions options = OneShotOptions::defaults(OneShotMethod::SparseGpt);
     options.damping = file.attribute_number(path, "hessian_damp");
     options.block = file.attribute_integer(path, "col_block_size");

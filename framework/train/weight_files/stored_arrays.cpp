@@ -5,7 +5,9 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,7 +30,33 @@ bool ends_as_pickle(std::string path) {
   return std::ranges::any_of(kEndings, [&](auto ending) { return path.ends_with(ending); });
 }
 
-std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
+// A pickle whatever its name is, or PyTorch's archive with one first. A safetensors file may begin
+// with 0x80 and a small number, too, as the size of its header; zeros follow there.
+bool begins_as_pickle(const std::string& path) {
+  constexpr size_t kLocalHeader = 30, kNameLength = 26;  // of a zip file
+  std::string head(kLocalHeader + 256, '\0');
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const std::string_view bytes = head;
+  if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) {
+    constexpr std::string_view kZeros("\0\0\0\0", 4);
+    constexpr char kFrame = '\x95';  // of protocols 4 and 5, with zeros in its length
+    return bytes.size() < 8 || bytes[2] == kFrame || bytes.substr(4, 4) != kZeros;
+  }
+  if (!bytes.starts_with("PK\x03\x04") || bytes.size() < kLocalHeader) return false;
+  const auto length = static_cast<unsigned char>(bytes[kNameLength]);
+  return bytes.substr(kLocalHeader, length).ends_with("/data.pkl");
+}
+
+std::string without_ending(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const size_t slash = path.rfind('/');
+  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  return has_ending ? path.substr(0, dot) : path;
+}
 
 // How a file of PyTorch's becomes one that is read; in a folder of Hugging Face's, the one that is
 // read there.
@@ -46,7 +74,7 @@ std::string conversion(const std::string& path) {
       path, stem);
 }
 
-[[noreturn]] void refuse_pickle(const std::string& path) {
+[[noreturn]] void refuse_pickle(const std::string& path, std::string_view sign) {
   std::error_code error;
   if (!fs::exists(path, error)) {  // which is said first: there is nothing to convert
     throw CheckpointError(
@@ -54,9 +82,9 @@ std::string conversion(const std::string& path) {
         (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
   }
   throw CheckpointError(
-      fmt::format("'{}' is a pickle by its name, a program that reading it would run, so lacuna "
+      fmt::format("'{}' is a pickle by its {}, a program that reading it would run, so lacuna "
                   "never reads one. {}",
-                  path, conversion(path)));
+                  path, sign, conversion(path)));
 }
 
 // The error of a file of NumPy's that holds Python objects says what to do, too.
@@ -263,7 +291,7 @@ bool is_folder_of_weights(const std::string& path) {
 
 bool is_foreign_file(const std::string& path) {
   return array_format(path) != ArrayFormat::None || ends_as_pickle(path) ||
-         is_folder_of_weights(path);
+         is_folder_of_weights(path) || begins_as_pickle(path);
 }
 
 std::string foreign_file(const std::string& path) {
@@ -293,7 +321,10 @@ std::string foreign_file(const std::string& path) {
 
 void refuse_pickles(const std::string& path) {
   const std::string file = foreign_file(path);
-  if (ends_as_pickle(file)) refuse_pickle(file);
+  if (ends_as_pickle(file)) refuse_pickle(file, "name");
+  if (array_format(file) == ArrayFormat::None && begins_as_pickle(file)) {
+    refuse_pickle(file, "first bytes");
+  }
 }
 
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
@@ -302,7 +333,9 @@ std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
   try {
     return std::make_unique<StoredArrays>(file);
   } catch (const DataError& error) {
-    throw CheckpointError(with_advice(error.what(), file));
+    const std::string problem = with_advice(error.what(), file);
+    if (problem == error.what() && begins_as_pickle(file)) refuse_pickle(file, "first bytes");
+    throw CheckpointError(problem);
   }
 }
 

@@ -40,8 +40,9 @@ class StoredValues {
   std::map<std::string, Item> items_;
 };
 
-/// Whether the path is told by its name, or as a folder with a model.safetensors, to be another
-/// tool's: a file of arrays, or one that is refused (pickles, weights in several files).
+/// Whether the path is told by its name, as a folder with a model.safetensors, or as a pickle by
+/// its first bytes, to be another tool's: a file of arrays, or one that is refused (pickles,
+/// weights in several files).
 bool is_foreign_file(const std::string& path);
 
 /// The arrays of another tool's file: .safetensors, .npz, .npy, or a folder of Hugging Face's.

@@ -32,6 +32,8 @@ TEST(Overrides, KeepOneUnitOfLength) {
   apply_overrides(config, {"train.epochs=2", "optimizer.lr=0.2"});
   EXPECT_FALSE(config.at("train").has("steps"));
   EXPECT_EQ(config.at("optimizer").required<double>("lr"), 0.2);
+  apply_overrides(config, {"train.steps=5", "train.epochs=null"});
+  EXPECT_EQ(config.at("train").required<int64_t>("steps"), 5);
 }
 
 TEST(ResumeOverrides, MayChangeWhatDoesNotTouchTheNumbers) {

@@ -1,5 +1,5 @@
 // Weights of other tools with their masks: cstorch's and torch.nn.utils.prune's names, npz and npy,
-// patterns found from zeros, pickles refused.
+// patterns found from zeros. Pickles: weight_files/pickles_test.cpp.
 #include <gmock/gmock.h>
 
 #include "framework/io/storage/npz_bytes.h"
@@ -207,6 +207,15 @@ TEST_F(ImportedWeights, AllDifferencesAreNamedWithTheNearest) {
   }
 }
 
+// 'fc.weight' is one letter from 'fs.weight', which could not take its place.
+TEST_F(ImportedWeights, TheNearestIsOfTheSameShapeWhereThereIsOne) {
+  const std::string path =
+      npz({{"fs.weight", bias()}, {"fc.wieght", counted()}, {"fc.bais", counted()}});
+  expect_throws<CheckpointError>([&] { load_weights(path, model_); },
+                                 "'fc.weight' is nearest to the file's 'fc.wieght', 'fc.bias' is "
+                                 "nearest to the file's 'fc.bais'");
+}
+
 // Names of a file go to no terminal as they are.
 TEST_F(ImportedWeights, ControlCharactersOfNamesAreSpelledOut) {
   try {
@@ -266,28 +275,6 @@ TEST_F(ImportedWeights, NothingButZerosIsToldByName) {
   }
   path = npz({{"fc.weight", counted()}, {"fc.bias", Tensor::zeros({4})}});  // as biases may be
   EXPECT_THAT(load_weights(path, model_).warnings, testing::IsEmpty());
-}
-
-TEST_F(ImportedWeights, PicklesAreNeverReadButExplained) {
-  for (const char* name : {"net.pt", "net.pth", "net.th", "net.bin", "net.pkl"}) {
-    const std::string path = folder_.write(name, "\x80\x02.");
-    expect_throws<CheckpointError>(
-        [&] { load_weights(path, model_); },
-        "torch.load('" + path + "', map_location='cpu', weights_only=True)");
-  }
-}
-
-// There is nothing to convert.
-TEST_F(ImportedWeights, APickleThatIsNotThereIsToldToBeMissing) {
-  for (const char* name : {"gone.pt", "gone.bin"}) {
-    const std::string path = folder_ / name;
-    try {
-      load_weights(path, model_);
-      FAIL() << name;
-    } catch (const CheckpointError& error) {
-      EXPECT_EQ(error.what(), "cannot read '" + path + "': No such file or directory");
-    }
-  }
 }
 
 TEST_F(ImportedWeights, EveryTypeThatIsNoNumberIsNamed) {
