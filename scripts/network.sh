@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Two machines, made of two network namespaces of this one and a cable between them with a delay and a
 # rate (`tc netem`): trains by a process in each, and prints how much of the gradients' exchange the
-# backward pass hides.
+# backward pass hides, and how long the same exchange takes by itself.
 # usage: scripts/network.sh CONFIG [--rate 1gbit] [--delay 50us] [--steps N] [--set PATH=VALUE]...
-# Needs root, iproute2, and a core for each process. Where the kernel has no netem, it says so, and
-# prints what the model of docs/scaling.md predicts instead, from compute that it measures
-# (scripts/scaling_check.py). (A limit by `tc tbf` is none for so little: a burst of what a clock's tick
-# lets through, 4 ms of it, is more than a step sends.) LACUNA_BUILD_DIR is where the program and
-# bench_network are (default: build/release).
+# Needs root, iproute2, and a core for each process. Where the kernel has no netem the rate is made by
+# `tc tbf`, of which two packets' bytes may go at once, and the delay is the cable's own: some tens of
+# microseconds, which are measured and printed. Where it has neither, the script says so, and prints what
+# the model of docs/scaling.md predicts instead, from compute that it measures
+# (scripts/scaling_check.py). LACUNA_BUILD_DIR is where the program and bench_network are (default:
+# build/release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$(realpath "${LACUNA_BUILD_DIR:-build/release}")
@@ -50,19 +51,24 @@ ip netns add "$one"
 ip netns add "$two"
 ip link add lacuna0 netns "$one" type veth peer name lacuna0 netns "$two"
 address=1
+made="netem delay $delay rate $rate"
 for namespace in "$one" "$two"; do
   ip -n "$namespace" link set lo up
   ip -n "$namespace" addr add "10.77.0.$address/24" dev lacuna0
   ip -n "$namespace" link set lacuna0 up
-  if ! tc -n "$namespace" qdisc add dev lacuna0 root netem delay "$delay" rate "$rate"; then
-    echo "network     this machine makes none of $rate and $delay (tc netem, see above): by the model"
+  if ! tc -n "$namespace" qdisc add dev lacuna0 root netem delay "$delay" rate "$rate" 2>/dev/null; then
+    made="tbf rate $rate, and the cable's own delay: this kernel has no netem"
+    tc -n "$namespace" qdisc add dev lacuna0 root tbf rate "$rate" burst 4000 latency 100ms || made=
+  fi
+  if [ -z "$made" ]; then
+    echo "network     this machine makes none of $rate (tc netem, tc tbf): by the model"
     clean
     exec scripts/scaling_check.py "$config" --steps "$steps" --rate "$rate" --delay "$delay" \
       ${sets[@]+"${sets[@]}"}
   fi
   address=$((address + 1))
 done
-echo "network     $rate and $delay each way (netem)"
+echo "network     each way $made"
 
 # mpirun reaches the other machine by this instead of ssh: agent HOST COMMAND…
 cat >"$work/agent" <<AGENT
@@ -74,7 +80,7 @@ chmod +x "$work/agent"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
 two_machines() {
   ip netns exec "$one" unshare --uts bash -c 'hostname lacuna-a; exec taskset -c 0 "$@"' _ \
-    mpirun --host 10.77.0.1:1,10.77.0.2:1 -np 2 --bind-to none --mca plm_rsh_agent "$work/agent" \
+    mpirun --host 10.77.0.1:1,10.77.0.2:1 -np 2 --bind-to none --mca pml ob1 --mca plm_rsh_agent "$work/agent" \
     --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 "$@"
 }
 

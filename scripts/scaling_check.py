@@ -104,7 +104,7 @@ def main():
     if a.rate or a.delay:
         network["bytes_per_second"] = number(a.rate or "1gbit", RATES) / 8
         network["latency"] = number(a.delay or "50us", TIMES)
-        report_of_other(a, network, compute, floats_of(together, a.processes), tensors, norms)
+        report_of_other(a, network, compute, together, tensors, norms)
 
 
 RATES = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -119,12 +119,19 @@ def number(text, units):
     return float(found.group(1)) * units[found.group(2)]
 
 
-def report_of_other(a, network, compute, floats, tensors, norms):
+def statistics_of(events, processes):
+    """Bytes of a process's own numbers in a step."""
+    return median(events, "statistics_bytes_sent") / scaling.rounds_of(processes)
+
+
+def report_of_other(a, network, compute, together, tensors, norms):
+    floats = floats_of(together, a.processes)
     costs = (network["latency"], network["overhead"], network["bytes_per_second"] * 8e-9)
     exchange = scaling.exchange(a.processes, floats, tensors, *costs)
     hidden = scaling.hidden(a.processes, compute, a.backward, floats, tensors, *costs)
     seconds, _, efficiency = scaling.step(a.processes, compute, a.backward, floats, tensors,
-                                          2 * norms + 2, *costs, network["memory_bytes_per_second"])
+                                          2 * norms + 2, statistics_of(together, a.processes), *costs,
+                                          network["memory_bytes_per_second"])
     print(f"at {costs[2]:g} Gbit/s and {1e6 * costs[0]:g} us, by the model: exchange {1e3 * exchange:.2f} "
           f"ms, of which {100 * hidden / exchange:.0f} % are hidden (backward is taken for "
           f"{100 * a.backward:.0f} % of a step); {1e3 * seconds:.2f} ms a step, "
@@ -134,10 +141,12 @@ def report_of_other(a, network, compute, floats, tensors, norms):
 def report(a, network, compute, together, tensors, norms):
     n = a.processes
     floats = floats_of(together, n)
-    gathers = 2 * norms + 2
+    gathers, statistics = 2 * norms + 2, statistics_of(together, n)
     costs = (network["latency"], network["overhead"], network["bytes_per_second"] * 8e-9)
-    seconds, added, efficiency = scaling.step(n, compute, a.backward, floats, tensors, gathers, *costs,
-                                              network["memory_bytes_per_second"], network["gather"])
+    seconds, added, efficiency = scaling.step(n, compute, a.backward, floats, tensors, gathers, statistics,
+                                              *costs, network["memory_bytes_per_second"],
+                                              network["gather"])
+    waits = scaling.gathered(n, gathers, statistics, *costs, network["gather"])
     exchange = scaling.exchange(n, floats, tensors, *costs)
     measured = median(together, "step_seconds")
     print(f"network     {n} processes: latency {1e6 * network['latency']:.1f} us, "
@@ -145,10 +154,11 @@ def report(a, network, compute, together, tensors, norms):
           f"{network['bytes_per_second'] / 1e9:.2f} GB/s, "
           f"memory {network['memory_bytes_per_second'] / 1e9:.1f} GB/s")
     print(f"model       {floats:.0f} floats in {tensors} tensors, "
-          f"{scaling.buckets_of(n, floats, tensors)} buckets; {gathers} gathers a step")
+          f"{scaling.buckets_of(n, floats, tensors)} buckets; {gathers} gathers a step, "
+          f"of {statistics:.0f} bytes in all")
     print(f"compute     {1e3 * compute:.2f} ms a step, each process its share alone")
     print(f"exchange    {1e3 * exchange:.2f} ms predicted; "
-          f"gathers {1e3 * scaling.gathered(n, gathers, *costs[:2], network['gather']):.2f} ms, "
+          f"gathers {1e3 * waits:.2f} ms, "
           f"packing {1e3 * scaling.handled(n, floats, network['memory_bytes_per_second']):.2f} ms")
     print(f"waited      {1e3 * median(together, 'wait_seconds'):.2f} ms measured after backward")
     print(f"step        {1e3 * seconds:.2f} ms predicted ({100 * efficiency:.1f} % efficiency), "

@@ -1,9 +1,13 @@
-# What documents show beside YAML and C++: commands, held against --help, and Python, which is run.
+# What documents show beside YAML and C++: commands, held against --help, Python, which is run, and the
+# tables of a model, which are computed again.
 if(LACUNA_PYTHON)
   add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.commands_are_understood PROPERTIES TIMEOUT 120)
+  add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)
 endif()
 # Debian's interpreter has Debian's h5py, whichever comes first in the path.
 foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
