@@ -235,6 +235,27 @@ TEST_F(Job, EndsWhereTheDiskIsFullAndGoesOnFromTheLastCheckpoint) {
   ASSERT_EQ(run_job(4, {"train", "--resume", "--run-dir", full}).code, 0);
   EXPECT_THAT(different(30, "whole", "run"), testing::IsEmpty());
 }
+
+// The processes that do not see the run's folder keep its checkpoint for a moment.
+TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
+  ASSERT_EQ(run(0, "run").code, 0);
+  const std::string room = folder_ / "room";
+  std::filesystem::create_directory(room);
+  const std::string faults = "1:on:" + (folder_ / "report") + ":" + room;
+  const std::vector<std::string> on{"train",   "--resume", "--run-dir",
+                                    run_dir(), "--set",    "train.steps=9"};
+  const Ended ended =
+      run_job(2, on, {},
+              {"TMPDIR=" + room, std::string("LD_PRELOAD=") + LACUNA_WRITE_FAULTS_LIBRARY,
+               "LACUNA_WRITE_FAULTS=" + faults});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
+  EXPECT_THAT(ended.err, testing::ContainsRegex(room + ".* holds the run's checkpoint meanwhile.*"
+                                                       ": No space left on device"));
+  EXPECT_TRUE(std::filesystem::is_empty(room));
+  EXPECT_EQ(run_job(2, on, {}, {"TMPDIR=" + room}).code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(room));
+}
 #endif
 
 // Files that may not grow: neither the writing process's, nor the launcher's own.
