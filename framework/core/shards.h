@@ -100,13 +100,19 @@ class ShardSum {
   std::map<int64_t, std::pair<ShardNode, T>> parts_;  // by first shard
 };
 
-/// The processes that share the shards of a batch.
+/// The processes that share the shards of a batch: process p of N has the shards p S / N to
+/// (p + 1) S / N of S. All processes must make the same calls, in the same order.
 class ShardPeers {
  public:
   virtual ~ShardPeers() = default;
-  /// Each process's values, in the processes' order, those of this one among them. All processes
-  /// must call it, in the same order among their calls. *Cost:* the time of a message.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Each process's values, in the processes' order, those of this one among them. *Cost:* the time
+  /// of ⌈log₂ N⌉ messages; what the others have is sent N − 1 times by all together.
   virtual std::vector<std::vector<double>> gather(std::span<const double> own) = 0;
+  /// Gives its values to another process, and takes as many of it, which calls it with this one's
+  /// rank. *Cost:* the time of a message.
+  virtual void swap(int other, std::span<const double> own, std::span<double> others) = 0;
 };
 
 /// A shard's numbers.
@@ -120,7 +126,9 @@ using JoinValues = void (*)(std::vector<double>& left, std::vector<double>&& rig
 void add_values(std::vector<double>& left, std::vector<double>&& right);
 
 /// Joins the numbers of all shards in the tree, those of other processes too where there are peers.
-/// All processes get the same. *Requires* a shard at least in each process.
+/// All processes get the same. *Requires* a shard at least in each process. *Cost:* ⌈log₂ N⌉
+/// messages one after the other; of a number's size each where processes and their shards are
+/// powers of two.
 std::vector<double> join_shards(std::vector<ShardValues> own, JoinValues join, ShardPeers* peers);
 
 }  // namespace lacuna

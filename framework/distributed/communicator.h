@@ -33,9 +33,6 @@ class Communicator : public ShardPeers {
     std::span<float> into;
   };
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-
   /// Starts to send and to receive. A message meets the one of the same tag that the other process
   /// has started. *Lifetime:* the arrays outlive the messages.
   virtual std::unique_ptr<PendingMessages> start(int tag, std::span<const Outgoing> sent,
@@ -60,8 +57,8 @@ class Communicator : public ShardPeers {
   /// Says goodbye to the others, and waits for their doing so. Collective; nothing may follow.
   virtual void leave() = 0;
 
-  /// Bytes that this process has sent by `start`, `start_sum` and `gather_numbers`, and by
-  /// `gather`, so far.
+  /// Bytes that this process has sent by `start`, `start_sum` and `gather_numbers`, and by `gather`
+  /// and `swap`, so far.
   virtual int64_t bytes_sent() const = 0;
   virtual int64_t bytes_gathered() const = 0;
 };

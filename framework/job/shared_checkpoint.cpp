@@ -1,11 +1,16 @@
 #include "lacuna/framework/job/shared_checkpoint.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +26,22 @@ std::string read_bytes(const std::string& path) {
   return bytes;
 }
 
+// Nobody else's: what has that name, which an ended process may have left, goes. Returns errno.
+int write_new_file(const std::string& path, std::string_view bytes) {
+  ::unlink(path.c_str());
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return errno;
+  int error = 0;
+  while (!bytes.empty() && error == 0) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
+    if (count == 0) error = ENOSPC;
+    if (count < 0 && errno != EINTR) error = errno;
+  }
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
 }  // namespace
 
 SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFile> file)
@@ -34,12 +55,12 @@ SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFi
   std::error_code none;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(none);
   kept_ = (folder / fmt::format("lacuna-{}-{}.h5", ::getpid(), job->rank())).string();
-  std::ofstream stream(kept_, std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) {
+  if (const int error = write_new_file(kept_, bytes); error != 0) {
     std::filesystem::remove(kept_, none);
-    throw StateError("cannot write '" + kept_ + "', which holds the checkpoint meanwhile");
+    throw StateError(
+        fmt::format("cannot write '{}', which holds the run's checkpoint meanwhile (TMPDIR says "
+                    "where): {}",
+                    kept_, std::strerror(error)));
   }
   file_.emplace(kept_);
 }

@@ -7,11 +7,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +54,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     MPI_Comm_dup(MPI_COMM_WORLD, &arrays_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &numbers_);
   }
 
   int rank() const override { return rank_; }
@@ -96,15 +96,18 @@ class MpiCommunicator final : public Communicator {
   int last_tag() const override { return 32767; }  // what the standard promises
 
   std::vector<std::vector<double>> gather(std::span<const double> own) override {
-    std::vector<std::vector<double>> all = gather_values(own);
-    bytes_gathered_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
-    return all;
+    return gather_values(own, bytes_gathered_);
   }
 
   std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) override {
-    std::vector<std::vector<int64_t>> all = gather_values(own);
-    bytes_sent_ += static_cast<int64_t>(own.size_bytes()) * (size_ - 1);
-    return all;
+    return gather_values(own, bytes_sent_);
+  }
+
+  void swap(int other, std::span<const double> own, std::span<double> others) override {
+    const auto count = static_cast<int>(own.size());
+    MPI_Sendrecv(own.data(), count, MPI_DOUBLE, other, 0, others.data(), count, MPI_DOUBLE, other,
+                 0, numbers_, MPI_STATUS_IGNORE);
+    bytes_gathered_ += static_cast<int64_t>(own.size_bytes());
   }
 
   std::vector<std::string> gather_texts(const std::string& own) override {
@@ -149,6 +152,7 @@ class MpiCommunicator final : public Communicator {
     if (ended != 0) return;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Comm_free(&arrays_);
+    MPI_Comm_free(&numbers_);
     MPI_Finalize();
   }
 
@@ -169,38 +173,69 @@ class MpiCommunicator final : public Communicator {
     ::setenv("PMIX_MCA_gds", "hash", 0);
   }
 
-  // Statistics of a step are waited for: few values go with their number, in one message instead of
-  // two. Where a process has more, all gather as if they were texts.
+  // By doubling, for any number of processes: each has its own values first, then those of the next
+  // one too, of the next two, the next four, …, which it takes from the process where they begin.
+  // Nobody knows how many will come, so that their counts stand before them and the receiver asks
+  // MPI how long a message is: ⌈log₂ N⌉ messages, of what there is to say and no more.
   template <class T>
-  std::vector<std::vector<T>> gather_values(std::span<const T> own) {
-    constexpr size_t kFew = 255;  // with their number 2 KiB
-    struct Message {
-      uint64_t count;
-      std::array<T, kFew> values;
-    };
-    Message mine{.count = own.size(), .values = {}};
-    if (own.size() <= kFew) std::copy(own.begin(), own.end(), mine.values.begin());
-    std::vector<Message> messages(static_cast<size_t>(size_));
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, messages.data(), sizeof mine, MPI_BYTE,
-                  MPI_COMM_WORLD);
-    std::vector<std::vector<T>> all;
-    if (std::all_of(messages.begin(), messages.end(),
-                    [](const Message& message) { return message.count <= kFew; })) {
-      for (const Message& m : messages) {
-        all.emplace_back(m.values.begin(), m.values.begin() + static_cast<std::ptrdiff_t>(m.count));
-      }
-      return all;
+  std::vector<std::vector<T>> gather_values(std::span<const T> own, int64_t& bytes) {
+    static_assert(sizeof(T) == sizeof(uint64_t));
+    std::vector<std::vector<T>> from_own_on{{own.begin(), own.end()}};
+    for (int have = 1; have < size_; have *= 2) {
+      const int count = std::min(have, size_ - have);
+      const std::vector<uint64_t> sent =
+          packed<T>({from_own_on.data(), static_cast<size_t>(count)});
+      const std::vector<uint64_t> received = exchange_around(have, sent);
+      unpack(received, count, from_own_on);
+      bytes += static_cast<int64_t>(sent.size() * sizeof(uint64_t));
     }
-    const std::string text(reinterpret_cast<const char*>(own.data()), own.size_bytes());
-    for (const std::string& bytes : gather_texts(text)) {
-      all.emplace_back(bytes.size() / sizeof(T));
-      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    std::vector<std::vector<T>> all(from_own_on.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[(static_cast<size_t>(rank_) + i) % all.size()] = std::move(from_own_on[i]);
     }
     return all;
   }
 
+  template <class T>
+  static std::vector<uint64_t> packed(std::span<const std::vector<T>> lists) {
+    std::vector<uint64_t> message;
+    for (const std::vector<T>& list : lists) message.push_back(list.size());
+    for (const std::vector<T>& list : lists) {
+      for (const T value : list) message.push_back(std::bit_cast<uint64_t>(value));
+    }
+    return message;
+  }
+
+  template <class T>
+  static void unpack(const std::vector<uint64_t>& message, int count,
+                     std::vector<std::vector<T>>& lists) {
+    auto at = message.begin() + count;
+    for (int i = 0; i < count; ++i) {
+      const auto end = at + static_cast<std::ptrdiff_t>(message[static_cast<size_t>(i)]);
+      std::vector<T>& list = lists.emplace_back();
+      for (; at != end; ++at) list.push_back(std::bit_cast<T>(*at));
+    }
+  }
+
+  // Sends to the process that is so far before this one, and receives of the one that is behind.
+  std::vector<uint64_t> exchange_around(int distance, const std::vector<uint64_t>& sent) {
+    const int before = (rank_ - distance + size_) % size_, behind = (rank_ + distance) % size_;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(sent.data(), static_cast<int>(sent.size()), MPI_UINT64_T, before, 0, numbers_,
+              &request);
+    MPI_Status status;
+    MPI_Probe(behind, 0, numbers_, &status);
+    int count = 0;
+    MPI_Get_count(&status, MPI_UINT64_T, &count);
+    std::vector<uint64_t> received(static_cast<size_t>(count));
+    MPI_Recv(received.data(), count, MPI_UINT64_T, behind, 0, numbers_, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return received;
+  }
+
   int rank_ = 0, size_ = 1;
-  MPI_Comm arrays_ = MPI_COMM_NULL;  // messages of `start` meet no collective ones
+  // Messages of `start` and of numbers meet no others.
+  MPI_Comm arrays_ = MPI_COMM_NULL, numbers_ = MPI_COMM_NULL;
   int64_t bytes_sent_ = 0, bytes_gathered_ = 0;
 };
 

@@ -4,11 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace lacuna {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 
 TEST(Shards, ExamplesAreCutWithoutGapsAndNoneIsEmptyWhereThereAreEnough) {
@@ -86,23 +94,82 @@ TEST(Shards, PartialSumsAreFewWhenShardsComeInOrder) {
   }
 }
 
-// Two processes that know each other's numbers.
-class TwoPeers final : public ShardPeers {
+// What processes that are threads tell each other.
+class Meeting {
  public:
-  explicit TwoPeers(std::vector<double> other) : other_(std::move(other)) {}
-  std::vector<std::vector<double>> gather(std::span<const double> own) override {
-    return {{own.begin(), own.end()}, other_};
+  explicit Meeting(int processes) : values_(static_cast<size_t>(processes)), all_(processes) {}
+
+  std::vector<std::vector<double>> meet(int rank, std::span<const double> own) {
+    values_[static_cast<size_t>(rank)].assign(own.begin(), own.end());
+    all_.arrive_and_wait();
+    std::vector<std::vector<double>> seen = values_;
+    all_.arrive_and_wait();
+    return seen;
   }
+  int size() const { return static_cast<int>(values_.size()); }
 
  private:
-  std::vector<double> other_;
+  std::vector<std::vector<double>> values_;
+  std::barrier<> all_;
 };
 
-TEST(Shards, NumbersOfOtherProcessesAreJoined) {
-  TwoPeers peers({1, 1, 10.0, 20.0});  // level 1, index 1: shards 2 and 3
-  const std::vector<double> joined =
-      join_shards({{1, {1.0, 2.0}}, {0, {3.0, 4.0}}}, add_values, &peers);
-  EXPECT_THAT(joined, ElementsAre(14.0, 26.0));
+class Peer final : public ShardPeers {
+ public:
+  Peer(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return meeting_.size(); }
+  std::vector<std::vector<double>> gather(std::span<const double> own) override {
+    ++gathers;
+    return meeting_.meet(rank_, own);
+  }
+  void swap(int other, std::span<const double> own, std::span<double> others) override {
+    ++swaps;
+    std::ranges::copy(meeting_.meet(rank_, own)[static_cast<size_t>(other)], others.begin());
+  }
+
+  int gathers = 0, swaps = 0;
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+};
+
+// Sums of these depend on their order in the last digits.
+std::vector<ShardValues> numbers_of(int64_t begin, int64_t end) {
+  std::vector<ShardValues> numbers;
+  for (int64_t s = begin; s < end; ++s) {
+    const double x = static_cast<double>(s * 7919 % 31) + 0.1;
+    numbers.push_back({s, {1.0 / x, std::exp(x / 3)}});
+  }
+  return numbers;
+}
+
+TEST(Shards, NumbersAreJoinedByAnyNumberOfProcesses) {
+  for (const int64_t shards : {8, 12, 24}) {
+    const std::vector<double> alone = join_shards(numbers_of(0, shards), add_values, nullptr);
+    for (int processes = 2; processes <= shards; ++processes) {
+      if (shards % processes != 0) continue;
+      Meeting meeting(processes);
+      std::vector<std::vector<double>> joined(static_cast<size_t>(processes));
+      std::vector<Peer> peers;
+      std::vector<std::thread> threads;
+      for (int p = 0; p < processes; ++p) peers.emplace_back(meeting, p);
+      for (int p = 0; p < processes; ++p) {
+        threads.emplace_back([&, p] {
+          const int64_t begin = p * shards / processes, end = (p + 1) * shards / processes;
+          const auto place = static_cast<size_t>(p);
+          joined[place] = join_shards(numbers_of(begin, end), add_values, &peers[place]);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_THAT(joined, Each(alone)) << processes << " processes, " << shards << " shards";
+      // As few numbers as there can be, where each has a whole part of the tree.
+      const bool are_pairs = std::has_single_bit(static_cast<uint64_t>(processes)) &&
+                             std::has_single_bit(static_cast<uint64_t>(shards / processes));
+      EXPECT_EQ(peers[0].gathers, are_pairs ? 0 : 1);
+      EXPECT_EQ(peers[0].swaps, are_pairs ? std::countr_zero(static_cast<uint64_t>(processes)) : 0);
+    }
+  }
 }
 
 TEST(Shards, ScopesNest) {

@@ -97,6 +97,7 @@ class Other final : public Communicator {
 
   // Nothing else is asked of it.
   std::vector<std::vector<double>> gather(std::span<const double>) override { return {}; }
+  void swap(int, std::span<const double>, std::span<double>) override {}
   std::unique_ptr<PendingMessages> start(int, std::span<const Outgoing>,
                                          std::span<const Incoming>) override {
     return nullptr;

@@ -51,6 +51,7 @@ class First final : public Communicator {
 
   // Nothing else is asked of it.
   std::vector<std::vector<double>> gather(std::span<const double>) override { return {}; }
+  void swap(int, std::span<const double>, std::span<double>) override {}
   std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t>) override { return {}; }
   std::vector<std::string> gather_texts(const std::string&) override { return {}; }
   std::string from_first(const std::string& bytes) override { return bytes; }

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "framework/distributed/job.h"
+#include "framework/train/tiny_convolution.h"
 
 namespace lacuna {
 namespace {
@@ -70,6 +72,61 @@ TEST_F(Job, SendsNonzerosAlone) {
       }
       EXPECT_EQ(seen, 4);
     }
+  }
+}
+
+// What Open MPI says that the first process has sent, and what the run's metrics say.
+struct Sent {
+  int64_t counted_by_mpi = 0, in_metrics = 0;
+};
+
+// Nothing is left out: of the bytes between the tenth step and the last each is in the metrics. (Of
+// the start, where configurations are compared, none is: numbers of as many digits are as long.)
+TEST_F(Job, CountsWhatItSends) {
+  write_text(config(), "data: {type: colour_glyphs, train_size: 200, test_size: 20}\nmodel:" +
+                           std::string(kTinyConvolutionModel) + R"(
+optimizer: {type: sgd, lr: 0.05, momentum: 0.9}
+sparsity: {algorithm: rigl, sparsity: 0.9, update: {freq: 2, stop: 100}, param_filter: [")" +
+                           kTinyConvolutionFilter + R"("]}
+train: {steps: 18, batch_size: 16, log_every: 1, eval_every: 100}
+)");
+  const auto run_steps = [&](int processes, int64_t steps) {
+    const std::string name = std::to_string(processes) + "-" + std::to_string(steps);
+    std::vector<std::string> words;
+    for (const std::string& setting : {std::string("enable 2"), std::string("enable_output 3"),
+                                       "filename " + run_dir(name + "-sent")}) {
+      const size_t space = setting.find(' ');
+      words.insert(words.end(), {"--mca", "pml_monitoring_" + setting.substr(0, space),
+                                 setting.substr(space + 1)});
+    }
+    words.insert(words.end(), {"-np", std::to_string(processes), LACUNA_PROGRAM});
+    const std::vector<std::string> training =
+        arguments(name, {"--set", "train.steps=" + std::to_string(steps)});
+    words.insert(words.end(), training.begin(), training.end());
+    const Ended ended = run_processes(words);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    Sent sent;
+    // "E 0 1 233408 bytes …": to another process, by a message (E) or within a collective call (I).
+    std::istringstream lines(read_text(run_dir(name + "-sent") + ".0.prof"));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream parts(line);
+      std::string kind;
+      int64_t from = 0, to = 0, bytes = 0;
+      parts >> kind >> from >> to >> bytes;
+      if (kind == "E" || kind == "I") sent.counted_by_mpi += bytes;
+    }
+    for (const Config& event : events(run_dir(name))) {
+      if (event.required<std::string>("split") != "train") continue;
+      sent.in_metrics +=
+          event.required<int64_t>("bytes_sent") + event.required<int64_t>("statistics_bytes_sent");
+    }
+    return sent;
+  };
+  for (const int processes : {2, 4}) {
+    const Sent few = run_steps(processes, 10), many = run_steps(processes, 18);
+    EXPECT_GT(few.counted_by_mpi, 0);
+    EXPECT_EQ(many.in_metrics - few.in_metrics, many.counted_by_mpi - few.counted_by_mpi)
+        << processes << " processes";
   }
 }
 
@@ -177,6 +234,27 @@ TEST_F(Job, EndsWhereTheDiskIsFullAndGoesOnFromTheLastCheckpoint) {
   ASSERT_TRUE(std::filesystem::exists(checkpoint(10)));
   ASSERT_EQ(run_job(4, {"train", "--resume", "--run-dir", full}).code, 0);
   EXPECT_THAT(different(30, "whole", "run"), testing::IsEmpty());
+}
+
+// The processes that do not see the run's folder keep its checkpoint for a moment.
+TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
+  ASSERT_EQ(run(0, "run").code, 0);
+  const std::string room = folder_ / "room";
+  std::filesystem::create_directory(room);
+  const std::string faults = "1:on:" + (folder_ / "report") + ":" + room;
+  const std::vector<std::string> on{"train",   "--resume", "--run-dir",
+                                    run_dir(), "--set",    "train.steps=9"};
+  const Ended ended =
+      run_job(2, on, {},
+              {"TMPDIR=" + room, std::string("LD_PRELOAD=") + LACUNA_WRITE_FAULTS_LIBRARY,
+               "LACUNA_WRITE_FAULTS=" + faults});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
+  EXPECT_THAT(ended.err, testing::ContainsRegex(room + ".* holds the run's checkpoint meanwhile.*"
+                                                       ": No space left on device"));
+  EXPECT_TRUE(std::filesystem::is_empty(room));
+  EXPECT_EQ(run_job(2, on, {}, {"TMPDIR=" + room}).code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(room));
 }
 #endif
 

@@ -154,6 +154,29 @@ TEST_P(Identity, OfOneTwoAndFourProcesses) {
   }
 }
 
+// Then a process's shards are several parts of the tree, and numbers go to all to be joined.
+class OtherNumbers : public Identity {};
+
+TEST_P(OtherNumbers, OfOneThreeFourAndSixProcesses) {
+  const std::vector<std::string> shards{"--set", "train.shards=12"};
+  const Ended alone = run(0, "alone", shards);
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  for (const int processes : {3, 4, 6}) {
+    const std::string name = std::to_string(processes);
+    const Ended job = run(processes, name, shards);
+    ASSERT_EQ(job.code, 0) << processes << " processes: " << job.err;
+    EXPECT_THAT(different(GetParam().steps, "alone", name), testing::IsEmpty())
+        << processes << " processes";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, OtherNumbers,
+    testing::Values(Case{"convolution_rigl",
+                         convolution("algorithm: rigl, sparsity: 0.9, update: {freq: 2}"), 5},
+                    Case{"transformer_block", gpt(kBlock), 4}),
+    [](const testing::TestParamInfo<Case>& given) { return std::string(given.param.name); });
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Identity,
     testing::Values(
