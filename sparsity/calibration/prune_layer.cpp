@@ -107,10 +107,10 @@ void add_messages(const std::string& layer, const std::vector<InputGram>& grams,
                        options.method == OneShotMethod::Admm;
   if (inverts && lacking != nullptr) {
     messages.push_back(fmt::format(
-        "layer '{}': the calibration has {} rows for {} inputs, which leaves weights open that "
+        "layer '{}': the calibration has {} row{} for {} inputs, which leaves weights open that "
         "damping alone decides on; more examples (calibration.examples, where the data has them) "
         "would settle them",
-        layer, lacking->rows(), lacking->features()));
+        layer, lacking->rows(), lacking->rows() == 1 ? "" : "s", lacking->features()));
   }
 }
 

@@ -290,8 +290,9 @@ bool is_folder_of_weights(const std::string& path) {
 }  // namespace
 
 bool is_foreign_file(const std::string& path) {
-  return array_format(path) != ArrayFormat::None || ends_as_pickle(path) ||
-         is_folder_of_weights(path) || begins_as_pickle(path);
+  std::error_code error;
+  if (fs::is_directory(path, error)) return is_folder_of_weights(path);  // whatever a run is called
+  return array_format(path) != ArrayFormat::None || ends_as_pickle(path) || begins_as_pickle(path);
 }
 
 std::string foreign_file(const std::string& path) {

@@ -144,12 +144,14 @@ TEST_F(ImportSmall, AStaticSectionKeepsTheMasks) {
 }
 
 TEST_F(ImportSmall, OtherRunsBeginFromIt) {
-  import_run(write(true), config(), folder_ / "run");
-  Config next = config();
-  next.set("model",
-           Config::map({{"init_from", folder_ / "run"}, {"layers", next.at("model").clone()}}));
-  const auto experiment = build_experiment(next);
-  EXPECT_EQ(experiment->model->parameter("fc1.weight")->pattern()->nnz(), 256);
+  for (const char* name : {"run", "run.npz", "run.pt"}) {  // a folder is no file of that kind
+    import_run(write(true), config(), folder_ / name);
+    Config next = config();
+    next.set("model",
+             Config::map({{"init_from", folder_ / name}, {"layers", next.at("model").clone()}}));
+    const auto experiment = build_experiment(next);
+    EXPECT_EQ(experiment->model->parameter("fc1.weight")->pattern()->nnz(), 256) << name;
+  }
 }
 
 TEST_F(ImportSmall, RenamesOfTheConfigurationAreFollowed) {

@@ -31,7 +31,7 @@ TEST(PruneLayer, TellsOfAGroupWithFewerRowsThanInputs) {
       prune_layer("conv1", weight, {whole, half_dead}, MaskSelector({}, {}, weight.shape()), 2,
                   MaskSet::all(weight.shape()), OneShotOptions::defaults(OneShotMethod::SparseGpt));
   EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 of 4 inputs are zero")));
-  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 rows for 2 inputs")));
+  EXPECT_THAT(pruned.messages, Contains(HasSubstr("1 row for 2 inputs")));
 }
 
 // Where as much is kept as is there, nothing hangs on the inputs.
