@@ -344,8 +344,11 @@ void block_gradient(const BlockStream& s, const float* dy, const float* x, int64
   if (batch == 0 && !adds) std::fill_n(gradient, s.nnz(), 0.0f);
   const auto run = use_reference_kernels() ? reference::block_gradient_block
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
-  parallel_blocks(static_cast<int64_t>(s.cells.blocks.size()), [&](int64_t block) {
-    run(s, s.cells.blocks[static_cast<size_t>(block)], dy, x, batch, adds, gradient);
+  const int64_t parts = csr_gradient_parts(s.cells, s.cell.unit_size() * batch);
+  parallel_blocks(static_cast<int64_t>(s.cells.blocks.size()) * parts, [&](int64_t unit) {
+    const CsrBlock part =
+        csr_part(s.cells.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
+    run(s, part, dy, x, batch, adds, gradient);
   });
 }
 

@@ -67,6 +67,14 @@ struct CsrCut {
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of, const CsrCut& cut);
 
+/// How many parts, by tiles, a gradient at the nonzeros is to be cut into in each block, where the
+/// blocks alone are too few for the threads: each part has work for some 100 µs at least.
+/// `multiplied`: multiplications of each nonzero. Each value is computed by one part whole, so that
+/// numbers do not depend on the parts, which may follow the threads therefore.
+int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied);
+/// Part `part` of so many: the block's rows, and some of its tiles, none perhaps.
+CsrBlock csr_part(const CsrBlock& block, int64_t part, int64_t parts);
+
 /// For each value in stream order its place among the nonzeros in row-major order. *Cost:* O(nnz).
 Array<uint32_t> csr_canonical_places(const CsrStream& stream, std::span<const int64_t> row_begin);
 

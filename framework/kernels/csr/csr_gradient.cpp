@@ -144,11 +144,14 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t slabs = slab_count(batch);
   const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
-  parallel_blocks(static_cast<int64_t>(s.blocks.size()), [&](int64_t block) {
+  const int64_t parts = csr_gradient_parts(s, batch);
+  parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
+    const CsrBlock part =
+        csr_part(s.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
     for (int64_t slab = 0; slab < slabs; ++slab) {
-      run(s, s.blocks[static_cast<size_t>(block)], dy + slab * s.rows * kSlabWidth,
-          x + slab * s.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-          adds || slab > 0, gradient, is_large && slab + 1 < slabs);
+      run(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
+          std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient,
+          is_large && slab + 1 < slabs);
     }
   });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/simd/caches.h"
 
 namespace lacuna {
@@ -193,6 +194,23 @@ CsrStream build(int64_t rows, int64_t columns, std::span<const int64_t> row_begi
 }
 
 }  // namespace
+
+int64_t csr_gradient_parts(const CsrStream& stream, int64_t multiplied) {
+  constexpr int64_t kUnitsOfThread = 2, kMultiplied = 1 << 22;
+  const auto blocks = std::max<int64_t>(static_cast<int64_t>(stream.blocks.size()), 1);
+  const int64_t wanted = num_threads() == 1 ? 1 : (kUnitsOfThread * num_threads() - 1) / blocks + 1;
+  const int64_t worth = stream.nnz * multiplied / blocks / kMultiplied;
+  const int64_t tiles = static_cast<int64_t>(stream.tiles.size()) / blocks;
+  return std::max<int64_t>(std::min({wanted, worth, tiles}), 1);
+}
+
+CsrBlock csr_part(const CsrBlock& block, int64_t part, int64_t parts) {
+  const int64_t tiles = block.end_tile - block.first_tile;
+  CsrBlock cut = block;
+  cut.first_tile = block.first_tile + tiles * part / parts;
+  cut.end_tile = block.first_tile + tiles * (part + 1) / parts;
+  return cut;
+}
 
 int64_t CsrStream::bytes() const {
   const auto of = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };

@@ -266,5 +266,21 @@ TEST(BlockProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(BlockProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreadsByItsTiles) {
+  for (const PatternShape& cell :
+       {PatternShape::block(8, 1), PatternShape::block(4, 1), PatternShape::block(4, 4)}) {
+    const Problem p(cell, 480 / cell.unit_rows(), 1200 / cell.unit_columns(), 0.5, 130);
+    ASSERT_EQ(p.stream.cells.blocks.size(), 1u);
+    const int before = num_threads();
+    set_num_threads(1);
+    const std::vector<float> g = p.gradient(false);
+    set_num_threads(2);
+    internal::take_most_threads();
+    EXPECT_EQ(p.gradient(false), g);
+    EXPECT_EQ(internal::take_most_threads(), 2);
+    set_num_threads(before);
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

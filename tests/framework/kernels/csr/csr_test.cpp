@@ -306,6 +306,37 @@ TEST(CsrProductsTest, SumsDoNotDependOnTheNumberOfThreads) {
   set_num_threads(before);
 }
 
+TEST(CsrProductsTest, TheGradientOfOneBlockOfRowsRunsOnSeveralThreadsByItsTiles) {
+  const Problem p(300, 900, 0.5, 130);
+  ASSERT_EQ(p.stream.blocks.size(), 1u);
+  const int before = num_threads();
+  set_num_threads(1);
+  const std::vector<float> g = p.gradient(false), added = p.gradient(true);
+  for (const int threads : {2, 5}) {
+    set_num_threads(threads);
+    internal::take_most_threads();
+    EXPECT_EQ(p.gradient(false), g);
+    EXPECT_GT(csr_gradient_parts(p.stream, p.batch), 1);
+    EXPECT_GT(internal::take_most_threads(), 1);
+    EXPECT_EQ(p.gradient(true), added);
+  }
+  set_num_threads(before);
+}
+
+TEST(CsrStreamTest, PartsHaveEachTileOnce) {
+  const CsrBlock block{.first_row = 3, .end_row = 9, .first_tile = 5, .end_tile = 12};
+  for (const int64_t parts : {1, 2, 3, 7, 9}) {
+    int64_t next = block.first_tile;
+    for (int64_t i = 0; i < parts; ++i) {
+      const CsrBlock part = csr_part(block, i, parts);
+      EXPECT_EQ(part.first_tile, next);
+      next = part.end_tile;
+      EXPECT_EQ(part.end_row, block.end_row);
+    }
+    EXPECT_EQ(next, block.end_tile);
+  }
+}
+
 TEST(GatherTest, TakesValuesByPlace) {
   std::vector<float> into(3);
   gather(std::vector<float>{1, 2, 3, 4}, std::vector<uint32_t>{3, 0, 3}, into);
