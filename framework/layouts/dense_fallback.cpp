@@ -88,6 +88,12 @@ Tensor ConvolutionProducts::convolution_input_gradient(const WeightView& weight,
   return dense_layout().convolution_input_gradient(DenseCopy(weight).view(), shape, dy);
 }
 
+Tensor ConvolutionProducts::convolve_with_statistics(const WeightView& weight,
+                                                     const ConvolutionShape& shape, const Tensor& x,
+                                                     const Tensor& bias, ChannelStatistics&) const {
+  return convolve(weight, shape, x, bias);
+}
+
 void ConvolutionProducts::convolution_weight_gradient(const Pattern& pattern,
                                                       const ConvolutionShape& shape,
                                                       const Tensor& dy, const Tensor& x,

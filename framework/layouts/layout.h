@@ -16,6 +16,7 @@
 namespace lacuna {
 
 class Pattern;
+struct ChannelStatistics;
 
 /// What a layout knows of one pattern: a mask, index arrays. Immutable.
 class PatternIndex {
@@ -126,6 +127,11 @@ class ConvolutionProducts {
   /// y = w ∗ x + bias. *Shapes:* bias [out] or undefined.
   virtual Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
                           const Tensor& bias) const;
+  /// The same, and where the layout has them on the way, the moments of y's channels; else
+  /// `statistics` stays as it is.
+  virtual Tensor convolve_with_statistics(const WeightView& weight, const ConvolutionShape& shape,
+                                          const Tensor& x, const Tensor& bias,
+                                          ChannelStatistics& statistics) const;
   virtual Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
                                             const Tensor& dy) const;
   /// The gradient at the stored positions; positions outside the pattern that have storage get

@@ -278,6 +278,10 @@ std::vector<double> inverse_deviations(const ChannelMoments& moments, double eps
 }  // namespace
 
 ChannelMoments channel_moments(const Variable& x) {
+  if (const auto* maker = dynamic_cast<const HasChannelStatistics*>(x.creator().get());
+      maker != nullptr && !maker->statistics().mean.empty()) {
+    return {maker->statistics().mean, maker->statistics().variance};
+  }
   const ChannelStatistics statistics = channel_statistics(images_of(x.value()));
   return {statistics.mean, statistics.variance};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/image_slabs.h"
@@ -19,13 +20,18 @@ namespace {
 Tensor as_images(const Tensor& x) { return x.viewed_as(image_shape(x.shape())); }
 
 // The weight is no input of the node, as in `linear`: it receives its gradient in its own layout.
-struct ConvolutionNode final : Node {
+struct ConvolutionNode final : Node, HasChannelStatistics {
   ConvolutionNode(std::string_view name, Tensor x_, WeightReference weight_,
-                  const ConvolutionShape& shape_)
-      : x(std::move(x_)), weight(std::move(weight_)), shape(shape_), name_(name) {}
+                  const ConvolutionShape& shape_, ChannelStatistics statistics)
+      : x(std::move(x_)),
+        weight(std::move(weight_)),
+        shape(shape_),
+        name_(name),
+        statistics_(std::move(statistics)) {}
 
   std::string_view name() const override { return name_; }
   std::vector<Tensor*> saved() override { return {&x}; }
+  const ChannelStatistics& statistics() const override { return statistics_; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     // In the order of the products, once for both.
@@ -49,6 +55,7 @@ struct ConvolutionNode final : Node {
 
  private:
   std::string_view name_;  // a literal
+  ChannelStatistics statistics_;
 };
 
 /// What differs between convolutions of images and of sequences, for messages.
@@ -78,11 +85,16 @@ void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight
   }
 }
 
-// *Requires* a kernel that fits. y has the shape of images.
+// *Requires* a kernel that fits. y has the shape of images. A convolution without a bias is taken
+// for one that is normalized: its output's moments are cheap while it is made, and another read of
+// it later.
 Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
-               const ConvolutionShape& shape, Tensor& input) {
+               const ConvolutionShape& shape, Tensor& input, ChannelStatistics& statistics) {
   const Layout& layout = weight.pattern->layout();
   input = as_images(reordered(x.value(), layout.image_order(shape)));
+  if (!bias.defined() && grad_enabled()) {
+    return layout.convolve_with_statistics(weight.view(), shape, input, Tensor(), statistics);
+  }
   return layout.convolve(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
 }
 
@@ -141,9 +153,10 @@ WeightReference shown(const Variable& x, const ParameterPtr& weight, const Varia
 Variable conv2d(const Variable& x, const WeightReference& weight, const Variable& bias,
                 const Conv2dOptions& options) {
   const ConvolutionShape shape = shape_of(x, weight, bias, options);
-  Tensor input, y = product(x, weight, bias, shape, input);
+  ChannelStatistics statistics;
+  Tensor input, y = product(x, weight, bias, shape, input, statistics);
   return record<ConvolutionNode>(std::move(y), {x, bias, anchor_of(weight)}, kImages.name, input,
-                                 weight, shape);
+                                 weight, shape, std::move(statistics));
 }
 
 Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& bias,
@@ -154,11 +167,12 @@ Variable conv2d(const Variable& x, const ParameterPtr& weight, const Variable& b
 Variable conv1d(const Variable& x, const WeightReference& weight, const Variable& bias,
                 const Conv1dOptions& options) {
   const ConvolutionShape shape = shape_of(x, weight, bias, options);
+  ChannelStatistics statistics;
   Tensor input;
-  const Tensor y = product(x, weight, bias, shape, input);
+  const Tensor y = product(x, weight, bias, shape, input, statistics);
   return record<ConvolutionNode>(
       y.viewed_as({shape.batch, shape.out_channels, shape.output().width}),
-      {x, bias, anchor_of(weight)}, kSequences.name, input, weight, shape);
+      {x, bias, anchor_of(weight)}, kSequences.name, input, weight, shape, std::move(statistics));
 }
 
 Variable conv1d(const Variable& x, const ParameterPtr& weight, const Variable& bias,

@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/conv/gather.h"
 #include "lacuna/framework/kernels/conv/phase_copy.h"
+#include "lacuna/framework/kernels/images/part_moments.h"
 #include "lacuna/framework/kernels/simd/caches.h"
 
 namespace lacuna {
@@ -161,16 +162,19 @@ Tensor::Padding padding_of(const PixelRun& run) {
 // Parts of `size` that a length is cut into, the last one of up to twice the size.
 int64_t parts_of(int64_t length, int64_t size) { return std::max<int64_t>(1, length / size); }
 
-// Runs a gather slab by slab, in parts where both sides are tensors.
+// Runs a gather slab by slab, in parts where both sides are tensors. `statistics` as of
+// sparse_convolution.
 void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<float>& values,
                   const Side& from, const Tensor& source, int64_t source_slab, const Side& to,
-                  Tensor& target, int64_t target_slab, int64_t slabs, const float* bias) {
+                  Tensor& target, int64_t target_slab, int64_t slabs, const float* bias,
+                  ChannelStatistics* statistics = nullptr) {
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
   if (from.is_tensor && to.is_tensor) {
     const int64_t wide = parts_of(whole.width, kPixelsOfTask);
     const int64_t rows = std::max<int64_t>(4, kPixelsOfTask / whole.width / 4 * 4);
     const int64_t parts = parts_of(whole.end, rows);
+    PartMoments moments(statistics == nullptr ? 0 : to.channels, slabs * parts * wide);
     parallel_blocks(slabs * parts * wide, [&](int64_t task) {
       const int64_t slab = task / (parts * wide), part = task / wide % parts;
       const int64_t across = task % wide, column = across * kPixelsOfTask;
@@ -179,13 +183,17 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
       if (part + 1 < parts) run.end = run.begin + rows;
       run.width = across + 1 < wide ? kPixelsOfTask : whole.width - column;
       run.ends_rows = whole.ends_rows && across + 1 == wide;
-      gather_pixels(
-          stream, values.data(),
-          first_pixel(from.planes, x + slab * source_slab) +
-              column * whole.from_step * kImageSlabWidth,
-          first_pixel(to.planes, y + slab * target_slab) + column * whole.to_step * kImageSlabWidth,
-          bias, run);
+      const int64_t into = slab * target_slab + column * whole.to_step * kImageSlabWidth;
+      gather_pixels(stream, values.data(),
+                    first_pixel(from.planes, x + slab * source_slab) +
+                        column * whole.from_step * kImageSlabWidth,
+                    first_pixel(to.planes, y + into), bias, run);
+      if (statistics == nullptr) return;
+      moments.take(
+          task, ImageSlabs(target.shape()),
+          {.slab = slab, .rows = {run.begin, run.end}, .columns = {column, column + run.width}}, y);
     });
+    if (statistics != nullptr) *statistics = moments.joined();
     return;
   }
   parallel_blocks(slabs, [&](int64_t slab) {
@@ -197,6 +205,7 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
       join_phases(to.tensor, to.channels, to.stride, to.phases, to.planes, written, into);
     }
   });
+  if (statistics != nullptr) *statistics = channel_statistics(target);
 }
 
 }  // namespace
@@ -247,7 +256,7 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
 }
 
 Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> values,
-                          const Tensor& x, const float* bias) {
+                          const Tensor& x, const float* bias, ChannelStatistics* statistics) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
   const Side from = input_side(plan, in), to = tensor_side(out);
@@ -256,7 +265,7 @@ Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> val
                            padding_of(run));
   gather_slabs(run, c.forward, in_stream_order(c.forward, values), from, x,
                in.slab_lines() * kImageSlabWidth, to, y, out.slab_lines() * kImageSlabWidth,
-               out.slabs(), bias);
+               out.slabs(), bias, statistics);
   return y;
 }
 

@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/conv/conv_plan.h"
 #include "lacuna/framework/kernels/conv/tap_stream.h"
+#include "lacuna/framework/kernels/images/batch_norm.h"
 
 namespace lacuna {
 
@@ -31,8 +32,10 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
 
 /// y = w ∗ x + bias. `values` are ascending by flat index; bias [out_channels] or null.
 /// *Shapes:* x [batch, in_channels, image] in image slabs → y [batch, out_channels, output].
+/// Where `statistics` is not null they become y's, taken while its parts are in the caches.
 Tensor sparse_convolution(const SparseConvolution& convolution, std::span<const float> values,
-                          const Tensor& x, const float* bias);
+                          const Tensor& x, const float* bias,
+                          ChannelStatistics* statistics = nullptr);
 /// dx from dy, both in image slabs.
 Tensor sparse_convolution_input_gradient(const SparseConvolution& convolution,
                                          std::span<const float> values, const Tensor& dy);

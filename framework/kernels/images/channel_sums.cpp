@@ -1,6 +1,7 @@
 // Sums by channel: moments and plain sums.
 #include "lacuna/framework/kernels/images/batch_norm.h"
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
+#include "lacuna/framework/kernels/images/part_moments.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -111,6 +112,58 @@ ChannelStatistics channel_statistics(const Tensor& x) {
     // A NaN stays one.
     const double variance = sums[c].q / n - distance * distance;
     statistics.variance[c] = variance < 0.0 ? 0.0 : variance;
+  }
+  return statistics;
+}
+
+PartMoments::PartMoments(int64_t channels, int64_t parts)
+    : channels_(channels), parts_(parts), moments_(static_cast<size_t>(channels * parts)) {}
+
+void PartMoments::take(int64_t part, const ImageSlabs& images, const SlabPart& at,
+                       const float* slabs) {
+  const auto run_sums =
+      use_reference_kernels() ? statistics_plainly : HWY_DYNAMIC_DISPATCH(statistics_run);
+  const int64_t examples = std::min(kImageSlabWidth, images.batch - at.slab * kImageSlabWidth);
+  const int64_t width = at.columns.end - at.columns.begin;
+  const auto pixels = static_cast<double>((at.rows.end - at.rows.begin) * width);
+  for (int64_t channel = 0; channel < channels_; ++channel) {
+    const float* first = slabs + images.line(at.slab, channel, at.rows.begin, at.columns.begin);
+    double near = 0.0;
+    for (int64_t i = 0; i < examples; ++i) near += static_cast<double>(first[i]);
+    Lanes pivot;
+    pivot.fill(static_cast<float>(near / static_cast<double>(examples)));
+    LaneSums s{}, q{};
+    for (int64_t row = at.rows.begin; row < at.rows.end; ++row) {
+      run_sums({.x = slabs + images.line(at.slab, channel, row, at.columns.begin),
+                .count = width * kImageSlabWidth},
+               pivot, s, q);
+    }
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < static_cast<size_t>(examples); ++i) sum += s[i], squares += q[i];
+    const double count = pixels * static_cast<double>(examples), distance = sum / count;
+    moments_[static_cast<size_t>(part * channels_ + channel)] = {
+        .count = count,
+        .mean = static_cast<double>(pivot[0]) + distance,
+        .squares = squares - sum * distance};
+  }
+}
+
+ChannelStatistics PartMoments::joined() const {
+  ChannelStatistics statistics;
+  for (int64_t channel = 0; channel < channels_; ++channel) {
+    Moments all;
+    for (int64_t part = 0; part < parts_; ++part) {
+      const Moments& m = moments_[static_cast<size_t>(part * channels_ + channel)];
+      const double count = all.count + m.count, distance = m.mean - all.mean;
+      if (m.count == 0.0) continue;
+      all.mean += distance * (m.count / count);
+      all.squares += m.squares + distance * distance * (all.count * m.count / count);
+      all.count = count;
+    }
+    statistics.mean.push_back(all.mean);
+    // A NaN stays one.
+    const double variance = all.squares / all.count;
+    statistics.variance.push_back(variance < 0.0 ? 0.0 : variance);
   }
   return statistics;
 }

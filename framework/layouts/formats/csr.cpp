@@ -128,6 +128,14 @@ class CsrLayout final : public Layout {
                                    : Layout::convolution_input_gradient(weight, shape, dy);
   }
 
+  Tensor convolve_with_statistics(const WeightView& weight, const ConvolutionShape& shape,
+                                  const Tensor& x, const Tensor& bias,
+                                  ChannelStatistics& statistics) const override {
+    return runs_on_nonzeros(shape)
+               ? csr_convolve(weight, shape, x, bias, &statistics)
+               : Layout::convolve_with_statistics(weight, shape, x, bias, statistics);
+  }
+
   void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
                                    const Tensor& dy, const Tensor& x, Accumulate accumulate,
                                    std::span<float> gradient) const override {

@@ -55,9 +55,9 @@ const SparseConvolution& CsrConvolutionIndex::products(const ConvolutionShape& s
 bool runs_on_nonzeros(const ConvolutionShape& shape) { return shape.groups == 1; }
 
 Tensor csr_convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                    const Tensor& bias) {
+                    const Tensor& bias, ChannelStatistics* statistics) {
   return sparse_convolution(products_of(weight.pattern, shape), weight.values, in_slabs(x),
-                            bias.defined() ? bias.data() : nullptr);
+                            bias.defined() ? bias.data() : nullptr, statistics);
 }
 
 Tensor csr_convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,

@@ -35,7 +35,7 @@ bool runs_on_nonzeros(const ConvolutionShape& shape);
 /// The products; images are converted to image slabs where they are not. *Requires*
 /// `runs_on_nonzeros`.
 Tensor csr_convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                    const Tensor& bias);
+                    const Tensor& bias, ChannelStatistics* statistics = nullptr);
 Tensor csr_convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
                                       const Tensor& dy);
 void csr_convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,

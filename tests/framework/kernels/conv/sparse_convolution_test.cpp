@@ -172,6 +172,28 @@ TEST(SparseConvolution, ItsResultsHaveZeroBorders) {
   }
 }
 
+// Whole slabs and rest, parts of rows and columns, strides, phases; a mean far from zero.
+TEST(SparseConvolution, StatisticsOnTheWayAreThoseOfTheOutput) {
+  for (const ConvolutionShape& s : shapes()) {
+    SCOPED_TRACE(name_of(s));
+    const Positions p = positions_of(s, 0.4);
+    const SparseConvolution c = make_sparse_convolution(s, p.view());
+    const std::vector<float> values =
+        test::normal_values("values", static_cast<int64_t>(p.column.size()));
+    const std::vector<float> bias(static_cast<size_t>(s.out_channels), 30.0f);
+    const Tensor x = test::normal_tensor("x", s.input_shape()).to(Order::ImageSlabs);
+    ChannelStatistics found;
+    const Tensor y = sparse_convolution(c, values, x, bias.data(), &found);
+    EXPECT_EQ(y.to_vector(), sparse_convolution(c, values, x, bias.data()).to_vector());
+    const ChannelStatistics expected = channel_statistics(y.to(Order::RowMajor));
+    ASSERT_EQ(found.mean.size(), expected.mean.size());
+    for (size_t i = 0; i < found.mean.size(); ++i) {
+      EXPECT_NEAR(found.mean[i], expected.mean[i], 1e-5);
+      EXPECT_NEAR(found.variance[i], expected.variance[i], 1e-5 * (1.0 + expected.variance[i]));
+    }
+  }
+}
+
 TEST(SparseConvolution, ItsBitsDoNotDependOnTheNumberOfThreads) {
   const ConvolutionShape s{70, 8, 9, 1, {40, 40}, {{3, 3}, {1, 1}, {1, 1}}};
   const Positions p = positions_of(s, 0.3);
@@ -182,15 +204,19 @@ TEST(SparseConvolution, ItsBitsDoNotDependOnTheNumberOfThreads) {
   Tensor dy = test::normal_tensor("dy", s.output_shape()).to(Order::ImageSlabs);
   const int threads = num_threads();
   std::vector<std::vector<float>> results[2];
+  ChannelStatistics statistics[2];
   for (const int count : {1, 2}) {
     set_num_threads(count);
     std::vector<float> gradient(values.size());
     sparse_convolution_weight_gradient(c, dy, x, Accumulate::No, gradient);
-    results[count - 1] = {sparse_convolution(c, values, x, nullptr).to_vector(),
-                          sparse_convolution_input_gradient(c, values, dy).to_vector(), gradient};
+    results[count - 1] = {
+        sparse_convolution(c, values, x, nullptr, &statistics[count - 1]).to_vector(),
+        sparse_convolution_input_gradient(c, values, dy).to_vector(), gradient};
   }
   set_num_threads(threads);
   EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(statistics[0].mean, statistics[1].mean);
+  EXPECT_EQ(statistics[0].variance, statistics[1].variance);
 }
 
 }  // namespace

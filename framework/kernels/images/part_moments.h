@@ -1,0 +1,42 @@
+// Moments of images by channel, taken part by part as the images are made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/kernels/images/batch_norm.h"
+
+namespace lacuna {
+
+/// Pixels of one slab of images.
+struct SlabPart {
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+  int64_t slab = 0;
+  Range rows, columns;
+};
+
+/// Each part has its own mean and its own sum of squared distances from it, which are joined in the
+/// order of the parts: numbers do not depend on who takes which part. *Source:* Chan, Golub and
+/// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+class PartMoments {
+ public:
+  PartMoments(int64_t channels, int64_t parts);
+
+  /// Takes part number `part`. Any thread may, each part once. *Requires* at least one pixel;
+  /// `slabs` is the whole tensor's first float. *Cost:* one read of the part.
+  void take(int64_t part, const ImageSlabs& images, const SlabPart& at, const float* slabs);
+  /// Of all parts, as channel_statistics has them.
+  ChannelStatistics joined() const;
+
+ private:
+  struct Moments {
+    double count = 0.0, mean = 0.0, squares = 0.0;
+  };
+  int64_t channels_, parts_;
+  std::vector<Moments> moments_;  // [parts][channels]
+};
+
+}  // namespace lacuna
