@@ -220,6 +220,10 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
   refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
   refuses("optimizer.groups=[{params: foo*}]", "'foo*' matches no parameter");
+  // Of its five steps a thousand times as many is the most.
+  refuses("optimizer={type: adam, warmup: 5001}",
+          "rises over 5001 steps, and the run ends after 5");
+  EXPECT_EQ(train({"--set", "optimizer={type: adam, warmup: 5000}"}).code, 0);
 }
 
 TEST_F(BadConfig, OfSparsity) {

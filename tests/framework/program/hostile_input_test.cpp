@@ -294,9 +294,6 @@ TEST_F(HostileInput, OfOptionsThatDoNothing) {
           2, "the sparsity is 2.0 at step 4, expected a fraction from 0 to 1");
   refuses(with("optimizer={type: adam, warmup: 1000000}"), 2,
           "the learning rate rises over 1000000 steps, and the run ends after 18");
-  refuses(with("optimizer={type: adam, warmup: 18001}"), 2,
-          "the learning rate rises over 18001 steps, and the run ends after 18");
-  EXPECT_EQ(train({"--set", "optimizer={type: adam, warmup: 18000}"}, "slow").code, 0);
   const Ended smooth = train({"--set", "loss={label_smoothing: 0.1}"});
   EXPECT_EQ(smooth.code, 0) << smooth.err;
   EXPECT_EQ(load_yaml(run_dir() + "/config.yaml").at("loss").at("type").text(), "cross_entropy");
