@@ -6,6 +6,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "lacuna/framework/core/input_checks.h"
+
 namespace lacuna {
 namespace {
 
@@ -117,6 +119,18 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
     text += parts[i];
   }
   return text;
+}
+
+std::string join_foreign(std::span<const std::string> lines, std::string_view separator) {
+  constexpr size_t kMostLines = 1000, kMostBytes = 2000;
+  std::vector<std::string> shown;
+  for (const std::string& line : lines.first(std::min(lines.size(), kMostLines))) {
+    shown.push_back(printable(line, kMostBytes));
+  }
+  if (lines.size() > kMostLines) {
+    shown.push_back("and " + std::to_string(lines.size() - kMostLines) + " more of the kind");
+  }
+  return join(shown, separator);
 }
 
 }  // namespace lacuna

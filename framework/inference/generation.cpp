@@ -14,16 +14,13 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kMostTokens = 1'000'000'000;
-
 void require_options(const GenerateOptions& options, int64_t context) {
   if (options.tokens < 0) {
     throw ConfigError(fmt::format("tokens must be at least 0, found {}", options.tokens));
   }
-  // The largest number stands for what is too large for one, too.
-  if (options.tokens > kMostTokens) {
+  if (options.tokens > kMostGeneratedTokens) {
     throw ConfigError(
-        fmt::format("tokens must be at most {}, found {}", kMostTokens, options.tokens));
+        fmt::format("tokens must be at most {}, found {}", kMostGeneratedTokens, options.tokens));
   }
   if (!(options.temperature >= 0.0 && std::isfinite(options.temperature))) {
     throw ConfigError(fmt::format("temperature must be a finite number of at least 0, found {}",

@@ -10,8 +10,10 @@
 
 namespace lacuna {
 
+constexpr int64_t kMostGeneratedTokens = 1'000'000'000;
+
 struct GenerateOptions {
-  int64_t tokens = 200;      ///< how many follow the prompt, at least 0
+  int64_t tokens = 200;      ///< how many follow the prompt, from 0 to kMostGeneratedTokens
   double temperature = 1.0;  ///< logits are divided by it; 0: always the likeliest token
   int64_t top_k = 0;         ///< draws from so many of the likeliest tokens; 0: from all
   uint64_t seed = 0;         ///< of the draws: the same seed gives the same text

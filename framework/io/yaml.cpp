@@ -310,7 +310,10 @@ std::string read_text(const std::string& path) {
   char block[65536];
   while (stream.read(block, sizeof block) || stream.gcount() > 0) {
     text.append(block, static_cast<size_t>(stream.gcount()));
-    if (text.size() > kMaxBytes) cannot(EFBIG);
+    if (text.size() > kMaxBytes) {
+      throw ConfigError("cannot read config '" + path +
+                        "': it is larger than 4 MiB, the most that a configuration has");
+    }
   }
   if (stream.bad()) cannot(errno == 0 ? EIO : errno);
   return text;

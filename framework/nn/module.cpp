@@ -330,7 +330,7 @@ void Module::load_state_dict(const StateDict& state) {
   std::vector<std::string> lines = differences(all, state);
   std::ranges::move(buffer_differences(state), std::back_inserter(lines));
   if (!lines.empty()) {
-    throw CheckpointError("the checkpoint is of another model: " + join(lines, "; "));
+    throw CheckpointError("the checkpoint is of another model: " + join_foreign(lines, "; "));
   }
   for (const ParameterPtr& parameter : all) {
     const SavedParameter saved(state, parameter->name());

@@ -55,10 +55,21 @@ OnnxValue token_value(const std::string& name) {
   return {.name = name, .is_integer = true, .dims = {kBatch, kSequence}};
 }
 
+// Before anything is made: values of a sparse weight are written as dense ones, which may be more
+// than there is memory for.
+void require_fits(const Module& model) {
+  uint64_t bytes = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    bytes += static_cast<uint64_t>(parameter->numel()) * sizeof(float);
+  }
+  require_onnx_size(bytes);
+}
+
 }  // namespace
 
 void export_onnx(Module& model, const Shape& example,
                  const std::map<std::string, std::string>& metadata, const std::string& path) {
+  require_fits(model);
   const std::vector<Module*> modules = model.modules();
   const bool has_tokens = takes_tokens(modules);
   OnnxGraph graph;

@@ -125,8 +125,8 @@ void check(onnx::ModelProto model) {
   }
 }
 
-size_t bytes(const OnnxGraph& graph) {
-  size_t sum = 0;
+uint64_t bytes(const OnnxGraph& graph) {
+  uint64_t sum = 0;
   for (const OnnxConstant& constant : graph.constants()) {
     if (const auto* floats = std::get_if<Tensor>(&constant.values)) {
       sum += floats->storage().size_bytes();
@@ -137,15 +137,18 @@ size_t bytes(const OnnxGraph& graph) {
 
 }  // namespace
 
+void require_onnx_size(uint64_t bytes) {
+  constexpr size_t kForTheRest = size_t{16} << 20;  // what is no number of a weight
+  if (bytes <= kLargestMessage - kForTheRest) return;
+  throw Error(
+      fmt::format("the model has {:.1f} GiB of values, and an ONNX file holds less than "
+                  "2 GiB; export it with --format safetensors",
+                  static_cast<double>(bytes) / (1 << 30)));
+}
+
 void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
                      const std::string& path) {
-  constexpr size_t kForTheRest = size_t{16} << 20;  // what is no number of a weight
-  if (const size_t size = bytes(graph); size > kLargestMessage - kForTheRest) {
-    throw Error(
-        fmt::format("the model has {:.1f} GiB of values, and an ONNX file holds less than "
-                    "2 GiB; export it with --format safetensors",
-                    static_cast<double>(size) / (1 << 30)));
-  }
+  require_onnx_size(bytes(graph));
   const onnx::ModelProto model = model_of(graph, metadata);
   check(model);
   FileReplacement replacement(path);

@@ -1,12 +1,16 @@
 // A graph as an ONNX file, checked by the standard's own library.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
 #include "lacuna/framework/onnx/graph.hpp"
 
 namespace lacuna {
+
+/// *Errors:* Error where so many bytes of values are more than one ONNX file can hold.
+void require_onnx_size(uint64_t bytes);
 
 /// Writes the graph whole or not at all, with opset 13 and these texts as metadata. The model is
 /// checked first, shapes inferred strictly. *Errors:* Error where it has more than 2 GiB, the most

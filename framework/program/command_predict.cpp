@@ -151,8 +151,8 @@ std::FILE* told_to(const PredictCommand& command) {
 void tell_count(int64_t count, const PredictCommand& command) {
   const std::string where =
       command.out == kStandardOutput ? "on the standard output" : "in " + command.out;
-  std::fprintf(told_to(command), "%lld predictions are %s\n", static_cast<long long>(count),
-               where.c_str());
+  std::fprintf(told_to(command), "%lld %s %s\n", static_cast<long long>(count),
+               count == 1 ? "prediction is" : "predictions are", where.c_str());
 }
 
 }  // namespace

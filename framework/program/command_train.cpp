@@ -87,7 +87,7 @@ void print_result(const Config& summary, const RunFolder& folder, NextUse next, 
   }
   for (const std::string& line : result_table(summary, folder.path(), has_best, next)) {
     std::printf("%s\n", line.c_str());
-    log_detail(line);
+    log_info_to_file(line);  // once is enough for a terminal that shows both outputs
   }
 }
 

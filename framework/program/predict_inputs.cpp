@@ -66,19 +66,23 @@ std::string listed(const std::vector<std::string>& names) {
          (is_cut ? fmt::format(", … ({} in all)", names.size()) : "");
 }
 
+// As messages call it.
+std::string name_of_input(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 CsvTable read_table(const std::string& path, const Config& data, const InputFormat& format) {
   const CsvOptions options = table_options(data, format);
-  CsvTable table = path == "-" ? read_csv_text("standard input", read_standard_input(), options)
-                               : read_csv(path, options);
+  const std::string name = name_of_input(path);
+  CsvTable table =
+      path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
   if (!table.extra.empty()) {
-    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", path,
+    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
                             listed(table.extra)));
   }
   if (!table.reordered.empty()) {
     log_warning(
         fmt::format("{}: columns stand in another order than in training, and are taken by "
                     "their names: {}",
-                    path, listed(table.reordered)));
+                    name, listed(table.reordered)));
   }
   return table;
 }
@@ -169,19 +173,19 @@ class SentenceWarnings {
 // "-" is the standard input.
 std::string read_input_text(const std::string& path) {
   std::string text = path == "-" ? read_standard_input() : read_text_file(path);
-  text.erase(0, byte_order_mark(text, path));
+  text.erase(0, byte_order_mark(text, name_of_input(path)));
   return text;
 }
 
 // Columns of a table, found by their names; answers beside them where the labels are there.
 PredictInputs read_sentence_table(const std::string& path, std::string text,
                                   const SentenceColumns& columns, const InputFormat& format) {
-  const auto file = std::make_shared<const SentenceFile>(path == "-" ? "standard input" : path,
-                                                         std::move(text), columns);
+  const auto file =
+      std::make_shared<const SentenceFile>(name_of_input(path), std::move(text), columns);
   const int64_t longest = format.example_shape[0];
   PredictInputs inputs{.dataset = sentences_of(file, format.tokenizer, longest, kMaxClasses, false),
                        .has_answers = file->has_labels()};
-  SentenceWarnings warnings(path, longest);
+  SentenceWarnings warnings(name_of_input(path), longest);
   const Tokenizer& tokenizer = *format.tokenizer;
   for (int64_t i = 0; i < file->size(); ++i) {
     const std::vector<std::string> texts = file->texts(i);
@@ -200,7 +204,7 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, std::stri
   const int64_t max_length = format.example_shape[0];
   auto sentences = std::make_shared<LabelledText>(format.tokenizer, max_length, 1);
   std::istringstream lines(std::move(text));
-  SentenceWarnings warnings(path, max_length);
+  SentenceWarnings warnings(name_of_input(path), max_length);
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -215,10 +219,10 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, std::stri
                                : ids.size()));
       sentences->add(ids, 0);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}:{}: {}", path, number, error.what()));
+      throw DataError(fmt::format("{}:{}: {}", name_of_input(path), number, error.what()));
     }
   }
-  if (sentences->size() == 0) throw DataError(path + ": the file is empty");
+  if (sentences->size() == 0) throw DataError(name_of_input(path) + ": the file is empty");
   warnings.tell();
   return sentences;
 }
@@ -237,7 +241,7 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
   log_warning(
       fmt::format("{}: the first line does not name the column '{}', so that each line is "
                   "taken for a sentence",
-                  path, columns.texts.front()));
+                  name_of_input(path), columns.texts.front()));
   return {.dataset = read_sentences(path, std::move(text), format)};
 }
 
@@ -248,8 +252,9 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   if (format.tokenizer != nullptr) return read_text_inputs(path, data, format);
   Examples examples = read_examples(path, data, format);
   if (examples.example_shape != format.example_shape) {
-    throw DataError("'" + path + "' has inputs of shape " + examples.example_shape.to_string() +
-                    ", and the model was trained on " + format.example_shape.to_string() +
+    throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
+                    examples.example_shape.to_string() + ", and the model was trained on " +
+                    format.example_shape.to_string() +
                     "; predict takes the inputs alone, without a label or target");
   }
   const bool has_answers = !examples.labels.empty() || !examples.targets.empty();

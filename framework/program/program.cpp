@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -20,12 +19,14 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/distributed/communicator.h"
+#include "lacuna/framework/inference/generation.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/program/command_line/number_checks.h"
 #include "lacuna/framework/program/command_line/usage_errors.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
@@ -37,19 +38,15 @@ namespace {
 
 using Action = std::function<int()>;
 
+constexpr int64_t kMostCounted = 1'000'000'000;  // steps, tokens: more than there ever are
+
 void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
 }
 
 // What CLI11's own checks of ranges do not name is the range.
-CLI::Validator whole_number(const std::string& what, double least, double most) {
-  const auto check = [=](const std::string& text) {
-    const Config given = Config::plain(text);
-    const double count = given.is_number() ? given.as<double>() : NAN;
-    if (count >= least && count <= most && count == std::floor(count)) return std::string();
-    return fmt::format("expected {} from {:.0f} to {:.0f}, found {}", what, least, most, text);
-  };
-  return {check, ""};
+CLI::Validator whole_number(const std::string& what, int64_t least, int64_t most) {
+  return {[=](std::string& text) { return whole_number_error(text, what, least, most); }, ""};
 }
 
 void add_train(CLI::App& app, Action& action) {
@@ -77,11 +74,7 @@ void add_train(CLI::App& app, Action& action) {
       ->add_option("--verify", c.verify_steps,
                    "Compare the first N steps with the same run in layout masked")
       ->type_name("N")
-      ->check([](const std::string& text) {
-        const Config given = Config::plain(text);
-        const bool is_count = given.is_number() && given.as<double>() >= 1.0;
-        return is_count ? std::string() : "expected a number of steps of at least 1, found " + text;
-      });
+      ->transform(whole_number("a number of steps", 1, kMostCounted));
   CLI::Option* quiet =
       command->add_flag("--quiet", c.quiet, "Print the result, warnings and errors only");
   command->add_flag("-v,--verbose", c.verbose, "Print all that the log file holds")
@@ -163,19 +156,22 @@ void add_generate(CLI::App& app, Action& action) {
                       "Text to go on from (default: a line's or sentence's end)");
   command->add_option("--tokens", c.tokens, "How many follow it")
       ->type_name("N")
+      ->transform(whole_number("a number of tokens", 0, kMostGeneratedTokens))
       ->capture_default_str();
   command->add_option("--temperature", c.temperature, "Logits are divided by it; 0: the likeliest")
       ->type_name("T")
+      ->check(finite_number_error)
       ->capture_default_str();
   command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
-      ->type_name("K");
+      ->type_name("K")
+      ->transform(whole_number("a number of tokens", 0, kMostCounted));
   command->add_option("--seed", c.seed, "Seed of the draws")
       ->type_name("S")
-      ->check(whole_number("a seed", 0, 9.2e18))
+      ->transform(whole_number("a seed", 0, 9'200'000'000'000'000'000))
       ->capture_default_str();
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N")
-      ->check(whole_number("a number of threads", 1, 100'000));
+      ->transform(whole_number("a number of threads", 1, 100'000));
   command->callback([&action] { action = [] { return run_generate(c); }; });
 }
 
@@ -255,11 +251,11 @@ void add_sweep(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
       ->type_name("N")
-      ->check(whole_number("a number of seeds", 1, 100'000))
+      ->transform(whole_number("a number of seeds", 1, 100'000))
       ->capture_default_str();
   command->add_option("--jobs", c.jobs, "Runs at the same time")
       ->type_name("N")
-      ->check(whole_number("a number of runs at the same time", 1, 100'000))
+      ->transform(whole_number("a number of runs at the same time", 1, 100'000))
       ->capture_default_str();
   command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
       ->type_name("DIR")

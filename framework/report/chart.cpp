@@ -88,10 +88,16 @@ void add_of_runs(const std::vector<RunData>& runs, Chart chart, auto&& curve,
   add_chart(charts, std::move(chart));
 }
 
+const char* name_of(ChartUnit unit) {
+  if (unit == ChartUnit::Percent) return "percent";
+  return unit == ChartUnit::Count ? "count" : "plain";
+}
+
 Chart fan_in_chart(const LayerData& layer, const std::string& id) {
   Chart chart{.id = id,
               .title = fmt::format("Fan-in at step {}", layer.fan_in_step),
               .x_label = "nonzeros of a row",
+              .unit = ChartUnit::Count,
               .is_histogram = true};
   if (layer.fan_in.empty()) return chart;
   const int64_t low = std::ranges::min(layer.fan_in), high = std::ranges::max(layer.fan_in);
@@ -157,7 +163,9 @@ std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_pr
   add_series(density, "target", 1, layer.target, true);
   add_series(density, "actual", 0, layer.actual);
   add_chart(charts, std::move(density));
-  Chart churn{.id = id_prefix + "-churn", .title = "Churn: positions of an update"};
+  Chart churn{.id = id_prefix + "-churn",
+              .title = "Churn: positions of an update",
+              .unit = ChartUnit::Count};
   add_series(churn, "dropped", 1, layer.dropped);
   add_series(churn, "grown", 2, layer.grown, true);
   add_chart(charts, std::move(churn));
@@ -167,7 +175,7 @@ std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_pr
              .is_from_zero = true};
   add_series(ever, "ever active", 0, layer.ever_active);
   add_chart(charts, std::move(ever));
-  Chart dead{.id = id_prefix + "-dead", .title = "Dead rows and columns"};
+  Chart dead{.id = id_prefix + "-dead", .title = "Dead rows and columns", .unit = ChartUnit::Count};
   add_series(dead, "rows", 1, layer.dead_rows);
   add_series(dead, "columns", 0, layer.dead_columns, true);
   add_chart(charts, std::move(dead));
@@ -186,12 +194,11 @@ Config to_json(const Chart& chart) {
                                   {"x", Config::from_value(curve.steps)},
                                   {"y", Config::from_value(curve.values)}}));
   }
-  const bool is_percent = chart.unit == ChartUnit::Percent;
   const bool is_log = chart.scale == ChartScale::Logarithmic;
   Config result = Config::map({{"id", chart.id},
                                {"title", capital(chart.title)},
                                {"x_label", chart.x_label},
-                               {"unit", is_percent ? "percent" : "plain"},
+                               {"unit", name_of(chart.unit)},
                                {"scale", is_log ? "log" : "linear"},
                                {"from_zero", chart.is_from_zero},
                                {"kind", chart.is_histogram ? "histogram" : "curves"}});

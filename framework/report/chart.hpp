@@ -17,7 +17,7 @@ struct ChartSeries {
   Curve curve;
 };
 
-enum class ChartUnit { Plain, Percent };
+enum class ChartUnit { Plain, Percent, Count };
 enum class ChartScale { Linear, Logarithmic };
 
 struct Chart {
@@ -46,8 +46,9 @@ std::vector<Chart> overview_charts(const std::vector<RunData>& runs);
 /// Density, churn, positions ever active, dead rows and columns, and fan-in of one layer.
 std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_prefix);
 
-/// Round numbers within [low, high], `most` of them at most.
-std::vector<double> round_ticks(double low, double high, int most);
+/// Round numbers within [low, high], `most` of them at most, and no nearer to each other than
+/// `least`: 1 for what is counted.
+std::vector<double> round_ticks(double low, double high, int most, double least = 0.0);
 
 /// *Requires* a point. No script and nothing outside of it is needed to show it.
 std::string svg_of(const Chart& chart, int width, int height);

@@ -20,6 +20,10 @@
     };
   }
 
+  // Distances of lines where whole numbers are counted: steps, rows, positions.
+  var whole = [];
+  for (var power = 1; power < 1e15; power *= 10) whole.push(power, 2 * power, 5 * power);
+
   // Of a logarithmic axis the lines that have a number.
   function labelled(plot, ticks, axis, space, stride) {
     return plot.axes[axis].filter(plot, ticks, axis, space, stride);
@@ -56,9 +60,9 @@
         };
       })),
       axes: [
-        { stroke: "#444", grid: { show: false }, ticks: { stroke: "#777" } },
+        { stroke: "#444", grid: { show: false }, ticks: { stroke: "#777" }, incrs: whole },
         { stroke: "#444", grid: chart.scale === "log" ? { stroke: "#e4e4e4", filter: labelled } : { stroke: "#e4e4e4" }, ticks: { show: false }, size: 64,
-          values: axisValues(chart.unit) }
+          incrs: chart.unit === "count" ? whole : undefined, values: axisValues(chart.unit) }
       ]
     };
     figure.classList.add("live");

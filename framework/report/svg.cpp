@@ -73,7 +73,7 @@ Range y_range(const Chart& chart) {
   }
   range = widened(range);
   const double margin = 0.05 * (range.high - range.low);
-  const bool may_pass_one = chart.unit == ChartUnit::Plain || range.high > 1.0;
+  const bool may_pass_one = chart.unit != ChartUnit::Percent || range.high > 1.0;
   range.high = may_pass_one ? range.high + margin : std::min(1.0, range.high + margin);
   if (range.low != 0.0) range.low -= margin;
   return widened(range);
@@ -112,14 +112,15 @@ std::string axes(const Chart& chart, const Range& xs, const Range& ys, const Axi
                  int width, int height) {
   std::string svg;
   const bool is_log = chart.scale == ChartScale::Logarithmic;
-  for (const double tick : is_log ? log_ticks(ys) : round_ticks(ys.low, ys.high, 6)) {
+  const double least = chart.unit == ChartUnit::Count ? 1.0 : 0.0;
+  for (const double tick : is_log ? log_ticks(ys) : round_ticks(ys.low, ys.high, 6, least)) {
     const double py = y.at(tick);
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
         "<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
         kLeft, width - kRight, py, py, kLeft - 8, py + 4, y_text(tick, chart.unit));
   }
-  for (const double tick : round_ticks(xs.low, xs.high, width < 400 ? 5 : 8)) {
+  for (const double tick : round_ticks(xs.low, xs.high, width < 400 ? 5 : 8, 1.0)) {
     const double px = x.at(tick);
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>"
@@ -167,8 +168,8 @@ std::string bars_of(const Chart& chart, const ChartSeries& series, const Axis& x
 
 }  // namespace
 
-std::vector<double> round_ticks(double low, double high, int most) {
-  const double rough = (high - low) / most;
+std::vector<double> round_ticks(double low, double high, int most, double least) {
+  const double rough = std::max((high - low) / most, least);
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double stride = 10.0 * power;
   for (const double digit : {5.0, 2.0, 1.0}) {

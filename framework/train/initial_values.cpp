@@ -140,18 +140,20 @@ std::string first_of(const std::vector<std::string>& names) {
 // Parameters of one fate.
 struct Fate {
   std::vector<std::string> names;
-  int64_t before = 0, after = 0;  // nonzeros
-  void add(const Parameter& parameter, const Pattern& loaded) {
+  int64_t before = 0, after = 0, common = 0;  // nonzeros
+  void add(const Parameter& parameter, const Pattern& loaded, int64_t in_common) {
     names.push_back(parameter.name());
     before += loaded.nnz();
     after += parameter.pattern()->nnz();
+    common += in_common;
   }
 };
 
 bool has_mask(const Pattern& pattern) { return pattern.nnz() < pattern.numel(); }
 
-bool is_same_mask(const PatternPtr& a, const PatternPtr& b) {
-  return a == b || (a->nnz() == b->nnz() && (!has_mask(*a) || MaskSet(a) == MaskSet(b)));
+int64_t in_common(const PatternPtr& a, const PatternPtr& b) {
+  if (a == b || !has_mask(*b)) return a->nnz();
+  return has_mask(*a) ? count_common(MaskSet(a), MaskSet(b)) : b->nnz();
 }
 
 // As a configuration has it.
@@ -221,14 +223,16 @@ FirstValues load_first_values(Config& config, Module& model, const Dataset& data
 
 std::vector<std::string> FirstValues::mask_notes(const Module& model,
                                                  const SparsityAlgorithm* algorithm) const {
-  Fate pruned, kept, opened;
+  Fate pruned, drawn, kept, opened;
   for (const ParameterPtr& parameter : model.parameters()) {
     const auto loaded = patterns.find(parameter->name());
     if (loaded == patterns.end()) continue;
     const int64_t before = loaded->second->nnz(), after = parameter->pattern()->nnz();
     if (!has_mask(*loaded->second) && !has_mask(*parameter->pattern())) continue;
-    const bool is_kept = is_same_mask(loaded->second, parameter->pattern());
-    (is_kept ? kept : after > before ? opened : pruned).add(*parameter, *loaded->second);
+    const int64_t common = in_common(loaded->second, parameter->pattern());
+    const bool is_kept = common == before && common == after;
+    Fate& fate = is_kept ? kept : after > before ? opened : common < after ? drawn : pruned;
+    fate.add(*parameter, *loaded->second, common);
   }
   const std::string how =
       methods.empty() ? ""
@@ -241,6 +245,12 @@ std::vector<std::string> FirstValues::mask_notes(const Module& model,
     lines.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
                                 takes_largest ? "by magnitude" : "as init_method says",
                                 pruned.before, pruned.after, first_of(pruned.names), how));
+  }
+  if (!drawn.names.empty()) {
+    lines.push_back(fmt::format(
+        "the loaded masks are not kept: of {} nonzeros that init_method chose, {} are among the {} "
+        "that were loaded ({}){}",
+        drawn.after, drawn.common, drawn.before, first_of(drawn.names), how));
   }
   if (!kept.names.empty()) {
     lines.push_back(fmt::format("the loaded masks are kept: {} nonzeros ({}){}", kept.after,

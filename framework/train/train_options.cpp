@@ -184,7 +184,7 @@ void judge_warmup(const Config& optimizer, int64_t steps) {
   const Config key = optimizer.get("warmup");
   if (key.is_null()) return;
   const auto warmup = key.as<int64_t>();
-  if (warmup / 1000 > steps) {
+  if (warmup > 0 && (warmup - 1) / 1000 >= steps) {
     key.error(
         fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
                     "would train next to nothing",

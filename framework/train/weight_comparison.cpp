@@ -9,30 +9,11 @@
 #include <set>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {
-namespace {
-
-// Names of a file may be anything, and as many as it likes.
-std::string all_of(const std::vector<std::string>& lines, const char* separator) {
-  constexpr size_t kMostLines = 1000, kMostBytes = 2000;
-  std::vector<std::string> shown;
-  for (const std::string& line : lines) {
-    if (shown.size() == kMostLines) break;
-    shown.push_back(printable(line, kMostBytes));
-  }
-  if (lines.size() > kMostLines) {
-    shown.push_back(fmt::format("and {} more of the kind", lines.size() - kMostLines));
-  }
-  return join(shown, separator);
-}
-
-}  // namespace
-
 WeightComparison::WeightComparison(Module& model, const StoredValues& stored,
                                    const WeightNames& names)
     : model_(model), stored_(stored), names_(names), is_foreign_(stored.is_foreign()) {
@@ -230,7 +211,7 @@ void WeightComparison::name_nearest() {
 void WeightComparison::refuse_differences() const {
   if (lines_.empty()) return;
   std::string text = fmt::format("the values in '{}' are of another model: {}", stored_.path(),
-                                 all_of(lines_, "; "));
+                                 join_foreign(lines_, "; "));
   for (const auto& [from, to] : names_.rename) {
     const auto matches = [&](const auto& entry) {
       return rename_by_glob(from, to, entry.first).has_value();
@@ -239,7 +220,7 @@ void WeightComparison::refuse_differences() const {
     text += fmt::format("; rename: '{}' matches no name in the file", from);
   }
   text += "; `rename` changes names of the file, `skip` leaves the model's as they are";
-  if (!nearest_.empty()) text += "; " + all_of(nearest_, ", ");
+  if (!nearest_.empty()) text += "; " + join_foreign(nearest_, ", ");
   throw CheckpointError(text);
 }
 

@@ -33,7 +33,8 @@ std::string read_text_file(const fs::path& path) {
     // A packed file may hold a thousand times its size.
     const auto refuse = [&] {
       throw DataError(path.string() +
-                      ": what is packed in it is larger than the memory that is left");
+                      (path.extension() == ".gz" ? ": what is packed in it" : ": the text") +
+                      " is larger than the memory that is left");
     };
     if (begin > 0 && begin % kAsk == 0 && static_cast<int64_t>(begin) > available_memory()) {
       refuse();

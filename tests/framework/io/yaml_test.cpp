@@ -177,7 +177,8 @@ TEST(Yaml, SaysWhyAFileCannotBeRead) {
             "cannot read config '" + folder.path() + "': Is a directory");
   std::ofstream(folder / "large.yaml") << std::string(4 * 1048576 + 1, 'x');
   EXPECT_EQ(load_message(folder / "large.yaml"),
-            "cannot read config '" + folder / "large.yaml" + "': File too large");
+            "cannot read config '" + folder / "large.yaml" +
+                "': it is larger than 4 MiB, the most that a configuration has");
   std::ofstream(folder / "c.yaml") << "a: 5\nb: {c: [1]}\n";
   EXPECT_EQ(load_yaml(folder / "c.yaml").required<int>("a"), 5);
   EXPECT_EQ(load_yaml(folder / "c.yaml").at("b").where(), folder / "c.yaml" + ":2:4: b");

@@ -319,5 +319,24 @@ TEST(StateDict, DifferencesAreListedAndNothingIsChanged) {
                                  "'out.shift' holds no floating-point numbers in the checkpoint");
 }
 
+// A file has as many names as it likes, and they may be anything.
+TEST(StateDict, OfManyDifferencesSomeAreListed) {
+  Model model;
+  model.root.initialize(1);
+  StateDict state = model.root.state_dict();
+  for (int i = 0; i < 5000; ++i) {
+    state.set("wrong\n" + std::to_string(i) + ".weight", Tensor::zeros({1}));
+  }
+  try {
+    model.root.load_state_dict(state);
+    FAIL() << "loaded";
+  } catch (const CheckpointError& error) {
+    const std::string text = error.what();
+    EXPECT_THAT(text, testing::HasSubstr("'wrong\\x0a0.weight' [1] is in the checkpoint only"));
+    EXPECT_THAT(text, testing::EndsWith("; and 4000 more of the kind"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("\n")));
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

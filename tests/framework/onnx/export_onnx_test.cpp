@@ -10,6 +10,7 @@
 
 #include "framework/onnx/onnx_models.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/linear.h"
 #include "lacuna/layers/relu.h"
 #include "throws.h"
 
@@ -235,6 +236,17 @@ TEST(ExportOnnx, RefusesABatchNormWithoutRunningStatistics) {
   const auto model = make_model("[{type: batch_norm, track_running_stats: false}]", {4});
   expect_throws<Error>([&] { export_onnx(*model, {4}, {}, folder / "model.onnx"); },
                        "train it with track_running_stats: true");
+}
+
+// A sparse weight is small in memory; here its values as dense ones would be more than there is.
+TEST(ExportOnnx, RefusesWhatNoFileHoldsBeforeItIsMade) {
+  const TemporaryFolder folder;
+  Sequential model;
+  model.add<Linear>("fc", {.in_features = 4194304, .out_features = 4194304, .bias = false});
+  expect_throws<Error>([&] { export_onnx(model, {4194304}, {}, folder / "model.onnx"); },
+                       "the model has 65536.0 GiB of values, and an ONNX file holds less than 2 "
+                       "GiB; export it with --format safetensors");
+  EXPECT_TRUE(folder.names().empty());
 }
 
 TEST(ExportOnnx, SaysThatAFileCannotBeWritten) {

@@ -69,12 +69,21 @@ TEST_F(BadConfig, OfTheCommandLine) {
        "error: --quiet and --verbose are both given; give one of them\n"},
       {{"train", config(), "--resume=later"}, "error: --resume takes no value"},
       {{"train", config(), "--verify", "0"},
-       "error: --verify: expected a number of steps of at least 1, found 0\n"},
-      {{"generate", "x", "--tokens", "many"}, "error: --tokens: expected a number, found 'many'\n"},
-      {{"generate", "x", "--tokens", "1.5"},
-       "error: --tokens: expected a whole number of 64 bits, found '1.5'\n"},
+       "error: --verify: expected a number of steps from 1 to 1000000000, found 0\n"},
+      {{"train", config(), "--verify", "99999999999999999999"},
+       "error: --verify: expected a number of steps from 1 to 1000000000, found "
+       "99999999999999999999\n"},
+      {{"generate", "x", "--top-k", "0x10"},
+       "error: --top-k: expected a number of tokens from 0 to 1000000000, found 0x10\n"},
+      {{"generate", "x", "--temperature", ""},
+       "error: --temperature: expected a finite number of at least 0, found nothing\n"},
+      {{"generate", "x", "--temperature", "1e999"},
+       "error: --temperature: expected a finite number of at least 0, found 1e999\n"},
       {{"generate", "x", "--seed", "-1"},
        "error: --seed: expected a seed from 0 to 9200000000000000000, found -1\n"},
+      {{"generate", "x", "--threads", "99999999999999999999"},
+       "error: --threads: expected a number of threads from 1 to 100000, found "
+       "99999999999999999999\n"},
       {{"train", config(), "--run-dir", ""}, "error: the run folder's name is empty"},
       {{"train", config(), "--threads", "-1"},
        "train.threads: expected an integer from 0 to 1024, found '-1'"},
@@ -211,6 +220,10 @@ TEST_F(BadConfig, OfOptimizers) {
   refuses("optimizer.lr={type: cosin}", "unknown schedule 'cosin'; did you mean 'cosine'?");
   refuses("optimizer.momentum=0.9", "optimizer.momentum: unknown key 'momentum'; valid are: ");
   refuses("optimizer.groups=[{params: foo*}]", "'foo*' matches no parameter");
+  // Of its five steps a thousand times as many is the most.
+  refuses("optimizer={type: adam, warmup: 5001}",
+          "rises over 5001 steps, and the run ends after 5");
+  EXPECT_EQ(train({"--set", "optimizer={type: adam, warmup: 5000}"}).code, 0);
 }
 
 TEST_F(BadConfig, OfSparsity) {

@@ -105,6 +105,17 @@ TEST_F(TextRuns, ResumeBitForBit) {
               testing::IsEmpty());
 }
 
+// 010 is ten, not eight, and 1e1 is ten in a configuration.
+TEST_F(TextRuns, CountTokensInDecimalDigits) {
+  ASSERT_EQ(train().code, 0);
+  const auto text = [&](const char* count) {
+    return run_lacuna({"generate", run_dir(), "--prompt", "to", "--tokens", count}).out;
+  };
+  EXPECT_NE(text("8"), text("10"));
+  EXPECT_EQ(text("010"), text("10"));
+  EXPECT_EQ(text("1e1"), text("10"));
+}
+
 TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   ASSERT_EQ(train().code, 0);
   const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
@@ -116,10 +127,15 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
   };
   refused({"--prompt", "to bé"}, "é");
   refused({"--prompt", ""}, "--prompt has no token");
-  refused({"--tokens", "-1"}, "tokens must be at least 0, found -1");
-  refused({"--tokens", "99999999999999999999"}, "tokens must be at most 1000000000, found ");
-  refused({"--temperature", "nan"}, "temperature");
-  refused({"--top-k", "-1"}, "top_k must be at least 0");
+  for (const char* count : {"-1", "1.5", "many", "1000000001", "99999999999999999999", "0x10"}) {
+    refused({"--tokens", count},
+            "--tokens: expected a number of tokens from 0 to 1000000000, found " +
+                std::string(count) + "\n");
+  }
+  refused({"--tokens", ""},
+          "--tokens: expected a number of tokens from 0 to 1000000000, found nothing");
+  refused({"--temperature", "nan"}, "--temperature: expected a finite number of at least 0, found");
+  refused({"--top-k", "-1"}, "--top-k: expected a number of tokens from 0 to");
   write_text(folder_ / "lines.txt", "to be\n");
   const Ended predicted =
       run_lacuna({"predict", run_dir(), folder_ / "lines.txt", "--out", folder_ / "out.csv"});

@@ -161,6 +161,10 @@ TEST_F(Training, SaysNoMoreOfALongRunThanOfAShortOne) {
                               "verbose");
   EXPECT_THAT(verbose.err, HasSubstr("step 199/200"));
   EXPECT_THAT(verbose.err, HasSubstr("fc1.weight [12, 784]"));
+  // The table stands on the standard output, and not a second time beside it.
+  EXPECT_THAT(verbose.out, HasSubstr("\nresults   "));
+  EXPECT_THAT(verbose.err, Not(HasSubstr("results   ")));
+  EXPECT_THAT(read_text(run_dir("verbose") + "/log.txt"), HasSubstr("results   "));
 }
 
 // The resolved configuration is enough to run again, and a seed changes the run.

@@ -1,4 +1,4 @@
-// Packed files that hold more than the memory there is.
+// Files, packed or not, that hold more than the memory there is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -26,6 +26,18 @@ TEST_F(RunFixture, APackedTextLargerThanTheMemoryIsRefused) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err,
               testing::HasSubstr("text.txt.gz: what is packed in it is larger than the memory"));
+}
+
+TEST_F(RunFixture, APlainTextLargerThanTheMemoryIsNoPackedOne) {
+  const std::string path = folder_ / "text.txt";
+  write_text(path, std::string(300 << 20, 'a'));
+  write_text(config(),
+             "data: {type: text, path: " + path + ", tokenizer: characters, context: 8}\n" +
+                 "model: {type: gpt2, n_layer: 1, n_head: 1, n_embd: 8, n_positions: 8}\n" +
+                 "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 1}\n");
+  const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{400} << 20});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, testing::HasSubstr("text.txt: the text is larger than the memory"));
 }
 #endif
 

@@ -15,6 +15,13 @@ TEST(RoundTicks, AreMultiplesOfOneTwoOrFive) {
   EXPECT_DOUBLE_EQ(small.back(), 0.30);
 }
 
+// Of what is counted no halves are shown.
+TEST(RoundTicks, AreNoNearerThanAsked) {
+  EXPECT_EQ(round_ticks(9.0, 10.0, 5, 1.0), (std::vector<double>{9, 10}));
+  EXPECT_EQ(round_ticks(0.0, 10.5, 6, 1.0), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(0.5, 1.5, 8, 1.0), (std::vector<double>{1}));
+}
+
 TEST(Thinned, KeepsTheFirstAndTheLastPoint) {
   Curve curve;
   for (int i = 0; i < 1000; ++i) curve.add(i, 2 * i);
@@ -58,6 +65,30 @@ TEST(Svg, ShowsAConstantAndASinglePoint) {
   chart.series[0].curve = zeros;
   EXPECT_NE(svg_of(chart, 300, 200).find(">1</text>"), std::string::npos);
   EXPECT_EQ(svg_of(chart, 300, 200).find(">-"), std::string::npos);
+}
+
+// One row with nine nonzeros, one dead row, and two updates: whole numbers on every axis.
+TEST(LayerCharts, CountInWholeNumbers) {
+  LayerData layer;
+  layer.fan_in = {9};
+  layer.fan_in_step = 2;
+  for (const double step : {1.0, 2.0}) {
+    layer.dropped.add(step, step);
+    layer.grown.add(step, 1.0);
+    layer.dead_rows.add(step, 1.0);
+  }
+  const std::vector<Chart> charts = layer_charts(layer, "l");
+  ASSERT_EQ(charts.size(), 3u);
+  for (const Chart& chart : charts) {
+    EXPECT_EQ(to_json(chart).required<std::string>("unit"), "count") << chart.title;
+    const std::string svg = svg_of(chart, 380, 230);
+    for (size_t at = svg.find("\"tick\""); at != std::string::npos;
+         at = svg.find("\"tick\"", at + 1)) {
+      const size_t begin = svg.find('>', at) + 1;
+      const std::string text = svg.substr(begin, svg.find('<', begin) - begin);
+      EXPECT_EQ(text.find('.'), std::string::npos) << chart.title << ": " << text;
+    }
+  }
 }
 
 // Losses and errors that fall by much are told apart on a logarithmic scale alone; R², which comes

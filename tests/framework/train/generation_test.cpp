@@ -102,6 +102,8 @@ TEST(Generate, SaysWhatItCannotDo) {
   expect_throws<ConfigError>([&] { generated(*model, {1}, {.temperature = -1.0}); },
                              "temperature must be a finite number of at least 0");
   expect_throws<ConfigError>([&] { generated(*model, {1}, {.tokens = -1}); }, "tokens must be");
+  expect_throws<ConfigError>([&] { generated(*model, {1}, {.tokens = kMostGeneratedTokens + 1}); },
+                             "tokens must be at most 1000000000, found 1000000001");
   expect_throws<ConfigError>([&] { generated(*model, {1}, {.top_k = -1}); }, "top_k must be");
   const auto looks_ahead =
       language_model(kPositions, "    - {type: attention, heads: 4, kv_heads: 2}\n");
