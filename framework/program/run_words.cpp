@@ -244,8 +244,11 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
     return fmt::format(" (epoch {:.3g}, step {})", epoch, grouped(step));
   };
   if (summary.has("best_step")) {
+    const bool is_kept = has_best_checkpoint || summary.required<int64_t>("best_step") ==
+                                                    summary.required<int64_t>("steps");
     add("best", results(summary, "best_") +
-                    at(number(summary, "best_epoch"), summary.required<int64_t>("best_step")));
+                    at(number(summary, "best_epoch"), summary.required<int64_t>("best_step")) +
+                    (is_kept ? "" : "; kept is the last (train.checkpoint.keep_best)"));
   }
   add("last", results(summary, "") +
                   at(number(summary, "epochs"), summary.required<int64_t>("steps")) +

@@ -102,6 +102,17 @@ TEST_F(Training, SaysInTheEndWhatCameOfIt) {
   EXPECT_EQ(end.required<int>("dense_parameter_bytes"), 16 * end.required<int>("numel"));
 }
 
+TEST_F(Training, SaysWhereTheBestIsNotKept) {
+  // After the second evaluation the rate explodes.
+  const Ended ended = train({"--set",
+                             "optimizer={type: sgd, lr: {type: multi_step, init: 0.1, milestones: "
+                             "[12], gamma: 1000}}"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  ASSERT_NE(summary(run_dir()).required<int>("best_step"), 18);
+  EXPECT_THAT(ended.out, testing::ContainsRegex("best +validation [^\n]*; kept is the last "
+                                                "\\(train.checkpoint.keep_best\\)\n"));
+}
+
 // Those that only a phase of `dense` has in charge are made sparse by nothing.
 TEST_F(Training, CountsNoWeightsOfDensePhases) {
   const Ended ended = train({"--set",
