@@ -14,18 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TokensInMemory final : public TokenSequence {
- public:
-  explicit TokensInMemory(std::span<const int64_t> ids) : ids_(ids.begin(), ids.end()) {}
-  int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
-  void read(int64_t begin, std::span<int64_t> out) const override {
-    std::copy_n(ids_.begin() + begin, out.size(), out.begin());
-  }
-
- private:
-  std::vector<int32_t> ids_;
-};
-
 class BytesOfFiles final : public TokenSequence {
  public:
   explicit BytesOfFiles(std::span<const fs::path> paths) {
@@ -87,8 +75,33 @@ class TokensOfFile final : public TokenSequence {
 
 }  // namespace
 
-TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids) {
-  return std::make_shared<const TokensInMemory>(ids);
+TokensInMemory::TokensInMemory(int64_t vocabulary_size)
+    : is_short_(vocabulary_size <= int64_t{1} << 16) {}
+
+void TokensInMemory::reserve(size_t count) {
+  is_short_ ? short_ids_.reserve(count) : ids_.reserve(count);
+}
+
+void TokensInMemory::append(std::span<const int64_t> ids) {
+  const auto add_to = [&](auto& held) { held.insert(held.end(), ids.begin(), ids.end()); };
+  is_short_ ? add_to(short_ids_) : add_to(ids_);
+}
+
+int64_t TokensInMemory::size() const {
+  return static_cast<int64_t>(is_short_ ? short_ids_.size() : ids_.size());
+}
+
+void TokensInMemory::read(int64_t begin, std::span<int64_t> out) const {
+  const auto copy = [&](const auto& held) {
+    std::copy_n(held.begin() + begin, out.size(), out.begin());
+  };
+  is_short_ ? copy(short_ids_) : copy(ids_);
+}
+
+TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids, int64_t vocabulary_size) {
+  auto tokens = std::make_shared<TokensInMemory>(vocabulary_size);
+  tokens->append(ids);
+  return tokens;
 }
 
 TokenSequencePtr bytes_of_files(std::span<const fs::path> paths) {

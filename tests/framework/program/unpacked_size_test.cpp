@@ -1,4 +1,4 @@
-// Packed files that hold more than the memory there is.
+// Texts that take much of the memory there is, or hold more than it once they are unpacked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -26,6 +26,20 @@ TEST_F(RunFixture, APackedTextLargerThanTheMemoryIsRefused) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err,
               testing::HasSubstr("text.txt.gz: what is packed in it is larger than the memory"));
+}
+
+// A byte of it, twice as long as it is read, and two for the token that it becomes: not the eight
+// of an id of each besides.
+TEST_F(RunFixture, ATextOfCharactersTakesFewBytesOfEach) {
+  std::string text;
+  while (text.size() < (size_t{48} << 20)) text += "to be, or not to be: that is the question\n";
+  write_text(folder_ / "play.txt", text);
+  write_text(config(),
+             "data: {type: text, path: " + (folder_ / "play.txt") + ", context: 8}\n" +
+                 "model: {type: gpt2, n_layer: 1, n_head: 1, n_embd: 8, n_positions: 8}\n" +
+                 "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 1}\n");
+  const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{450} << 20});
+  EXPECT_EQ(ended.code, 0) << ended.err;
 }
 #endif
 
