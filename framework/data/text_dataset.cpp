@@ -184,7 +184,7 @@ TokenSequencePtr tokens_of(const Source& source, const Tokenizer& tokenizer) {
   if (source.is_mapped) return bytes_of_files(source.files);
   return naming(source.path, [&] {
     auto tokens = std::make_shared<TokensInMemory>(tokenizer.vocabulary_size());
-    tokens->reserve(tokenizer.kind() == "characters" ? source.text.size() : 0);
+    if (tokenizer.kind() == "characters") tokens->reserve(count_characters(source.text));
     encode_by_parts(tokenizer, source.text,
                     [&](std::span<const int64_t> ids) { tokens->append(ids); });
     require_some(tokens->size());

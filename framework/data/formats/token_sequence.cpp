@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/data/formats/mapped_file.h"
 
 namespace lacuna {
@@ -78,8 +79,16 @@ class TokensOfFile final : public TokenSequence {
 TokensInMemory::TokensInMemory(int64_t vocabulary_size)
     : is_short_(vocabulary_size <= int64_t{1} << 16) {}
 
-void TokensInMemory::reserve(size_t count) {
-  is_short_ ? short_ids_.reserve(count) : ids_.reserve(count);
+void TokensInMemory::reserve(int64_t count) {
+  const int64_t needed = count * (is_short_ ? 2 : 4), left = available_memory();
+  if (needed > left) {
+    throw DataError(fmt::format(
+        "its {} tokens need {}, and there is memory for {}; the tokenizer `bytes` and files of "
+        "tokens (`type: tokens`) leave what is larger than memory on the disk",
+        count, bytes_in_words(needed), bytes_in_words(left)));
+  }
+  const auto size = static_cast<size_t>(count);
+  is_short_ ? short_ids_.reserve(size) : ids_.reserve(size);
 }
 
 void TokensInMemory::append(std::span<const int64_t> ids) {

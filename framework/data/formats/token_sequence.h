@@ -26,8 +26,8 @@ using TokenSequencePtr = std::shared_ptr<const TokenSequence>;
 class TokensInMemory final : public TokenSequence {
  public:
   explicit TokensInMemory(int64_t vocabulary_size);
-  /// Makes room for so many in all.
-  void reserve(size_t count);
+  /// Makes room for so many in all. *Errors:* DataError where there is no memory for them.
+  void reserve(int64_t count);
   void append(std::span<const int64_t> ids);
   int64_t size() const override;
   void read(int64_t begin, std::span<int64_t> out) const override;

@@ -40,6 +40,10 @@ TEST_F(RunFixture, ATextOfCharactersTakesFewBytesOfEach) {
                  "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 1}\n");
   const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{450} << 20});
   EXPECT_EQ(ended.code, 0) << ended.err;
+  const Ended less = train({"--threads", "1"}, "other", {.max_address_bytes = int64_t{190} << 20});
+  EXPECT_EQ(less.code, 1);
+  EXPECT_THAT(less.err, testing::HasSubstr(
+                            "play.txt: its 50331666 tokens need 101 MB, and there is memory for "));
 }
 #endif
 

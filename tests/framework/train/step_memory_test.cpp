@@ -21,11 +21,11 @@ namespace {
 // A network of some blocks in batches of 64, for all layouts and algorithms; and ResNet-20 as it is
 // trained on CIFAR-10, in batches of 128.
 struct Network {
-  int64_t batch_size;
+  int64_t batch_size, steps;  // all but the first are measured
   const char* layers;
 };
 
-constexpr Network kShort{64, R"(  layers:
+constexpr Network kShort{64, 4, R"(  layers:
     - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false}
     - {type: batch_norm, name: bn1}
     - relu
@@ -35,7 +35,7 @@ constexpr Network kShort{64, R"(  layers:
     - {type: linear, name: linear, out_features: 10}
 )"};
 
-constexpr Network kResNet20{128, R"(  layers:
+constexpr Network kResNet20{128, 2, R"(  layers:
     - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false}
     - {type: batch_norm, name: bn1}
     - relu
@@ -46,16 +46,15 @@ constexpr Network kResNet20{128, R"(  layers:
     - {type: linear, name: linear, out_features: 10}
 )"};
 
-constexpr int64_t kSteps = 4;
-
 std::unique_ptr<Experiment> build(const Network& network, const std::string& sparsity) {
   const std::string batch = std::to_string(network.batch_size);
-  return build_experiment(parse_yaml(
-      "data: {type: colour_glyphs, train_size: " + std::to_string(network.batch_size * kSteps) +
-          ", test_size: 8, augment: {crop: 4, flip: true}}\nmodel:" + kBasicBlock + network.layers +
-          "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n" + "train: {batch_size: " + batch +
-          ", threads: 1, epochs: 2}\n" + sparsity,
-      "e.yaml"));
+  return build_experiment(
+      parse_yaml("data: {type: colour_glyphs, train_size: " +
+                     std::to_string(network.batch_size * network.steps) +
+                     ", test_size: 8, augment: {crop: 4, flip: true}}\nmodel:" + kBasicBlock +
+                     network.layers + "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n" +
+                     "train: {batch_size: " + batch + ", threads: 1, epochs: 2}\n" + sparsity,
+                 "e.yaml"));
 }
 
 // Input and output of each convolution once, each parameter three times (value, gradient,
