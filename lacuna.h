@@ -203,6 +203,7 @@
 #include "lacuna/framework/text/bpe_tokenizer.h"
 #include "lacuna/framework/text/byte_tokenizer.h"
 #include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/encode_by_parts.h"
 #include "lacuna/framework/text/sentences.h"
 #include "lacuna/framework/text/text_length.h"
 #include "lacuna/framework/text/tokenizer.h"

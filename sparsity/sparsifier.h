@@ -35,7 +35,8 @@ class Sparsifier {
   virtual PatternShape pattern() const { return PatternShape(); }
   /// The elements of a row-major tensor that stay. `name` says whose they are, for messages and as
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
-  /// *Shapes:* [..., features]. *Errors:* ShapeError that names the tensor and its shape.
+  /// *Shapes:* [..., features]; of images whose neighbours matter [batch, height · width,
+  /// channels]. *Errors:* ShapeError that names the tensor and its shape.
   virtual BitMask keep(const Tensor& rows, const std::string& name) const = 0;
   /// The elements of a weight that stay: by default those of `keep` over the matrix of its outputs
   /// and all other dimensions together. A pattern is one of outputs and input channels instead, at

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/ops/keep.h"
+#include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/group.h"
@@ -43,11 +44,15 @@ void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const st
   };
   const bool gradient = part == Part::InputGradient || part == Part::OutputGradient;
   const bool input = part == Part::Input || part == Part::InputGradient;
-  auto transform = [choose, gradient, sparsifier, name](const Variable& x) {
+  const auto sparsified = [choose, gradient, sparsifier, name](const Variable& x) {
     const std::optional<PatternShape> nm = sparsifier->as_nm();
     if (!gradient && !nm) return keep(x, choose);
     sparsifier->require_fit(x.shape(), name);  // the gradient will have the same shape
     return gradient ? keep_gradient(x, choose) : keep_nm(x, nm->n(), nm->m());
+  };
+  const bool is_elementwise = sparsifier->scope() == Sparsifier::Scope::Streaming;
+  auto transform = [sparsified, is_elementwise](const Variable& x) {
+    return is_elementwise ? sparsified(x) : with_channels_last(x, sparsified);
   };
   input ? module.register_input_transform(std::move(transform))
         : module.register_output_transform(std::move(transform));

@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 
 namespace lacuna {
 namespace {
 
-constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+namespace fs = std::filesystem;
 
 uint8_t byte_at(std::string_view text, size_t at) { return static_cast<uint8_t>(text[at]); }
 
@@ -32,39 +31,83 @@ size_t length_at(std::string_view text, size_t at) {
   return length;
 }
 
+// Where the system says nothing.
+constexpr int64_t kUnknownBytes = GroupMemory{}.total;
+
 // The number that follows a word in a file of the system's; without a word, the file's first.
-int64_t number_in(const char* path, const std::string& word) {
-  std::ifstream file(path);
+int64_t number_in(const fs::path& file, const std::string& word = "") {
+  std::ifstream in(file);
   std::string found;
   int64_t number = 0;
-  while (!word.empty() && file >> found && found != word) {
+  while (!word.empty() && in >> found && found != word) {
   }
-  return file >> number ? number : kUnknown;
+  return in >> number ? number : kUnknownBytes;
 }
 
+int64_t sum_of(int64_t a, int64_t b) { return a > kUnknownBytes - b ? kUnknownBytes : a + b; }
+
 int64_t left_of(int64_t limit, int64_t used) {
-  return limit == kUnknown || used == kUnknown ? kUnknown : std::max<int64_t>(limit - used, 0);
+  const bool is_unknown = limit == kUnknownBytes || used == kUnknownBytes;
+  return is_unknown ? kUnknownBytes : std::max<int64_t>(limit - used, 0);
+}
+
+// Cached pages of files count as used in a group and go when there is need. 0 where it is unknown.
+int64_t cached_in(const fs::path& group, const std::string& prefix) {
+  int64_t cached = 0;
+  for (const char* list : {"inactive_file", "active_file"}) {
+    const int64_t bytes = number_in(group / "memory.stat", prefix + list);
+    cached = sum_of(cached, bytes == kUnknownBytes ? 0 : bytes);
+  }
+  return cached;
+}
+
+GroupMemory memory_of(int64_t limit, int64_t with_swap, int64_t used, int64_t cached) {
+  if (used != kUnknownBytes) used = std::max<int64_t>(used - cached, 0);
+  return {.total = with_swap, .left = left_of(limit, used)};
+}
+
+// A group that says nothing of swap may take all there is.
+GroupMemory memory_of_version_2(const fs::path& group, int64_t swap) {
+  const int64_t limit = number_in(group / "memory.max");
+  const int64_t of_swap = std::min(swap, number_in(group / "memory.swap.max"));
+  return memory_of(limit, sum_of(limit, of_swap), number_in(group / "memory.current"),
+                   cached_in(group, ""));
+}
+
+GroupMemory memory_of_version_1(const fs::path& group, int64_t swap) {
+  const int64_t limit = number_in(group / "memory.limit_in_bytes");
+  const int64_t with_swap =
+      std::min(sum_of(limit, swap), number_in(group / "memory.memsw.limit_in_bytes"));
+  return memory_of(limit, with_swap, number_in(group / "memory.usage_in_bytes"),
+                   cached_in(group, "total_"));
+}
+
+// Whether a list such as "cpu,memory" names the memory.
+bool names_memory(const std::string& controllers) {
+  return ("," + controllers + ",").find(",memory,") != std::string::npos;
 }
 
 int64_t address_space() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;
-  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kUnknown));
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknownBytes;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kUnknownBytes));
 }
 
 int64_t left_of_address_space() {
   const int64_t limit = address_space();
-  if (limit == kUnknown) return kUnknown;
-  const int64_t pages = number_in("/proc/self/statm", "");
-  return left_of(limit, pages == kUnknown ? 0 : pages * sysconf(_SC_PAGESIZE));
+  if (limit == kUnknownBytes) return kUnknownBytes;
+  const int64_t pages = number_in("/proc/self/statm");
+  return left_of(limit, pages == kUnknownBytes ? 0 : pages * sysconf(_SC_PAGESIZE));
 }
-
-int64_t sum_of(int64_t a, int64_t b) { return a > kUnknown - b ? kUnknown : a + b; }
 
 // Of the machine, in bytes, by a line of /proc/meminfo.
 int64_t machine_bytes(const std::string& line) {
   const int64_t kilobytes = number_in("/proc/meminfo", line);
-  return kilobytes > kUnknown / 1024 ? kUnknown : kilobytes * 1024;
+  return kilobytes > kUnknownBytes / 1024 ? kUnknownBytes : kilobytes * 1024;
+}
+
+GroupMemory own_groups() {
+  return memory_of_groups("/proc/self/cgroup", "/sys/fs/cgroup", machine_bytes("SwapTotal:"));
 }
 
 }  // namespace
@@ -104,20 +147,37 @@ std::string why_no_file(const std::string& path) {
   return "";
 }
 
+GroupMemory memory_of_groups(const fs::path& membership, const fs::path& root, int64_t swap) {
+  GroupMemory least;
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {  // number:controllers:/path
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool is_version_2 = controllers.empty();
+    if (!is_version_2 && !names_memory(controllers)) continue;
+    const fs::path top = is_version_2 ? root : root / "memory";
+    fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    for (bool is_top = false; !is_top; group = group.parent_path()) {
+      is_top = group.empty();
+      const GroupMemory memory = is_version_2 ? memory_of_version_2(top / group, swap)
+                                              : memory_of_version_1(top / group, swap);
+      least.total = std::min(least.total, memory.total);
+      least.left = std::min(least.left, memory.left);
+    }
+  }
+  return least;
+}
+
 int64_t available_memory() {
   const int64_t of_machine = machine_bytes("MemAvailable:");
-  const int64_t of_group = left_of(number_in("/sys/fs/cgroup/memory.max", ""),
-                                   number_in("/sys/fs/cgroup/memory.current", ""));
-  return std::min({of_machine, of_group, left_of_address_space()});
+  return std::min({of_machine, own_groups().left, left_of_address_space()});
 }
 
 int64_t total_memory() {
-  const int64_t swap = machine_bytes("SwapTotal:");
-  const int64_t of_machine = sum_of(machine_bytes("MemTotal:"), swap);
-  // A group that says nothing of swap may take all there is.
-  const int64_t swap_of_group = std::min(swap, number_in("/sys/fs/cgroup/memory.swap.max", ""));
-  const int64_t of_group = sum_of(number_in("/sys/fs/cgroup/memory.max", ""), swap_of_group);
-  return std::min({of_machine, of_group, address_space()});
+  const int64_t of_machine = sum_of(machine_bytes("MemTotal:"), machine_bytes("SwapTotal:"));
+  return std::min({of_machine, own_groups().total, address_space()});
 }
 
 std::string bytes_in_words(int64_t bytes) {

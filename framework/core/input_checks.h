@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -25,13 +27,26 @@ std::string printable(std::string_view text, size_t most = 200);
 std::string why_no_file(const std::string& path);
 
 /// Bytes that this process may still take, as far as the system says so: the least of the memory
-/// that is available, of what the process's control group allows, and of its limit of address
-/// space. The largest int64_t where nothing is known.
+/// that is available, of what the process's control groups (of version 1 or 2, and those around
+/// them) leave beside cached files, and of its limit of address space. The largest int64_t where
+/// nothing is known.
 int64_t available_memory();
 /// Bytes that this process could ever have: the least of the machine's memory with its swap, of
-/// what the process's control group allows, and of its limit of address space. What needs more fits
+/// what the process's control groups allow, and of its limit of address space. What needs more fits
 /// never, whatever else ends. The largest int64_t where nothing is known.
 int64_t total_memory();
+
+/// Bytes; the largest int64_t where nothing is known.
+struct GroupMemory {
+  int64_t total = std::numeric_limits<int64_t>::max();  ///< that there can be, swap among it
+  int64_t left = std::numeric_limits<int64_t>::max();   ///< that may still be taken
+};
+/// What control groups allow a process: the least of those that it is in and those around them.
+/// `membership` is a file as /proc/self/cgroup and `root` a folder as /sys/fs/cgroup, of version 1
+/// or 2; in a container, where the one may name groups that the other does not show, what `root`
+/// itself says counts. `swap` is the machine's. *Cost:* some small files, for each level of groups.
+GroupMemory memory_of_groups(const std::filesystem::path& membership,
+                             const std::filesystem::path& root, int64_t swap);
 
 /// "2.1 GB", "13 kB": bytes in decimal units.
 std::string bytes_in_words(int64_t bytes);

@@ -46,20 +46,28 @@ struct Listing {
   std::vector<int64_t> labels;
 };
 
-void add_class(const fs::path& folder, int64_t label, Listing& listing) {
-  const std::vector<fs::path> files = entries(folder);
-  if (files.empty()) throw DataError(folder.string() + ": this class has no images");
+void require_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) return;
+  throw DataError(path.string() + ": neither a file nor a link to one");
+}
+
+std::vector<fs::path> files_of_class(const fs::path& folder) {
+  std::vector<fs::path> files = entries(folder);
   for (const fs::path& file : files) {
     if (is_folder(file)) {
       throw DataError(file.string() + ": a folder in the folder of a class; expected images");
     }
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) {
-      throw DataError(file.string() + ": neither a file nor a link to one");
-    }
-    listing.files.push_back(file);
-    listing.labels.push_back(label);
+    require_file(file);
   }
+  return files;
+}
+
+void add_class(const fs::path& folder, int64_t label, Listing& listing) {
+  const std::vector<fs::path> files = files_of_class(folder);
+  if (files.empty()) throw DataError(folder.string() + ": this class has no images");
+  listing.files.insert(listing.files.end(), files.begin(), files.end());
+  listing.labels.insert(listing.labels.end(), files.size(), label);
 }
 
 // With the classes of the training split, or without any where this is that.
@@ -189,6 +197,21 @@ Examples read_images(std::span<const fs::path> paths, const ImageFormat& format)
   examples.example_shape = Shape{channels, height, width};
   examples.inputs = std::move(pixels);
   return examples;
+}
+
+std::vector<fs::path> image_files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::path& path : entries(folder)) {
+    if (is_folder(path)) {
+      const std::vector<fs::path> below = files_of_class(path);
+      files.insert(files.end(), below.begin(), below.end());
+    } else {
+      require_file(path);
+      files.push_back(path);
+    }
+  }
+  if (files.empty()) throw DataError(folder.string() + ": this folder holds no images");
+  return files;
 }
 
 DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/load_data.h"
@@ -24,6 +25,11 @@ inline constexpr int64_t kMaxImageSide = 4096;
 /// *Errors:* DataError with the path as in formats/image.h; StateError on a format out of range.
 /// *Cost:* several threads decode; what is kept is the bytes of the result.
 Examples read_images(std::span<const std::filesystem::path> paths, const ImageFormat& format);
+
+/// The files of a folder that are not hidden, and those of the folders in it, by their names: to
+/// predict from. *Errors:* DataError, with the path, where there are none, and on folders below
+/// these.
+std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& folder);
 
 /// Keys of `data` (besides those of load_data):
 ///

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "lacuna/framework/data/token_windows.h"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/encode_by_parts.h"
 #include "lacuna/framework/text/text_length.h"
 #include "lacuna/framework/text/utf8.h"
 
@@ -165,9 +167,9 @@ Source read_source(const std::string& path, const std::string& kind) {
   source.is_mapped = kind == "bytes" && std::ranges::none_of(source.files, is_packed);
   if (source.is_mapped) return source;
   for (const fs::path& file : source.files) {
-    const std::string text = kind == "bytes" ? read_text_file(file) : read_unmarked_text(file);
+    std::string text = kind == "bytes" ? read_text_file(file) : read_unmarked_text(file);
     if (kind != "bytes") naming(file.string(), [&] { require_utf8(text); });
-    source.text += text;
+    source.text.empty() ? source.text = std::move(text) : source.text += text;
   }
   if (source.text.empty()) throw DataError(path + ": the text is empty");
   return source;
@@ -181,7 +183,10 @@ void require_some(int64_t tokens) {
 TokenSequencePtr tokens_of(const Source& source, const Tokenizer& tokenizer) {
   if (source.is_mapped) return bytes_of_files(source.files);
   return naming(source.path, [&] {
-    TokenSequencePtr tokens = tokens_in_memory(tokenizer.encode(source.text));
+    auto tokens = std::make_shared<TokensInMemory>(tokenizer.vocabulary_size());
+    if (tokenizer.kind() == "characters") tokens->reserve(count_characters(source.text));
+    encode_by_parts(tokenizer, source.text,
+                    [&](std::span<const int64_t> ids) { tokens->append(ids); });
     require_some(tokens->size());
     return tokens;
   });

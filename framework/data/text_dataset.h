@@ -31,8 +31,9 @@ namespace lacuna {
 ///
 /// *Errors:* DataError, with the file, on text that is not UTF-8 (bytes takes any), that has tokens
 /// outside of the vocabulary, or too few of them for one window in a split; ConfigError on values
-/// out of range, and where the vocabulary has no mask. *Cost:* 4 bytes a token in memory, and 8
-/// more a token and the text while it is read. With `bytes`, files that are not packed are mapped,
+/// out of range, and where the vocabulary has no mask. *Cost:* 2 bytes a token in memory
+/// (4 of a vocabulary above 65536), and the text while it is read, with 8 bytes a token more where
+/// tokens are not characters or bytes. With `bytes`, files that are not packed are mapped,
 /// however large. A pass over the splits to evaluate on counts the characters that their tokens
 /// stand for.
 DataSplits load_text(const Config& data, uint64_t seed);

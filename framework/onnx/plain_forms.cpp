@@ -131,8 +131,8 @@ std::string write_leaky_relu(OnnxGraph& graph, const LeakyReLU& layer, const std
 }
 
 // Of each m features the n largest |x|, of equal ones the first, as TopK chooses them.
-std::string write_semi_sparse(OnnxGraph& graph, const SemiSparseActivation& layer,
-                              const std::string& x, const Shape&) {
+std::string write_kept_features(OnnxGraph& graph, const SemiSparseActivation& layer,
+                                const std::string& x) {
   const OnnxGraph::Attributes last{{"axis", int64_t{-1}}};
   const std::string cells = graph.reshape(x, {-1, layer.options().m});
   const OnnxGraph::Names top = graph.add_with_outputs(
@@ -141,6 +141,14 @@ std::string write_semi_sparse(OnnxGraph& graph, const SemiSparseActivation& laye
   const std::string zeros = graph.add("ConstantOfShape", {graph.add("Shape", {cells})});
   const std::string y = graph.add("ScatterElements", {zeros, top[1], kept}, last);
   return graph.add("Reshape", {y, graph.add("Shape", {x})});
+}
+
+// The features of images are their channels.
+std::string write_semi_sparse(OnnxGraph& graph, const SemiSparseActivation& layer,
+                              const std::string& x, const Shape& example) {
+  if (example.rank() != 3) return write_kept_features(graph, layer, x);
+  const std::string kept = write_kept_features(graph, layer, graph.transpose(x, {0, 2, 3, 1}));
+  return graph.transpose(kept, {0, 3, 1, 2});
 }
 
 template <class Layer>

@@ -1,10 +1,12 @@
 // `lacuna predict`: outputs of a trained model for inputs without targets, as CSV.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,13 +53,16 @@ void write_header(CsvWriter& writer, Outputs kind, int64_t columns) {
   }
 }
 
-void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind) {
+// `files` are the examples', or none where there is no column of them.
+void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind,
+                std::span<const std::string> files) {
   const Tensor rows = reordered(outputs, Order::RowMajor);
   const int64_t columns = rows.shape().features();
   const std::vector<int64_t> best =
       kind == Outputs::Classes ? argmax_rows(rows) : std::vector<int64_t>();
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {
     const float* row = rows.data() + i * columns;
+    if (!files.empty()) writer.file_field(files[static_cast<size_t>(i)]);
     switch (kind) {
       case Outputs::Classes:
         writer.class_row(row, columns, best[static_cast<size_t>(i)]);
@@ -143,6 +148,15 @@ void require_other_file(const PredictCommand& command, const std::string& checkp
   require_no_file_of_a_run("--out", command.out);
 }
 
+// Where one input is a folder, every example is said by its file, and those of other inputs too.
+void name_files(const PredictCommand& command, std::vector<PredictInputs>& inputs) {
+  const bool has_folder =
+      std::ranges::any_of(inputs, [](const PredictInputs& input) { return !input.files.empty(); });
+  for (size_t i = 0; has_folder && i < inputs.size(); ++i) {
+    inputs[i].files.resize(static_cast<size_t>(inputs[i].dataset->size()), command.inputs[i]);
+  }
+}
+
 // Where what is told of the predictions goes: not among them.
 std::FILE* told_to(const PredictCommand& command) {
   return command.out == kStandardOutput ? stderr : stdout;
@@ -187,19 +201,24 @@ int run_predict(const PredictCommand& command) {
   for (const std::string& input : command.inputs) {
     inputs.push_back(read_predict_inputs(input, config.get("data"), format));
   }
+  name_files(command, inputs);
   const Outputs kind = outputs_of(config);
   const int64_t columns = output.numel();
   const std::string data_type = config.get("data").get("type").text();
   const bool has_names = data_type == "csv" || data_type == "image_folder";
   CsvWriter writer(command.out, has_names ? format.class_names : std::vector<std::string>());
+  if (!inputs.front().files.empty()) writer.file_header();
   write_header(writer, kind, columns);
   int64_t rows = 0;
   KnownAnswers known;
   const NoGrad no_grad;
   for (const PredictInputs& input : inputs) {
+    std::span<const std::string> files = input.files;
     for_each_batch(*input.dataset, kPredictBatch, [&](const Batch& batch) {
       const Tensor outputs = in_original_unit(run_model(*model, batch).value(), format);
-      write_rows(writer, outputs, kind);
+      const size_t named = files.empty() ? 0 : static_cast<size_t>(batch.size);
+      write_rows(writer, outputs, kind, files.first(named));
+      files = files.subspan(named);
       if (input.has_answers) known.add(outputs, batch, kind);
       rows += batch.size;
     });

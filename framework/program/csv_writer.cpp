@@ -55,6 +55,12 @@ CsvWriter::~CsvWriter() {
   if (file_ != nullptr && !is_standard_output()) std::fclose(file_);
 }
 
+void CsvWriter::file_header() { std::fputs("file,", file_); }
+
+void CsvWriter::file_field(const std::string& file) {
+  std::fprintf(file_, "%s,", csv_field(file).c_str());
+}
+
 void CsvWriter::class_header(int64_t classes) {
   std::fputs("class", file_);
   for (int64_t j = 0; j < classes; ++j) std::fprintf(file_, ",p%lld", static_cast<long long>(j));

@@ -24,6 +24,10 @@ class CsvWriter {
   CsvWriter(const CsvWriter&) = delete;
   CsvWriter& operator=(const CsvWriter&) = delete;
 
+  /// A first column of the files that the examples are from, before the header and each row.
+  void file_header();
+  void file_field(const std::string& file);
+
   void class_header(int64_t classes);
   /// The class with the largest logit, and the softmax of the logits.
   void class_row(const float* logits, int64_t classes, int64_t best);

@@ -25,16 +25,18 @@
 namespace lacuna {
 namespace {
 
-// One example: the image, brought to the size of those that the model was trained on.
-Examples read_one_image(const std::string& path, const Shape& example) {
+// Images, brought to the size of those that the model was trained on. `path` is the one, or their
+// folder.
+Examples read_given_images(const std::string& path, std::span<const std::filesystem::path> files,
+                           const Shape& example) {
   const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
   if (!has_channels && example.rank() != 2) {
-    throw DataError("'" + path + "' is an image, and the model was trained on inputs of shape " +
-                    example.to_string());
+    const bool is_folder = std::filesystem::is_directory(path);
+    throw DataError("'" + path + (is_folder ? "' is a folder" : "' is an image") +
+                    ", and the model was trained on inputs of shape " + example.to_string());
   }
-  const std::filesystem::path file = path;
   Examples examples = read_images(
-      {&file, 1},
+      files,
       {.channels = has_channels ? example[0] : 1, .height = example[-2], .width = example[-1]});
   examples.example_shape = example;
   return examples;
@@ -109,7 +111,10 @@ Examples read_examples(const std::string& given, const Config& data, const Input
   if (path.ends_with(".bin") && type.starts_with("cifar")) {
     return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
   }
-  if (is_image_file(path)) return read_one_image(path, example);
+  if (is_image_file(path)) {
+    const std::filesystem::path file = path;
+    return read_given_images(path, {&file, 1}, example);
+  }
   try {
     IdxImages images = read_idx_images(path);
     return {.example_shape = Shape{images.rows, images.columns},
@@ -250,7 +255,11 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format) {
   if (format.tokenizer != nullptr) return read_text_inputs(path, data, format);
-  Examples examples = read_examples(path, data, format);
+  std::vector<std::filesystem::path> files;
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
+  Examples examples = files.empty() ? read_examples(path, data, format)
+                                    : read_given_images(path, files, format.example_shape);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +
@@ -259,7 +268,8 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   }
   const bool has_answers = !examples.labels.empty() || !examples.targets.empty();
   return {.dataset = ArrayDataset(std::move(examples)).normalized(format.normalization),
-          .has_answers = has_answers};
+          .has_answers = has_answers,
+          .files = {files.begin(), files.end()}};
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/data/dataset.h"
@@ -10,15 +11,18 @@
 
 namespace lacuna {
 
-/// Inputs, ready for the model; and, where a table had the column of the labels or targets, these.
+/// Inputs, ready for the model; where a table had the column of the labels or targets, these; and
+/// of a folder the file of each example.
 struct PredictInputs {
   std::shared_ptr<const Dataset> dataset;
   bool has_answers = false;
+  std::vector<std::string> files = {};
 };
 
-/// Reads a file; "-" is the standard input, a table or sentences. A table's columns are found by
-/// their names where the model was trained on such: what is left out, or stands elsewhere, is said
-/// in a warning. `data` is that section of the run's configuration. *Errors:* DataError.
+/// Reads a file, or a folder of images; "-" is the standard input, a table or sentences. A table's
+/// columns are found by their names where the model was trained on such: what is left out, or
+/// stands elsewhere, is said in a warning. `data` is that section of the run's configuration.
+/// *Errors:* DataError.
 PredictInputs read_predict_inputs(const std::string& path, const Config& data,
                                   const InputFormat& format);
 

@@ -137,9 +137,9 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
   add_last(*command, c.last);
   command
-      ->add_option(
-          "input", c.inputs,
-          "CSV files of features, IDX or CIFAR files of images, or single PNG and JPEG images")
+      ->add_option("input", c.inputs,
+                   "CSV files of features, IDX or CIFAR files of images, PNG and JPEG images or "
+                   "folders of them")
       ->required();
   command->add_option("--out", c.out, "CSV file to write; - for the standard output")
       ->type_name("FILE")

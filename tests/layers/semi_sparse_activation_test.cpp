@@ -67,9 +67,41 @@ TEST(SemiSparseActivation, PassesTheGradientToWhatWasKept) {
   }
 }
 
-TEST(SemiSparseActivation, KeepsItsChoiceThroughSmallSteps) {
+// [batch, channels, height, width]: the groups are of channels, at each pixel, as those of a
+// convolution's weight.
+TEST(SemiSparseActivation, GroupsTheChannelsOfImagesAtEachPixel) {
+  constexpr int64_t kBatch = 3, kChannels = 8, kPixels = 5 * 6;  // m divides neither 5 nor 6
+  const Shape shape{kBatch, kChannels, 5, 6};
+  const Tensor x = test::normal_tensor("x", shape), dy = test::normal_tensor("dy", shape);
+  std::vector<float> expected(static_cast<size_t>(x.numel()));
+  for (int64_t image = 0; image < kBatch; ++image) {
+    for (int64_t pixel = 0; pixel < kPixels; ++pixel) {
+      const auto at = [&](int64_t channel) {
+        return static_cast<size_t>((image * kChannels + channel) * kPixels + pixel);
+      };
+      std::vector<float> channels;
+      for (int64_t c = 0; c < kChannels; ++c) channels.push_back(x.data()[at(c)]);
+      channels = kept(channels, 2, 4);
+      for (int64_t c = 0; c < kChannels; ++c) expected[at(c)] = channels[static_cast<size_t>(c)];
+    }
+  }
+  for (const Order order : {Order::RowMajor, Order::ImageSlabs, Order::ChannelBlocks}) {
+    SemiSparseActivation layer;
+    const Variable in = Variable::leaf(x.to(order));
+    const Variable y = layer(in);
+    EXPECT_EQ(y.shape(), shape);
+    EXPECT_EQ(y.value().to_vector(), expected);
+    backward(y, dy);
+    const std::vector<float> given = dy.to_vector(), found = in.gradient().to_vector();
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i], expected[i] == 0.0f ? 0.0f : given[i]) << i;
+    }
+  }
+}
+
+void expect_differences_as_gradients(const Shape& shape) {
   // Where the choice does not change, it is linear: differences are the derivative.
-  const Tensor x = test::normal_tensor("x", {4, 8}), dy = test::normal_tensor("dy", {4, 8});
+  const Tensor x = test::normal_tensor("x", shape), dy = test::normal_tensor("dy", shape);
   Sequential model;
   model.add<SquaredReLU>("act");
   model.add<SemiSparseActivation>("keep");
@@ -89,6 +121,11 @@ TEST(SemiSparseActivation, KeepsItsChoiceThroughSmallSteps) {
     EXPECT_NEAR(in.gradient().data()[i], (loss(more) - loss(less)) / (2.0 * double{kStep}), 5e-3)
         << i;
   }
+}
+
+TEST(SemiSparseActivation, KeepsItsChoiceThroughSmallSteps) {
+  expect_differences_as_gradients({4, 8});
+  expect_differences_as_gradients({2, 8, 3, 2});
 }
 
 TEST(SemiSparseActivation, KeepsTheFirstOfEqualOnesAndZeros) {
@@ -120,6 +157,12 @@ TEST(SemiSparseActivation, MistakesNameTheLayerAndTheShape) {
       },
       "layer 'act' (semi_sparse_activation): activations of shape [3, 10] "
       "have 10 features, not divisible by m = 4");
+  expect_throws<ShapeError>(
+      [&] {
+        model(Tensor::zeros({3, 6, 8, 8}));
+      },
+      "layer 'act' (semi_sparse_activation): activations of shape [3, 6, 8, 8] "
+      "have 6 channels, not divisible by m = 4");
   expect_throws<ConfigError>([] { SemiSparseActivation({.n = 2, .m = 17}); },
                              "N:M needs 1 <= N <= M <= 16, found 2:17");
   expect_throws<ConfigError>([] { SemiSparseActivation({.n = 0, .m = 4}); }, "found 0:4");

@@ -15,6 +15,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/sparsified_weight.h"
@@ -101,6 +102,50 @@ TEST(Sparsify, NmActivationsAreSelectedAsTheSparsifierSays) {
   for (const char* config : {"keep_all", "{type: nm, n: 2, m: 4, transposable: true}",
                              "{type: nm, n: 2, m: 4, group: 8}"}) {
     EXPECT_FALSE(make_sparsifier(parse_yaml(config, "c.yaml"), 3)->as_nm()) << config;
+  }
+}
+
+// What looks at more than one element sees the channels of images as their features.
+TEST(Sparsify, GroupsOfImagesAreOfChannels) {
+  register_builtins();
+  constexpr int64_t kBatch = 2, kChannels = 8, kPixels = 3 * 5;
+  const Tensor x = random_tensor(Shape{kBatch, kChannels, 3, 5}, "x");
+  const auto sparsified = [&](const std::string& tensor, const std::string& sparsifier) {
+    Sequential model;
+    model.add<LeakyReLU>("act", {.negative_slope = 1.0f});
+    sparsify_activations(
+        model,
+        sparsify_from_config(
+            parse_yaml("[{tensor: " + tensor + ", sparsifier: " + sparsifier + "}]", "c"), 0));
+    const Variable in = Variable::leaf(x);
+    const Variable y = model(in);
+    if (!tensor.ends_with(".grad")) return y.value();
+    backward(y, x);
+    return in.gradient();
+  };
+  const auto kept_at_pixels = [&](const Tensor& y, int64_t channels, int64_t kept) {
+    for (int64_t image = 0; image < kBatch; ++image) {
+      for (int64_t first = 0; first < kChannels; first += channels) {
+        for (int64_t pixel = 0; pixel < kPixels; ++pixel) {
+          int64_t found = 0;
+          for (int64_t c = first; c < first + channels; ++c) {
+            found += y.data()[(image * kChannels + c) * kPixels + pixel] != 0.0f ? 1 : 0;
+          }
+          ASSERT_EQ(found, kept) << "image " << image << ", channel " << first << ", pixel "
+                                 << pixel;
+        }
+      }
+    }
+  };
+  for (const char* tensor : {"act.input", "act.output", "act.output.grad"}) {
+    SCOPED_TRACE(tensor);
+    kept_at_pixels(sparsified(tensor, "{type: nm, n: 1, m: 4}"), 4, 1);
+    kept_at_pixels(sparsified(tensor, "{type: nm, n: 2, m: 4, group: 6}"), 4, 2);
+    const Tensor y = sparsified(tensor, "{type: block_fraction, rows: 5, cols: 8, fraction: 0.5}");
+    EXPECT_EQ(std::ranges::count(y.to_vector(), 0.0f), x.numel() / 2);  // rows of whole images
+    for (int64_t i = 0; i < kPixels; ++i) {
+      EXPECT_EQ(y.data()[i] == 0.0f, y.data()[i / 5 * 5 + kPixels] == 0.0f) << i;
+    }
   }
 }
 

@@ -80,19 +80,20 @@ Variable keep(const Variable& x, const KeepFunction& choose) {
   return record<KeepNode>(std::move(y), {x}, std::move(mask));
 }
 
-void require_keep_nm(const std::string& who, const Shape& shape, int n, int m) {
+void require_keep_nm(const std::string& who, const Shape& shape, int dimension, int n, int m) {
   if (n < 1 || n > m || m > PatternShape::kLargestM) {
     throw ConfigError(fmt::format("{}: N:M needs 1 <= N <= M <= {}, found {}:{}", who,
                                   PatternShape::kLargestM, n, m));
   }
-  if (shape.rank() >= 1 && shape.features() % m == 0) return;
-  throw ShapeError(
-      fmt::format("{}: activations of shape {} have {} features, not divisible by m = {}", who,
-                  shape.to_string(), shape.rank() < 1 ? 0 : shape.features(), m));
+  const int64_t features = shape.rank() < 1 ? 0 : shape[dimension];
+  if (shape.rank() >= 1 && features % m == 0) return;
+  throw ShapeError(fmt::format("{}: activations of shape {} have {} {}, not divisible by m = {}",
+                               who, shape.to_string(), features,
+                               dimension == -1 ? "features" : "channels", m));
 }
 
 Variable keep_nm(const Variable& x, int n, int m) {
-  require_keep_nm("keep_nm", x.shape(), n, m);
+  require_keep_nm("keep_nm", x.shape(), -1, n, m);
   const Tensor rows = reordered(x.value(), Order::RowMajor);
   const NmMatrixForm form{.rows = rows.shape().batch(),
                           .columns = rows.shape().features(),

@@ -24,8 +24,9 @@ Variable keep(const Variable& x, const KeepFunction& choose);
 /// unless 1 ≤ n ≤ m ≤ 16; ShapeError when m does not divide the features. *Saves:* at 2:4 a bit an
 /// element.
 Variable keep_nm(const Variable& x, int n, int m);
-/// *Errors:* those of `keep_nm` for activations of this shape, begun with `who`.
-void require_keep_nm(const std::string& who, const Shape& shape, int n, int m);
+/// *Errors:* those of `keep_nm` for activations of this shape, whose features are `dimension`, -1
+/// for the last; begun with `who`.
+void require_keep_nm(const std::string& who, const Shape& shape, int dimension, int n, int m);
 
 /// y = x; in backward dx = dy where `choose(dy)` keeps it, else 0.
 Variable keep_gradient(const Variable& x, const KeepFunction& choose);

@@ -51,6 +51,14 @@ Variable transpose(const Variable& x) {
   return record<TransposeNode>(transposed(x.value()), {x});
 }
 
+Variable with_channels_last(const Variable& x,
+                            const std::function<Variable(const Variable& x)>& apply) {
+  const Shape shape = x.shape();
+  if (shape.rank() != 4) return apply(x);
+  const Variable pixels = transpose(reshape(x, {shape[0], shape[1], shape[2] * shape[3]}));
+  return reshape(transpose(apply(pixels)), shape);
+}
+
 Variable flatten(const Variable& x) {
   if (x.shape().rank() < 1) {
     throw ShapeError("flatten: needs [batch, ...], found a scalar " + x.shape().to_string());

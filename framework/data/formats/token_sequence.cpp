@@ -7,24 +7,13 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/data/formats/mapped_file.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TokensInMemory final : public TokenSequence {
- public:
-  explicit TokensInMemory(std::span<const int64_t> ids) : ids_(ids.begin(), ids.end()) {}
-  int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
-  void read(int64_t begin, std::span<int64_t> out) const override {
-    std::copy_n(ids_.begin() + begin, out.size(), out.begin());
-  }
-
- private:
-  std::vector<int32_t> ids_;
-};
 
 class BytesOfFiles final : public TokenSequence {
  public:
@@ -87,8 +76,41 @@ class TokensOfFile final : public TokenSequence {
 
 }  // namespace
 
-TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids) {
-  return std::make_shared<const TokensInMemory>(ids);
+TokensInMemory::TokensInMemory(int64_t vocabulary_size)
+    : is_short_(vocabulary_size <= int64_t{1} << 16) {}
+
+void TokensInMemory::reserve(int64_t count) {
+  const int64_t needed = count * (is_short_ ? 2 : 4), left = available_memory();
+  if (needed > left) {
+    throw DataError(fmt::format(
+        "its {} tokens need {}, and there is memory for {}; the tokenizer `bytes` and files of "
+        "tokens (`type: tokens`) leave what is larger than memory on the disk",
+        count, bytes_in_words(needed), bytes_in_words(left)));
+  }
+  const auto size = static_cast<size_t>(count);
+  is_short_ ? short_ids_.reserve(size) : ids_.reserve(size);
+}
+
+void TokensInMemory::append(std::span<const int64_t> ids) {
+  const auto add_to = [&](auto& held) { held.insert(held.end(), ids.begin(), ids.end()); };
+  is_short_ ? add_to(short_ids_) : add_to(ids_);
+}
+
+int64_t TokensInMemory::size() const {
+  return static_cast<int64_t>(is_short_ ? short_ids_.size() : ids_.size());
+}
+
+void TokensInMemory::read(int64_t begin, std::span<int64_t> out) const {
+  const auto copy = [&](const auto& held) {
+    std::copy_n(held.begin() + begin, out.size(), out.begin());
+  };
+  is_short_ ? copy(short_ids_) : copy(ids_);
+}
+
+TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids, int64_t vocabulary_size) {
+  auto tokens = std::make_shared<TokensInMemory>(vocabulary_size);
+  tokens->append(ids);
+  return tokens;
 }
 
 TokenSequencePtr bytes_of_files(std::span<const fs::path> paths) {

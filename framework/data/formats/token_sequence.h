@@ -21,8 +21,25 @@ class TokenSequence {
 
 using TokenSequencePtr = std::shared_ptr<const TokenSequence>;
 
-/// Held in memory, 4 bytes a token. *Requires* ids below 2³¹.
-TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids);
+/// Held in memory, and added to until others see it: 2 bytes a token of a vocabulary of at most
+/// 65536, else 4. *Requires* ids in [0, vocabulary_size), which is at most 2³¹.
+class TokensInMemory final : public TokenSequence {
+ public:
+  explicit TokensInMemory(int64_t vocabulary_size);
+  /// Makes room for so many in all. *Errors:* DataError where there is no memory for them.
+  void reserve(int64_t count);
+  void append(std::span<const int64_t> ids);
+  int64_t size() const override;
+  void read(int64_t begin, std::span<int64_t> out) const override;
+
+ private:
+  bool is_short_;
+  std::vector<uint16_t> short_ids_;  // one of both
+  std::vector<int32_t> ids_;
+};
+
+TokenSequencePtr tokens_in_memory(std::span<const int64_t> ids,
+                                  int64_t vocabulary_size = int64_t{1} << 31);
 
 /// The bytes of files, one after the other, each byte a token. They are mapped, not read: what is
 /// looked at comes into memory, and leaves it when that is scarce. The files must not change.

@@ -120,7 +120,7 @@ const Exported kExported[] = {
     {"convolutions",
      "[{type: conv2d, out_channels: 8, kernel: 3, padding: 1}, {type: batch_norm, affine: false},\n"
      " relu, {type: conv2d, out_channels: 8, kernel: [3, 5], stride: [2, 1], padding: [1, 2],\n"
-     "  groups: 2, bias: false}, {type: group_norm, groups: 4},\n"
+     "  groups: 2, bias: false}, {type: group_norm, groups: 4}, {type: semi_sparse_activation},\n"
      " {type: max_pool, kernel: 3, stride: 2, padding: 1},\n"
      " {type: conv2d, out_channels: 12, kernel: 2, dilation: 2},\n"
      " {type: avg_pool, kernel: 3, stride: 2, padding: 1, count_include_pad: false},\n"

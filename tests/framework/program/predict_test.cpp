@@ -122,6 +122,28 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
   ASSERT_EQ(predicted.code, 0) << predicted.err;
   EXPECT_THAT(read_text(folder_ / "out.csv"),
               testing::MatchesRegex("class,p0,p1\nred,[^\n]*\nblue,[^\n]*\n"));
+  // A folder: with the file of each, those of its folders too, and of what is given beside it.
+  const std::string images = folder_ / "images/test", red = folder_ / "images/train/red/1.png";
+  write_text(images + "/.hidden", "no image");
+  const Ended of_folder =
+      run_lacuna({"predict", run_dir(), images, red, "--out", folder_ / "out.csv"});
+  ASSERT_EQ(of_folder.code, 0) << of_folder.err;
+  EXPECT_THAT(of_folder.out, StartsWith("13 predictions"));
+  std::string expected = "file,class,p0,p1\n";
+  for (const char* name : {"blue", "red"}) {
+    for (int i = 0; i < 6; ++i) {
+      expected += images + "/" + name + "/" + std::to_string(i) + ".png," + name + ",[^\n]*\n";
+    }
+  }
+  EXPECT_THAT(read_text(folder_ / "out.csv"),
+              testing::MatchesRegex(expected + red + ",red,[^\n]*\n"));
+  const std::string broken_folder = folder_ / "broken";
+  std::filesystem::create_directories(broken_folder + "/a/b");
+  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/b: a folder in the folder of a class"));
+  std::filesystem::remove(broken_folder + "/a/b");
+  EXPECT_THAT(predict("broken").err, HasSubstr("/broken: this folder holds no images"));
+  write_text(broken_folder + "/a/notes.txt", "no image");
+  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/notes.txt: neither a PNG nor a JPEG"));
   // The same images under other names would count as other classes.
   std::filesystem::rename(folder_ / "images", folder_ / "renamed");
   for (const char* split : {"train", "test"}) {
@@ -184,6 +206,10 @@ TEST_F(Use, PredictRefusesAnImageForATable) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err,
               HasSubstr("in.png' is an image, and the model was trained on inputs of shape [2]"));
+  std::filesystem::create_directory(folder_ / "images");
+  write_text(folder_ / "images/in.png", plain_png(4, 4, 9, 90, 200));
+  EXPECT_THAT(predict("images").err,
+              HasSubstr("images' is a folder, and the model was trained on inputs of shape [2]"));
 }
 
 TEST_F(Use, PredictsValuesOfARegression) {

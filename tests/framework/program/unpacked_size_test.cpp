@@ -1,4 +1,4 @@
-// Files, packed or not, that hold more than the memory there is.
+// Texts, packed or not, that take much of the memory there is or hold more than it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -38,6 +38,24 @@ TEST_F(RunFixture, APlainTextLargerThanTheMemoryIsNoPackedOne) {
   const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{400} << 20});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, testing::HasSubstr("text.txt: the text is larger than the memory"));
+}
+
+// A byte of it, twice as long as it is read, and two for the token that it becomes: not the eight
+// of an id of each besides.
+TEST_F(RunFixture, ATextOfCharactersTakesFewBytesOfEach) {
+  std::string text;
+  while (text.size() < (size_t{48} << 20)) text += "to be, or not to be: that is the question\n";
+  write_text(folder_ / "play.txt", text);
+  write_text(config(),
+             "data: {type: text, path: " + (folder_ / "play.txt") + ", context: 8}\n" +
+                 "model: {type: gpt2, n_layer: 1, n_head: 1, n_embd: 8, n_positions: 8}\n" +
+                 "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 1}\n");
+  const Ended ended = train({"--threads", "1"}, "run", {.max_address_bytes = int64_t{450} << 20});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const Ended less = train({"--threads", "1"}, "other", {.max_address_bytes = int64_t{190} << 20});
+  EXPECT_EQ(less.code, 1);
+  EXPECT_THAT(less.err, testing::HasSubstr(
+                            "play.txt: its 50331666 tokens need 101 MB, and there is memory for "));
 }
 #endif
 

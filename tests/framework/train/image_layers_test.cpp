@@ -218,7 +218,7 @@ TEST(ImageLayers, ActivationsThatAreThinnedMustBeDivisible) {
   refuses(
       "[{type: semi_sparse_activation, name: thin, m: 5}]",
       "layer 'thin' (semi_sparse_activation) does not fit the data, which gives shape [3, 8, 6] "
-      "per example: activations of shape [3, 8, 6] have 6 features, not divisible by m = 5");
+      "per example: activations of shape [3, 8, 6] have 3 channels, not divisible by m = 5");
 }
 
 TEST(ImageLayers, PoolingNeedsImages) {

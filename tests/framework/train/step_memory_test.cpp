@@ -18,7 +18,14 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kLayers = R"(  layers:
+// A network of some blocks in batches of 64, for all layouts and algorithms; and ResNet-20 as it is
+// trained on CIFAR-10, in batches of 128.
+struct Network {
+  int64_t batch_size, steps;  // all but the first are measured
+  const char* layers;
+};
+
+constexpr Network kShort{64, 4, R"(  layers:
     - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false}
     - {type: batch_norm, name: bn1}
     - relu
@@ -26,16 +33,27 @@ constexpr const char* kLayers = R"(  layers:
     - {type: block, name: layer2, repeat: 2, channels: 32, first: {stride: 2}}
     - global_average_pool
     - {type: linear, name: linear, out_features: 10}
-)";
+)"};
 
-std::unique_ptr<Experiment> build(const std::string& sparsity) {
+constexpr Network kResNet20{128, 2, R"(  layers:
+    - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false}
+    - {type: batch_norm, name: bn1}
+    - relu
+    - {type: block, name: layer1, repeat: 3, channels: 16}
+    - {type: block, name: layer2, repeat: 3, channels: 32, first: {stride: 2}}
+    - {type: block, name: layer3, repeat: 3, channels: 64, first: {stride: 2}}
+    - global_average_pool
+    - {type: linear, name: linear, out_features: 10}
+)"};
+
+std::unique_ptr<Experiment> build(const Network& network, const std::string& sparsity) {
+  const std::string batch = std::to_string(network.batch_size);
   return build_experiment(
-      parse_yaml(std::string("data: {type: colour_glyphs, train_size: 256, test_size: 8, "
-                             "augment: {crop: 4, flip: true}}\nmodel:") +
-                     kBasicBlock + kLayers +
-                     "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n"
-                     "train: {batch_size: 64, threads: 1, epochs: 2}\n" +
-                     sparsity,
+      parse_yaml("data: {type: colour_glyphs, train_size: " +
+                     std::to_string(network.batch_size * network.steps) +
+                     ", test_size: 8, augment: {crop: 4, flip: true}}\nmodel:" + kBasicBlock +
+                     network.layers + "optimizer: {type: sgd, lr: 0.05, momentum: 0.9}\n" +
+                     "train: {batch_size: " + batch + ", threads: 1, epochs: 2}\n" + sparsity,
                  "e.yaml"));
 }
 
@@ -70,9 +88,10 @@ class StepMemory : public testing::Test {
   StepMemory() { set_num_threads(1); }
   ~StepMemory() override { set_num_threads(before_); }
 
-  void expect_little(const std::string& sparsity) {
+  void expect_little(const std::string& sparsity, const Network& network = kShort) {
     const int64_t before = memory_stats().current;
     const auto e = build(
+        network,
         sparsity.empty() ? "" : "sparsity: {param_filter: 'layer*.conv*', " + sparsity + "}\n");
     const auto needed = static_cast<double>(needed_bytes(*e));
     const double share = static_cast<double>(held_bytes(*e, before)) / needed;
@@ -93,6 +112,11 @@ TEST_F(StepMemory, OfMaskedConvolutions) {
 
 TEST_F(StepMemory, OfSparseConvolutions) {
   expect_little("algorithm: static, sparsity: 0.9, layout: csr");
+}
+
+TEST_F(StepMemory, OfResNet20) {
+  expect_little("", kResNet20);
+  expect_little("algorithm: static, sparsity: 0.9, layout: csr", kResNet20);
 }
 
 TEST_F(StepMemory, OfStepsThatChangeMasksByDenseGradients) {

@@ -26,6 +26,16 @@ TEST(TokenSequence, ReadsFromMemory) {
   EXPECT_THAT(read(*tokens, 4, 0), ElementsAre());
 }
 
+TEST(TokenSequence, HoldsTokensOfAnyVocabulary) {
+  for (const int64_t vocabulary : {int64_t{2}, int64_t{65536}, int64_t{65537}, int64_t{1} << 31}) {
+    TokensInMemory tokens(vocabulary);
+    tokens.append(std::vector<int64_t>{vocabulary - 1, 0});
+    tokens.append(std::vector<int64_t>{1});
+    EXPECT_EQ(tokens.size(), 3);
+    EXPECT_THAT(read(tokens, 0, 3), ElementsAre(vocabulary - 1, 0, 1));
+  }
+}
+
 TEST(TokenSequence, ReadsBytesAcrossFiles) {
   const TemporaryFolder folder;
   const std::vector<std::filesystem::path> paths = {
