@@ -7,8 +7,9 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kMostExamples = 32;
-constexpr int64_t kAtOnce = 4;  // images may be large
+constexpr int64_t kFewExamples = 32;
+constexpr int64_t kMostValues = int64_t{1} << 20;  // where that is more of them
+constexpr int64_t kMostAtOnce = int64_t{1} << 17;  // images may be large
 
 uint64_t joined(uint64_t hash, uint64_t number) { return (hash ^ number) * 0x100000001b3u; }
 
@@ -17,8 +18,8 @@ uint64_t numbers_hash(std::span<const int64_t> numbers, uint64_t before) {
   return before;
 }
 
-std::vector<int64_t> spread_over(int64_t size) {
-  const int64_t count = std::min(size, kMostExamples);
+std::vector<int64_t> spread_over(int64_t size, int64_t values) {
+  const int64_t count = std::min(size, std::max(kFewExamples, kMostValues / values));
   const int64_t steps = std::max<int64_t>(1, count - 1), last = size - 1;
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < count; ++i) {
@@ -36,9 +37,11 @@ uint64_t values_hash(std::span<const float> values, uint64_t before) {
 
 uint64_t examples_hash(const Dataset& data) {
   uint64_t hash = values_hash({});
-  const std::vector<int64_t> indices = spread_over(data.size());
-  for (size_t at = 0; at < indices.size(); at += kAtOnce) {
-    const size_t count = std::min<size_t>(kAtOnce, indices.size() - at);
+  const int64_t values = std::max<int64_t>(1, data.example_shape().numel());
+  const std::vector<int64_t> indices = spread_over(data.size(), values);
+  const auto at_once = static_cast<size_t>(std::max<int64_t>(1, kMostAtOnce / values));
+  for (size_t at = 0; at < indices.size(); at += at_once) {
+    const size_t count = std::min(at_once, indices.size() - at);
     const Batch batch = data.gather(std::span(indices).subspan(at, count));
     if (batch.inputs.defined()) hash = values_hash(batch.inputs.to_vector(), hash);
     if (batch.targets.defined()) hash = values_hash(batch.targets.to_vector(), hash);

@@ -13,7 +13,8 @@ namespace lacuna {
 uint64_t values_hash(std::span<const float> values, uint64_t before = 0xcbf29ce484222325u);
 
 /// A hash of examples at even distances, the first and the last among them, as a model is given
-/// them: inputs, labels and targets. *Cost:* at most 32 examples gathered.
+/// them: inputs, labels and targets. Of few values all examples count. *Cost:* at most 2²⁰ input
+/// values gathered, or 32 examples where these are more.
 uint64_t examples_hash(const Dataset& data);
 
 }  // namespace lacuna
