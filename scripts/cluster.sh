@@ -4,7 +4,8 @@
 # usage: scripts/cluster.sh [--restarts N] [--wait SECONDS] [MPIRUN OPTIONS] -- train CONFIG --run-dir DIR [OPTIONS]
 # MPIRUN and LACUNA are the programs (default: mpirun, lacuna).
 # It ends with the code of the last start: at once where that is 0 (done), 2 (a mistake in the command
-# line or the configuration), or of a signal that asked for an end; else after N restarts (default 3).
+# line or the configuration), 126 or 127 (no program), or of a signal that asked for an end; else after
+# N restarts (default 3).
 set -euo pipefail
 
 restarts=3
@@ -14,10 +15,15 @@ fail() {
   printf 'cluster: %s\n' "$@" >&2
   exit 2
 }
+number() { # OPTION VALUE
+  case "$2" in
+    '' | *[!0-9]*) fail "$1 needs a whole number, found '$2'" ;;
+  esac
+}
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
   case "$1" in
-    --restarts) restarts=${2:?"--restarts needs a number"}; shift 2 ;;
-    --wait) pause=${2:?"--wait needs a number of seconds"}; shift 2 ;;
+    --restarts) number "$1" "${2:-}"; restarts=$2; shift 2 ;;
+    --wait) number "$1" "${2:-}"; pause=$2; shift 2 ;;
     *) launch+=("$1"); shift ;;
   esac
 done
@@ -44,7 +50,7 @@ stop() {
   stopped=yes
   [ -z "$pid" ] || kill -USR1 "$pid" 2>/dev/null || true
 }
-trap stop TERM INT
+trap stop TERM INT HUP USR1
 
 for ((start = 0; ; ++start)); do
   arguments=("$@")
@@ -54,6 +60,7 @@ for ((start = 0; ; ++start)); do
   fi
   "${MPIRUN:-mpirun}" ${launch[@]+"${launch[@]}"} "${LACUNA:-lacuna}" "${arguments[@]}" &
   pid=$!
+  [ -z "$stopped" ] || stop # it came before there was a job
   code=0
   wait "$pid" || code=$?
   while kill -0 "$pid" 2>/dev/null; do # a signal ended the wait
@@ -62,9 +69,11 @@ for ((start = 0; ; ++start)); do
   done
   pid=
   case "$code" in
-    0 | 2 | 129 | 130 | 143) exit "$code" ;;
+    0 | 2 | 126 | 127 | 129 | 130 | 143) exit "$code" ;;
   esac
   if [ -n "$stopped" ] || [ "$start" -ge "$restarts" ]; then exit "$code"; fi
   echo "cluster: the job ended with code $code; start $((start + 2)) of $((restarts + 1)) in $pause s" >&2
-  sleep "$pause"
+  sleep "$pause" &
+  wait $! || kill $! 2>/dev/null || true # a signal ends the wait
+  if [ -n "$stopped" ]; then exit "$code"; fi
 done

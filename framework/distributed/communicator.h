@@ -73,7 +73,8 @@ int64_t launched_rank();
 /// *Cost:* loads the library, and starts nothing.
 std::string mpi_description();
 /// Joins the job; null without a launcher. Once in a process. *Errors:* StateError when lacuna was
-/// built without MPI, or its plugin is missing.
+/// built without MPI, its plugin is missing, or the launcher is another MPI's, so that
+/// this one knows of no other process.
 std::shared_ptr<Communicator> join_job();
 
 }  // namespace lacuna

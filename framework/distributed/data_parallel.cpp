@@ -63,10 +63,8 @@ struct DataParallel::State {
 
 void require_processes_divide(int64_t shards, int processes) {
   if (shards >= 1 && shards % processes == 0) return;
-  throw ConfigError(
-      fmt::format("{} processes do not divide {} shards; start {}, or give another "
-                  "number of shards (train.shards)",
-                  processes, shards, divisors_text(shards)));
+  throw ConfigError(fmt::format("{} processes do not divide {} shards; start {}", processes, shards,
+                                divisors_text(shards)));
 }
 
 DataParallel::DataParallel(Module& model, std::shared_ptr<Communicator> communicator,

@@ -111,7 +111,15 @@ std::shared_ptr<Communicator> join_job() {
     throw StateError(fmt::format(
         "a launcher of MPI programs has started this process, and it cannot take part: {}", why));
   }
-  return std::shared_ptr<Communicator>(find<Communicator* (*)()>(library, "lacuna_join_mpi")());
+  std::shared_ptr<Communicator> job(find<Communicator* (*)()>(library, "lacuna_join_mpi")());
+  if (launched_processes() <= 1 || job->size() > 1) return job;
+  // Each would take itself for the whole job, and all train the same run.
+  job->leave();
+  throw StateError(fmt::format(
+      "a launcher has started {} processes, and {} knows of this one alone: it is the launcher of "
+      "another MPI; start by this one's (mpirun, or srun --mpi=pmix), or build lacuna with the "
+      "other. A process that is to train by itself is started without PMI_SIZE and PMI_RANK",
+      launched_processes(), mpi_description()));
 }
 
 }  // namespace lacuna

@@ -63,8 +63,10 @@ void leave_job() {
 }
 
 std::string naming_process(const std::string& message) {
-  if (job() == nullptr || job()->size() == 1) return message;
-  return fmt::format("process {} on {}: {}", job()->rank(), host_name(), message);
+  const bool has_joined = job() != nullptr;
+  if ((has_joined ? job()->size() : launched_processes()) == 1) return message;
+  const int64_t rank = has_joined ? job()->rank() : launched_rank();
+  return fmt::format("process {} on {}: {}", rank, host_name(), message);
 }
 
 void let_first_speak() {
@@ -95,6 +97,10 @@ void require_same_program(Communicator& communicator) {
                                         "for all: LACUNA_DENSE_BLOCKS)",
                                         fmt::format("{}", most_dense_blocks())}}};
   require_agreement(communicator, what);
+}
+
+void require_same_command(Communicator& communicator, const std::string& what) {
+  require_agreement(communicator, std::array{Agreed{"what they were started for", what}});
 }
 
 void require_same_config(Communicator& communicator, const Config& config) {

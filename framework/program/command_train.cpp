@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +16,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/io/yaml.h"
@@ -30,6 +30,7 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
+#include "lacuna/framework/train/data/examples_hash.h"
 #include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/trainer.h"
@@ -126,26 +127,31 @@ void require_alone(const TrainCommand& command, const Communicator* job) {
   throw ConfigError("--verify compares runs of one process; start one");
 }
 
+uint64_t model_hash(Module* model) {
+  uint64_t hash = values_hash({});
+  if (model == nullptr) return hash;
+  for (const ParameterPtr& parameter : model->parameters()) {
+    hash = values_hash(parameter->values().storage(), hash);
+  }
+  return hash;
+}
+
 // Data that one node has and another has not, or another version of it, ends up as other numbers
-// of examples; and whoever draws other weights would train another model.
+// of examples, or other examples; and whoever draws other weights would train another model.
 void require_same_start(Communicator* job, const Experiment& e) {
   if (job == nullptr) return;
-  const auto size = [](const std::shared_ptr<const Dataset>& data) {
-    return data == nullptr ? int64_t{0} : data->size();
-  };
-  // FNV-1a by whole numbers, not by their bytes: a large model's start waits for it.
-  constexpr uint64_t kBasis = 0xcbf29ce484222325u, kPrime = 0x100000001b3u;
-  uint64_t hash = kBasis;
-  for (const ParameterPtr& parameter : e.model->parameters()) {
-    for (const float value : parameter->values().storage()) {
-      hash = (hash ^ std::bit_cast<uint32_t>(value)) * kPrime;
-    }
+  std::vector<std::string> sizes, hashes;
+  for (const auto& split : {e.data.train, e.data.validation, e.data.test}) {
+    sizes.push_back(fmt::format("{}", split == nullptr ? 0 : split->size()));
+    hashes.push_back(fmt::format("{:x}", split == nullptr ? 0 : examples_hash(*split)));
   }
-  const std::array<Agreed, 2> what = {
-      {{"their data: examples to train, validate and test on",
-        fmt::format("{}, {} and {}", size(e.data.train), size(e.data.validation),
-                    size(e.data.test))},
-       {"the model's first values", fmt::format("hash {:x}", hash)}}};
+  const std::array<Agreed, 4> what = {
+      {{"their data: examples to train, validate and test on", join(sizes, ", ")},
+       {"their data: what is in examples to train, validate and test on",
+        "hashes " + join(hashes, ", ")},
+       {"the model's first values", fmt::format("hash {:x}", model_hash(e.model.get()))},
+       {"the values of the teacher (loss.teacher)",
+        fmt::format("hash {:x}", model_hash(e.teacher.get()))}}};
   require_agreement(*job, what);
 }
 
@@ -345,7 +351,10 @@ int run_train(const TrainCommand& command) {
     throw ConfigError("--change goes with --resume alone: a new run has nothing to be changed");
   }
   const std::shared_ptr<Communicator> job = enter_job();
-  if (job != nullptr) require_same_program(*job);
+  if (job != nullptr) {
+    require_same_program(*job);
+    require_same_command(*job, command.resume ? "--resume" : "a new run");
+  }
   require_alone(command, job.get());
   return command.resume ? train_resumed(command, job) : train_new(command, job);
 }

@@ -277,12 +277,11 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
-// Says what went wrong, in the run's log too where there is one.
-// Of several processes it ends all.
+// Says what went wrong, in the run's log too where there is one. Of several processes it ends all.
 int fail(const std::string& message, int code) {
   end_job(code, message, [](const std::string& text) { log_error(text); });
   let_first_speak();
-  log_error(message);
+  log_error(naming_process(message));
   return code;
 }
 
@@ -301,6 +300,7 @@ void require_command(const CLI::App& app, int argc, char** argv) {
 // What is no training has no work to share: each process would do all of it, into the same files.
 void require_one_process(const CLI::App& app) {
   if (launched_processes() <= 1 || app.got_subcommand("train")) return;
+  if (app.got_subcommand("info")) return;  // of each node
   for (const CLI::App* command : app.get_subcommands()) {
     throw ConfigError(fmt::format(
         "lacuna {} is for one process, and the launcher has started {}; train alone shares its "

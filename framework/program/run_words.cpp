@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/layers/batch_norm.h"
 
 namespace lacuna {
 namespace {
@@ -152,10 +154,16 @@ std::string shell_word(const std::string& text) {
 
 namespace {
 
+bool has_batch_norm(Module& model) {
+  return std::ranges::any_of(model.modules(), [](const Module* module) {
+    return dynamic_cast<const BatchNorm*>(module) != nullptr;
+  });
+}
+
 std::string sharing_in_words(const Experiment& e) {
   const int64_t processes = e.parallel->processes();
   std::string text = processes == 1 ? "by one process" : fmt::format("by {} processes", processes);
-  const bool is_local = e.train.batch_norm == NormBatch::Local;
+  const bool is_local = e.train.batch_norm == NormBatch::Local && has_batch_norm(*e.model);
   if (e.train.reduction == Reduction::Fast) {
     text +=
         ", each in one pass (reduction: fast): other numbers of processes give other last digits";

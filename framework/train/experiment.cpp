@@ -62,10 +62,15 @@ void require_shards(const Experiment& e, const Communicator* job) {
       job->size(), e.config.optional<std::string>("run_dir").value_or("RUN"), job->size()));
 }
 
-void require_division(const Experiment& e, const Communicator* job) {
-  if (job == nullptr || e.train.reduction == Reduction::Fast) return;
-  at_position(e.config.get("train").get("shards"),
-              [&] { require_processes_divide(e.train.shards, job->size()); });
+void require_division(const Experiment& e, Start start, const Communicator* job) {
+  if (job == nullptr || e.train.shards == 0 || e.train.reduction == Reduction::Fast) return;
+  try {
+    require_processes_divide(e.train.shards, job->size());
+  } catch (const ConfigError& error) {
+    const char* or_else = start == Start::Fresh ? ", or give another number of shards"
+                                                : " (a run that goes on keeps its shards)";
+    e.config.get("train").get("shards").error(error.what() + std::string(or_else));
+  }
 }
 
 std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
@@ -302,7 +307,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->train = TrainOptions::from_config(config.get("train"));
   config.get("train").require_all_read();
   require_shards(*e, job.get());
-  require_division(*e, job.get());
+  require_division(*e, start, job.get());
   const Config model = config.at("model"), optimizer = config.at("optimizer");
   model_layers(model.clone());  // mistakes in it are told before data is read
   e->data = load_data_of(config, e->train.seed);

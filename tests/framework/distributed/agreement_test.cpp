@@ -59,9 +59,71 @@ TEST_F(Agreement, MistakesAreToldOnce) {
   const Ended option = run_job(3, {"train", config(), "--stepz", "4"});
   EXPECT_NE(option.code, 0);
   EXPECT_EQ(count_of(option.err, "--stepz"), 1u) << option.err;
+  EXPECT_THAT(option.err, HasSubstr("error: process 0 on "));
   const Ended command = run_job(3, {"eval", "nothing"});
   EXPECT_EQ(command.code, 2);
   EXPECT_EQ(count_of(command.err, "lacuna eval is for one process"), 1u) << command.err;
+}
+
+// Before it has joined the others, too.
+TEST_F(Agreement, AMistakeOfOneProcessIsToldWithItsNumber) {
+  const Ended ended = run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1",
+                                  LACUNA_PROGRAM, "train", config(), "--stepz"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
+}
+
+// As where each node asks its own disk whether the run is there.
+TEST_F(Agreement, OneThatGoesOnAndOneThatBeginsAreNoticed) {
+  ASSERT_EQ(run(0, "run").code, 0);
+  const std::vector<std::string> on{"train", "--resume", "--run-dir", run_dir()}, begin = new_run();
+  for (const bool first_goes_on : {true, false}) {
+    std::vector<std::string> words = first_goes_on ? on : begin;
+    words.insert(words.end(), {":", "-np", "1", LACUNA_PROGRAM});
+    const std::vector<std::string>& others = first_goes_on ? begin : on;
+    words.insert(words.end(), others.begin(), others.end());
+    const Ended ended = run_job(1, words, give_up_after(30));
+    EXPECT_EQ(ended.code, 1) << ended.err;
+    EXPECT_EQ(count_of(ended.err, "the processes differ in what they were started for"), 1u)
+        << ended.err;
+    EXPECT_THAT(ended.err,
+                HasSubstr(first_goes_on ? "process 0 has --resume, process 1 has a new run"
+                                        : "process 0 has a new run, process 1 has --resume"));
+  }
+}
+
+// Which knows of no other process: all would train the same run.
+TEST_F(Agreement, TheLauncherOfAnotherMpiIsNoticed) {
+  const Ended ended = run_lacuna(new_run(), {.in_child = [] {
+                                   ::setenv("PMI_SIZE", "2", 1);
+                                   ::setenv("PMI_RANK", "0", 1);
+                                 }});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("a launcher has started 2 processes, and "));
+  EXPECT_THAT(ended.err, HasSubstr(" knows of this one alone"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+}
+
+TEST_F(Agreement, InfoTellsOfEachProcess) {
+  const Ended ended = run_job(2, {"info"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(count_of(ended.out, "instruction set"), 2u) << ended.out;
+}
+
+// What there is none of makes nothing depend on the number of processes.
+TEST_F(Agreement, LocalNormsAreToldOfWhereThereAreNorms) {
+  const std::string told = "so that results depend on how many there are";
+  const std::vector<std::string> local{"--set", "train.batch_norm=local"};
+  const Ended without = run(2, "without", local);
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(count_of(without.err, told), 0u) << without.err;
+  EXPECT_EQ(count_of(without.err, "any number of processes gives the same"), 1u) << without.err;
+  std::string text = read_text(config());
+  text.replace(text.find("  - relu"), 8, "  - {type: batch_norm, name: bn}");
+  write_text(config(), text);
+  const Ended with = run(2, "with", local);
+  ASSERT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(count_of(with.err, told), 1u) << with.err;
 }
 
 TEST_F(Agreement, DifferentConfigurationsAreNoticed) {
@@ -170,6 +232,36 @@ TEST_F(Nodes, OtherDataIsNoticed) {
   EXPECT_EQ(count_of(ended.err, "the processes differ in their data"), 1u) << ended.err;
 }
 
+// Of as many examples, of the same tokens.
+TEST_F(Nodes, OtherExamplesAreNoticed) {
+  std::string other = text(40);
+  for (size_t at = 0; (at = other.find("to be or not", at)) != std::string::npos; ++at) {
+    other.replace(at, 12, "or be to not");
+  }
+  folder_.write("second/text.txt", other);
+  const Ended ended = run_on_both();
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "the processes differ in their data: what is in examples"), 1u)
+      << ended.err;
+}
+
+TEST_F(Nodes, AnotherTeacherIsNoticed) {
+  write_text(config(), kGlyphs + kModel + kTrain);
+  for (const char* node : {"first", "second"}) {
+    const std::string seed = node == std::string("first") ? "1" : "2";
+    ASSERT_EQ(run_lacuna({"train", config(), "--run-dir", folder_ / node + "/teacher", "--set",
+                          "train.seed=" + seed})
+                  .code,
+              0);
+  }
+  write_text(config(), kGlyphs + kModel + kTrain +
+                           "loss: {type: distillation, teacher: /proc/self/cwd/teacher}\n");
+  const Ended ended = run_on_both();
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "the processes differ in the values of the teacher"), 1u)
+      << ended.err;
+}
+
 TEST_F(Nodes, TheSameDataTrains) {
   folder_.write("second/text.txt", text(40));
   const Ended ended = run_on_both();
@@ -187,6 +279,12 @@ TEST_F(Agreement, ARunWithoutShardsIsToldToGoOnAlone) {
   EXPECT_THAT(many.err, HasSubstr("lacuna train --resume --run-dir " + run_dir()));
   EXPECT_EQ(run_lacuna(on).code, 0);
   EXPECT_EQ(summary(run_dir()).required<int64_t>("steps"), 8);
+  // One process is alone under a launcher, too.
+  std::vector<std::string> further = on;
+  further.back() = "train.steps=10";
+  const Ended one = run_job(1, further);
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(summary(run_dir()).required<int64_t>("steps"), 10);
 }
 
 // In any order: numbers of processes that divide no shards, and the same but for rounding. All

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <thread>
@@ -52,16 +53,21 @@ class ClusterScript : public JobFixture {
  protected:
   ClusterScript() { write_text(config(), kRun); }
 
-  Ended run_script(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
-    ::setenv("MPIRUN", LACUNA_MPIRUN, 1);
+  /// Its command line, with a pause between starts and a program in mpirun's place.
+  std::vector<std::string> script(const std::string& wait, const char* mpirun,
+                                  const std::vector<std::string>& more) const {
+    ::setenv("MPIRUN", mpirun, 1);
     ::setenv("LACUNA", LACUNA_PROGRAM, 1);
     std::vector<std::string> words{
-        "bash", LACUNA_SOURCE_DIR "/scripts/cluster.sh", "--wait", "0", "-np", "4"};
+        "bash", LACUNA_SOURCE_DIR "/scripts/cluster.sh", "--wait", wait, "-np", "4"};
     words.insert(words.end(), kTakeTurns.begin(), kTakeTurns.end());
     words.insert(words.end(), {"--restarts", "10", "--"});
     const std::vector<std::string> training = arguments("run", more);
     words.insert(words.end(), training.begin(), training.end());
-    return run_starter("/bin/bash", words, options);
+    return words;
+  }
+  Ended run_script(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
+    return run_starter("/bin/bash", script("0", LACUNA_MPIRUN, more), options);
   }
   size_t steps() const { return lines_of(run_dir() + "/metrics.jsonl"); }
 };
@@ -109,16 +115,48 @@ TEST_F(ClusterScript, TenKillsOfRandomProcessesEndInTheSameNumbers) {
 }
 
 TEST_F(ClusterScript, HandsASignalOnAndStartsNoMore) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1}) {
+    std::filesystem::remove_all(run_dir());
+    ProcessOptions options;
+    options.meanwhile = [&](pid_t script) {
+      const Patience patience;
+      patience.wait_for([&] { return steps() >= 20; });
+      ::kill(script, signal);
+    };
+    const Ended ended = run_script({}, options);
+    EXPECT_EQ(ended.code, 143) << signal << ": " << ended.err;
+    EXPECT_EQ(count_of(ended.err, "stopped at step"), 1u) << signal << ": " << ended.err;
+    EXPECT_EQ(count_of(ended.err, "cluster: "), 0u) << signal << ": " << ended.err;
+  }
+}
+
+// No job is there by then that could be told.
+TEST_F(ClusterScript, ASignalBetweenTwoStartsEndsIt) {
   ProcessOptions options;
-  options.meanwhile = [&](pid_t script) {
+  options.meanwhile = [](pid_t script) {
     const Patience patience;
-    patience.wait_for([&] { return steps() >= 20; });
+    std::vector<pid_t> children;
+    const auto first = [&] { return children.empty() ? 0 : children.front(); };
+    patience.wait_for([&] { return first() != 0 || !(children = children_of(script)).empty(); });
+    const pid_t job = first();
+    // The script waits after it.
+    patience.wait_for([&] { return !(children = children_of(script)).empty() && first() != job; });
     ::kill(script, SIGTERM);
   };
-  const Ended ended = run_script({}, options);
-  EXPECT_EQ(ended.code, 143) << ended.err;
-  EXPECT_EQ(count_of(ended.err, "stopped at step"), 1u) << ended.err;
-  EXPECT_EQ(count_of(ended.err, "cluster: "), 0u) << ended.err;
+  const auto start = std::chrono::steady_clock::now();
+  const Ended ended = run_starter("/bin/bash", script("60", "false", {}), options);
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "cluster: the job ended with code 1; start 2 of"), 1u) << ended.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
+}
+
+TEST_F(ClusterScript, NamesWhatIsNoNumberAndStartsNoMissingProgramAgain) {
+  const Ended number = run_starter("/bin/bash", script("soon", "false", {}), {});
+  EXPECT_EQ(number.code, 2);
+  EXPECT_EQ(number.err, "cluster: --wait needs a whole number, found 'soon'\n");
+  const Ended missing = run_starter("/bin/bash", script("0", "no-such-mpirun", {}), {});
+  EXPECT_EQ(missing.code, 127);
+  EXPECT_EQ(count_of(missing.err, "cluster: the job ended"), 0u) << missing.err;
 }
 
 TEST_F(ClusterScript, StartsAMistakeOnce) {

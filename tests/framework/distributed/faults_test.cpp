@@ -41,8 +41,13 @@ TEST_F(Job, ProcessesMustDivideTheShards) {
   const Ended ended = run(3, "run");
   EXPECT_EQ(ended.code, 2);
   const std::string message = "3 processes do not divide 8 shards; start 1, 2, 4 or 8";
-  EXPECT_EQ(count_of(ended.err, message), 1u) << ended.err;
+  EXPECT_EQ(count_of(ended.err, message + ", or give another number of shards"), 1u) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("process 0 on "));
+  ASSERT_EQ(run(0, "run").code, 0);
+  const Ended resumed = run_job(3, {"train", "--resume", "--run-dir", run_dir()});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_EQ(count_of(resumed.err, message + " (a run that goes on keeps its shards)"), 1u)
+      << resumed.err;
 }
 
 TEST_F(Job, ShardsAreEightUnderALauncherAndStandInTheConfiguration) {
@@ -265,16 +270,7 @@ TEST_F(Job, EndsWhereNoFileMayGrowLarger) {
   for (const int64_t most : {int64_t{100} << 10, int64_t{1} << 20}) {
     ProcessOptions options{.max_file_bytes = most};
     bool is_killed = false;
-    options.meanwhile = [&](pid_t launcher) {
-      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-      siginfo_t ended{};
-      while (ended.si_pid == 0 && std::chrono::steady_clock::now() < give_up) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        ::waitid(P_PID, static_cast<id_t>(launcher), &ended, WEXITED | WNOHANG | WNOWAIT);
-      }
-      is_killed = ended.si_pid == 0;
-      if (is_killed) ::kill(launcher, SIGKILL);
-    };
+    options.meanwhile = give_up_after(60, &is_killed).meanwhile;
     std::filesystem::remove_all(run_dir());
     const Ended ended =
         run_job(2, arguments("run", {"--set", "model.1.out_features=2000"}), options);

@@ -1,14 +1,18 @@
 // Runs of the program as several processes, started by mpirun on this machine.
 #pragma once
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,6 +74,22 @@ inline std::vector<pid_t> children_of(pid_t parent) {
     if (of == parent) children.push_back(static_cast<pid_t>(std::stol(pid)));
   }
   return children;
+}
+
+/// Kills a launcher that hangs, so that a test does not; `is_killed`: whether it did.
+inline ProcessOptions give_up_after(int seconds, bool* is_killed = nullptr) {
+  ProcessOptions options;
+  options.meanwhile = [=](pid_t launcher) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    siginfo_t ended{};
+    while (ended.si_pid == 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ::waitid(P_PID, static_cast<id_t>(launcher), &ended, WEXITED | WNOHANG | WNOWAIT);
+    }
+    if (is_killed != nullptr) *is_killed = ended.si_pid == 0;
+    if (ended.si_pid == 0) ::kill(launcher, SIGKILL);
+  };
+  return options;
 }
 
 /// How many lines a file has by now; 0 where there is none yet.
