@@ -256,7 +256,7 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
                                                     summary.required<int64_t>("steps");
     add("best", results(summary, "best_") +
                     at(number(summary, "best_epoch"), summary.required<int64_t>("best_step")) +
-                    (is_kept ? "" : "; kept is the last (train.checkpoint.keep_best)"));
+                    (is_kept ? "" : "; not kept (train.checkpoint.keep_best)"));
   }
   add("last", results(summary, "") +
                   at(number(summary, "epochs"), summary.required<int64_t>("steps")) +

@@ -136,10 +136,11 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
                                  "fc1.weight}\n")
                                 .err;
   EXPECT_THAT(drawn, Not(HasSubstr("pruned")));
-  EXPECT_THAT(drawn, testing::ContainsRegex(
-                         "init_from: the loaded masks are not kept: of 7840 nonzeros that "
-                         "init_method chose, [1-7][0-9][0-9][0-9] are among the 7840 that were loaded "
-                         "\\(fc1.weight\\); init_method: random\n"));
+  EXPECT_THAT(drawn,
+              testing::ContainsRegex(
+                  "init_from: the loaded masks are not kept: of 7840 nonzeros that "
+                  "init_method chose, [1-7][0-9][0-9][0-9] are among the 7840 that were loaded "
+                  "\\(fc1.weight\\); init_method: random\n"));
   EXPECT_THAT(from("dense", "").err, Not(HasSubstr("init_from")));
   EXPECT_THAT(from("dense", "sparsity: {sparsity: 0.0, param_filter: fc1.weight}\n").err,
               Not(HasSubstr("init_from")));

@@ -109,7 +109,7 @@ TEST_F(Training, SaysWhereTheBestIsNotKept) {
                              "[12], gamma: 1000}}"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   ASSERT_NE(summary(run_dir()).required<int>("best_step"), 18);
-  EXPECT_THAT(ended.out, testing::ContainsRegex("best +validation [^\n]*; kept is the last "
+  EXPECT_THAT(ended.out, testing::ContainsRegex("best +validation [^\n]*; not kept "
                                                 "\\(train.checkpoint.keep_best\\)\n"));
 }
 
