@@ -242,17 +242,16 @@ const Norm* deferred_norm(const Variable& x) {
 }
 
 // right's moments joined to left's: a count, means, and sums of squared distances from the mean.
-// *Source:* Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
-// sample variances", 1979.
 void join_moments(std::vector<double>& left, std::vector<double>&& right) {
   const size_t channels = left.size() / 2;
-  const double n = left[0], m = right[0], total = n + m;
+  const double count = left[0];
   for (size_t i = 1; i <= channels; ++i) {
-    const double distance = right[i] - left[i];
-    left[i] += distance * (m / total);
-    left[channels + i] += right[channels + i] + distance * distance * (n * m / total);
+    Moments joined{.count = count, .mean = left[i], .squares = left[channels + i]};
+    joined.join({.count = right[0], .mean = right[i], .squares = right[channels + i]});
+    left[i] = joined.mean;
+    left[channels + i] = joined.squares;
   }
-  left[0] = total;
+  left[0] = count + right[0];
 }
 
 void require_operands(const Variable& x, const Variable& weight, const Variable& bias,

@@ -10,6 +10,21 @@
 
 namespace lacuna {
 
+/// How many values there are, their mean, and the sum of their squared distances from it.
+struct Moments {
+  double count = 0.0, mean = 0.0, squares = 0.0;
+
+  /// Joins those of further values. *Source:* Chan, Golub and LeVeque, "Updating formulae and a
+  /// pairwise algorithm for computing sample variances", 1979.
+  void join(const Moments& more) {
+    const double total = count + more.count, distance = more.mean - mean;
+    if (total == 0.0) return;
+    mean += distance * (more.count / total);
+    squares += more.squares + distance * distance * (count * more.count / total);
+    count = total;
+  }
+};
+
 /// Mean and biased variance of each channel, in double over sums of floats.
 struct ChannelStatistics {
   std::vector<double> mean, variance;

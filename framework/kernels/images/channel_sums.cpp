@@ -153,12 +153,7 @@ ChannelStatistics PartMoments::joined() const {
   for (int64_t channel = 0; channel < channels_; ++channel) {
     Moments all;
     for (int64_t part = 0; part < parts_; ++part) {
-      const Moments& m = moments_[static_cast<size_t>(part * channels_ + channel)];
-      const double count = all.count + m.count, distance = m.mean - all.mean;
-      if (m.count == 0.0) continue;
-      all.mean += distance * (m.count / count);
-      all.squares += m.squares + distance * distance * (all.count * m.count / count);
-      all.count = count;
+      all.join(moments_[static_cast<size_t>(part * channels_ + channel)]);
     }
     statistics.mean.push_back(all.mean);
     // A NaN stays one.

@@ -18,9 +18,8 @@ struct SlabPart {
   Range rows, columns;
 };
 
-/// Each part has its own mean and its own sum of squared distances from it, which are joined in the
-/// order of the parts: numbers do not depend on who takes which part. *Source:* Chan, Golub and
-/// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+/// Each part has its own, which are joined in the order of the parts: numbers do not depend on who
+/// takes which part.
 class PartMoments {
  public:
   PartMoments(int64_t channels, int64_t parts);
@@ -32,9 +31,6 @@ class PartMoments {
   ChannelStatistics joined() const;
 
  private:
-  struct Moments {
-    double count = 0.0, mean = 0.0, squares = 0.0;
-  };
   int64_t channels_, parts_;
   std::vector<Moments> moments_;  // [parts][channels]
 };
