@@ -12,7 +12,7 @@
 #include "lacuna/framework/kernels/conv/gather.h"
 #include "lacuna/framework/kernels/conv/phase_copy.h"
 #include "lacuna/framework/kernels/images/part_moments.h"
-#include "lacuna/framework/kernels/simd/caches.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 
 namespace lacuna {
 namespace {

@@ -1,8 +1,8 @@
 // The product over batch slabs. What makes it fast is explained in docs/kernels.md.
 //
 // Loads are the bottleneck: beside a 64-byte load of activations even a 4-byte index costs half a
-// cycle. So four offsets come with one 64-bit load, and four values with one 16-byte load that is
-// replicated to all lanes and spread by in-lane broadcasts.
+// cycle. So four offsets come with one 64-bit load, and where a core loads one vector a cycle four
+// values with one 16-byte load that is replicated to all lanes and spread by in-lane permutes.
 #include "lacuna/framework/kernels/csr/csr.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr/csr_reference.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -31,114 +32,204 @@ void product_block(const CsrStream& s, const CsrBlock& block, const float* value
 }
 #else
 
-// acc[r] += value · x for entry `i` of four in each of the rows.
-template <int i, int kVectors, int kRows>
-HWY_INLINE void multiply_add(const char* x, const uint64_t (&words)[kRows],
-                             const Vector (&values)[kRows], Vector (&acc)[kRows][kVectors]) {
-  for (int r = 0; r < kRows; ++r) {
-    const Vector value = hn::Broadcast<i>(values[r]);
-    const char* row = x + row_offset<i>(words[r]);
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(value, load(row, v), acc[r][v]);
-  }
-}
+// The outputs of some rows of a group.
+template <int kVectors, int kRows>
+struct Outputs {
+  Vector sums[kRows][kVectors];
+  char* at[kRows];
 
-// kRows rows from row i of the group on.
-template <int kVectors, int kRows, int kLength, bool kFirst>
-HWY_INLINE void product_rows(const Run& run, int64_t i) {
-  const int64_t length = length_of<kLength>(run);
-  Vector acc[kRows][kVectors];
-  char* y[kRows];
+  // Of row i of the group and those after it: the bias, or what the tiles before have left.
+  template <bool kFirst>
+  HWY_INLINE void begin(const Run& run, int64_t i) {
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t row = run.rows[i + r];
+      at[r] = run.y + row * kSlabRowBytes;
+      const char* ahead = run.y + run.rows[i + r + 2 * kRows] * kSlabRowBytes;
+      for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v, 1);
+      if (run.next_slab != 0) {
+        for (int v = 0; v < kSlabRowBytes; v += 64)
+          __builtin_prefetch(at[r] + run.next_slab + v, 1, 2);
+      }
+      if constexpr (kFirst) {
+        const Vector start = hn::Set(Floats(), run.bias == nullptr ? 0.0f : run.bias[row]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = start;
+      } else {
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = load(at[r], v);
+      }
+    }
+  }
+  HWY_INLINE void end() const {
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v) store(sums[r][v], at[r], v);
+    }
+  }
+};
+
+// The nonzeros of some rows of a group in columns of their own, four of each row at a time.
+template <int kVectors, int kRows, bool kByLoads>
+struct Nonzeros {
+  const char* x;
   const uint16_t* offsets[kRows];
   const float* values[kRows];
-  for (int r = 0; r < kRows; ++r) {
-    const uint32_t row = run.rows[i + r];
-    y[r] = run.y + row * kSlabRowBytes;
-    offsets[r] = run.offsets + (i + r) * length;
-    values[r] = run.values + (i + r) * length;
-    const char* ahead = run.y + run.rows[i + r + 2 * kRows] * kSlabRowBytes;
-    for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v, 1);
-    if (run.next_slab != 0) {
-      for (int v = 0; v < kSlabRowBytes; v += 64)
-        __builtin_prefetch(y[r] + run.next_slab + v, 1, 2);
-    }
-    if constexpr (kFirst) {
-      const Vector start = hn::Set(Floats(), run.bias == nullptr ? 0.0f : run.bias[row]);
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
-    } else {
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = load(y[r], v);
-    }
-  }
   uint64_t words[kRows];
-  Vector quads[kRows];
-  const auto fetch = [&](int64_t at) HWY_ATTR {
+  FourValues<kByLoads> fours[kRows];
+
+  HWY_INLINE void fetch(int64_t at) {
     for (int r = 0; r < kRows; ++r) {
       words[r] = packed(offsets[r] + at);
-      quads[r] = hn::LoadDup128(Floats(), values[r] + at);
+      fours[r].begin_at(values[r] + at);
     }
-  };
-  const auto four = [&](int64_t at) HWY_ATTR {
+  }
+  // sums[r] += value · x for entry `i` of the four in each row.
+  template <int i>
+  HWY_INLINE void multiply_add(Vector (&sums)[kRows][kVectors]) const {
+    for (int r = 0; r < kRows; ++r) {
+      const Vector value = fours[r].template spread<i>();
+      const char* row = x + row_offset<i>(words[r]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, load(row, v), sums[r][v]);
+    }
+  }
+
+  // The same where all rows' columns are those of the first.
+  template <int i>
+  HWY_INLINE void multiply_add_shared(Vector (&sums)[kRows][kVectors]) const {
+    const char* row = x + row_offset<i>(words[0]);
+    Vector values_of[kRows];
+    for (int r = 0; r < kRows; ++r) values_of[r] = fours[r].template spread<i>();
+    for (int v = 0; v < kVectors; ++v) {
+      Vector z = load(row, v);
+      keep_in_register(z);
+      for (int r = 0; r < kRows; ++r) sums[r][v] = hn::MulAdd(values_of[r], z, sums[r][v]);
+    }
+  }
+
+  HWY_INLINE void four_shared(int64_t at, Vector (&sums)[kRows][kVectors]) {
     fetch(at);
-    multiply_add<0>(run.x, words, quads, acc);
-    multiply_add<1>(run.x, words, quads, acc);
-    multiply_add<2>(run.x, words, quads, acc);
-    multiply_add<3>(run.x, words, quads, acc);
-  };
-  const auto rest = [&](int64_t at, int64_t count) HWY_ATTR {
+    multiply_add_shared<0>(sums);
+    multiply_add_shared<1>(sums);
+    multiply_add_shared<2>(sums);
+    multiply_add_shared<3>(sums);
+  }
+  HWY_INLINE void four(int64_t at, Vector (&sums)[kRows][kVectors]) {
+    fetch(at);
+    multiply_add<0>(sums);
+    multiply_add<1>(sums);
+    multiply_add<2>(sums);
+    multiply_add<3>(sums);
+  }
+  // Fewer than four.
+  HWY_INLINE void rest(int64_t at, int64_t count, Vector (&sums)[kRows][kVectors]) {
     if (count == 0) return;
     fetch(at);
-    multiply_add<0>(run.x, words, quads, acc);
-    if (count > 1) multiply_add<1>(run.x, words, quads, acc);
-    if (count > 2) multiply_add<2>(run.x, words, quads, acc);
-  };
+    multiply_add<0>(sums);
+    if (count > 1) multiply_add<1>(sums);
+    if (count > 2) multiply_add<2>(sums);
+  }
+};
+
+// kRows rows from row i of the group on.
+template <int kVectors, int kRows, int kLength, bool kFirst, bool kByLoads>
+HWY_INLINE void product_rows(const Run& run, int64_t i) {
+  const int64_t length = length_of<kLength>(run);
+  Outputs<kVectors, kRows> y;
+  y.template begin<kFirst>(run, i);
+  Nonzeros<kVectors, kRows, kByLoads> nonzeros;
+  nonzeros.x = run.x;
+  for (int r = 0; r < kRows; ++r) {
+    nonzeros.offsets[r] = run.offsets + (i + r) * length;
+    nonzeros.values[r] = run.values + (i + r) * length;
+  }
   if constexpr (kLength >= 0) {
     HWY_UNROLL(8)
-    for (int64_t at = 0; at < kLength / 4 * 4; at += 4) four(at);
-    rest(kLength / 4 * 4, kLength % 4);
+    for (int64_t at = 0; at < kLength / 4 * 4; at += 4) nonzeros.four(at, y.sums);
+    nonzeros.rest(kLength / 4 * 4, kLength % 4, y.sums);
   } else {
     const int64_t whole = length / 4 * 4;
-    for (int64_t at = 0; at < whole; at += 4) four(at);
-    rest(whole, -1 - kLength);
+    for (int64_t at = 0; at < whole; at += 4) nonzeros.four(at, y.sums);
+    nonzeros.rest(whole, -1 - kLength, y.sums);
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) store(acc[r][v], y[r], v);
-  }
+  y.end();
 }
 
 // kLength: nonzeros of each row, or −1 − (length % 4).
-template <int kVectors, int kLength, bool kFirst>
+template <int kVectors, int kLength, bool kFirst, bool kByLoads>
 HWY_NOINLINE void product_group(const Run& run) {
   constexpr int kRows = kVectors <= 4 ? 2 : 1;
   int64_t i = 0;
   const char* ahead = run.ahead;
   for (; i + kRows <= run.count; i += kRows) {
-    for (int64_t line = 0; line < run.ahead_lines; ++line, ahead += 64) {
-      __builtin_prefetch(ahead, 0, 2);
-    }
-    product_rows<kVectors, kRows, kLength, kFirst>(run, i);
+    ask_ahead(run, ahead);
+    product_rows<kVectors, kRows, kLength, kFirst, kByLoads>(run, i);
   }
   if constexpr (kRows > 1) {
-    for (; i < run.count; ++i) product_rows<kVectors, 1, kLength, kFirst>(run, i);
+    for (; i < run.count; ++i) {
+      product_rows<kVectors, 1, kLength, kFirst, kByLoads>(run, i);
+    }
   }
 }
 
-template <int kVectors, int kLength, bool kFirst>
+template <bool kByLoads>
 struct Product {
-  static void run(const Run& r) { product_group<kVectors, kLength, kFirst>(r); }
+  template <int kVectors, int kLength, bool kFirst>
+  struct Of {
+    static void run(const Run& r) { product_group<kVectors, kLength, kFirst, kByLoads>(r); }
+  };
 };
+
+// Pairs of rows of which the first run.shared nonzeros are in the same columns: what is loaded
+// there serves both.
+template <int kVectors, bool kFirst, bool kByLoads>
+HWY_NOINLINE void product_pairs(const Run& run) {
+  const int64_t length = run.length, shared = run.shared;
+  const int64_t whole = shared + (length - shared) / 4 * 4;
+  const char* ahead = run.ahead;
+  for (int64_t i = 0; i < run.count; i += 2) {
+    ask_ahead(run, ahead);
+    Outputs<kVectors, 2> y;
+    y.template begin<kFirst>(run, i);
+    Nonzeros<kVectors, 2, kByLoads> nonzeros;
+    nonzeros.x = run.x;
+    for (int r = 0; r < 2; ++r) {
+      nonzeros.offsets[r] = run.offsets + (i + r) * length;
+      nonzeros.values[r] = run.values + (i + r) * length;
+    }
+    for (int64_t at = 0; at < shared; at += 4) nonzeros.four_shared(at, y.sums);
+    for (int64_t at = shared; at < whole; at += 4) nonzeros.four(at, y.sums);
+    nonzeros.rest(whole, length - whole, y.sums);
+    y.end();
+  }
+}
+
+// Registers for two rows' sums, and four vectors of x.
+constexpr bool kTakesPairs = kPass <= 4;
+
+template <bool kByLoads>
+void product_of_groups(const CsrStream& s, const CsrBlock& block, const Run& run, int64_t columns) {
+  with_vectors(columns, [&]<int n>(Vectors<n>) HWY_ATTR {
+    for_each_group(s, block, run, [](const Run& r, bool is_first) HWY_ATTR {
+      if constexpr (kTakesPairs) {
+        if (r.shared > 0) {
+          return (is_first ? product_pairs<n, true, kByLoads>
+                           : product_pairs<n, false, kByLoads>)(r);
+        }
+      }
+      (is_first ? choose<Product<kByLoads>::template Of, n, true>(r.length)
+                : choose<Product<kByLoads>::template Of, n, false>(r.length))(r);
+    });
+  });
+}
+
 void product_block(const CsrStream& s, const CsrBlock& block, const float* values, const float* x,
                    int64_t width, const float* bias, float* y, bool prefetch_next) {
   const int64_t next_slab = prefetch_next ? s.rows * kSlabRowBytes : 0;
+  const bool by_loads = spreads_by_loads();
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
-    with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
-      const Run run{.x = reinterpret_cast<const char*>(x + c),
-                    .y = reinterpret_cast<char*>(y + c),
-                    .bias = bias,
-                    .values = values,
-                    .next_slab = next_slab};
-      for_each_group(s, block, run, [](const Run& r, bool is_first) HWY_ATTR {
-        (is_first ? choose<Product, n, true>(r.length) : choose<Product, n, false>(r.length))(r);
-      });
-    });
+    const Run run{.x = reinterpret_cast<const char*>(x + c),
+                  .y = reinterpret_cast<char*>(y + c),
+                  .bias = bias,
+                  .values = values,
+                  .next_slab = next_slab};
+    (by_loads ? product_of_groups<true> : product_of_groups<false>)(s, block, run, width - c);
   }
 }
 

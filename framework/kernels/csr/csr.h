@@ -4,8 +4,10 @@
 // A stream cuts the rows into blocks (units of work for a thread) and the columns into tiles, so
 // that the part of the activations that a tile reads stays in the first-level cache. Within a tile
 // of a block the rows are sorted by their number of nonzeros: loops of equal length follow each
-// other, which the processor predicts. Values, gradient and optimizer states lie in stream order,
-// nnz long, without padding.
+// other, which the processor predicts. Where rows have many nonzeros in a tile, two of equal number
+// that share columns are put side by side, the shared ones first: what is loaded of the activations
+// there serves both. Values, gradient and optimizer states lie in stream order, nnz long, without
+// padding.
 //
 // Activations lie in batch slabs, [batch/64][features][64]: every nonzero is one broadcast and
 // contiguous multiply-adds in all three products.
@@ -13,6 +15,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/accumulate.h"
@@ -26,6 +29,10 @@ struct CsrGroup {
   int64_t first_value = 0;  ///< of the group's first row; the rows follow each other
   int32_t rows = 0;
   int32_t length = 0;  ///< nonzeros of each row
+  /// Of each two rows the first so many nonzeros, a multiple of four, are in the same columns; 0:
+  /// the group is not one of pairs, and each row's columns ascend. In pairs the shared ones ascend,
+  /// then the others.
+  int32_t shared = 0;
 };
 
 /// The columns [first_column, first_column + CsrStream::tile_columns) of a block.
@@ -112,6 +119,35 @@ void csr_for_each_segment(const CsrStream& stream, const CsrTile& tile, Visit&& 
 template <class Visit>
 void csr_for_each_segment(const CsrStream& stream, Visit&& visit) {
   for (const CsrTile& tile : stream.tiles) csr_for_each_segment(stream, tile, visit);
+}
+
+/// Stretches of segments whose columns ascend, in each segment by ascending column: `visit(row,
+/// first_value, first_column, length)`, row segment after row segment. Together they are the
+/// nonzeros of the segment in row-major order.
+template <class Visit>
+void csr_for_each_stretch(const CsrStream& stream, Visit&& visit) {
+  const uint16_t* offsets = stream.offsets.data();
+  for (const CsrTile& tile : stream.tiles) {
+    for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+      const CsrGroup& group = stream.groups[static_cast<size_t>(g)];
+      for (int64_t i = 0; i < group.rows; ++i) {
+        const auto row =
+            static_cast<int64_t>(stream.rows_in_order[static_cast<size_t>(group.first_row + i)]);
+        // Those shared with another row, and the others: each ascends.
+        int64_t next = group.first_value + i * group.length, end = next + group.shared;
+        int64_t other = end, end_other = next + group.length;
+        while (next < end || other < end_other) {
+          if (next == end || (other < end_other && offsets[other] < offsets[next])) {
+            std::swap(next, other);
+            std::swap(end, end_other);
+          }
+          const int64_t first = next++;
+          while (next < end && (other == end_other || offsets[next] < offsets[other])) ++next;
+          visit(row, first, tile.first_column, next - first);
+        }
+      }
+    }
+  }
 }
 
 // The products. Work is cut by blocks and slabs, never by the number of threads, and each sum is

@@ -6,7 +6,9 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr/csr_reference.h"
+#include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,7 +16,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/csr/csr_run.inc"
+#include "lacuna/framework/kernels/csr/csr_two_slabs.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -66,11 +68,7 @@ HWY_NOINLINE void gradient_group(const Run& run) {
   constexpr int kRest = kLength >= 0 ? kLength % 4 : -1 - kLength;
   const char* ahead_x = run.ahead;
   for (int64_t i = 0; i < run.count; ++i) {
-    if (i % 2 == 0) {
-      for (int64_t line = 0; line < run.ahead_lines; ++line, ahead_x += 64) {
-        __builtin_prefetch(ahead_x, 0, 2);
-      }
-    }
+    if (i % 2 == 0) ask_ahead(run, ahead_x);
     const char* at = run.y + run.rows[i] * kSlabRowBytes;
     const char* ahead = run.y + run.rows[i + 2] * kSlabRowBytes;
     for (int v = 0; v < kVectors * kVectorBytes; v += 64) __builtin_prefetch(ahead + v);
@@ -124,6 +122,8 @@ void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, 
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
+bool takes_two_slabs() { return kTakesTwoSlabs; }
+
 }  // namespace
 }  // namespace lacuna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -133,8 +133,29 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(gradient_block);
+HWY_EXPORT(gradient_of_two_slabs);
+HWY_EXPORT(takes_two_slabs);
+
+// Whether full slabs go in pairs: where a tile's rows of both stay in the first-level cache, and
+// rows have so many nonzeros in it that the halved reductions are worth more than what is loaded
+// twice.
+bool goes_by_two_slabs(const CsrStream& s) {
+  return internal::gradient_takes_two_slabs() && s.tile_columns <= internal::two_slabs_tile() &&
+         internal::has_many_nonzeros(s);
+}
 
 }  // namespace
+
+bool internal::gradient_takes_two_slabs() {
+  // Of 32 KiB the tile would be too short for the products.
+  return first_level_bytes() >= 48 << 10 && !use_reference_kernels() &&
+         HWY_DYNAMIC_DISPATCH(takes_two_slabs)();
+}
+
+int64_t internal::two_slabs_tile() {
+  // A sixteenth for what else passes by.
+  return first_level_bytes() / 16 * 15 / (2 * kSlabRowBytes);
+}
 
 void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t batch,
                   Accumulate accumulate, float* gradient) {
@@ -142,13 +163,20 @@ void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t b
   if (batch == 0 && !adds) std::fill_n(gradient, s.nnz, 0.0f);
   const auto run = use_reference_kernels() ? reference::csr_gradient_block
                                            : HWY_DYNAMIC_DISPATCH(gradient_block);
-  const int64_t slabs = slab_count(batch);
+  const auto run_two = HWY_DYNAMIC_DISPATCH(gradient_of_two_slabs);
+  const bool by_two = goes_by_two_slabs(s);
+  const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
   const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
   const int64_t parts = csr_gradient_parts(s, batch);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
     const CsrBlock part =
         csr_part(s.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
-    for (int64_t slab = 0; slab < slabs; ++slab) {
+    int64_t slab = 0;
+    for (; by_two && slab + 2 <= full_slabs; slab += 2) {
+      run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
+              adds || slab > 0, gradient, is_large && slab + 4 <= full_slabs);
+    }
+    for (; slab < slabs; ++slab) {
       run(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
           std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient,
           is_large && slab + 1 < slabs);

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/simd/caches.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 
 namespace lacuna {
 namespace {
@@ -36,7 +36,8 @@ struct TileChoice {
 // A tile of 160 columns of a slab takes 40 KiB of the first-level cache; longer ones are read from
 // the second level, those of more than 2048 columns from the third, but save the loading and
 // storing of each output row once a tile (about 14 cycles). Where a block's rows use less than each
-// column once, no cache has it for them: the longest tile.
+// column once, no cache has it for them: the longest tile. Where rows have many nonzeros, a tile's
+// rows of two slabs are to fit, for the gradient (csr_gradient.cpp).
 int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
   constexpr double kSegment = 14.0;
   const double density =
@@ -48,7 +49,11 @@ int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
     const double segments = std::min(1.0, density * width) / width;  // by column
     return tile.per_nonzero * density + kSegment * segments;
   };
-  const int64_t near_tile = density > 0.15 ? 128 : 160;
+  int64_t near_tile = density > 0.15 ? 128 : 160;
+  if (gradient_takes_two_slabs() &&
+      density * static_cast<double>(two_slabs_tile()) > kManyNonzeros + 2) {
+    near_tile = two_slabs_tile();
+  }
   // A first level of 48 KiB holds all but a few columns of this one.
   const double per_nonzero_of_205 = first_level_bytes() >= 48 << 10 ? 5.4 : 6.5;
   if (columns <= near_tile) return std::max<int64_t>(columns, 1);
@@ -62,6 +67,10 @@ int64_t internal::choose_tile(int64_t columns, int64_t rows, int64_t nnz) {
     if (cost(even) <= cost(best)) best = even;
   }
   return best.columns;
+}
+
+bool internal::has_many_nonzeros(const CsrStream& stream) {
+  return stream.nnz >= kManyNonzeros * stream.rows * count_tiles(stream);
 }
 
 std::vector<int64_t> internal::cut_rows(int64_t rows, int64_t blocks,
@@ -220,8 +229,11 @@ int64_t CsrStream::bytes() const {
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
                      std::span<const uint32_t> column_of) {
   const int64_t nnz = row_begin.back() - row_begin.front();
-  return build(rows, columns, row_begin, column_of, internal::choose_tile(columns, rows, nnz),
-               internal::count_blocks(rows, columns, nnz));
+  CsrStream stream =
+      build(rows, columns, row_begin, column_of, internal::choose_tile(columns, rows, nnz),
+            internal::count_blocks(rows, columns, nnz));
+  internal::pair_rows(stream, {});
+  return stream;
 }
 
 CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
@@ -235,7 +247,7 @@ CsrStream csr_stream(int64_t rows, int64_t columns, std::span<const int64_t> row
 Array<uint32_t> csr_canonical_places(const CsrStream& stream, std::span<const int64_t> row_begin) {
   Array<uint32_t> places(static_cast<size_t>(stream.nnz));
   std::vector<int64_t> next(row_begin.begin(), row_begin.end() - 1);
-  csr_for_each_segment(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
+  csr_for_each_stretch(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
     int64_t& place = next[static_cast<size_t>(row)];
     for (int64_t k = 0; k < length; ++k) {
       places[static_cast<size_t>(value + k)] = static_cast<uint32_t>(place++);

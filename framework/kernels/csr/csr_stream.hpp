@@ -18,6 +18,20 @@ std::vector<int64_t> cut_rows(int64_t rows, int64_t blocks, std::span<const int6
 // With room for the offsets, but nothing in it.
 CsrStream sized_stream(int64_t rows, int64_t columns, int64_t nnz, int64_t tile_columns);
 
+// Whether the gradient takes full slabs two at a time, where a tile is no longer than this and rows
+// have many nonzeros in it.
+bool gradient_takes_two_slabs();
+int64_t two_slabs_tile();
+// Nonzeros of a row in a tile from which on that pays, as pairs of rows do.
+inline constexpr int64_t kManyNonzeros = 20;
+// Whether rows have so many, on average.
+bool has_many_nonzeros(const CsrStream& stream);
+
+// Puts rows in pairs (CsrGroup::shared) where that pays. *Requires* ascending columns in each row.
+// `along`: empty, or an array in stream order whose elements go with the nonzeros. *Cost:* a few
+// passes over the nonzeros, and as many comparisons of rows as 64 for each.
+void pair_rows(CsrStream& stream, std::span<uint32_t> along);
+
 // The nonzeros of a row in one tile.
 struct Segment {
   uint32_t row = 0;

@@ -38,6 +38,7 @@ class Transposition {
         fill(block, from_.tiles[static_cast<size_t>(t)]);
       }
     }
+    internal::pair_rows(into_.stream, into_.source);
     return std::move(into_);
   }
 

@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/caches.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/images/batch_norm.cpp"

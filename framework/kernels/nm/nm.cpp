@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "lacuna/framework/kernels/nm/nm_reference.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -32,18 +33,19 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
 #else
 
 // acc[r] += value · x for entry `i` of four in each of the rows.
-template <class Code, int i, int kVectors, int kRows>
+template <class Code, int i, int kVectors, int kRows, bool kByLoads>
 HWY_INLINE void multiply_add(const char* x, int64_t group_bytes, const uint64_t (&words)[kRows],
-                             const Vector (&values)[kRows], Vector (&acc)[kRows][kVectors]) {
+                             const FourValues<kByLoads> (&values)[kRows],
+                             Vector (&acc)[kRows][kVectors]) {
   for (int r = 0; r < kRows; ++r) {
-    const Vector value = hn::Broadcast<i>(values[r]);
+    const Vector value = values[r].template spread<i>();
     const char* row = row_of<Code, i>(x, group_bytes, words[r]);
     for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(value, load(row, v), acc[r][v]);
   }
 }
 
 // kRows rows from row i on.
-template <class Code, int kVectors, int kRows>
+template <class Code, int kVectors, int kRows, bool kByLoads>
 HWY_INLINE void product_rows(const NmRun& run, int64_t i) {
   Vector acc[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
@@ -64,11 +66,11 @@ HWY_INLINE void product_rows(const NmRun& run, int64_t i) {
     codes[r] = run.codes + (i + r) * run.code_bytes;
   }
   uint64_t words[kRows];
-  Vector quads[kRows];
+  FourValues<kByLoads> quads[kRows];
   const auto fetch = [&](int64_t at) HWY_ATTR {
     for (int r = 0; r < kRows; ++r) {
       words[r] = Code::word(codes[r] + at / 4 * Code::kBytesOfFour);
-      quads[r] = hn::LoadDup128(Floats(), values[r] + at);
+      quads[r].begin_at(values[r] + at);
     }
   };
   for_each_four<Code>(
@@ -92,22 +94,23 @@ HWY_INLINE void product_rows(const NmRun& run, int64_t i) {
 }
 
 // Sums in flight hide the latency of a multiply-add.
-template <class Code, int kVectors>
+template <class Code, int kVectors, bool kByLoads>
 HWY_NOINLINE void product_tile(const NmRun& run) {
   constexpr int kRows = kVectors == 1 ? 4 : kVectors <= 4 ? 2 : 1;
   const char* ahead = run.ahead;
   int64_t i = run.begin;
   for (; i + kRows <= run.end; i += kRows) {
     ask_ahead(run, ahead);
-    product_rows<Code, kVectors, kRows>(run, i);
+    product_rows<Code, kVectors, kRows, kByLoads>(run, i);
   }
   if constexpr (kRows > 1) {
-    for (; i < run.end; ++i) product_rows<Code, kVectors, 1>(run, i);
+    for (; i < run.end; ++i) product_rows<Code, kVectors, 1, kByLoads>(run, i);
   }
 }
 
 void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* values,
                    const float* x, int64_t width, const float* bias, float* y, bool prefetch_next) {
+  const bool by_loads = spreads_by_loads();
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     const NmRun run{.begin = begin,
                     .end = end,
@@ -118,8 +121,9 @@ void product_block(const NmMatrix& s, int64_t begin, int64_t end, const float* v
                     .next_slab = prefetch_next ? s.form.rows * kSlabRowBytes : 0};
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, {0, s.form.tiles()}, run,
-                      [](const NmRun& r) HWY_ATTR { product_tile<Code, n>(r); });
+        for_each_tile(s, {0, s.form.tiles()}, run, [by_loads](const NmRun& r) HWY_ATTR {
+          (by_loads ? product_tile<Code, n, true> : product_tile<Code, n, false>)(r);
+        });
       });
     });
   }

@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/caches.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 #include "lacuna/framework/kernels/simd/slab.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -42,7 +42,7 @@ HWY_INLINE void add_pair(GroupRun& run, int64_t count, Vector (&sums)[4][kVector
     const Vector first = hn::Set(d, run.values[0]), second = hn::Set(d, run.values[1]);
     for (int v = 0; v < kVectors; ++v) {
       Vector y = load(dy, v);
-      asm("" : "+v"(y.raw));  // or the compiler loads it for each of the two
+      keep_in_register(y);
       sums[a][v] = hn::MulAdd(first, y, sums[a][v]);
       sums[b][v] = hn::MulAdd(second, y, sums[b][v]);
     }

@@ -35,7 +35,7 @@ class CsrIndex final : public PatternIndex {
     std::vector<int64_t> begin = csr_row_begins(forward);
     Array<uint32_t> columns(static_cast<size_t>(forward.nnz));
     std::vector<int64_t> next(begin.begin(), begin.end() - 1);
-    csr_for_each_segment(forward, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
+    csr_for_each_stretch(forward, [&](int64_t row, int64_t value, int64_t first, int64_t length) {
       uint32_t* into = columns.data() + next[static_cast<size_t>(row)];
       next[static_cast<size_t>(row)] += length;
       const uint16_t* offsets = forward.offsets.data() + value;
@@ -152,7 +152,7 @@ class CsrLayout final : public Layout {
       std::ranges::copy(stored, elements.begin());
       return;
     }
-    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+    for_each_stretch(pattern, [&](int64_t value, int64_t element, int64_t length) {
       const float* from = stored.data() + value;
       float* into = elements.data() + element;
       for (int64_t k = 0; k < length; ++k) into[k] = from[k];
@@ -165,7 +165,7 @@ class CsrLayout final : public Layout {
       std::ranges::copy(elements, stored.begin());
       return;
     }
-    for_each_segment(pattern, [&](int64_t value, int64_t element, int64_t length) {
+    for_each_stretch(pattern, [&](int64_t value, int64_t element, int64_t length) {
       const float* from = elements.data() + element;
       float* into = stored.data() + value;
       for (int64_t k = 0; k < length; ++k) into[k] = from[k];
@@ -175,10 +175,10 @@ class CsrLayout final : public Layout {
  private:
   // Nonzeros that follow each other in both orders: `visit(first value, first element, length)`.
   template <class Visit>
-  static void for_each_segment(const Pattern& pattern, Visit&& visit) {
+  static void for_each_stretch(const Pattern& pattern, Visit&& visit) {
     const CsrStream& stream = index_of(pattern).forward;
     std::vector<int64_t> next = csr_row_begins(stream);
-    csr_for_each_segment(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
+    csr_for_each_stretch(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
       visit(value, next[static_cast<size_t>(row)], length);
       next[static_cast<size_t>(row)] += length;
     });

@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Edges, CsrProducts,
 INSTANTIATE_TEST_SUITE_P(
     Batches, CsrProducts,
     testing::Combine(testing::Values(67), testing::Values(401), testing::Values(0.02, 0.4, 1.0),
-                     testing::Values(1, 2, 3, 4, 6, 7, 8, 12, 31, 47, 64, 97, 128)));
+                     testing::Values(1, 2, 3, 4, 6, 7, 8, 12, 31, 47, 64, 97, 128, 200)));
 INSTANTIATE_TEST_SUITE_P(Blocks, CsrProducts,
                          testing::Values(Sizes{1301, 331, 0.2, 5}, Sizes{1301, 331, 0.01, 20}));
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/simd/caches.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 
 #include <hwy/targets.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@ int64_t known_or(int64_t bytes, int64_t otherwise) { return bytes > 0 ? bytes : 
 // Intel's processors with AVX-512: those of servers, but for some of before 2022.
 bool is_intel_server() {
 #if HWY_ARCH_X86 && defined(__GNUC__)
-  return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
+  static const bool is_one = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
+  return is_one;
 #else
   return false;
 #endif
@@ -37,8 +38,9 @@ bool writes_around_caches(int64_t bytes) {
 #else
   constexpr int64_t second_level = kUsual;
 #endif
-  static const bool is_worth_it = is_intel_server();
-  return is_worth_it && bytes > second_level;
+  return is_intel_server() && bytes > second_level;
 }
+
+bool spreads_by_loads() { return is_intel_server(); }
 
 }  // namespace lacuna

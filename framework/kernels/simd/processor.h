@@ -1,5 +1,5 @@
-// The processor's caches, as kernels choose by them: properties, never timings, so that the same
-// machine always computes in the same way.
+// What kernels choose by: the processor's properties, never timings, so that the same machine
+// always computes in the same way.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,11 @@ int64_t first_level_bytes();
 /// second level, whose third level gives no more than memory does; elsewhere the next reader finds
 /// it there.
 bool writes_around_caches(int64_t bytes);
+
+/// Whether one value is better spread over a vector's lanes by a load than by a permute of some
+/// that are in a register: on Intel's servers, which load two vectors of 64 bytes in a cycle, while
+/// permutes take a port of their multiply-adds. AMD's of the same width load one, which is what
+/// bounds sparse products there.
+bool spreads_by_loads();
 
 }  // namespace lacuna
