@@ -128,7 +128,8 @@ BlockCache& cache() {
   return *cache;
 }
 
-constexpr size_t kLargePage = size_t{2} << 20, kLarge = size_t{32} << 20;
+constexpr size_t kLargePage = size_t{2} << 20;
+constexpr size_t kMedium = size_t{4} << 20, kLarge = size_t{32} << 20;
 
 // The bytes asked of the system for a buffer of so many. Large blocks are rounded up by a sixteenth
 // at most, so that activations which differ by little, as those of two storage orders or of a last
@@ -139,13 +140,17 @@ size_t block_size(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Large blocks lie in large pages where the system has them: activations of millions of features
-// are read all over, and each small page costs a walk of its own.
+// Blocks from medium size on lie in large pages where the system has them: activations of many
+// features or channels are read all over, and each small page costs a walk of its own. What is left
+// of a medium block after its last whole one stays in small pages, or a few kilobytes would take
+// two megabytes.
 void* allocate(size_t bytes) {
-  const size_t alignment = bytes < kLarge ? Buffer::kAlignment : kLargePage;
-  void* block = std::aligned_alloc(alignment, bytes);
-  if (block != nullptr && bytes >= kLarge) {
-    madvise(block, bytes, MADV_HUGEPAGE);  // a wish: not granted is no error
+  const size_t alignment = bytes < kMedium ? Buffer::kAlignment : kLargePage;
+  void* block = nullptr;
+  if (posix_memalign(&block, alignment, bytes) != 0) return nullptr;
+  if (bytes >= kMedium) {
+    // A wish: not granted is no error.
+    madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
   }
   return block;
 }
