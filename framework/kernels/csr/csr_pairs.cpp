@@ -130,12 +130,19 @@ class Pairing {
 
   // The order of a row's nonzeros: `shared` of those whose columns `other` has too, then the rest.
   void split(const uint16_t* offsets, const uint64_t* other, size_t shared) {
-    size_t next[2] = {shared, 0};
+    // Each goes to both lists' ends, of which one moves on: a jump would be foreseen by no
+    // processor.
+    others_.resize(order_.size());
+    size_t next_shared = 0, next_other = 0;
     for (size_t k = 0; k < order_.size(); ++k) {
-      const size_t is_shared =
-          (other[offsets[k] / 64] >> offsets[k] % 64 & 1) & static_cast<size_t>(next[1] < shared);
-      order_[next[is_shared]++] = static_cast<uint32_t>(k);
+      const size_t is_common = other[offsets[k] / 64] >> offsets[k] % 64 & 1;
+      const size_t is_shared = is_common & static_cast<size_t>(next_shared < shared);
+      order_[next_shared] = static_cast<uint32_t>(k);
+      others_[next_other] = static_cast<uint32_t>(k);
+      next_shared += is_shared;
+      next_other += 1 - is_shared;
     }
+    std::copy_n(others_.begin(), next_other, order_.begin() + static_cast<ptrdiff_t>(shared));
   }
 
   static constexpr int32_t kShared = 4;
@@ -148,7 +155,7 @@ class Pairing {
   std::vector<uint32_t> single_;  // rows without a partner yet
   std::vector<Pair> pairs_;
   std::vector<uint16_t> old_offsets_;
-  std::vector<uint32_t> old_along_, old_rows_, order_;
+  std::vector<uint32_t> old_along_, old_rows_, order_, others_;
 };
 
 }  // namespace
