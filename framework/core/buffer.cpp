@@ -129,7 +129,7 @@ BlockCache& cache() {
 }
 
 constexpr size_t kLargePage = size_t{2} << 20;
-constexpr size_t kMedium = size_t{4} << 20, kLarge = size_t{32} << 20;
+constexpr size_t kMedium = size_t{2} << 20, kLarge = size_t{32} << 20;
 
 // The bytes asked of the system for a buffer of so many. Large blocks are rounded up by a sixteenth
 // at most, so that activations which differ by little, as those of two storage orders or of a last
