@@ -21,6 +21,10 @@ class RowPairing {
   void set(int64_t row, uint32_t column) {
     bits_[static_cast<size_t>(row * words_ + column / 64)] |= uint64_t{1} << column % 64;
   }
+  /// Eight columns from `first`, a multiple of eight, on.
+  void set_eight(int64_t row, int64_t first, uint64_t bits) {
+    bits_[static_cast<size_t>(row * words_ + first / 64)] |= bits << first % 64;
+  }
   bool has(int64_t row, uint32_t column) const {
     return (bits_[static_cast<size_t>(row * words_ + column / 64)] >> column % 64 & 1) != 0;
   }

@@ -17,6 +17,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm/nm.h"
 #include "lacuna/framework/kernels/nm/nm_columns.h"
+#include "lacuna/framework/kernels/nm/nm_pairs.h"
 #include "lacuna/framework/kernels/nm/nm_transpose.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/layouts/formats/csr_products.h"
@@ -63,7 +64,8 @@ class NmIndex final : public PatternIndex {
 
   int64_t bytes() const override {
     const auto mask_bytes = static_cast<int64_t>(mask_.words().size() * sizeof(uint64_t));
-    return forward.bytes() + nm_.bytes() + csr_.bytes() + columns_.bytes() + mask_bytes;
+    return forward.bytes() + nm_.bytes() + csr_.bytes() + columns_.bytes() + pairs_.bytes() +
+           mask_bytes;
   }
   const BitMask* mask() const override { return mask_.size() == 0 ? nullptr : &mask_; }
 
@@ -92,16 +94,22 @@ class NmIndex final : public PatternIndex {
     std::call_once(columns_once_, [&] { columns_ = nm_columns(forward); });
     return columns_;
   }
+  /// *Requires* nm_has_pairs(forward).
+  const NmPairs& pairs() const {
+    std::call_once(pairs_once_, [&] { pairs_ = nm_pairs(forward); });
+    return pairs_;
+  }
 
  private:
   const Shape shape_;
   const PatternShape pattern_;
   const int64_t nnz_;
   const BitMask mask_;  // where the pattern was made from one
-  mutable std::once_flag nm_once_, csr_once_, columns_once_;
+  mutable std::once_flag nm_once_, csr_once_, columns_once_, pairs_once_;
   mutable NmTranspose nm_;     // where the format is transposable
   mutable CsrTransposed csr_;  // where it is not
   mutable NmColumns columns_;  // where the input gradient goes by them
+  mutable NmPairs pairs_;      // where forward does
 
  public:
   const NmMatrix forward;
@@ -176,6 +184,7 @@ class NmLayout final : public Layout {
   }
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
+    if (x.shape().batch() > kFewExamples && goes_by_pairs(weight)) return by_pairs(weight, x, bias);
     const Tensor y = forward_product(index_of(weight.pattern).forward, weight.values, x, bias,
                                      order(x.shape().batch(), 0));
     // What follows, back to this layer's gradients, is row-major then.
@@ -255,10 +264,27 @@ class NmLayout final : public Layout {
   // The index takes longer to build than a transposable matrix's transpose, and then saves time at
   // every step; of a small matrix none that counts.
   static bool goes_by_columns(const WeightView& weight) {
+    return is_worth_an_index(weight) && nm_has_columns(index_of(weight.pattern).forward);
+  }
+  static bool goes_by_pairs(const WeightView& weight) {
+    return is_worth_an_index(weight) && nm_has_pairs(index_of(weight.pattern).forward);
+  }
+  static bool is_worth_an_index(const WeightView& weight) {
     constexpr int64_t kSmall = 1 << 12;
-    const NmMatrix& matrix = index_of(weight.pattern).forward;
     return weight.pattern.lifetime() != PatternLifetime::OneStep &&
-           matrix.form.stored() >= kSmall && nm_has_columns(matrix);
+           index_of(weight.pattern).forward.form.stored() >= kSmall;
+  }
+
+  // Of so few, four rows at once hide the latency of a multiply-add better than two do.
+  static constexpr int64_t kFewExamples = 16;
+  static Tensor by_pairs(const WeightView& weight, const Tensor& x, const Tensor& bias) {
+    const NmIndex& index = index_of(weight.pattern);
+    const Tensor slabs = reordered(x, Order::BatchSlabs);
+    Tensor y = Tensor::empty(x.shape().with_features(index.forward.form.rows), Order::BatchSlabs);
+    nm_product_by_pairs(index.forward, index.pairs(), weight.values.data(),
+                        slabs.data(Order::BatchSlabs), x.shape().batch(),
+                        bias.defined() ? bias.data() : nullptr, y.mutable_data(Order::BatchSlabs));
+    return y;
   }
 
   static Tensor by_columns(const WeightView& weight, const Tensor& dy) {

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "framework/kernels/nm/two_of_four.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/instruction_set.h"
 #include "random_values.h"
@@ -16,26 +16,8 @@
 namespace lacuna {
 namespace {
 
-// Two random columns of each group of four, all slots in use.
-struct Problem {
-  Problem(int64_t rows, int64_t columns) : form{.rows = rows, .columns = columns} {
-    const CounterRng rng(11, "pairs");
-    uint64_t draw = 0;
-    std::vector<int64_t> begin = {0};
-    std::vector<uint32_t> kept;
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t first = 0; first < columns; first += 4) {
-        for (const int column : NmColumns::kPairs[static_cast<size_t>(rng.below(draw++, 6))]) {
-          kept.push_back(static_cast<uint32_t>(first + column));
-        }
-      }
-      begin.push_back(static_cast<int64_t>(kept.size()));
-    }
-    matrix = nm_matrix(form, begin, kept);
-    values = random_tensor(Shape{form.stored()}, "values");
-    dense.resize(static_cast<size_t>(rows * columns));
-    nm_to_dense(matrix, values.data(), dense.data());
-  }
+struct Problem : test::TwoOfFour {
+  using TwoOfFour::TwoOfFour;
 
   // Batch slabs; memory that is not written stays NaN.
   Tensor input_gradient(const Tensor& dy) const {
@@ -49,11 +31,6 @@ struct Problem {
                       dx.mutable_data(Order::BatchSlabs));
     return dx.to(Order::RowMajor);
   }
-
-  NmMatrixForm form;
-  NmMatrix matrix;
-  Tensor values;
-  std::vector<float> dense;
 };
 
 class NmColumnsTest : public testing::TestWithParam<std::tuple<int64_t, int64_t, int64_t>> {
