@@ -2,12 +2,13 @@
 // usage: load_run RUN
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include "lacuna/lacuna.h"
 
 using namespace lacuna;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc != 2) return 2;
   const LoadedRun run = load_run(argv[1]);
   std::printf("%s, step %lld\n", run.checkpoint.c_str(), static_cast<long long>(run.step));
@@ -24,4 +25,7 @@ int main(int argc, char** argv) {
   std::printf("outputs %s, the first %.4f\n", outputs.shape().to_string().c_str(),
               static_cast<double>(outputs.data()[0]));
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return 1;
 }

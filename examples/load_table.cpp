@@ -2,13 +2,14 @@
 // on a table of new inputs. usage: load_table RUN TABLE.csv
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include "lacuna/lacuna.h"
 
 using namespace lacuna;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc != 3) return 2;
   const LoadedRun run = load_run(argv[1]);
   const InputFormat& format = run.inputs;
@@ -35,4 +36,7 @@ int main(int argc, char** argv) {
     }
   }
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return 1;
 }
