@@ -52,8 +52,13 @@ SharedCheckpoint::SharedCheckpoint(Communicator* job, std::optional<CheckpointFi
   if (is_first) return;
   file_.reset();
   if (bytes.empty()) return;
-  std::error_code none;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(none);
+  std::error_code none, missing;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(missing);
+  if (missing) {
+    throw StateError(
+        "there is no folder to hold the run's checkpoint meanwhile (TMPDIR says where): " +
+        missing.message());
+  }
   kept_ = (folder / fmt::format("lacuna-{}-{}.h5", ::getpid(), job->rank())).string();
   if (const int error = write_new_file(kept_, bytes); error != 0) {
     std::filesystem::remove(kept_, none);

@@ -263,6 +263,16 @@ TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
 }
 #endif
 
+TEST_F(Job, NamesTheProcessThatHasNoFolderForTheCheckpoint) {
+  ASSERT_EQ(run(0, "run").code, 0);
+  const Ended ended =
+      run_job(2, {"train", "--resume", "--run-dir", run_dir(), "--set", "train.steps=9"}, {},
+              {"TMPDIR=" + (folder_ / "nowhere")});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("there is no folder to hold the run's checkpoint meanwhile"));
+}
+
 // Files that may not grow: neither the writing process's, nor the launcher's own.
 TEST_F(Job, EndsWhereNoFileMayGrowLarger) {
   const std::string wide = "{steps: 600, batch_size: 32, checkpoint: {every: 1}}";
