@@ -45,14 +45,16 @@ class Process final : public SharedScores {
   int rank() const override { return rank_; }
   int processes() const override { return processes_; }
   void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override {
-    int64_t asked = 0, sum = 0;
+    int64_t asked = 0;
+    uint64_t hash = 0;
     for (size_t p = 0; p < rows.size(); ++p) {
       const auto elements = static_cast<int64_t>(rows[p].size()) * columns_;
       asked += elements;
       if (static_cast<int>(p) != rank_) sent += 4 * elements;
-      for (const int64_t row : rows[p]) sum = sum * 31 + row + 1;
+      for (const int64_t row : rows[p]) hash = hash * 31 + static_cast<uint64_t>(row) + 1;
     }
     most_at_once = std::max(most_at_once, asked);
+    const auto sum = static_cast<int64_t>(hash);
     // All ask for the same, or they would wait for each other for ever.
     for (const std::vector<int64_t>& other : meeting_.gather(rank_, std::vector{sum})) {
       EXPECT_EQ(other[0], sum);
