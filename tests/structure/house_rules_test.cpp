@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <regex>
 #include <set>
 
 #include "structure/rooms.h"
@@ -98,6 +99,38 @@ TEST(HouseRules, PrivateFilesAreIncludedInTheirRoomOnly) {
       EXPECT_TRUE(!file.ends_with(".h") && (is_near || is_kernel))
           << at(file, include.line) << include.path;
     }
+  }
+}
+
+// Two types of one name are one to the linker, which takes either one's functions for both.
+TEST(HouseRules, NoTwoTypesHaveOneName) {
+  const std::regex opens(R"(^(inline )?namespace ?([A-Za-z_:]*) ?\{.*)");
+  const std::regex closes(R"(^\}  // namespace.*)");
+  const std::regex defines(
+      R"(^(template <.*> )?(struct|class|union|enum class) ([A-Za-z_0-9]+)( final)?( :[^:].*)? \{.*)");
+  std::map<std::string, std::set<std::string>> files_by_type;
+  for (const SourceFile& file : library_sources()) {
+    std::vector<std::string> namespaces;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_match(line, match, opens)) {
+        namespaces.push_back(match[2]);
+      } else if (std::regex_match(line, closes) && !namespaces.empty()) {
+        namespaces.pop_back();
+      } else if (std::regex_match(line, match, defines)) {
+        std::string name;
+        bool is_local = false;
+        for (const std::string& each : namespaces) {
+          is_local = is_local || each.empty();
+          name += each + "::";
+        }
+        if (!is_local) files_by_type[name + match[3].str()].insert(file.path);
+      }
+    }
+  }
+  EXPECT_GT(files_by_type.size(), 300u);
+  for (const auto& [type, files] : files_by_type) {
+    EXPECT_EQ(files.size(), 1u) << type << ": " << testing::PrintToString(files);
   }
 }
 

@@ -74,7 +74,7 @@ ConvPlan make_conv_plan(const ConvolutionShape& shape) {
   const Line columns = split(w.kernel.width, w.stride.width, w.padding.width, w.dilation.width);
   for (size_t r = 0; r < rows.phase.size(); ++r) {
     for (size_t c = 0; c < columns.phase.size(); ++c) {
-      const auto found = std::ranges::find_if(plan.phases, [&](const Phase& p) {
+      const auto found = std::ranges::find_if(plan.phases, [&](const PixelPhase& p) {
         return p.row == rows.phase[r] && p.column == columns.phase[c];
       });
       const int64_t number = found - plan.phases.begin();
@@ -88,7 +88,7 @@ ConvPlan make_conv_plan(const ConvolutionShape& shape) {
 
   plan.reads = plan.places;
   for (TapPlace& read : plan.reads) {
-    const Phase& phase = plan.phases[static_cast<size_t>(read.phase)];
+    const PixelPhase& phase = plan.phases[static_cast<size_t>(read.phase)];
     read = {0, phase.row + read.row * w.stride.height, phase.column + read.column * w.stride.width};
   }
   plan.x_is_tensor = is_near && is_line(border_of(image, out, w.stride, plan.reads));

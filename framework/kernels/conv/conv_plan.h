@@ -34,7 +34,7 @@ struct TapPlace {
   int64_t row = 0, column = 0;
 };
 
-struct Phase {
+struct PixelPhase {
   int64_t row = 0, column = 0;  ///< of its first pixel in the image
 };
 
@@ -42,8 +42,8 @@ struct Phase {
 struct ConvPlan {
   ConvolutionShape shape;
   Extent output;
-  std::vector<Phase> phases;     ///< those that some tap reads
-  std::vector<TapPlace> places;  ///< of the taps, row-major; rows and columns are the phase's
+  std::vector<PixelPhase> phases;  ///< those that some tap reads
+  std::vector<TapPlace> places;    ///< of the taps, row-major; rows and columns are the phase's
 
   Planes x;  ///< forward: input phases, or the images
   bool x_is_tensor;

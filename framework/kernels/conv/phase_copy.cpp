@@ -26,13 +26,13 @@ float* line(float* slab, const Planes& planes, int64_t plane, int64_t row) {
 }  // namespace
 
 void split_phases(const Planes& image, int64_t channels, Extent stride,
-                  std::span<const Phase> phases, const Planes& into, const float* slab,
+                  std::span<const PixelPhase> phases, const Planes& into, const float* slab,
                   float* planes) {
   const auto count = static_cast<int64_t>(phases.size());
   std::fill_n(planes, into.slab_lines(channels * count) * kImageSlabWidth, 0.0f);
   for (int64_t channel = 0; channel < channels; ++channel) {
     for (int64_t p = 0; p < count; ++p) {
-      const Phase& phase = phases[static_cast<size_t>(p)];
+      const PixelPhase& phase = phases[static_cast<size_t>(p)];
       const int64_t rows = pixels_of(image.height, phase.row, stride.height);
       const int64_t columns = pixels_of(image.width, phase.column, stride.width);
       for (int64_t row = 0; row < rows; ++row) {
@@ -49,7 +49,7 @@ void split_phases(const Planes& image, int64_t channels, Extent stride,
 }
 
 void join_phases(const Planes& image, int64_t channels, Extent stride,
-                 std::span<const Phase> phases, const Planes& from, const float* planes,
+                 std::span<const PixelPhase> phases, const Planes& from, const float* planes,
                  float* slab) {
   const auto count = static_cast<int64_t>(phases.size());
   const bool is_whole = count == stride.height * stride.width;
@@ -59,7 +59,7 @@ void join_phases(const Planes& image, int64_t channels, Extent stride,
                   static_cast<size_t>(image.width) * kLineBytes);
     }
     for (int64_t p = 0; p < count; ++p) {
-      const Phase& phase = phases[static_cast<size_t>(p)];
+      const PixelPhase& phase = phases[static_cast<size_t>(p)];
       const int64_t rows = pixels_of(image.height, phase.row, stride.height);
       const int64_t columns = pixels_of(image.width, phase.column, stride.width);
       for (int64_t row = 0; row < rows; ++row) {

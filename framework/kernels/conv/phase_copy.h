@@ -12,11 +12,11 @@ namespace lacuna {
 /// Every phase of every channel of a slab into planes, zero outside of the image. `slab` and
 /// `planes` are whole: they begin with their leads.
 void split_phases(const Planes& image, int64_t channels, Extent stride,
-                  std::span<const Phase> phases, const Planes& into, const float* slab,
+                  std::span<const PixelPhase> phases, const Planes& into, const float* slab,
                   float* planes);
 /// Back: pixels of phases that are not there become zero; the slab's borders stay.
 void join_phases(const Planes& image, int64_t channels, Extent stride,
-                 std::span<const Phase> phases, const Planes& from, const float* planes,
+                 std::span<const PixelPhase> phases, const Planes& from, const float* planes,
                  float* slab);
 
 }  // namespace lacuna

@@ -80,9 +80,9 @@ struct Side {
   Planes tensor, planes;
   bool is_tensor;
   int64_t channels;
-  Extent stride{1, 1};                 // of the phases in the tensor
-  std::vector<Phase> phases{Phase{}};  // of the planes
-  Extent step{1, 1};                   // from a pixel of the gather to the next
+  Extent stride{1, 1};                           // of the phases in the tensor
+  std::vector<PixelPhase> phases{PixelPhase{}};  // of the planes
+  Extent step{1, 1};                             // from a pixel of the gather to the next
 
   int64_t count() const { return channels * static_cast<int64_t>(phases.size()); }
   int64_t lines() const { return planes.slab_lines(count()); }
@@ -99,7 +99,7 @@ struct Side {
   std::vector<int64_t> first_lines() const {
     std::vector<int64_t> lines;
     for (int64_t channel = 0; channel < channels; ++channel) {
-      for (const Phase& phase : phases) {
+      for (const PixelPhase& phase : phases) {
         lines.push_back(channel * tensor.plane_lines + phase.row * tensor.row_lines + phase.column);
       }
     }

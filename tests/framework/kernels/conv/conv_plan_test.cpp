@@ -49,7 +49,7 @@ std::set<int64_t> lines_of_phases(const ConvPlan& plan, const Planes& planes) {
   std::set<int64_t> lines;
   const Extent stride = plan.shape.window.stride;
   for (int64_t plane = 0; plane < plan.input_planes(); ++plane) {
-    const Phase& phase = plan.phases[static_cast<size_t>(plane) % plan.phases.size()];
+    const PixelPhase& phase = plan.phases[static_cast<size_t>(plane) % plan.phases.size()];
     for (int64_t row = 0; row < planes.height; ++row) {
       for (int64_t column = 0; column < planes.width; ++column) {
         const bool is_pixel = contains(plan.shape.image, phase.row + row * stride.height,
@@ -87,8 +87,8 @@ TEST(ConvPlan, TapsReadThePixelsOfTheDefinition) {
     int64_t wrong = 0;
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
       const TapPlace& place = plan.reads[static_cast<size_t>(tap)];
-      const Phase phase =
-          plan.x_is_tensor ? Phase{} : plan.phases[static_cast<size_t>(place.phase)];
+      const PixelPhase phase =
+          plan.x_is_tensor ? PixelPhase{} : plan.phases[static_cast<size_t>(place.phase)];
       const Extent distance = plan.x_is_tensor ? Extent{1, 1} : w.stride;  // of pixels in the image
       expect_pixels_in_slab(plan.x, plan.input_planes(), place.row, place.column, last);
       for (int64_t channel = 0; channel < s.in_channels; ++channel) {
@@ -140,7 +140,7 @@ TEST(ConvPlan, PhasesCoverTheImage) {
     SCOPED_TRACE(test::name_of_sizes(s));
     const ConvPlan plan = make_conv_plan(s);
     const Extent stride = s.window.stride;
-    for (const Phase& phase : plan.phases) {
+    for (const PixelPhase& phase : plan.phases) {
       EXPECT_TRUE(contains(stride, phase.row, phase.column));
     }
     EXPECT_EQ(plan.phase, (Extent{(s.image.height + stride.height - 1) / stride.height,

@@ -47,7 +47,7 @@ TEST(SplitPhases, TakesEveryPixelToItsPhaseAndZeroesTheRest) {
     std::vector<float> expected(planes.size(), 0.0f);
     for (int64_t channel = 0; channel < s.in_channels; ++channel) {
       for (int64_t p = 0; p < phases; ++p) {
-        const Phase& phase = plan.phases[static_cast<size_t>(p)];
+        const PixelPhase& phase = plan.phases[static_cast<size_t>(p)];
         for (int64_t row = 0; phase.row + row * s.window.stride.height < s.image.height; ++row) {
           for (int64_t column = 0; phase.column + column * s.window.stride.width < s.image.width;
                ++column) {
@@ -83,7 +83,7 @@ TEST(JoinPhases, IsTheWayBack) {
     for (int64_t channel = 0; channel < s.in_channels; ++channel) {
       for (int64_t pixel = 0; pixel < s.image.height * s.image.width; ++pixel) {
         const int64_t row = pixel / s.image.width, column = pixel % s.image.width;
-        const bool is_read = std::ranges::any_of(plan.phases, [&](const Phase& phase) {
+        const bool is_read = std::ranges::any_of(plan.phases, [&](const PixelPhase& phase) {
           return phase.row == row % stride.height && phase.column == column % stride.width;
         });
         float* line = expected.mutable_data(Order::ImageSlabs) + at.line(0, channel, row, column);
