@@ -31,6 +31,11 @@ struct PairRun {
   const float* values = nullptr;  // the tile's
   int64_t slots = 0;              // of a row
   bool is_first = false;          // sums begin with the bias
+  // The next tile's activations, of which each pair asks for some lines ahead.
+  const char* ahead = nullptr;
+  int64_t ahead_lines = 0;
+  // Bytes from a row of y to the same row of the next slab, which is asked for too; 0: it is not.
+  int64_t next_slab = 0;
 };
 
 }  // namespace
@@ -98,11 +103,15 @@ HWY_NOINLINE void product_of_pairs(const PairRun& run) {
   const uint32_t* rows = run.pairs->rows.data() + part.first_row;
   const uint8_t* step = run.pairs->steps.data() + part.first_byte;
   const auto row_slots = static_cast<size_t>(run.slots);
+  const char* ahead_x = run.ahead;
   for (int64_t g = part.first_group; g < end.first_group; ++g) {
     const NmPairs::Group group = run.pairs->groups[static_cast<size_t>(g)];
     const uint32_t shared = group.shared / 4,
                    others = (static_cast<uint32_t>(run.slots) - group.shared) / 4;
     for (uint32_t p = 0; p < group.pairs; ++p, rows += 2) {
+      for (int64_t line = 0; line < run.ahead_lines; ++line, ahead_x += 64) {
+        __builtin_prefetch(ahead_x, 0, 2);
+      }
       Vector sums[2][kVectors];
       char* y[2];
       const float* values[2];
@@ -113,6 +122,9 @@ HWY_NOINLINE void product_of_pairs(const PairRun& run) {
         const float* ahead = run.values + rows[r + 4] * row_slots;
         for (int v = 0; v < kVectors; ++v) __builtin_prefetch(ahead_y + v * kVectorBytes, 1);
         for (size_t k = 0; k < row_slots; k += 16) __builtin_prefetch(ahead + k);
+        for (int64_t at = 0; at < kSlabRowBytes && run.next_slab != 0; at += 64) {
+          __builtin_prefetch(y[r] + run.next_slab + at, 1, 2);
+        }
         if (run.is_first) {
           const Vector start = hn::Set(Floats(), run.bias == nullptr ? 0.0f : run.bias[rows[r]]);
           for (int v = 0; v < kVectors; ++v) sums[r][v] = start;
@@ -144,10 +156,13 @@ HWY_NOINLINE void product_of_pairs(const PairRun& run) {
 
 void product_of_block(const NmMatrixForm& form, const NmPairs& pairs, int64_t block,
                       const float* values, const float* x, int64_t width, const float* bias,
-                      float* y) {
-  const int64_t tiles = form.tiles();
+                      float* y, bool prefetch_next) {
+  const int64_t tiles = form.tiles(), pairs_in_block = form.rows_of_block() / 2;
   for (int64_t t = 0; t < tiles; ++t) {
     const NmTile tile = form.tile(t);
+    // What follows in memory is the next tile, or the next slab's first one.
+    const bool is_last = t + 1 == tiles, has_next = !is_last || prefetch_next;
+    const int64_t lines = has_next ? tile.columns * (kSlabRowBytes / 64) : 0;
     const PairRun run{.pairs = &pairs,
                       .part = block * tiles + t,
                       .x = reinterpret_cast<const char*>(x) + tile.first_column * kSlabRowBytes,
@@ -155,7 +170,11 @@ void product_of_block(const NmMatrixForm& form, const NmPairs& pairs, int64_t bl
                       .bias = bias,
                       .values = values + tile.first_slot,
                       .slots = tile.slots,
-                      .is_first = t == 0};
+                      .is_first = t == 0,
+                      .ahead = reinterpret_cast<const char*>(x) +
+                               (tile.first_column + tile.columns) * kSlabRowBytes,
+                      .ahead_lines = (lines + pairs_in_block - 1) / pairs_in_block,
+                      .next_slab = is_last && prefetch_next ? form.rows * kSlabRowBytes : 0};
     with_vectors(width, [&]<int n>(Vectors<n>) HWY_ATTR { product_of_pairs<n>(run); });
   }
 }
@@ -164,7 +183,7 @@ void product_of_block(const NmMatrixForm& form, const NmPairs& pairs, int64_t bl
 
 bool has_pairs() { return false; }
 void product_of_block(const NmMatrixForm&, const NmPairs&, int64_t, const float*, const float*,
-                      int64_t, const float*, float*) {}
+                      int64_t, const float*, float*, bool) {}
 
 #endif
 
@@ -306,10 +325,12 @@ void nm_product_by_pairs(const NmMatrix& s, const NmPairs& pairs, const float* v
   const NmMatrixForm& form = s.form;
   const int64_t slabs = slab_count(batch), rows = form.rows_of_block();
   const int64_t blocks = (form.rows + rows - 1) / rows;
+  const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
   parallel_blocks(slabs * blocks, [&](int64_t unit) {
     const int64_t slab = unit / blocks;
     run(form, pairs, unit % blocks, values, x + slab * form.columns * kSlabWidth,
-        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * form.rows * kSlabWidth);
+        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * form.rows * kSlabWidth,
+        is_large && slab + 1 < slabs);
   });
 }
 
