@@ -206,17 +206,33 @@ std::string state_of(const RunData& run) {
   return stopped.is_bool() && stopped.as<bool>() ? "stopped early" : "finished";
 }
 
-void read_summary(RunData& run) {
-  const std::string path = run.folder + "/summary.json";
+// A JSON file of the run's folder; null where there is none.
+Config read_map(const char* name, RunData& run) {
+  const std::string path = run.folder + "/" + name;
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return;
+  if (!fs::is_regular_file(path, error)) return {};
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const auto summary = parse_json(text);
-  if (summary && summary->is_map()) {
-    run.summary = *summary;
-  } else {
-    run.remarks.emplace_back("summary.json could not be read");
+  const auto found = parse_json(text);
+  if (found && found->is_map()) return *found;
+  run.remarks.push_back(std::string(name) + " could not be read");
+  return {};
+}
+
+// A run that was pruned, and not trained after that, has its result in prune.json.
+void read_pruning(const Config& pruning, RunData& run) {
+  run.summary = pruning;
+  const Config after = pruning.get("after");
+  const Config splits = after.is_map() ? after.get("splits") : Config();
+  if (!splits.is_list()) return;
+  const double step = number_of(pruning, "step").value_or(0.0);
+  for (const Config& split : splits.items()) {
+    if (!split.is_map() || !split.get("split").is_scalar()) continue;
+    SplitCurves& curves = run.splits[split.get("split").text()];
+    for (const char* key :
+         {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity"}) {
+      if (const auto value = number_of(split, key)) curves[key].add(step, *value);
+    }
   }
 }
 
@@ -236,8 +252,14 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   } catch (const ConfigError& damaged) {
     run.remarks.emplace_back(std::string("config.yaml could not be read: ") + damaged.what());
   }
-  read_summary(run);
-  read_metrics(folder + "/metrics.jsonl", run);
+  run.summary = read_map("summary.json", run);
+  const bool has_metrics = fs::is_regular_file(folder + "/metrics.jsonl", error);
+  const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
+  if (pruning.is_map()) {
+    read_pruning(pruning, run);
+  } else {
+    read_metrics(folder + "/metrics.jsonl", run);
+  }
   if (most_pixels > 0) read_pictures(folder, most_pixels, run);
   run.state = state_of(run);
   return run;
@@ -246,7 +268,7 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
 bool has_ended(const std::string& folder) {
   std::error_code error;
   RunData run{.folder = folder, .name = folder};
-  read_summary(run);
+  run.summary = read_map("summary.json", run);
   return run.summary.is_map() && fs::is_regular_file(folder + "/config.yaml", error);
 }
 

@@ -111,6 +111,20 @@ TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {
     }
     EXPECT_EQ(report.at(key).at("splits").items().size(), 2u);
   }
+  // What compare shows of both.
+  const Ended compared = run_lacuna({"compare", run_dir("run"), run_dir("pruned"), "--json"});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const std::vector<Config> runs = parse_yaml(compared.out, "compare").at("runs").items();
+  ASSERT_EQ(runs.size(), 2u);
+  const auto of_pruned = std::ranges::find_if(runs, [](const Config& run) {
+    return run.at("run").text().find("pruned") != std::string::npos;
+  });
+  ASSERT_NE(of_pruned, runs.end());
+  EXPECT_EQ(of_pruned->at("state").text(), "finished");
+  EXPECT_DOUBLE_EQ(of_pruned->required<double>("accuracy"),
+                   report.at("after").required<double>("accuracy"));
+  EXPECT_DOUBLE_EQ(of_pruned->required<double>("nnz"), report.required<double>("nnz"));
+  EXPECT_EQ(run_lacuna({"report", run_dir("pruned")}).code, 0);
   EXPECT_EQ(run_lacuna({"inspect", run_dir("pruned"), "--json"}).code, 0);
   EXPECT_THAT(run_lacuna({"inspect", run_dir("pruned")}).out, HasSubstr("wanda"));
   EXPECT_EQ(fraction_kept(mask("pruned", "fc1.weight")), 0.5);
