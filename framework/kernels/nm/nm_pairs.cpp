@@ -202,7 +202,7 @@ HWY_EXPORT(product_of_block);
 class PairWriter {
  public:
   PairWriter(const NmMatrix& matrix, NmPairs& pairs) : matrix_(matrix), pairs_(pairs) {
-    pairs_.rows.reserve(static_cast<size_t>(matrix.form.rows * matrix.form.tiles()) + 4);
+    pairs_.rows.reserve(static_cast<size_t>(matrix.form.rows * matrix.form.tiles()) + 8);
     pairs_.steps.resize(static_cast<size_t>(2 * matrix.form.stored()));  // at most
   }
 

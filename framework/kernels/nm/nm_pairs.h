@@ -28,7 +28,7 @@ struct NmPairs {
 
   std::vector<Part> parts = {};  ///< [blocks][tiles], and the end
   std::vector<Group> groups = {};
-  std::vector<uint32_t> rows = {};  ///< two of each pair; four more at the end
+  std::vector<uint32_t> rows = {};  ///< two of each pair; eight more at the end, to prefetch
   /// Of each pair, for each four shared columns: their places in the tile, their slots in the first
   /// row, in the second. Then for each four of the other columns of either row: the places of the
   /// first row's, their slots, those of the second row's, their slots.
