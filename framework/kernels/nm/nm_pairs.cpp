@@ -50,24 +50,21 @@ namespace {
 
 bool has_pairs() { return true; }
 
-// Four bytes of steps, of which entry i is scaled to bytes of slab rows.
+// Four columns, and the byte offset of the slab row that entry i of them names.
 HWY_INLINE uint32_t four_of(const uint8_t* steps) {
   uint32_t word;
   std::memcpy(&word, steps, sizeof word);
   return word;
 }
-template <int i, int kScale>
-HWY_INLINE size_t entry(uint32_t word) {
-  constexpr int kShift = 8 * i - kScale;
-  constexpr uint32_t kMask = 255u << kScale;
-  if constexpr (kShift < 0) {
-    return (word << -kShift) & kMask;
+template <int i>
+HWY_INLINE size_t row_offset(uint32_t columns) {
+  static_assert(kSlabRowBytes == 256);
+  if constexpr (i == 0) {
+    return columns << 8 & 0xff00;
   } else {
-    return (word >> kShift) & kMask;
+    return columns >> (8 * i - 8) & 0xff00;
   }
 }
-constexpr int kRowScale = 8;
-static_assert(kSlabRowBytes == 1 << kRowScale);
 
 // Slots come byte by byte, ready to be scaled by their use: shifts would take a port of the
 // multiply-adds.
@@ -79,14 +76,14 @@ HWY_INLINE Vector value_of(const float* values, uint8_t slot) {
 template <int i, int kVectors>
 HWY_INLINE void add_own(const char* x, uint32_t columns, const float* values, const uint8_t* slots,
                         Vector (&sums)[kVectors]) {
-  const char* row = x + entry<i, kRowScale>(columns);
+  const char* row = x + row_offset<i>(columns);
   const Vector value = value_of(values, slots[i]);
   for (int v = 0; v < kVectors; ++v) sums[v] = hn::MulAdd(value, load(row, v), sums[v]);
 }
 template <int i, int kVectors>
 HWY_INLINE void add_shared(const char* x, uint32_t columns, const float* const (&values)[2],
                            const uint8_t* slots, Vector (&sums)[2][kVectors]) {
-  const char* row = x + entry<i, kRowScale>(columns);
+  const char* row = x + row_offset<i>(columns);
   const Vector first = value_of(values[0], slots[i]), second = value_of(values[1], slots[4 + i]);
   for (int v = 0; v < kVectors; ++v) {
     Vector z = load(row, v);

@@ -124,7 +124,8 @@ TEST_F(Prune, MakesARunThatEveryCommandUnderstands) {
   EXPECT_DOUBLE_EQ(of_pruned->required<double>("accuracy"),
                    report.at("after").required<double>("accuracy"));
   EXPECT_DOUBLE_EQ(of_pruned->required<double>("nnz"), report.required<double>("nnz"));
-  EXPECT_EQ(run_lacuna({"report", run_dir("pruned")}).code, 0);
+  ASSERT_EQ(run_lacuna({"report", run_dir("pruned"), "--out", folder_ / "page.html"}).code, 0);
+  EXPECT_THAT(read_text(folder_ / "page.html"), HasSubstr("wanda"));
   EXPECT_EQ(run_lacuna({"inspect", run_dir("pruned"), "--json"}).code, 0);
   EXPECT_THAT(run_lacuna({"inspect", run_dir("pruned")}).out, HasSubstr("wanda"));
   EXPECT_EQ(fraction_kept(mask("pruned", "fc1.weight")), 0.5);
