@@ -129,6 +129,11 @@ std::vector<double> DataParallel::Step::join(std::vector<ShardValues> own) const
   return join_shards(std::move(own), add_values, batch_.peers());
 }
 
+std::vector<double> DataParallel::join(std::vector<ShardValues> own, int64_t batch_shards) const {
+  const bool is_shared = batch_shards == shards() && processes() > 1;
+  return join_shards(std::move(own), add_values, is_shared ? communicator() : nullptr);
+}
+
 void DataParallel::Step::finish() { parallel_.state_->reducer->finish(); }
 
 void require_agreement(Communicator& communicator, std::span<const Agreed> what) {

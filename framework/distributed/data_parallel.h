@@ -81,6 +81,10 @@ class DataParallel {
     ShardedBatch batch_;
   };
 
+  /// Numbers of this process's shards of a batch that is cut into `batch_shards`, joined over all
+  /// before its step begins. Collective, where the batch is shared.
+  std::vector<double> join(std::vector<ShardValues> own, int64_t batch_shards) const;
+
   /// Seconds that steps have waited for messages after backward.
   double seconds_waited() const;
 

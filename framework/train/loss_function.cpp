@@ -219,25 +219,25 @@ Variable LossFunction::operator()(const Variable& output, const Batch& batch) co
   return cross_entropy(output, labels_for(output.shape(), batch), cross_entropy_);
 }
 
-Variable LossFunction::operator()(const Variable& output, const Tensor& teacher,
-                                  const Batch& batch) const {
-  const double weight = distillation_->weight;
-  const Variable taught = distillation_loss(output, teacher, distillation_->temperature);
-  return add(scale((*this)(output, batch), static_cast<float>(1.0 - weight)),
-             scale(taught, static_cast<float>(weight)));
-}
-
-Variable LossFunction::part_of(const WholeBatch& whole, const Variable& output,
-                               const Tensor& teacher, const Batch& shard) const {
+LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
+                               const Tensor& teacher, const Batch& batch) const {
   const auto share = [](double part, double all) { return all > 0.0 ? part / all : 0.0; };
-  const Variable mean = (*this)(output, shard);
-  const double own = share(weight_of(shard), whole.weight);
-  if (!teacher.defined()) return scale(mean, static_cast<float>(own));
-  const double weight = distillation_->weight;
-  const auto rows = static_cast<double>(output.shape().batch());
-  return add(scale(mean, static_cast<float>((1.0 - weight) * own)),
-             scale(distillation_loss(output, teacher, distillation_->temperature),
-                   static_cast<float>(weight * share(rows, whole.rows))));
+  const auto value_of = [](const Variable& loss) {
+    return static_cast<double>(loss.value().item());
+  };
+  const LossWeights own = weights_of(batch);
+  const double by_labels = teacher.defined() ? 1.0 - distillation_->weight : 1.0;
+  const double label_share = by_labels * share(own.labels, whole.labels);
+  const Variable mean = (*this)(output, batch);
+  LossPart part = {.loss = scale(mean, static_cast<float>(label_share)),
+                   .sums = {.labels = by_labels * value_of(mean) * own.labels, .weights = own}};
+  if (!teacher.defined()) return part;
+  const double by_teacher = distillation_->weight;
+  const Variable taught = distillation_loss(output, teacher, distillation_->temperature);
+  const double teacher_share = by_teacher * share(own.rows, whole.rows);
+  part.loss = add(part.loss, scale(taught, static_cast<float>(teacher_share)));
+  part.sums.teacher = by_teacher * value_of(taught) * own.rows;
+  return part;
 }
 
 int64_t LossFunction::count_correct(const Tensor& output, const Batch& batch) const {
@@ -276,6 +276,29 @@ double LossFunction::weight_of(const Batch& batch) const {
     total += cross_entropy_.class_weights[static_cast<size_t>(label)];
   }
   return total;
+}
+
+LossWeights LossFunction::weights_of(const Batch& batch) const {
+  const int64_t rows = labels_tokens() ? batch.labels.numel() : batch.size;
+  return {.labels = weight_of(batch), .rows = static_cast<double>(rows)};
+}
+
+LossWeights& LossWeights::operator+=(const LossWeights& other) {
+  labels += other.labels;
+  rows += other.rows;
+  return *this;
+}
+
+LossSums& LossSums::operator+=(const LossSums& other) {
+  labels += other.labels;
+  teacher += other.teacher;
+  weights += other.weights;
+  return *this;
+}
+
+double LossSums::mean() const {
+  const auto ratio = [](double sum, double weight) { return weight > 0.0 ? sum / weight : 0.0; };
+  return ratio(labels, weights.labels) + ratio(teacher, weights.rows);
 }
 
 std::vector<int64_t> argmax_rows(const Tensor& logits) {

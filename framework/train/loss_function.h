@@ -21,6 +21,32 @@ struct Distillation {
   double weight = 0.5;       ///< of the teacher against the labels, in [0, 1]
 };
 
+/// Divisors of the loss of some examples.
+struct LossWeights {
+  double labels = 0.0;  ///< of the loss by labels or targets (`LossFunction::weight_of`)
+  double rows = 0.0;    ///< of the loss by a teacher: its rows
+
+  LossWeights& operator+=(const LossWeights& other);
+};
+
+/// Losses of some examples, not yet divided: sums over several batches of `labels` by
+/// `weights.labels` and of `teacher` by `weights.rows`.
+struct LossSums {
+  double labels = 0.0;   ///< by labels or targets
+  double teacher = 0.0;  ///< by a teacher; 0 without one
+  LossWeights weights = {};
+
+  LossSums& operator+=(const LossSums& other);
+  /// The loss of one batch of all these examples; 0 without any.
+  double mean() const;
+};
+
+/// One batch's part of a step's loss.
+struct LossPart {
+  Variable loss;  ///< a scalar, already divided by the step's weights
+  LossSums sums;
+};
+
 /// Mean loss over a batch: cross entropy of class logits, binary cross entropy of logits that each
 /// are a decision of their own, or the mean squared error.
 class LossFunction {
@@ -33,25 +59,23 @@ class LossFunction {
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
-  /// Where the batch is of mixtures, each loss is the share of its own label's and the rest of the
-  /// other one's. *Shapes:* output [batch, …output_shape()], or [labels, outputs()] of the tokens
-  /// that have a label (run_for_loss) → scalar.
+  /// Mean loss of a batch. For mixtures, each loss is the share of its own label's and the rest of
+  /// the other one's. *Shapes:* output [batch, …output_shape()], or [labels, outputs()] of the
+  /// tokens that have a label (run_for_loss) → scalar.
   Variable operator()(const Variable& output, const Batch& batch) const;
 
-  /// What is minimized in training where there is a teacher, whose output is given: (1 − weight)
-  /// times the loss, and `weight` times the distillation_loss. *Requires* distillation().
-  Variable operator()(const Variable& output, const Tensor& teacher, const Batch& batch) const;
-
-  /// What losses of a whole batch are divided by, where its shards are given one by one: the sum of
-  /// their `weight_of`, and for distillation of the rows of their outputs.
-  struct WholeBatch {
-    double weight = 0.0;
-    double rows = 0.0;
-  };
-  /// A shard's part of the loss: those of the shards add up to that of the batch. `teacher` is
-  /// undefined where there is none.
-  Variable part_of(const WholeBatch& whole, const Variable& output, const Tensor& teacher,
-                   const Batch& shard) const;
+  /// A batch's part of the loss over all batches of a step, whose weights `whole` are: the parts of
+  /// micro-batches and shards add up to the loss of one batch of all their examples. With a
+  /// teacher, whose output is given (undefined without one), (1 − weight) times the loss, and
+  /// `weight` times the distillation_loss. *Shapes:* as above. *Requires* distillation() with a
+  /// teacher.
+  LossPart part_of(const LossWeights& whole, const Variable& output, const Tensor& teacher,
+                   const Batch& batch) const;
+  /// What a batch adds to the divisors of a step. *Requires* labels in range. *Cost:* one pass over
+  /// the labels.
+  LossWeights weights_of(const Batch& batch) const;
+  /// Whether weights depend on labels; else they are the number of examples.
+  bool weighs_labels() const { return labels_tokens() || hangs_on_class(); }
   const std::optional<Distillation>& distillation() const { return distillation_; }
   /// Whether the loss of an example hangs on its class, so that mixtures have none.
   bool hangs_on_class() const {

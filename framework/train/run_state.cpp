@@ -7,10 +7,24 @@ namespace lacuna {
 namespace {
 
 void add_sums(StateDict& state, const std::string& prefix, const TrainingSums& sums) {
-  state.set(prefix + "_loss", sums.loss);
+  state.set(prefix + "_loss", sums.loss.labels);
+  state.set(prefix + "_weight", sums.loss.weights.labels);
+  state.set(prefix + "_teacher_loss", sums.loss.teacher);
+  state.set(prefix + "_rows", sums.loss.weights.rows);
   state.set(prefix + "_correct", sums.correct);
   state.set(prefix + "_examples", sums.examples);
   state.set(prefix + "_answers", sums.answers);
+}
+
+// Earlier versions weighed losses by examples, a teacher's among them.
+LossSums read_loss(const StateDict& state, const std::string& prefix, int64_t examples) {
+  LossSums loss = {.labels = state.number(prefix + "_loss"),
+                   .weights = {.labels = static_cast<double>(examples)}};
+  if (!state.contains(prefix + "_weight")) return loss;
+  loss.weights = {.labels = state.number(prefix + "_weight", 0.0),
+                  .rows = state.number(prefix + "_rows", 0.0)};
+  loss.teacher = state.number(prefix + "_teacher_loss");
+  return loss;
 }
 
 TrainingSums read_sums(const StateDict& state, const std::string& prefix, int64_t answers) {
@@ -18,7 +32,7 @@ TrainingSums read_sums(const StateDict& state, const std::string& prefix, int64_
   const int64_t most = examples * answers;
   const bool is_counted = state.contains(prefix + "_answers");  // not by earlier versions
   const int64_t asked = is_counted ? state.count(prefix + "_answers", most) : most;
-  return {.loss = state.number(prefix + "_loss"),
+  return {.loss = read_loss(state, prefix, examples),
           .correct = state.count(prefix + "_correct", asked),
           .examples = examples,
           .answers = asked};

@@ -150,7 +150,7 @@ void Trainer::train_step() {
   const Clock::time_point start = Clock::now();
   const TrainingSums sums =
       is_traced() ? run_traced_batches(experiment_) : run_batches(experiment_);
-  if (!std::isfinite(sums.loss)) fail_diverged("the training loss", state_.step + 1);
+  if (!std::isfinite(sums.mean_loss())) fail_diverged("the training loss", state_.step + 1);
   fault_point("step.before_update");
   if (state_.training_flops) {  // before the masks change
     const Flops flops = count_flops(rows_, [](const Parameter& p) { return p.pattern()->nnz(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,10 +21,6 @@ TrainingSums& TrainingSums::operator+=(const TrainingSums& other) {
   examples += other.examples;
   answers += other.answers;
   return *this;
-}
-
-double TrainingSums::mean_loss() const {
-  return examples == 0 ? 0.0 : loss / static_cast<double>(examples);
 }
 
 double TrainingSums::accuracy() const {
@@ -45,47 +42,6 @@ Variable output_of(const Experiment& experiment, const Batch& batch) {
                                        : run_model(*experiment.model, batch);
 }
 
-Variable loss_of(const Experiment& experiment, const Variable& output, const Batch& batch) {
-  if (experiment.teacher == nullptr) return experiment.loss(output, batch);
-  return experiment.loss(output, taught(experiment, batch), batch);
-}
-
-// Adds a batch to the sums; false where its loss ends the run.
-bool run_batch(Experiment& experiment, double examples, TrainingSums& sums) {
-  const Batch batch = experiment.loader->next();
-  const Variable output = output_of(experiment, batch);
-  const Variable loss = loss_of(experiment, output, batch);
-  const auto mean = static_cast<double>(loss.value().item());
-  sums.loss += mean * static_cast<double>(batch.size);
-  sums.examples += batch.size;
-  sums.answers += experiment.loss.answers_of(batch);
-  if (!std::isfinite(mean)) return false;
-  if (experiment.loss.has_accuracy()) {
-    sums.correct += experiment.loss.count_correct(output.value(), batch);
-  }
-  const double share = static_cast<double>(batch.size) / examples;
-  backward(loss, Tensor::full(loss.shape(), static_cast<float>(share)));
-  return true;
-}
-
-// What the losses of the batch's shards are divided by: known without asking, unless tokens or
-// weights of classes count, or some labels do not.
-LossFunction::WholeBatch whole_batch(const LossFunction& loss, const BatchShards& batch,
-                                     const std::vector<Variable>& outputs,
-                                     const DataParallel::Step& step) {
-  if (!loss.labels_tokens() && !loss.hangs_on_class()) {
-    return {static_cast<double>(batch.size), static_cast<double>(batch.size)};
-  }
-  std::vector<ShardValues> own;
-  for (size_t i = 0; i < batch.drawn.size(); ++i) {
-    own.push_back(
-        {batch.drawn[i].index,
-         {loss.weight_of(batch.drawn[i].batch), static_cast<double>(outputs[i].shape().batch())}});
-  }
-  const std::vector<double> whole = step.join(std::move(own));
-  return {whole[0], whole[1]};
-}
-
 // Running moments of batch normalization over each process's own examples are the first one's.
 void share_buffers(Experiment& experiment) {
   Communicator* job = experiment.communicator();
@@ -104,57 +60,115 @@ void share_buffers(Experiment& experiment) {
   }
 }
 
-// The same by shards, over all processes.
-bool run_shards(Experiment& experiment, double examples, TrainingSums& sums) {
-  const LossFunction& loss = experiment.loss;
-  const BatchShards batch = experiment.loader->next_shards();
-  std::vector<BatchShard> shards;
-  for (const BatchShards::Shard& shard : batch.drawn) {
-    shards.push_back({shard.index, shard.examples, &shard.batch.named});
+// Batches of one process, each as a whole.
+struct PlainBatches {
+  using Drawn = Batch;
+  Experiment& experiment;
+
+  Drawn draw() { return experiment.loader->next(); }
+  LossWeights weights_of(const Batch& batch) { return experiment.loss.weights_of(batch); }
+  // Adds a batch to the sums; false if its loss ends the run.
+  bool run(const Batch& batch, const LossWeights& whole, TrainingSums& sums) {
+    const LossFunction& loss = experiment.loss;
+    const Variable output = output_of(experiment, batch);
+    const LossPart part = loss.part_of(whole, output, taught(experiment, batch), batch);
+    sums.loss += part.sums;
+    sums.examples += batch.size;
+    sums.answers += loss.answers_of(batch);
+    if (!std::isfinite(part.sums.mean())) return false;
+    if (loss.has_accuracy()) sums.correct += loss.count_correct(output.value(), batch);
+    backward(part.loss);
+    return true;
   }
-  DataParallel::Step step(*experiment.parallel, shards, batch.shards);
-  const std::vector<Variable> outputs = run_model(*experiment.model, batch);
-  const LossFunction::WholeBatch whole = whole_batch(loss, batch, outputs, step);
-  std::vector<Variable> losses;
-  std::vector<ShardValues> own;
-  for_each_shard([&](size_t i) {
-    const Batch& shard = batch.drawn[i].batch;
-    losses.push_back(loss.part_of(whole, outputs[i], taught(experiment, shard), shard));
-    const int64_t correct = loss.has_accuracy() ? loss.count_correct(outputs[i].value(), shard) : 0;
-    own.push_back({batch.drawn[i].index,
-                   {static_cast<double>(losses[i].value().item()), static_cast<double>(correct),
-                    static_cast<double>(loss.answers_of(shard))}});
-  });
-  const std::vector<double> all = step.join(std::move(own));
-  sums.loss += all[0] * static_cast<double>(batch.size);
-  sums.examples += batch.size;
-  sums.answers += static_cast<int64_t>(all[2]);
-  if (!std::isfinite(all[0])) return false;
-  sums.correct += static_cast<int64_t>(all[1]);
-  const auto share = static_cast<float>(static_cast<double>(batch.size) / examples);
-  const std::vector<Tensor> ones(losses.size(), Tensor::full(Shape{}, share));
-  backward(losses, ones);
-  step.finish();
-  share_buffers(experiment);
-  return true;
+};
+
+// Batches in shards, over all processes.
+struct ShardedBatches {
+  using Drawn = BatchShards;
+  Experiment& experiment;
+
+  Drawn draw() { return experiment.loader->next_shards(); }
+
+  LossWeights weights_of(const BatchShards& batch) {
+    std::vector<ShardValues> own;
+    for (const BatchShards::Shard& shard : batch.drawn) {
+      const LossWeights weights = experiment.loss.weights_of(shard.batch);
+      own.push_back({shard.index, {weights.labels, weights.rows}});
+    }
+    const std::vector<double> all = experiment.parallel->join(std::move(own), batch.shards);
+    return {.labels = all[0], .rows = all[1]};
+  }
+
+  bool run(const BatchShards& batch, const LossWeights& whole, TrainingSums& sums) {
+    const LossFunction& loss = experiment.loss;
+    std::vector<BatchShard> shards;
+    for (const BatchShards::Shard& shard : batch.drawn) {
+      shards.push_back({shard.index, shard.examples, &shard.batch.named});
+    }
+    DataParallel::Step step(*experiment.parallel, shards, batch.shards);
+    const std::vector<Variable> outputs = run_model(*experiment.model, batch);
+    std::vector<Variable> losses;
+    std::vector<ShardValues> own;
+    for_each_shard([&](size_t i) {
+      const Batch& shard = batch.drawn[i].batch;
+      const LossPart part = loss.part_of(whole, outputs[i], taught(experiment, shard), shard);
+      losses.push_back(part.loss);
+      const int64_t correct =
+          loss.has_accuracy() ? loss.count_correct(outputs[i].value(), shard) : 0;
+      own.push_back(
+          {batch.drawn[i].index,
+           {part.sums.labels, part.sums.weights.labels, part.sums.teacher, part.sums.weights.rows,
+            static_cast<double>(correct), static_cast<double>(loss.answers_of(shard))}});
+    });
+    const std::vector<double> all = step.join(std::move(own));
+    const LossSums joined = {
+        .labels = all[0], .teacher = all[2], .weights = {.labels = all[1], .rows = all[3]}};
+    sums.loss += joined;
+    sums.examples += batch.size;
+    sums.answers += static_cast<int64_t>(all[5]);
+    if (!std::isfinite(joined.mean())) return false;
+    sums.correct += static_cast<int64_t>(all[4]);
+    const std::vector<Tensor> ones(losses.size(), Tensor::full(Shape{}, 1.0f));
+    backward(losses, ones);
+    step.finish();
+    share_buffers(experiment);
+    return true;
+  }
+};
+
+// Draws `count` batches and runs them, each loss over the weights of all.
+template <class Batches>
+TrainingSums run_step(Batches batches, int64_t count, int64_t examples) {
+  std::deque<typename Batches::Drawn> drawn;  // ahead of their passes
+  LossWeights whole = {static_cast<double>(examples), static_cast<double>(examples)};
+  if (batches.experiment.loss.weighs_labels()) {
+    whole = {};
+    for (int64_t i = 0; i < count; ++i) {
+      drawn.push_back(batches.draw());
+      whole += batches.weights_of(drawn.back());
+    }
+  }
+  TrainingSums sums;
+  for (int64_t i = 0; i < count; ++i) {
+    if (static_cast<int64_t>(drawn.size()) < count - i) drawn.push_back(batches.draw());
+    if (!batches.run(drawn.front(), whole, sums)) return sums;
+    drawn.pop_front();
+    fault_point("step.after_backward");
+  }
+  return sums;
 }
 
 }  // namespace
 
 TrainingSums run_batches(Experiment& experiment) {
-  Loader& loader = *experiment.loader;
+  const Loader& loader = *experiment.loader;
   const TrainOptions& train = experiment.train;
   const int64_t first = loader.batch_in_epoch();
-  const int64_t batches = std::min(train.accumulate, loader.batches_per_epoch() - first);
+  const int64_t count = std::min(train.accumulate, loader.batches_per_epoch() - first);
   const int64_t examples =
-      std::min(batches * train.batch_size, loader.dataset().size() - first * train.batch_size);
-  TrainingSums sums;
-  const auto run = experiment.parallel == nullptr ? run_batch : run_shards;
-  for (int64_t i = 0; i < batches; ++i) {
-    if (!run(experiment, static_cast<double>(examples), sums)) return sums;
-    fault_point("step.after_backward");
-  }
-  return sums;
+      std::min(count * train.batch_size, loader.dataset().size() - first * train.batch_size);
+  if (experiment.parallel == nullptr) return run_step(PlainBatches{experiment}, count, examples);
+  return run_step(ShardedBatches{experiment}, count, examples);
 }
 
 }  // namespace lacuna

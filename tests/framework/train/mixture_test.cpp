@@ -58,7 +58,7 @@ TEST(Mixtures, GoWithTheOtherChangesAndWithSmoothing) {
   const TrainingSums sums = run_batches(*e);
   EXPECT_EQ(sums.examples, 16);
   EXPECT_EQ(sums.answers, 16);
-  EXPECT_TRUE(std::isfinite(sums.loss));
+  EXPECT_TRUE(std::isfinite(sums.mean_loss()));
   // Evaluation is of the images themselves.
   const auto plain = build("crop: 0", "loss: {type: cross_entropy, label_smoothing: 0.1}\n");
   EXPECT_EQ(evaluate(*e->model, e->loss, *e->data.test, 16).loss,

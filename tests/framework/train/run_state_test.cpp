@@ -15,8 +15,16 @@ namespace {
 
 RunState some_state() {
   RunState state;
-  state.add_step({.loss = 6.0, .correct = 1, .examples = 4, .answers = 4}, 0.5, 3);
-  state.add_step({.loss = 2.0, .correct = 3, .examples = 4, .answers = 4}, 0.25, 3);
+  state.add_step({.loss = {.labels = 6.0, .weights = {.labels = 4}},
+                  .correct = 1,
+                  .examples = 4,
+                  .answers = 4},
+                 0.5, 3);
+  state.add_step({.loss = {.labels = 2.0, .weights = {.labels = 4}},
+                  .correct = 3,
+                  .examples = 4,
+                  .answers = 4},
+                 0.25, 3);
   state.stopping.judge(0.5, 10);
   state.last_evaluated_step = 2;
   state.training_flops = 1.5e12;
@@ -32,7 +40,11 @@ TEST(RunState, CountsStepsAndBeginsEpochsAnew) {
   EXPECT_EQ(state.train_seconds, 0.75);
   EXPECT_EQ(state.epoch.mean_loss(), 1.0);
   EXPECT_EQ(state.epoch.accuracy(), 0.5);
-  state.add_step({.loss = 4.0, .correct = 0, .examples = 2, .answers = 2}, 0.25, 3);
+  state.add_step({.loss = {.labels = 4.0, .weights = {.labels = 2}},
+                  .correct = 0,
+                  .examples = 2,
+                  .answers = 2},
+                 0.25, 3);
   EXPECT_EQ(state.last_epoch_loss, 1.2);
   EXPECT_EQ(state.epoch.examples, 0);
   EXPECT_EQ(state.window.examples, 10);
@@ -95,7 +107,11 @@ TEST(RunState, KeepsTheTop5AccuracyWhereThereIsOne) {
 
 TEST(RunState, CountsSeveralAnswersToAnExample) {
   RunState state, loaded;
-  state.add_step({.loss = 6.0, .correct = 9, .examples = 4, .answers = 12}, 0.5, 3);
+  state.add_step({.loss = {.labels = 6.0, .weights = {.labels = 4}},
+                  .correct = 9,
+                  .examples = 4,
+                  .answers = 12},
+                 0.5, 3);
   EXPECT_EQ(state.epoch.accuracy(), 0.75);
   loaded.load_state_dict(state.state_dict(), 3);
   EXPECT_EQ(loaded.epoch.correct, 9);
