@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/layers/layer_options.hpp"
 #include "lacuna/layers/tokens/attention.h"
@@ -151,8 +152,9 @@ LayerPtr make_rms_norm(const Config& options, const Shape& input) {
 LayerPtr make_swiglu(const Config&, const Shape&) { return std::make_unique<SwiGLU>(); }
 
 LayerPtr make_select_token(const Config& options, const Shape&) {
+  const auto index = options.get<int64_t>("index", 0);
   return std::make_unique<SelectToken>(
-      SelectToken::Options{.index = options.get<int64_t>("index", 0),
+      SelectToken::Options{.index = require_integer(options, "index", index, -kMostInteger),
                            .mask = options.get<std::string>("mask", "attention_mask")});
 }
 

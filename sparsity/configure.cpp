@@ -177,6 +177,7 @@ std::unique_ptr<SparsityAlgorithm> configure_phases(const Config& config, uint64
       entry.get<std::string>("layout", config.required<std::string>("layout"));
     }
     const auto until = entry.optional<int64_t>("until");
+    if (until) require_at_least(entry, "until", *until, 1);
     // Each phase draws from a stream of its own: its steps count from its beginning.
     const uint64_t own = CounterRng(seed, "phase", phases.size()).block(0)[0];
     phases.push_back({configure_entry(entry, phases.empty() ? seed : own), until});

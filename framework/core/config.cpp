@@ -376,9 +376,4 @@ double require_range(const Config& map, std::string_view key, double value, doub
   return value;
 }
 
-int64_t require_at_least(const Config& map, std::string_view key, int64_t value, int64_t low) {
-  if (value < low) map.get(key).fail(fmt::format("an integer of at least {}", low));
-  return value;
-}
-
 }  // namespace lacuna

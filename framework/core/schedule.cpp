@@ -8,8 +8,18 @@
 #include <numbers>
 #include <utility>
 
+#include "lacuna/framework/core/integer_range.h"
+
 namespace lacuna {
 namespace {
+
+// A step of a list, before or after the first.
+void require_step(const Config& step) {
+  const auto value = step.as<int64_t>();
+  if (value < -kMostInteger || value > kMostInteger) {
+    step.fail(fmt::format("a step from {} to {}", -kMostInteger, kMostInteger));
+  }
+}
 
 float read_float(const Config& config, std::string_view key) { return config.required<float>(key); }
 
@@ -82,8 +92,8 @@ Schedule make_polynomial(const Config& c) {
   const auto start = c.required<int64_t>("start"), end = c.required<int64_t>("end");
   const float power = c.get<float>("power", 3.0f);
   if (!(power > 0.0f && std::isfinite(power))) c.at("power").fail("a number above 0");
-  constexpr int64_t kFar = int64_t{1} << 53;  // what lies between is counted without overflow
-  if (start < -kFar) c.at("start").fail(fmt::format("a step of at least {}", -kFar));
+  require_integer(c, "start", start, -kMostInteger);
+  require_integer(c, "end", end, -kMostInteger);
   if (end <= start) c.at("end").fail(fmt::format("a step after start ({})", start));
   return {[=](int64_t t, int64_t) {
             const float done = static_cast<float>(t - start) / static_cast<float>(end - start);
@@ -95,6 +105,7 @@ Schedule make_polynomial(const Config& c) {
 Schedule make_multi_step(const Config& c) {
   const float init = read_float(c, "init"), gamma = c.get<float>("gamma", 0.1f);
   auto milestones = c.required<std::vector<int64_t>>("milestones");
+  for (const Config& step : c.at("milestones").items()) require_step(step);
   std::ranges::sort(milestones);
   return {[=](int64_t t, int64_t) {
             const auto passed = std::ranges::upper_bound(milestones, t) - milestones.begin();
@@ -173,6 +184,7 @@ UpdateSchedule UpdateSchedule::from_config(const Config& config) {
   if (!config.is_map()) config.fail("a map with `freq` (and `start`, `stop`) or with `steps`");
   if (config.has("steps")) {
     if (config.has("freq")) config.error("has both `freq` and `steps`; give one of them");
+    for (const Config& step : config.at("steps").items()) require_step(step);
     return at_position(config.at("steps"),
                        [&] { return at_steps(config.required<std::vector<int64_t>>("steps")); });
   }
@@ -182,6 +194,7 @@ UpdateSchedule UpdateSchedule::from_config(const Config& config) {
   if (stop && *stop <= start) {
     config.get("stop").fail(fmt::format("a step after start ({})", start));
   }
+  if (stop) require_at_least(config, "stop", *stop, 1);
   return every(freq, start, stop);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/data/permutation.hpp"
 
@@ -174,8 +175,7 @@ GlyphKeys read_glyph_keys(const Config& data) {
   GlyphKeys keys;
   keys.train_size = size_of("train_size", keys.train_size);
   keys.test_size = size_of("test_size", keys.test_size);
-  keys.seed =
-      static_cast<uint64_t>(require_at_least(data, "seed", data.get<int64_t>("seed", 0), 0));
+  keys.seed = read_seed(data);
   return keys;
 }
 

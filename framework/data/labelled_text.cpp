@@ -372,7 +372,7 @@ DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const 
       .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = data.get<bool>("streamed", false),
       .mask = read_mask(data, data.get<std::string>("tokenizer", "words"), MaskOf::Tokenizer),
-      .max_length = data.get<int64_t>("max_length", 128)};
+      .max_length = require_at_least(data, "max_length", data.get<int64_t>("max_length", 128), 1)};
   DataSplits splits;
   name_columns(reading.columns, splits);
   splits.is_held_out = true;

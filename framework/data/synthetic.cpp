@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/integer_range.h"
 
 namespace lacuna {
 namespace {
@@ -117,8 +118,7 @@ DataSplits load_synthetic(const Config& data, uint64_t /*seed*/) {
     data.get("informative").fail("a fraction in (0, 1]");
   }
   options.noise = require_range(data, "noise", data.get("noise", options.noise), 0.0, 1e6);
-  options.seed =
-      static_cast<uint64_t>(require_at_least(data, "seed", data.get<int64_t>("seed", 0), 0));
+  options.seed = read_seed(data);
   const auto split = [&](const std::string& name, int64_t fallback) {
     const std::string key = name + "_size";
     SyntheticOptions of = options;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/io/log.h"
@@ -118,7 +119,7 @@ TrainOptions TrainOptions::from_config(const Config& train) {
   o.batch_norm = norms == "local" ? NormBatch::Local : NormBatch::Synchronized;
   o.accumulate = in_range(train, "accumulate", o.accumulate, 1, kMaxBatch);
   o.drop_last = train.get<bool>("drop_last", o.drop_last);
-  o.seed = static_cast<uint64_t>(at_least(train, "seed", 0, 0));
+  o.seed = read_seed(train);
   o.threads = static_cast<int>(in_range(train, "threads", o.threads, 0, kMaxThreads));
   o.prefetch = static_cast<int>(in_range(train, "prefetch", o.prefetch, 0, 1024));
   o.eval_batch_size = in_range(train, "eval_batch_size", o.eval_batch_size, 1, kMaxBatch);

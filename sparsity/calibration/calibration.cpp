@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/sparsity/calibration/unfold.hpp"
 
@@ -109,6 +110,9 @@ CalibrationOptions CalibrationOptions::from_config(const Config& calibration) {
   if (calibration.is_number()) {
     const auto examples = calibration.as<int64_t>();
     if (examples < 1) calibration.fail("a number of examples of at least 1");
+    if (examples > kMostInteger) {
+      calibration.fail(fmt::format("at most {} examples", kMostInteger));
+    }
     return {.examples = examples};
   }
   if (!calibration.is_map()) {

@@ -53,7 +53,8 @@ SparseGptSweep::SparseGptSweep(const OneShotProblem& problem)
       columns_(problem.columns),
       kept_(BitMask::zeros(problem.weight.numel())) {
   const int64_t unit = problem.selector.pattern().divisors()[1];
-  width_ = (problem.options.block + unit - 1) / unit * unit;
+  // No block is wider than the matrix: what is rounded up stays a number.
+  width_ = (std::min(problem.options.block, problem.columns) + unit - 1) / unit * unit;
   problem.present.bits();  // in which positions are looked up one by one
   order_columns();
 }
