@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -13,7 +14,29 @@
 namespace lacuna {
 namespace {
 
+// About as many as stored_elements: padding may take a size beyond 64 bits whose shape is within.
+double approximate_elements(const Shape& shape, Order order) {
+  const auto real = [](int64_t size) { return static_cast<double>(size); };
+  const auto padded = [&](int64_t size, int64_t unit) {
+    return std::ceil(real(size) / real(unit)) * real(unit);
+  };
+  if (order == Order::RowMajor) return real(shape.numel());
+  if (order == Order::BatchSlabs) {
+    return padded(shape.batch(), kSlabWidth) * real(shape.features());
+  }
+  const Shape images = image_shape(shape);
+  const double height = real(images[2]), width = real(images[3]);
+  if (order == Order::ChannelBlocks) {
+    return real(images[0]) * padded(images[1], kChannelBlock) * height * width;
+  }
+  const double plane = (height + 1) * (width + 1) + 1, lead = width + 2;
+  return padded(images[0], kImageSlabWidth) * (2 * lead + real(images[1]) * plane);
+}
+
+// *Errors:* BufferError where it is more than there can be memory for.
 int64_t stored_elements(const Shape& shape, Order order) {
+  constexpr double kMost = 0x1p58;  // floats, of 2^60 bytes
+  if (approximate_elements(shape, order) > kMost) throw BufferError(SIZE_MAX);
   switch (order) {
     case Order::RowMajor:
       return shape.numel();
