@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.h"
 
@@ -65,12 +66,19 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
   require_lr("lr", options.lr);
   require_option_at_least("weight_decay", options.weight_decay, 0.0);
   require_option_at_least("warmup", static_cast<double>(warmup_), 0.0);
+  if (warmup_ > kMostInteger) {
+    throw OptionError("warmup",
+                      fmt::format("expected at most {} steps, found {}", kMostInteger, warmup_));
+  }
   if (clip_norm_ && !(*clip_norm_ > 0.0)) {
     throw OptionError("clip_norm", "expected a number above 0, found " + in_words(*clip_norm_));
   }
   if (parameters_.empty()) throw StateError("an optimizer needs at least one parameter");
   std::set<std::string_view> names;
   for (const ParameterPtr& parameter : parameters_) {
+    if (parameter == nullptr) {
+      throw StateError("the optimizer was given a parameter whose pointer is null");
+    }
     if (!names.insert(parameter->name()).second) {
       throw StateError("the optimizer was given two parameters named '" + parameter->name() +
                        "'; their states could not be told apart");

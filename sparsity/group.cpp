@@ -10,6 +10,9 @@
 namespace lacuna {
 
 void Group::add(ParameterFilter filter, std::unique_ptr<SparsityAlgorithm> algorithm) {
+  if (algorithm == nullptr) {
+    throw StateError("the group was given no algorithm: the pointer is null");
+  }
   if (algorithm->type() == type()) {
     throw StateError("a group cannot hold a group; merge them with extend()");
   }

@@ -28,6 +28,9 @@ Phases::Phases(std::vector<Phase> phases) : SparsityAlgorithm({}), phases_(std::
           fmt::format("{}: until must be a step after {}, found {}", name, before, *until));
     }
     before = until.value_or(0);
+    if (phases_[i].algorithm == nullptr) {
+      throw StateError(name + " was given no algorithm: the pointer is null");
+    }
     SparsityAlgorithm& algorithm = *phases_[i].algorithm;
     if (algorithm.type() == "phases" || algorithm.type() == "group") {
       throw StateError(name + " must be a single algorithm, not a " +

@@ -175,6 +175,10 @@ void Module::set_training(bool training) {
 }
 
 ParameterPtr Module::register_parameter(std::string name, ParameterPtr parameter) {
+  if (parameter == nullptr) {
+    throw StateError("module '" + path_ + "' was given no parameter for '" + name +
+                     "': the pointer is null");
+  }
   parameter->set_name(join_path(path_, name));
   parameters_.emplace_back(std::move(name), parameter);
   return parameter;
@@ -204,6 +208,10 @@ Module& Module::register_module(std::string name, std::unique_ptr<Module> child)
   require_module_name(name);
   if (has_member(name)) {
     throw StateError("module '" + path_ + "' has two children named '" + name + "'");
+  }
+  if (child == nullptr) {
+    throw StateError("module '" + path_ + "' was given no child for '" + name +
+                     "': the pointer is null");
   }
   child->set_path(join_path(scope_, name), scope_);
   Module* root = this;
