@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 namespace {
@@ -71,6 +72,7 @@ void log_to_console(LogLevel least) {
 }
 
 void log_to_file(const std::string& path) {
+  require_plain_file(path);
   if (const std::string reason = why_no_file(path); !reason.empty()) {
     throw StateError("cannot write the log '" + path + "': it " + reason);
   }

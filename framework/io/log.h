@@ -14,8 +14,8 @@ enum class LogLevel { Detail, Info, Warning, Error, Off };
 void log_to_console(LogLevel least);
 
 /// Appends all messages to a file too, each with date, time and level, and flushed at once.
-/// *Errors:* StateError when the file cannot be opened. A message that cannot be written later is
-/// lost; the first time, the console says so.
+/// *Errors:* StateError when the file cannot be opened, or is a link. A message that cannot be
+/// written later is lost; the first time, the console says so.
 void log_to_file(const std::string& path);
 
 /// Ends both.

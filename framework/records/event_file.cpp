@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 namespace {
@@ -77,8 +78,9 @@ uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-EventFile::EventFile(std::string path, double wall_time)
-    : path_(std::move(path)), file_(path_, std::ios::binary | std::ios::trunc) {
+EventFile::EventFile(std::string path, double wall_time) : path_(std::move(path)) {
+  require_plain_file(path_);
+  file_.open(path_, std::ios::binary | std::ios::trunc);
   std::string event;
   add_double(event, 1, wall_time);
   add_bytes(event, 3, "brain.Event:2");

@@ -14,6 +14,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/io/storage/leftovers.h"
 
 namespace lacuna {
 namespace {
@@ -62,6 +63,23 @@ std::filesystem::path folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// Puts `made` at `path`, at which there is a folder, and returns where that is now: in one step
+// where the file system can do that, else in two.
+std::string exchange_folders(const std::string& made, const std::string& path) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    return made;
+  }
+  if (errno != EINVAL && errno != ENOSYS) fail(path, errno);
+  const std::string old = made + "-old";
+  if (std::rename(path.c_str(), old.c_str()) != 0) fail(path, errno);
+  if (std::rename(made.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    if (std::rename(old.c_str(), path.c_str()) != 0) fail(path, errno);
+    fail(path, error);
+  }
+  return old;
+}
+
 }  // namespace
 
 FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
@@ -71,7 +89,8 @@ FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
   if (const std::string why = why_no_file(path_); !why.empty()) {
     throw StateError("cannot write '" + path_ + "': it " + why);
   }
-  temporary_ = (folder_of(path_) / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
+  remove_leftovers(path_);
+  temporary_ = temporary_beside(path_);
   ::unlink(temporary_.c_str());
 }
 
@@ -98,7 +117,8 @@ FolderReplacement::FolderReplacement(const std::string& path) : path_(path) {
   if (name.empty() || name == "." || name == "..") {
     throw StateError("cannot write '" + path + "': it names no new folder");
   }
-  temporary_ = (folder_of(path_) / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
+  remove_leftovers(path_);
+  temporary_ = temporary_beside(path_);
   std::error_code error;
   std::filesystem::remove_all(temporary_, error);
   std::filesystem::create_directories(temporary_, error);
@@ -112,14 +132,9 @@ FolderReplacement::~FolderReplacement() {
 
 void FolderReplacement::commit() {
   std::error_code ignored;
-  const std::string old = temporary_ + "-old";
   const bool has_old = std::filesystem::is_directory(path_, ignored);
-  if (has_old && std::rename(path_.c_str(), old.c_str()) != 0) fail(path_, errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    if (has_old && std::rename(old.c_str(), path_.c_str()) != 0) fail(path_, errno);
-    fail(path_, error);
-  }
+  const std::string old = has_old ? exchange_folders(temporary_, path_) : std::string();
+  if (!has_old && std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
   is_done_ = true;
   if (has_old) std::filesystem::remove_all(old, ignored);
   const std::string folder = folder_of(path_).string();
@@ -148,6 +163,11 @@ int remove_temporary_files(const std::string& folder) {
     if (!name.starts_with('.') || tail == std::string::npos || tail + 5 == name.size()) continue;
     if (!std::all_of(name.begin() + static_cast<std::ptrdiff_t>(tail) + 5, name.end(),
                      [](unsigned char c) { return c >= '0' && c <= '9'; })) {
+      continue;
+    }
+    if (entry.is_directory(missing) && !entry.is_symlink(missing)) {
+      // An export into this folder, which may be going on.
+      remove_leftovers(folder + "/" + name.substr(1, tail - 1));
       continue;
     }
     if (::unlink(entry.path().c_str()) != 0) fail(entry.path().string(), errno);

@@ -15,7 +15,7 @@ namespace lacuna {
 class FileReplacement {
  public:
   /// The temporary file stands beside `path`, as ".<name>.tmp-<process id>"; it is not made yet,
-  /// but one of that name is removed.
+  /// but one of that name is removed, and those of killed processes.
   explicit FileReplacement(std::string path);
   FileReplacement(const FileReplacement&) = delete;
   FileReplacement& operator=(const FileReplacement&) = delete;
@@ -38,15 +38,16 @@ class FileReplacement {
 class FolderReplacement {
  public:
   /// The temporary folder stands beside `path`, as ".<name>.tmp-<process id>"; folders on the way
-  /// are made.
+  /// are made. Those of killed processes are removed, unless somebody holds a lock on them.
   explicit FolderReplacement(const std::string& path);
   FolderReplacement(const FolderReplacement&) = delete;
   FolderReplacement& operator=(const FolderReplacement&) = delete;
   ~FolderReplacement();
 
   const std::string& temporary_path() const { return temporary_; }
-  /// Renames it to `path`, at which there may be a folder: that is then removed, and is back where
-  /// it was if anything fails before.
+  /// Renames it to `path`, at which there may be a folder: the two change places in one step, and
+  /// the old one is removed. On a file system that cannot exchange, a process killed in between
+  /// leaves the old folder beside `path`, and the next replacement puts it back.
   void commit();
 
  private:

@@ -1,0 +1,16 @@
+// What killed processes have left beside the files and folders that they were writing.
+#pragma once
+
+#include <string>
+
+namespace lacuna {
+
+/// "<folder of path>/.<name>.tmp-<id of this process>": where what becomes `path` is written first.
+std::string temporary_beside(const std::string& path);
+
+/// Removes the temporary files and folders beside `path` that were to become it, of processes which
+/// are no more. A folder that a killed process had moved out of the way ("…-old") is put back where
+/// nothing is at `path`. What cannot be removed stays; what a living process may be writing stays.
+void remove_leftovers(const std::string& path);
+
+}  // namespace lacuna
