@@ -12,6 +12,19 @@
 namespace lacuna {
 namespace {
 
+// Elements of a kernel's side.
+struct Span {
+  int64_t first, end;
+};
+
+// Those of a kernel that begins at `begin` which are within an image of `size`: the padding, which
+// may be far larger than the image, is not gone through.
+Span inside(int64_t begin, int64_t kernel, int64_t dilation, int64_t size) {
+  const int64_t first = begin >= 0 ? 0 : (dilation - 1 - begin) / dilation;
+  const int64_t end = begin >= size ? 0 : (size - 1 - begin) / dilation + 1;
+  return {first, std::min(end, kernel)};
+}
+
 // A window's sizes on images of one shape.
 struct Places {
   Places(const Shape& shape, const Window& window_)
@@ -25,12 +38,12 @@ struct Places {
   void for_each_pixel(int64_t place, const Visit& visit) const {
     const int64_t top = place / output.width * window.stride.height - window.padding.height;
     const int64_t left = place % output.width * window.stride.width - window.padding.width;
-    for (int64_t ky = 0; ky < window.kernel.height; ++ky) {
-      const int64_t y = top + ky * window.dilation.height;
-      if (y < 0 || y >= image.height) continue;
-      for (int64_t kx = 0; kx < window.kernel.width; ++kx) {
-        const int64_t x = left + kx * window.dilation.width;
-        if (x >= 0 && x < image.width) visit(y * image.width + x);
+    const Span rows = inside(top, window.kernel.height, window.dilation.height, image.height);
+    const Span columns = inside(left, window.kernel.width, window.dilation.width, image.width);
+    for (int64_t ky = rows.first; ky < rows.end; ++ky) {
+      const int64_t row = (top + ky * window.dilation.height) * image.width;
+      for (int64_t kx = columns.first; kx < columns.end; ++kx) {
+        visit(row + left + kx * window.dilation.width);
       }
     }
   }
