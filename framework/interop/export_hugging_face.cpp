@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
 #include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/folder_lock.h"
 #include "lacuna/framework/io/storage/safetensors_file.h"
 #include "lacuna/framework/model/presets/foreign_names.h"
 #include "lacuna/framework/model/presets/presets.h"
@@ -79,6 +80,7 @@ void export_hugging_face(const LoadedRun& run, const std::string& path,
   std::vector<NamedArray> arrays = named_arrays(run, options);
   for (NamedArray& array : arrays) turn_round(array, is_gpt2);
   FolderReplacement folder(path);
+  const FolderLock lock(folder.temporary_path());  // against who removes leftovers
   write_file_atomically(folder.temporary_path() + "/" + kConfig, config.to_json_indented());
   write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays);
   folder.commit();

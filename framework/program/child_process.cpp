@@ -10,11 +10,13 @@
 #include <cstring>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/file_system.h"
 
 namespace lacuna {
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
                            const std::string& output_path) {
+  require_plain_file(output_path);
   const int output = ::open(output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (output < 0) {
     throw StateError("cannot write '" + output_path + "': " + std::strerror(errno));

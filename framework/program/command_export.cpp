@@ -10,12 +10,14 @@
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/data_paths.hpp"
+#include "lacuna/framework/program/output_guard.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 
 namespace lacuna {
 
 int run_export(const ExportCommand& command) {
   require_no_file_of_a_run("--out", command.out);
+  require_not_read("--out", command.out, {command.checkpoint});
   require_run_for_last(command.checkpoint, command.last);
   const ExportedRun exported =
       export_run(command.checkpoint, command.out,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +18,7 @@
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/csv_writer.hpp"
 #include "lacuna/framework/program/masked_prediction.hpp"
+#include "lacuna/framework/program/output_guard.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -133,18 +133,14 @@ class KnownAnswers {
   bool has_values_ = false;
 };
 
-// The inputs, and the model, are not to be lost.
-void require_other_file(const PredictCommand& command, const std::string& checkpoint) {
+// The inputs, the model, and what it was trained from are not to be lost.
+void require_other_file(const PredictCommand& command, const std::string& checkpoint,
+                        const Config& config) {
   if (command.out == kStandardOutput) return;
-  std::vector<std::string> read = command.inputs;
+  std::vector<std::string> read = files_named_in(config);
   read.push_back(checkpoint);
-  for (const std::string& input : read) {
-    std::error_code missing;
-    const bool is_same = std::filesystem::equivalent(command.out, input, missing);
-    if (!is_same || missing || !std::filesystem::is_regular_file(input, missing)) continue;
-    throw ConfigError("--out '" + command.out + "' is the file '" + input +
-                      "' that is read, and would be overwritten; give another name");
-  }
+  read.insert(read.end(), command.inputs.begin(), command.inputs.end());
+  require_not_read("--out", command.out, read);
   require_no_file_of_a_run("--out", command.out);
 }
 
@@ -180,7 +176,7 @@ int run_predict(const PredictCommand& command) {
   naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
-  require_other_file(command, path);
+  require_other_file(command, path, config);
   const Shape output = model->output_shape(format.example_shape);
   if (is_masked_language_model(config)) {
     const auto lines = read_masked_lines(command.inputs, config.get("data"), format);

@@ -91,6 +91,7 @@ void require_page_or_nothing(const std::string& path) {
 int run_report(const ReportCommand& command) {
   require_no_file_of_a_run("--out", behind_links(command.out));
   require_page_or_nothing(command.out);
+  require_place_of_page(command.out, folders_of_runs(command.runs));
   const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
   write_page(command.out, runs);
   fmt::print("{} is written: {} run{}\n", command.out, runs.size(), runs.size() == 1 ? "" : "s");

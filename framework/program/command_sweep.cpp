@@ -18,10 +18,12 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/folder_lock.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/child_process.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
+#include "lacuna/framework/program/output_guard.hpp"
 #include "lacuna/framework/program/sweep_plan.hpp"
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/report/page.h"
@@ -93,6 +95,12 @@ class Sweep {
     if (error) {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());
     }
+    const FolderLock lock(command_.run_dir);
+    if (!lock.is_taken()) {
+      throw StateError("another sweep is at work in '" + command_.run_dir +
+                       "'; wait until it has ended, or give another --run-dir");
+    }
+    require_inputs_kept();
     const std::string settings = command_.run_dir + "/sweep.yaml";
     const bool is_begun = fs::exists(settings);
     if (is_begun) require_same_settings(settings);
@@ -127,6 +135,16 @@ class Sweep {
       throw ConfigError("--set " + text + ": --over goes through the values of " + key +
                         "; give it one of the two");
     }
+  }
+
+  // What is written beside the runs is nothing that they are made from.
+  void require_inputs_kept() const {
+    std::vector<std::string> read = files_named_in(config_);
+    read.push_back(command_.config_path);
+    std::vector<std::string> written = {command_.run_dir + "/plan.log",
+                                        command_.run_dir + "/report.html"};
+    for (size_t place = 0; place < plan_.size(); ++place) written.push_back(log_path(place));
+    for (const std::string& path : written) require_not_read("--run-dir: its file", path, read);
   }
 
   // What runs of the folder have in common is kept there: runs of other settings are no
@@ -189,6 +207,11 @@ class Sweep {
 
   void start_more() {
     while (next_ < plan_.size() && std::ssize(running_) < command_.jobs) {
+      if (is_locked(folder(next_))) {  // by a run of a sweep that was killed, which is ending
+        if (waits_for_ != next_) say(next_, "another process trains in it; waits for its end");
+        waits_for_ = next_;
+        return;
+      }
       const size_t place = next_++;
       if (has_ended(folder(place))) {
         say(place, "has finished already");
@@ -269,6 +292,7 @@ class Sweep {
   std::vector<SweepRun> plan_;
   std::vector<Running> running_;
   size_t next_ = 0;
+  std::optional<size_t> waits_for_ = {};
   int failed_ = 0;
 };
 

@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kMostPoints = 2000;
 constexpr int64_t kMostBars = 24;
 
 // Losses and errors that fall by much are told apart on a logarithmic scale alone.
@@ -183,10 +182,15 @@ std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_pr
   return charts;
 }
 
-Config to_json(const Chart& chart) {
+size_t points_of_a_curve(size_t runs) {
+  constexpr size_t kMostPoints = 2000, kOfAllRuns = 20000, kLeast = 100;
+  return std::clamp(kOfAllRuns / std::max<size_t>(runs, 1), kLeast, kMostPoints);
+}
+
+Config to_json(const Chart& chart, size_t most) {
   Config series = Config::list();
   for (const ChartSeries& s : chart.series) {
-    const Curve curve = thinned(s.curve, kMostPoints);
+    const Curve curve = thinned(s.curve, most);
     series.push_back(Config::map({{"label", s.label},
                                   {"colour", colour_of(s.colour)},
                                   {"dashed", s.is_dashed},

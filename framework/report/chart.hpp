@@ -52,7 +52,10 @@ std::vector<double> round_ticks(double low, double high, int most, double least 
 
 /// *Requires* a point. No script and nothing outside of it is needed to show it.
 std::string svg_of(const Chart& chart, int width, int height);
-/// As docs/report.md describes it; curves thinned to 2000 points.
-Config to_json(const Chart& chart);
+/// How many points a curve has on a page of so many runs: 2000 of up to ten, of more fewer, so that
+/// the page does not grow with their number.
+size_t points_of_a_curve(size_t runs);
+/// As docs/report.md describes it; curves thinned to `most` points.
+Config to_json(const Chart& chart, size_t most = 2000);
 
 }  // namespace lacuna

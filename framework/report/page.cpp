@@ -1,6 +1,7 @@
 #include "lacuna/framework/report/page.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -68,7 +69,8 @@ std::string differences_section(const std::vector<RunData>& runs) {
 std::string embedded_json(const std::vector<RunData>& runs, const std::vector<RunResult>& results,
                           Config charts) {
   Config list = Config::list();
-  for (size_t i = 0; i < runs.size(); ++i) list.push_back(run_json(runs[i], i, charts));
+  const size_t most = points_of_a_curve(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) list.push_back(run_json(runs[i], i, most, charts));
   Config differences = Config::list();
   for (const Difference& difference : config_differences(runs)) {
     differences.push_back(
@@ -105,7 +107,8 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
   Config charts = Config::list();
   const std::vector<Chart> overview = overview_charts(runs);
   if (!overview.empty()) body += "<h2>Curves</h2>\n" + html_charts(overview, ChartSize::Large);
-  for (const Chart& chart : overview) charts.push_back(to_json(chart));
+  const size_t most = points_of_a_curve(runs.size());
+  for (const Chart& chart : overview) charts.push_back(to_json(chart, most));
   for (size_t i = 0; i < runs.size(); ++i) body += run_section(runs[i], i, runs.size());
   const std::string json = embedded_json(runs, results, charts);
   const std::string page =
@@ -126,19 +129,19 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
 namespace {
 
 // Nothing that a run has written is overwritten, under whatever name it is reached.
-void refuse_own_files(const std::string& path, const std::vector<RunData>& runs) {
+void refuse_own_files(const std::string& path, const std::vector<std::string>& folders) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     throw ConfigError("--out: '" + path + "' is a folder; give the name of a file");
   }
   const fs::path file = fs::weakly_canonical(path, error);
-  for (const RunData& run : runs) {
-    const fs::path inside = file.lexically_relative(fs::weakly_canonical(run.folder, error));
+  for (const std::string& folder : folders) {
+    const fs::path inside = file.lexically_relative(fs::weakly_canonical(folder, error));
     if (inside.empty() || inside.begin()->string() == "..") continue;
     const bool is_page =
         inside.extension() == ".html" && std::distance(inside.begin(), inside.end()) == 1;
     if (is_page) continue;
-    throw ConfigError("--out: '" + path + "' is among the files of the run '" + run.folder +
+    throw ConfigError("--out: '" + path + "' is among the files of the run '" + folder +
                       "'; give another name, as report.html");
   }
 }
@@ -156,12 +159,28 @@ std::string behind_links(const std::string& path) {
   return file.string();
 }
 
-void write_page(const std::string& path, const std::vector<RunData>& runs,
-                const PageOptions& options) {
+void require_place_of_page(const std::string& path, const std::vector<std::string>& folders) {
   if (path.empty()) throw ConfigError("--out: the name of the file is empty");
   const std::string file = behind_links(path);
-  refuse_own_files(file, runs);
-  write_file_atomically(file, render_page(runs, options));
+  refuse_own_files(file, folders);
+  const fs::path parent = fs::path(file).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown)) {
+    throw ConfigError("--out '" + path + "': there is no folder '" + folder + "'; make it first");
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    throw ConfigError("--out '" + path + "': nothing can be written into the folder '" + folder +
+                      "'");
+  }
+}
+
+void write_page(const std::string& path, const std::vector<RunData>& runs,
+                const PageOptions& options) {
+  std::vector<std::string> folders;
+  for (const RunData& run : runs) folders.push_back(run.folder);
+  require_place_of_page(path, folders);
+  write_file_atomically(behind_links(path), render_page(runs, options));
 }
 
 }  // namespace lacuna

@@ -22,9 +22,12 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
 /// ConfigError when they lead to themselves.
 std::string behind_links(const std::string& path);
 
+/// *Errors:* ConfigError when no page can be written there: it is a folder, there is no folder for
+/// it or none that may be written to, or it is among the own files of a run in `folders`.
+void require_place_of_page(const std::string& path, const std::vector<std::string>& folders);
+
 /// Writes the page, whole or not at all; where `path` is a link, into the file that it leads to,
-/// and the link stays. *Errors:* ConfigError when that is a folder, or lies in one of the runs'
-/// folders under a name that a run's own files have; StateError.
+/// and the link stays. *Errors:* as require_place_of_page; StateError.
 void write_page(const std::string& path, const std::vector<RunData>& runs,
                 const PageOptions& options = {});
 

@@ -1,9 +1,6 @@
 #include "lacuna/framework/report/run_data.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +12,7 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/folder_lock.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/records/json_text.h"
 
@@ -190,17 +188,8 @@ void read_pictures(const std::string& folder, int64_t most_pixels, RunData& run)
   }
 }
 
-// Whoever trains in a folder holds a lock on it.
-bool is_held(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool is_free = ::flock(descriptor, LOCK_SH | LOCK_NB) == 0;
-  ::close(descriptor);
-  return !is_free;
-}
-
 std::string state_of(const RunData& run) {
-  if (is_held(run.folder)) return "running";
+  if (is_locked(run.folder)) return "running";  // whoever trains in a folder holds a lock on it
   if (!run.summary.is_map()) return "unfinished";
   const Config stopped = run.summary.get("stopped_early");
   return stopped.is_bool() && stopped.as<bool>() ? "stopped early" : "finished";
@@ -238,7 +227,9 @@ void read_pruning(const Config& pruning, RunData& run) {
 
 }  // namespace
 
-RunData read_run(const std::string& folder, int64_t most_pixels) {
+namespace {
+
+void require_run(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     throw DataError("there is no run folder '" + folder + "'");
@@ -246,6 +237,13 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   if (!fs::is_regular_file(folder + "/config.yaml", error)) {
     throw DataError("'" + folder + "' holds no config.yaml of a run");
   }
+}
+
+}  // namespace
+
+RunData read_run(const std::string& folder, int64_t most_pixels) {
+  require_run(folder);
+  std::error_code error;
   RunData run{.folder = folder, .name = folder};
   try {
     run.config = load_yaml(folder + "/config.yaml");
@@ -289,12 +287,18 @@ std::vector<std::string> runs_in(const std::string& folder) {
   return runs;
 }
 
-std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels) {
+std::vector<std::string> folders_of_runs(const std::vector<std::string>& given) {
   std::vector<std::string> folders;
   for (const std::string& folder : given) {
     const std::vector<std::string> runs = runs_in(folder);
     folders.insert(folders.end(), runs.begin(), runs.end());
   }
+  for (const std::string& folder : folders) require_run(folder);
+  return folders;
+}
+
+std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels) {
+  const std::vector<std::string> folders = folders_of_runs(given);
   std::vector<std::vector<std::string>> parts;
   for (const std::string& folder : folders) {
     std::vector<std::string> pieces;

@@ -63,6 +63,10 @@ bool has_ended(const std::string& folder);
 /// The runs in a folder that `lacuna sweep` has filled, by name; `folder` itself where it is none.
 std::vector<std::string> runs_in(const std::string& folder);
 
+/// The folders of the runs that are given, of a sweep's folder those in it. *Errors:* as read_run,
+/// before anything of them is read.
+std::vector<std::string> folders_of_runs(const std::vector<std::string>& given);
+
 /// Reads several, each under the shortest end of its path that no other one has; of a sweep's
 /// folder the runs in it.
 std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels);

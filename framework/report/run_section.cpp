@@ -160,12 +160,14 @@ std::string run_section(const RunData& run, size_t index, size_t runs) {
   return html;
 }
 
-Config run_json(const RunData& run, size_t index, Config& charts) {
+Config run_json(const RunData& run, size_t index, size_t most_points, Config& charts) {
   Config layers = Config::list();
   for (size_t i = 0; i < run.layers.size(); ++i) {
     const LayerData& layer = run.layers[i];
     const std::string prefix = prefix_of(index, i);
-    for (const Chart& chart : layer_charts(layer, prefix)) charts.push_back(to_json(chart));
+    for (const Chart& chart : layer_charts(layer, prefix)) {
+      charts.push_back(to_json(chart, most_points));
+    }
     Config pictures = Config::list();
     for (size_t k = 0; k < layer.pictures.size(); ++k) {
       const MaskPicture& picture = layer.pictures[k];

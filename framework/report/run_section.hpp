@@ -22,6 +22,6 @@ std::string remarks_of(const RunData& run, bool is_one_of_many);
 std::string run_section(const RunData& run, size_t index, size_t runs);
 
 /// The run as docs/report.md describes it. Appends the charts of its layers to `charts`.
-Config run_json(const RunData& run, size_t index, Config& charts);
+Config run_json(const RunData& run, size_t index, size_t most_points, Config& charts);
 
 }  // namespace lacuna

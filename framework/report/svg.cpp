@@ -11,7 +11,8 @@ namespace lacuna {
 namespace {
 
 constexpr int kLeft = 62, kRight = 16, kTop = 10, kBottom = 42;
-constexpr size_t kMostDrawn = 600;
+// Points of a curve; of more curves than kDrawnWhole fewer.
+constexpr size_t kMostDrawn = 600, kDrawnWhole = 10, kLeastDrawn = 60;
 
 struct Range {
   double low = INFINITY, high = -INFINITY;
@@ -135,8 +136,8 @@ std::string axes(const Chart& chart, const Range& xs, const Range& ys, const Axi
   return svg;
 }
 
-std::string line_of(const ChartSeries& series, const Axis& x, const Axis& y) {
-  const Curve curve = thinned(series.curve, kMostDrawn);
+std::string line_of(const ChartSeries& series, const Axis& x, const Axis& y, size_t most) {
+  const Curve curve = thinned(series.curve, most);
   std::string points;
   for (size_t i = 0; i < curve.steps.size(); ++i) {
     points += fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", x.at(curve.steps[i]),
@@ -190,8 +191,10 @@ std::string svg_of(const Chart& chart, int width, int height) {
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
                                 width, height, html_text(chart.title));
   svg += axes(chart, xs, ys, x, y, width, height);
+  const size_t most =
+      std::max(kLeastDrawn, kMostDrawn * kDrawnWhole / std::max(chart.series.size(), kDrawnWhole));
   for (const ChartSeries& series : chart.series) {
-    svg += chart.is_histogram ? bars_of(chart, series, x, y) : line_of(series, x, y);
+    svg += chart.is_histogram ? bars_of(chart, series, x, y) : line_of(series, x, y, most);
   }
   return svg + "</svg>\n";
 }

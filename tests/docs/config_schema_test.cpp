@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
+#include <set>
 #include <sstream>
 
 #include "docs/documents.h"
@@ -165,6 +167,57 @@ TEST(ConfigDocument, EveryOtherBlockBuildsInPlaceOfTheSchemasSections) {
       }
     });
   }
+}
+
+// The dotted paths of all integers below.
+void find_integers(const Config& node, std::vector<std::string>& paths) {
+  if (node.is_map()) {
+    for (const auto& [key, value] : node.entries()) find_integers(value, paths);
+  } else if (node.is_list()) {
+    for (const Config& item : node.items()) find_integers(item, paths);
+  } else if (node.is_number() && node.text().find_first_not_of("0123456789") == std::string::npos) {
+    paths.push_back(node.path());
+  }
+}
+
+// What a 64-bit integer may be: a seed, and a period, which ends with the run at the latest.
+bool takes_every_integer(const std::string& path) {
+  const std::string key = path.substr(path.rfind('.') + 1);
+  return key == "seed" || key == "every" || key == "eval_every" || key == "log_every";
+}
+
+TEST(ConfigDocument, EveryIntegerHasARange) {
+  const ExampleFiles files;
+  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yaml");
+  const Config schema = parse(blocks.front());
+  const Config base = base_config(schema);
+  std::set<std::string> accepted;
+  for (const Block& block : blocks) {
+    const bool is_first = block.line == blocks.front().line;
+    Config config = base.clone();
+    std::vector<std::string> paths;
+    const Config part = is_first ? base.clone() : parse(block);
+    for (const auto& [section, value] : part.entries()) config.set(section, value);
+    if (part.has("data") && !is_first) {
+      config.set("train", Config::map({{"epochs", 1}}));
+      if (!part.has("loss")) config.erase("loss");
+    }
+    find_integers(part, paths);
+    for (const std::string& path : paths) {
+      if (takes_every_integer(path)) continue;
+      for (const int64_t value :
+           {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+        Config extreme = config.clone();
+        extreme.set_path(path, Config(value));
+        try {
+          build_experiment(extreme);
+          accepted.insert(path + ": " + std::to_string(value));
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+  EXPECT_THAT(accepted, testing::IsEmpty());
 }
 
 // Of tokens, which the schema's model does not take: the data alone.

@@ -352,5 +352,14 @@ TEST(OptimizerErrors, ParametersMustExistAndDifferInName) {
       "the optimizer was given two parameters named 'w'");
 }
 
+TEST(Optimizer, RefusesNullParametersAndAWarmupWithoutEnd) {
+  const ParameterPtr w = make_parameter("w", {1.0f});
+  const std::string words = "the optimizer was given a parameter whose pointer is null";
+  expect_throws<StateError>([&] { Sgd({w, nullptr}, {.lr = 0.5}); }, words);
+  expect_throws<StateError>([] { Adam({nullptr}, {.lr = 0.5}); }, words);
+  expect_throws<StateError>([] { AdamW({nullptr}, {.lr = 0.5}); }, words);
+  EXPECT_THROW(Sgd({w}, {.lr = 0.5, .warmup = std::numeric_limits<int64_t>::max()}), ConfigError);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -235,5 +235,14 @@ TEST(PhasesTest, RefuseTheStateOfAnotherPlan) {
       "the checkpoint holds the state of sparsity algorithm 'static', the run uses 'phases'");
 }
 
+TEST(Phases, NullAlgorithmsAreErrors) {
+  std::vector<Phase> phases(1);
+  expect_throws<StateError>([&] { Phases(std::move(phases)); },
+                            "phase 0 was given no algorithm: the pointer is null");
+  Group group;
+  expect_throws<StateError>([&] { group.add(ParameterFilter("*"), nullptr); },
+                            "the group was given no algorithm: the pointer is null");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -126,5 +126,22 @@ TEST(IndexTensor, HoldsAsManyValuesAsItsShape) {
   expect_throws<StateError>([] { IndexTensor().values(); }, "undefined index tensor");
 }
 
+TEST(Tensor, PaddingBeyondWhatMemoryCanHoldIsRefused) {
+  const auto of = [](int bits) { return int64_t{1} << bits; };
+  for (const Order order :
+       {Order::RowMajor, Order::BatchSlabs, Order::ImageSlabs, Order::ChannelBlocks}) {
+    for (const Shape& shape :
+         {Shape{1, of(60)}, Shape{1, of(58), 1}, Shape{of(58), 1, 1}, Shape{1, 1, of(60)},
+          Shape{1, 1, of(30), of(30)}, Shape{1, of(60), 1, 1}, Shape{of(60), 1, 1, 1},
+          Shape{1, 1, of(62) - 1, 1}, Shape{1, 1, 1, of(62) - 1}}) {
+      const bool is_of_images = order == Order::ImageSlabs || order == Order::ChannelBlocks;
+      if (is_of_images && shape.rank() < 3) continue;
+      EXPECT_THROW(Tensor::empty(shape, order), std::bad_alloc)
+          << to_string(order) << " " << shape.to_string();
+    }
+  }
+  EXPECT_EQ(Tensor::empty(Shape{0, of(60)}, Order::BatchSlabs).storage_size(), 0);
+}
+
 }  // namespace
 }  // namespace lacuna

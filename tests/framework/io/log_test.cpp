@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -86,6 +87,14 @@ TEST_F(Log, SaysOnceThatTheDiskIsFull) {
   }
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               MatchesRegex("error: cannot write the log '.*log.txt': .*\n"));
+}
+
+TEST(Log, OfARunIsNoLink) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "precious") << "text";
+  std::filesystem::create_symlink(folder / "precious", folder / "log.txt");
+  EXPECT_THROW(log_to_file(folder / "log.txt"), StateError);
+  EXPECT_EQ(std::filesystem::file_size(folder / "precious"), 4u);
 }
 
 }  // namespace

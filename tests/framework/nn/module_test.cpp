@@ -338,5 +338,30 @@ TEST(StateDict, OfManyDifferencesSomeAreListed) {
   }
 }
 
+// Registers what it is given.
+class Holder final : public Module {
+ public:
+  using Module::register_module;
+  using Module::register_parameter;
+  std::string_view type() const override { return "holder"; }
+
+ protected:
+  Variable forward(const Variable& input) override { return input; }
+};
+
+TEST(Module, NullChildrenAndParametersAreErrors) {
+  Holder holder;
+  expect_throws<StateError>([&] { holder.register_module("a", nullptr); },
+                            "module '' was given no child for 'a': the pointer is null");
+  expect_throws<StateError>([&] { holder.register_parameter("w", nullptr); },
+                            "module '' was given no parameter for 'w': the pointer is null");
+  EXPECT_TRUE(holder.children().empty());
+  EXPECT_TRUE(holder.parameters().empty());
+  Sequential chain;
+  expect_throws<StateError>([&] { chain.add("a", std::unique_ptr<Module>()); },
+                            "the pointer is null");
+  EXPECT_TRUE(chain.chain().inputs(Shape{1}).empty());
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "framework/program/trained_table.h"
 
@@ -93,6 +96,95 @@ TEST_F(Use, TrainAloneIsForSeveralProcesses) {
   const Ended one = run_lacuna({"eval", run_dir()},
                                {.in_child = [] { ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1); }});
   EXPECT_EQ(one.code, 0) << one.err;
+}
+
+// By whatever name the output leads to an input.
+TEST_F(Use, NoOutputOfPredictIsAnInput) {
+  namespace fs = std::filesystem;
+  train_table();
+  fs::create_directories(folder_ / "in/deep");
+  const std::string table = folder_ / "in/deep/table.csv";
+  write_text(table, Table(2).without_labels);
+  fs::create_hard_link(table, folder_ / "hard");
+  fs::create_symlink(table, folder_ / "soft");
+  fs::create_directory_symlink(folder_ / "in", folder_ / "around");
+  fs::create_symlink(table, folder_ / "in/deep/again");
+  const std::string before = read_text(table);
+  for (const std::string& out :
+       {table, folder_ / "hard", folder_ / "soft", folder_ / "around/deep/table.csv",
+        folder_ / "in/deep/again", folder_ / "in/../in/deep/table.csv"}) {
+    for (const std::string& input : {table, folder_ / "in", folder_ / "around"}) {
+      const Ended ended = run_lacuna({"predict", run_dir(), input, "--out", out});
+      EXPECT_EQ(ended.code, 2) << out << " of " << input;
+      EXPECT_THAT(ended.err, HasSubstr("that is read, and would be overwritten"));
+      EXPECT_EQ(read_text(table), before);
+      EXPECT_EQ(fs::hard_link_count(table), 2u);
+    }
+  }
+  const std::string data = load_yaml(run_dir() + "/config.yaml").at("data").at("train").text();
+  const std::string kept = read_text(data);
+  EXPECT_EQ(run_lacuna({"predict", run_dir(), table, "--out", data}).code, 2);
+  EXPECT_EQ(read_text(data), kept);
+}
+
+// After every command the bytes of all that it reads are what they were.
+TEST_F(Use, CommandsLeaveTheirInputsAsTheyWere) {
+  namespace fs = std::filesystem;
+  train_table();
+  write_text(folder_ / "in.csv", Table(2).without_labels);
+  write_text(folder_ / "prune.yaml", "sparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+  ASSERT_EQ(run_lacuna({"export", run_dir(), "--format", "safetensors", "--out",
+                        folder_ / "weights.safetensors"})
+                .code,
+            0);
+  const auto bytes = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
+      if (entry.is_regular_file()) files[entry.path().string()] = read_text(entry.path().string());
+    }
+    return files;
+  };
+  const std::string out = folder_ / "new";
+  const std::vector<std::vector<std::string>> commands = {
+      {"eval", run_dir()},
+      {"inspect", run_dir()},
+      {"plan", config()},
+      {"predict", run_dir(), folder_ / "in.csv", "--out", out + ".csv"},
+      {"export", run_dir(), "--format", "npz", "--out", out + ".npz"},
+      {"export", run_dir(), "--format", "safetensors", "--out", out + ".safetensors"},
+      {"import", folder_ / "weights.safetensors", "--config", config(), "--out", out + "-imported"},
+      {"prune", run_dir(), folder_ / "prune.yaml", "--run-dir", out + "-pruned"},
+      {"train", config(), "--run-dir", out + "-tuned", "--init-from", run_dir()},
+      {"sweep", config(), "--seeds", "1", "--run-dir", out + "-sweep"},
+      {"report", run_dir(), "--out", out + ".html"},
+      {"compare", run_dir()}};
+  for (const std::vector<std::string>& command : commands) {
+    const auto before = bytes();
+    const Ended ended = run_lacuna(command);
+    EXPECT_EQ(ended.code, 0) << command[0] << ": " << ended.err;
+    const auto after = bytes();
+    for (const auto& [path, text] : before) {
+      const auto found = after.find(path);
+      EXPECT_TRUE(found != after.end() && found->second == text) << command[0] << ": " << path;
+    }
+  }
+}
+
+TEST_F(Use, FilesOfARunAreNoLinks) {
+  train_table();
+  write_text(folder_ / "precious", "text");
+  for (const char* name : {"log.txt", "metrics.jsonl"}) {
+    const std::string file = run_dir() + "/" + name, kept = read_text(file);
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink(folder_ / "precious", file);
+    std::filesystem::remove(run_dir() + "/summary.json");
+    const Ended ended = train({"--resume", "--set", "train.epochs=9"});
+    EXPECT_EQ(ended.code, 1) << name;
+    EXPECT_THAT(ended.err, HasSubstr("it is a link")) << name;
+    EXPECT_EQ(read_text(folder_ / "precious"), "text");
+    std::filesystem::remove(file);
+    write_text(file, kept);
+  }
 }
 
 }  // namespace

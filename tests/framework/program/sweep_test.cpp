@@ -4,10 +4,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/folder_lock.h"
 #include "lacuna/framework/program/sweep_plan.hpp"
 #include "throws.h"
 
@@ -281,6 +283,58 @@ TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
   std::filesystem::remove_all(run_dir("set") + "/masks");
   EXPECT_EQ(run_lacuna({"report", run_dir("set"), "--out", folder_ / "old.html"}).code, 0);
   EXPECT_THAT(read_text(folder_ / "old.html"), HasSubstr("fc1.weight at step 18"));
+}
+
+TEST_F(SweepTest, IsOneAtATimeInAFolder) {
+  std::filesystem::create_directory(run_dir("sweep"));
+  {
+    const FolderLock other(run_dir("sweep"));
+    const Ended ended = sweep({"--seeds", "2"});
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.err, HasSubstr("another sweep is at work in '" + run_dir("sweep") + "'"));
+    EXPECT_EQ(listing(run_dir("sweep")), "");
+  }
+  EXPECT_EQ(sweep({"--seeds", "2"}).code, 0);
+}
+
+// As one of a sweep that was killed, which saves a checkpoint and ends.
+TEST_F(SweepTest, WaitsForARunThatIsStillEnding) {
+  std::filesystem::create_directories(part("seed=0"));
+  auto lock = std::make_unique<FolderLock>(part("seed=0"));
+  const std::string output = folder_ / "out";
+  const Ended ended = sweep({"--seeds", "1"}, {.meanwhile = [&](pid_t child) {
+                              for (int i = 0; i < 100; ++i) {
+                                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                                EXPECT_EQ(::kill(child, 0), 0);
+                              }
+                              EXPECT_FALSE(std::filesystem::exists(part("seed=0/config.yaml")));
+                              lock.reset();
+                            }});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("another process trains in it; waits for its end"));
+}
+
+TEST_F(SweepTest, LeavesItsConfigurationAlone) {
+  std::filesystem::create_directory(run_dir("sweep"));
+  for (const char* name : {"plan.log", "report.html", "seed=0.log"}) {
+    write_text(part(name), kTinyRun);
+    const Ended ended = run_lacuna({"sweep", part(name), "--run-dir", run_dir("sweep")});
+    EXPECT_EQ(ended.code, 2) << name;
+    EXPECT_THAT(ended.err, HasSubstr("that is read, and would be overwritten"));
+    EXPECT_EQ(read_text(part(name)), kTinyRun);
+    std::filesystem::remove(part(name));
+  }
+}
+
+TEST_F(SweepTest, ReportChecksItsArgumentsFirst) {
+  ASSERT_EQ(train({}, "good").code, 0);
+  write_text(run_dir("good") + "/summary.json", "{damaged");  // reading it would be remarked on
+  const auto report = [&](const std::string& run, const std::string& out) {
+    return run_lacuna({"report", run_dir("good"), run, "--out", out});
+  };
+  EXPECT_THAT(report(run_dir("none"), folder_ / "a.html").err, HasSubstr("there is no run folder"));
+  EXPECT_THAT(report(run_dir("good"), folder_ / "no/a.html").err, HasSubstr("there is no folder"));
+  EXPECT_THAT(report(run_dir("good"), folder_.path()).err, HasSubstr("is a folder"));
 }
 
 }  // namespace

@@ -108,5 +108,20 @@ TEST(OverviewCharts, ShowWhatFallsOnALogarithmicScale) {
   EXPECT_EQ(scales, "Loss log; R² linear; RMSE log; MAE log; ");
 }
 
+TEST(Chart, APageDoesNotGrowWithItsRuns) {
+  EXPECT_EQ(points_of_a_curve(1), 2000u);
+  EXPECT_EQ(points_of_a_curve(10), 2000u);
+  EXPECT_EQ(points_of_a_curve(80), 250u);
+  EXPECT_EQ(points_of_a_curve(100000), 100u);
+  Chart chart{.id = "c", .title = "t"};
+  Curve curve;
+  for (int i = 0; i < 5000; ++i) curve.add(i, i % 7);
+  for (int i = 0; i < 20; ++i) chart.series.push_back({"s", i, false, curve});
+  const size_t of_twenty = svg_of(chart, 600, 300).size();
+  for (int i = 0; i < 40; ++i) chart.series.push_back({"s", i, false, curve});
+  EXPECT_LT(svg_of(chart, 600, 300).size(), of_twenty * 5 / 4);
+  EXPECT_EQ(to_json(chart, 100).at("series").items()[0].at("x").items().size(), 100u);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -28,6 +29,8 @@ std::vector<Case> cases() {
           {{17, 2, 7, 6}, {{3, 3}, {2, 2}, {1, 1}}},
           {{1, 1, 5, 9}, {{3, 2}, {1, 3}, {1, 0}}},
           {{3, 2, 9, 8}, {{3, 2}, {2, 1}, {1, 1}, {2, 3}}},
+          {{1, 2, 3, 2}, {{7, 9}, {1, 2}, {3, 4}}},  // kernels larger than the image
+          {{1, 1, 4, 3}, {{3, 3}, {2, 1}, {6, 7}, {3, 4}}},
           {{2, 2, 1, 1}, {{1, 1}}},
           {{2, 2, 4, 4}, {{4, 4}}},
           {{2, 1, 6, 6}, {{1, 1}, {3, 3}}},
@@ -262,6 +265,22 @@ TEST(Pooling, SameBitsForAnyNumberOfThreads) {
   }
   set_num_threads(before);
   EXPECT_EQ(results[0], results[1]);
+}
+
+// Windows over padding that is far larger than the image: each still sees the pixels that it did.
+TEST(Pooling, GoesThroughNoPaddingPixelByPixel) {
+  const Shape shape{1, 2, 8, 8};
+  const Window window{.kernel = {65536, 65536}, .stride = {1, 1}, .padding = {32768, 32768}};
+  const Tensor x = test::normal_tensor("x", shape);
+  const MaxPool pool = max_pool(x, window);
+  ASSERT_EQ(pool.y.shape(), (Shape{1, 2, 9, 9}));
+  const float largest = *std::max_element(x.data(), x.data() + 64);
+  for (int64_t i = 0; i < 81; ++i) EXPECT_EQ(pool.y.data()[i], largest);
+  const Tensor means = avg_pool(x, window, CountPadding::No);
+  float sum = 0.0f;
+  for (int64_t i = 0; i < 64; ++i) sum += x.data()[i];
+  EXPECT_EQ(means.data()[0], sum / 64.0f);
+  EXPECT_EQ(avg_pool_gradient(means, window, CountPadding::No, shape).shape(), shape);
 }
 
 }  // namespace
