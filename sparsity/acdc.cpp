@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
@@ -21,7 +22,9 @@ MaskSet AcDc::initial_mask(const SparseWeight& weight, MaskSource source) {
 }
 
 MaskSet AcDc::update_mask(const SparseWeight& weight, const MaskSet& mask, float) {
-  if (mask.count() < weight.numel()) return MaskSet::all(weight.shape());
+  // The first update compresses, whatever masks there were before it.
+  const int64_t made = updates() - (update_schedule().is_update(0) ? 1 : 0);
+  if (made % 2 == 1) return MaskSet::all(weight.shape());
   return weight.selector().prune_gradually(mask, weight.magnitudes().storage(),
                                            weight.target_nnz());
 }
@@ -34,6 +37,10 @@ void AcDc::forecast(Forecast& forecast) const {
         fmt::format("acdc: {} updates leave the network dense at the end, for they alternate; an "
                     "odd number (by update.stop, say) ends compressed",
                     updates));
+  }
+  if (updates > 1) return;  // masks were full before the last one
+  for (PlannedParameter& planned : forecast.parameters) {
+    planned.final_nnz = std::min(planned.final_nnz, planned.initial_nnz);
   }
 }
 

@@ -5,17 +5,18 @@
 
 namespace lacuna {
 
-/// Dense until the first update; then updates alternate: one prunes to the target by |w|, the next
-/// makes everything dense again (what comes back starts at zero), and so on. A run should end
-/// compressed: the plan refuses one that does not.
-/// *Source:* Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural
-/// networks", 2021 (arXiv:2106.12379), algorithm 1.
+/// Dense until the first update, or with the masks that it inherits; then updates alternate: one
+/// prunes to the target by |w|, the next makes everything dense again (what comes back starts at
+/// zero), and so on. A run should end compressed: the plan refuses one that does not. *Source:*
+/// Peste et al., "AC/DC: alternating compressed/decompressed training of deep neural networks",
+/// 2021 (arXiv:2106.12379), algorithm 1.
 class AcDc final : public DynamicSparsityAlgorithm {
  public:
   /// *Errors:* ConfigError when the sparsity is no constant, or a drop fraction is given.
   explicit AcDc(DynamicOptions options);
 
   std::string_view type() const override { return "acdc"; }
+  FirstMasks first_masks() const override { return FirstMasks::Dense; }
   void forecast(Forecast& forecast) const override;
 
  protected:

@@ -57,6 +57,12 @@ std::vector<std::string> SparsityAlgorithm::frozen_choices(
   return names;
 }
 
+bool SparsityAlgorithm::begins_sparse() const {
+  const SparsityTarget& target = options_.sparsity;
+  return options_.pattern.is_nm() || target.has_fan_in() ||
+         target.sparsity_at(0, 0, Shape{1}) > 0.0;
+}
+
 void SparsityAlgorithm::apply(Module& module) {
   if (!parameters_.empty()) {
     throw StateError("sparsity algorithm '" + std::string(type()) +

@@ -26,6 +26,14 @@ using TargetSparsityHook =
 using ComputedSparsityHook =
     std::function<void(SparsityAlgorithm& algorithm, const Parameter& parameter, double actual)>;
 
+/// What an algorithm begins with where the weights were loaded (`model.init_from`).
+enum class FirstMasks {
+  Made,     ///< masks made by `init_method`, or the loaded ones, pruned to the target
+  Dense,    ///< dense weights, or the loaded masks where there are some
+  Largest,  ///< the largest part of the loaded weights, whatever their masks; no `init_method`
+  Own,      ///< what the algorithm itself decides: `init_method` stays as configured
+};
+
 /// Base of all algorithms. Use: `model.apply(algorithm); optimizer.apply(algorithm);`, in this
 /// order; from then on every `optimizer.step()` prunes parameters and states after the update and
 /// then, with `autoupdate`, calls `update`. It may be destroyed before or after model and
@@ -45,6 +53,16 @@ class SparsityAlgorithm {
 
   /// Its name in a configuration, as in "rigl".
   virtual std::string_view type() const = 0;
+
+  /// How its masks begin where the weights were loaded; of an algorithm with parts, as its first
+  /// part says. An override is needed only where masks do not come from `init_method`.
+  virtual FirstMasks first_masks() const {
+    return parts_.empty() ? FirstMasks::Made : parts_.front()->first_masks();
+  }
+  /// Whether its options ask for zeros from the first step on.
+  bool begins_sparse() const;
+  /// Whether its options say `init_method: inherit`.
+  bool inherits_masks() const { return options_.init_method.inherits(); }
 
   /// Whether each optimizer step ends with `update`. When off, call `update` by hand. A part
   /// updates when this is on in it and in what it is part of.

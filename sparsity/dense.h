@@ -16,6 +16,7 @@ class Dense final : public SparsityAlgorithm {
             {.sparsity = 0.0, .param_filter = std::move(filter), .layout = std::move(layout)}) {}
 
   std::string_view type() const override { return "dense"; }
+  FirstMasks first_masks() const override { return FirstMasks::Own; }
   void update(Optimizer&) override { count_step(); }
   void forecast(Forecast& forecast) const override {
     for (PlannedParameter& planned : forecast.parameters) {

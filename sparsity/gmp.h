@@ -16,6 +16,10 @@ class Gmp : public DynamicSparsityAlgorithm {
   explicit Gmp(DynamicOptions options);
 
   std::string_view type() const override { return "gmp"; }
+  /// A schedule that begins at 0 begins dense, unless `init_method` says otherwise.
+  FirstMasks first_masks() const override {
+    return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
+  }
 
   /// *Errors:* ConfigError besides when the sparsity falls after it has pruned.
   void forecast(Forecast& forecast) const override;

@@ -41,6 +41,8 @@ class OneShotPruning final : public SparsityAlgorithm {
   explicit OneShotPruning(OneShotPruningOptions options);
 
   std::string_view type() const override { return to_string(pruning_.method); }
+  /// The masks that there are: it prunes within them.
+  FirstMasks first_masks() const override { return FirstMasks::Own; }
 
   /// Gives it the examples that it learns inputs from. Magnitude without least squares needs none:
   /// its errors are then those for inputs that are independent and of one size, ‖Ŵ − W‖² / ‖W‖²,

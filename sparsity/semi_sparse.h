@@ -41,6 +41,7 @@ class SemiSparse final : public StraightThrough {
   explicit SemiSparse(const SemiSparseOptions& options);
 
   std::string_view type() const override { return "semi_sparse"; }
+  FirstMasks first_masks() const override { return FirstMasks::Largest; }
   void forecast(Forecast& forecast) const override;
 
  protected:

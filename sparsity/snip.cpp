@@ -22,8 +22,10 @@ Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(
 }
 
 MaskSet Snip::initial_mask(const SparseWeight& weight, MaskSource source) {
-  return source == MaskSource::Made ? MaskSet::all(weight.shape())
-                                    : SparsityAlgorithm::initial_mask(weight, source);
+  if (source == MaskSource::Made) return MaskSet::all(weight.shape());
+  const MaskSet present = weight.mask();  // pruned at the first step, and not by |w| before it
+  if (weight.selector().fit(present) != MaskSelector::Fit::None) return present;
+  return SparsityAlgorithm::initial_mask(weight, source);
 }
 
 void Snip::before_step(Optimizer&, StepScopes&) {
@@ -52,7 +54,10 @@ std::vector<int64_t> Snip::choose_counts(const std::vector<Tensor>& scores) cons
   for (const Tensor& part : scores) {
     all.insert(all.end(), part.storage().begin(), part.storage().end());
   }
-  const BitMask kept = largest_mask(all, global_count(static_cast<int64_t>(all.size())));
+  int64_t numel = 0;  // masks that were inherited leave fewer scores than elements
+  for (const SparseWeight& weight : weights()) numel += weight.numel();
+  const auto present = static_cast<int64_t>(all.size());
+  const BitMask kept = largest_mask(all, std::min(global_count(numel), present));
   int64_t begin = 0;
   for (const Tensor& part : scores) {
     int64_t count = 0;
@@ -66,6 +71,10 @@ std::vector<int64_t> Snip::choose_counts(const std::vector<Tensor>& scores) cons
 // A global competition is decided by gradients: what can be foreseen is the mean.
 void Snip::forecast(Forecast& forecast) const {
   forecast.is_exact = !global_;
+  std::vector<int64_t> present;  // stays until the first step
+  for (const PlannedParameter& planned : forecast.parameters) {
+    present.push_back(planned.initial_nnz);
+  }
   SparsityAlgorithm::forecast(forecast);
   const std::vector<Shape> shapes = forecast.shapes();
   int64_t total = 0;
@@ -79,7 +88,8 @@ void Snip::forecast(Forecast& forecast) const {
   const std::vector<int64_t> targets = options().targets_at(0, 0, shapes);
   for (size_t i = 0; i < targets.size(); ++i) {
     PlannedParameter& planned = forecast.parameters[i];
-    planned.final_nnz = std::min(planned.final_nnz, targets[i]);
+    planned.initial_nnz = present[i];
+    planned.final_nnz = std::min(present[i], targets[i]);
     planned.update_steps = {1};
   }
 }

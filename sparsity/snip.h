@@ -8,10 +8,10 @@
 
 namespace lacuna {
 
-/// Trains dense up to the first step's backward, then keeps the largest connection sensitivities
-/// |g·w| once and for all. All parameters compete together, as in the paper, unless a distribution
-/// or groups are given: then each has its own count.
-/// *Source:* Lee et al., "SNIP: single-shot network pruning based on connection sensitivity", 2019
+/// Trains dense, or with the masks that it inherits, up to the first step's backward, then keeps
+/// the largest connection sensitivities |g·w| once and for all. All parameters compete together, as
+/// in the paper, unless a distribution or groups are given: then each has its own count. *Source:*
+/// Lee et al., "SNIP: single-shot network pruning based on connection sensitivity", 2019
 /// (arXiv:1810.02340), equations 5 and 6; the normalization by the sum changes no order.
 class Snip final : public SparsityAlgorithm {
  public:
@@ -25,6 +25,7 @@ class Snip final : public SparsityAlgorithm {
   explicit Snip(Options options);
 
   std::string_view type() const override { return "snip"; }
+  FirstMasks first_masks() const override { return FirstMasks::Dense; }
   void update(Optimizer&) override { count_step(); }
   void forecast(Forecast& forecast) const override;
 

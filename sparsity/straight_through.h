@@ -21,6 +21,10 @@ class StraightThrough : public DynamicSparsityAlgorithm {
   explicit StraightThrough(DynamicOptions options);
 
   std::string_view type() const override { return "ste"; }
+  /// A schedule that begins at 0 begins dense, unless `init_method` says otherwise.
+  FirstMasks first_masks() const override {
+    return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
+  }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
 
  protected:

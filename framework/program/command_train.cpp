@@ -67,6 +67,7 @@ void describe(const Experiment& e) {
   for (const std::string& line : run_header(e)) log_info(line);
   for (const std::string& line : parameter_lines(e)) log_detail(line);
   for (const std::string& note : e.notes) log_info("init_from: " + note);
+  for (const std::string& warning : e.warnings) log_warning("init_from: " + warning);
   for (const ParameterPtr& parameter : e.model->parameters()) {
     if (parameter->pattern()->nnz() == 0 && parameter->numel() > 0) {
       log_warning("the parameter '" + parameter->name() + "' has no nonzero");

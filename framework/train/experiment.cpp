@@ -353,9 +353,10 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
-  e->notes = first.notes;
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
-  std::ranges::move(first.mask_notes(*e->model, e->sparsity.get()), std::back_inserter(e->notes));
+  first.add_mask_notes(*e->model, e->sparsity.get());
+  e->notes = std::move(first.notes);
+  e->warnings = std::move(first.warnings);
   if (e->train.ema)
     e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
   require_norms_fit(*e);

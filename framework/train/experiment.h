@@ -41,6 +41,7 @@ struct Experiment {
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
   std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
   std::vector<std::string> notes = {};          ///< lines for the log, of `model.init_from`
+  std::vector<std::string> warnings = {};       ///< the same, to be logged as warnings
 
   /// The processes that train it together; null where it is one.
   Communicator* communicator() const {

@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +15,7 @@
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/model_file.h"
-#include "lacuna/sparsity/options/target.h"
+#include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
 namespace {
@@ -75,50 +74,51 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
   });
 }
 
-// How a kind of algorithm comes by its first masks.
-enum class FirstMasks {
-  Always,       // made as it begins
-  WhereSparse,  // made as it begins, where its schedule does not begin dense
-  Largest,      // of what there is, and it has no choice
-  None,         // it begins dense, or with what there is
-};
-
-FirstMasks first_masks_of(const Config& entry) {
-  static const std::map<std::string, FirstMasks, std::less<>> kinds = {
-      {"static", FirstMasks::Always},   {"set", FirstMasks::Always},
-      {"rigl", FirstMasks::Always},     {"snfs", FirstMasks::Always},
-      {"gmp", FirstMasks::WhereSparse}, {"saliency", FirstMasks::WhereSparse},
-      {"ste", FirstMasks::WhereSparse}, {"semi_sparse", FirstMasks::Largest}};
-  if (!entry.is_map()) return FirstMasks::None;
-  const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
-  const auto kind = kinds.find(named.is_null() ? "static" : to_lower(named.text()));
-  return kind == kinds.end() ? FirstMasks::None : kind->second;
+// The algorithm of an entry, made to be asked how its masks begin: with `init_method: inherit`
+// where it takes that key. Null where the entry is wrong, which is reported where the run's is
+// made.
+std::unique_ptr<SparsityAlgorithm> algorithm_of(const Config& entry) {
+  Config inheriting = entry.clone();  // reading marks keys as read
+  if (!entry.has("init_method")) inheriting.set("init_method", "inherit");
+  for (const Config& given : {inheriting, entry.clone()}) {
+    try {
+      return configure(given, 0);
+    } catch (const ConfigError&) {
+      continue;
+    }
+  }
+  return nullptr;
 }
 
-// Whether the entry asks for zeros from the first step on. (What is wrong with it is said where the
-// algorithm is made of it.)
-bool begins_sparse(const Config& entry) {
-  const Config copy = entry.clone();  // looking marks what it looks at as read
-  try {
-    if (PatternShape::from_config(copy.get("pattern")).is_nm()) return true;
-    const SparsityTarget target = SparsityTarget::from_config(copy);
-    return target.has_fan_in() || target.sparsity_at(0, 0, Shape{1}) > 0.0;
-  } catch (const ConfigError&) {
-    return false;
-  }
+bool has_mask(const Pattern& pattern) { return pattern.nnz() < pattern.numel(); }
+
+bool has_masks(const SparsityAlgorithm& algorithm, const Module& model) {
+  return std::ranges::any_of(model.parameters(), [&](const ParameterPtr& parameter) {
+    return has_mask(*parameter->pattern()) && algorithm.filter().matches(*parameter);
+  });
 }
 
 // First masks of values that were loaded are what was loaded with them, pruned by magnitude where
 // more is asked for, unless the entry says how they are made: to prune them at random is nobody's
-// wish. Returns the method, or nothing where no masks are made.
-std::string choose_init_method(Config entry, bool has_masks) {
-  const FirstMasks kind = first_masks_of(entry);
-  if (kind == FirstMasks::None) return "";
-  if (kind == FirstMasks::Largest) return "topk";
-  if (entry.has("init_method")) return entry.get("init_method").text();
-  if (!begins_sparse(entry) && !(kind == FirstMasks::Always && has_masks)) return "";
-  entry.set("init_method", "inherit");
-  return "inherit";
+// wish. Adds the method that makes them, if there is one.
+void choose_init_method(Config entry, const Module& model, FirstValues& values) {
+  if (!entry.is_map()) return;
+  const auto algorithm = algorithm_of(entry);
+  if (algorithm == nullptr) return;
+  const FirstMasks begins = algorithm->first_masks();
+  if (begins == FirstMasks::Largest) {
+    values.methods.insert("topk");
+  } else if (entry.has("init_method")) {
+    values.methods.insert(entry.get("init_method").text());
+  } else if (algorithm->inherits_masks()) {  // it reads the key
+    const bool is_masked = has_masks(*algorithm, model);
+    if (begins == FirstMasks::Own) {
+      values.could_inherit |= is_masked;
+    } else if (is_masked || (begins == FirstMasks::Made && algorithm->begins_sparse())) {
+      entry.set("init_method", "inherit");
+      values.methods.insert("inherit");
+    }
+  }
 }
 
 // The entries of a sparsity section whose masks are there in the beginning.
@@ -148,8 +148,6 @@ struct Fate {
     common += in_common;
   }
 };
-
-bool has_mask(const Pattern& pattern) { return pattern.nnz() < pattern.numel(); }
 
 int64_t in_common(const PatternPtr& a, const PatternPtr& b) {
   if (a == b || !has_mask(*b)) return a->nnz();
@@ -202,27 +200,21 @@ FirstValues load_first_values(Config& config, Module& model, const Dataset& data
     config.set("sparsity", section);
   }
   for (const std::string& warning : loaded.warnings) log_warning(warning);
-  FirstValues values{.notes = std::move(loaded.notes), .patterns = {}, .methods = {}};
+  FirstValues values{.notes = std::move(loaded.notes)};
   if (!has_same_vocabulary(data, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +
                 ": the loaded weights are of a run on text with another vocabulary than the "
                 "data's, so that their rows of tokens stand for other tokens here; give the data "
                 "that run's vocabulary, or `skip` the table of tokens");
   }
-  bool is_masked = false;
   for (const ParameterPtr& parameter : model.parameters()) {
     values.patterns[parameter->name()] = parameter->pattern();
-    is_masked |= has_mask(*parameter->pattern());
   }
-  for (const Config& entry : first_entries(section)) {
-    const std::string method = choose_init_method(entry, is_masked);
-    if (!method.empty()) values.methods.insert(method);
-  }
+  for (const Config& entry : first_entries(section)) choose_init_method(entry, model, values);
   return values;
 }
 
-std::vector<std::string> FirstValues::mask_notes(const Module& model,
-                                                 const SparsityAlgorithm* algorithm) const {
+void FirstValues::add_mask_notes(const Module& model, const SparsityAlgorithm* algorithm) {
   Fate pruned, drawn, kept, opened;
   for (const ParameterPtr& parameter : model.parameters()) {
     const auto loaded = patterns.find(parameter->name());
@@ -240,35 +232,38 @@ std::vector<std::string> FirstValues::mask_notes(const Module& model,
                             join(std::vector<std::string>(methods.begin(), methods.end()), ", ");
   const bool takes_largest =
       std::ranges::all_of(methods, [](const auto& m) { return m == "inherit" || m == "topk"; });
-  std::vector<std::string> lines;
   if (!pruned.names.empty()) {
-    lines.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
+    notes.push_back(fmt::format("the loaded weights were pruned {}, from {} nonzeros to {} ({}){}",
                                 takes_largest ? "by magnitude" : "as init_method says",
                                 pruned.before, pruned.after, first_of(pruned.names), how));
   }
   if (!drawn.names.empty()) {
-    lines.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "the loaded masks are not kept: of {} nonzeros that init_method chose, {} are among the {} "
         "that were loaded ({}){}",
         drawn.after, drawn.common, drawn.before, first_of(drawn.names), how));
   }
   if (!kept.names.empty()) {
-    lines.push_back(fmt::format("the loaded masks are kept: {} nonzeros ({}){}", kept.after,
+    notes.push_back(fmt::format("the loaded masks are kept: {} nonzeros ({}){}", kept.after,
                                 first_of(kept.names), how));
   }
   if (!opened.names.empty()) {
-    lines.push_back(fmt::format(
+    const std::string fate = fmt::format(
         "the loaded masks are not kept: they had {} nonzeros, and {} begins with {} ({})",
         opened.before, algorithm == nullptr ? "the run" : std::string(algorithm->type()),
-        opened.after, first_of(opened.names)));
+        opened.after, first_of(opened.names));
+    if (could_inherit) {
+      warnings.push_back(fate + "; `init_method: inherit` in the sparsity section keeps them");
+    } else {
+      notes.push_back(fate);
+    }
   }
   for (const ParameterPtr& parameter : model.parameters()) {
     const auto loaded = patterns.find(parameter->name());
     if (loaded == patterns.end()) continue;
     const std::string note = pattern_note(*parameter, *loaded->second, algorithm);
-    if (!note.empty()) lines.push_back(note);
+    if (!note.empty()) notes.push_back(note);
   }
-  return lines;
 }
 
 }  // namespace lacuna

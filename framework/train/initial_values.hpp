@@ -17,20 +17,22 @@ namespace lacuna {
 /// What loading them has to say, and what the first masks are compared with.
 struct FirstValues {
   std::vector<std::string> notes;  ///< lines for a log: what was converted, which masks found
-  std::map<std::string, PatternPtr> patterns;  ///< as they were loaded; empty: nothing was
-  std::set<std::string> methods;  ///< init_methods of the first masks, "inherit" where chosen
+  std::vector<std::string> warnings = {};           ///< lines for a log, too
+  std::map<std::string, PatternPtr> patterns = {};  ///< as they were loaded; empty: nothing was
+  std::set<std::string> methods = {};  ///< init_methods of the first masks, "inherit" where chosen
+  bool could_inherit = false;  ///< loaded masks are dropped that `init_method: inherit` would keep
 
-  /// What the first masks of an algorithm (null: none) have made of the loaded weights, in at most
-  /// three lines, and one for each weight whose pattern (N:M, blocks) another one takes the place
-  /// of.
-  std::vector<std::string> mask_notes(const Module& model,
-                                      const SparsityAlgorithm* algorithm) const;
+  /// Adds what the first masks of an algorithm (null: none) have made of the loaded weights, in at
+  /// most four lines, and one for each weight whose pattern (N:M, blocks) another one takes the
+  /// place of. That masks are dropped which could have been inherited is a warning.
+  void add_mask_notes(const Module& model, const SparsityAlgorithm* algorithm);
 };
 
 /// Loads what the `init_from` of the `model` section names, if it is there: a path, or a map of
-/// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity that begins
-/// with masks inherits those of the loaded weights, pruned by magnitude where more is asked for,
-/// unless it says another way: that is written into the configuration. A warning is logged where
+/// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity inherits the
+/// masks of the loaded weights, pruned by magnitude where more is asked for, unless its algorithm
+/// (`SparsityAlgorithm::first_masks`) or its `init_method` says otherwise: that is written into the
+/// configuration. A warning is logged where
 /// the weights are of a run on text with another vocabulary than the data's. *Errors:* ConfigError
 /// and CheckpointError with the position, or the argument of the command line (`set_init_from`);
 /// those of `load_weights`.

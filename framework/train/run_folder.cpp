@@ -20,6 +20,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
 #include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/train/best_checkpoint.h"
 
 namespace lacuna {
 
@@ -201,12 +202,8 @@ CheckpointFile find_checkpoint(const std::string& path, KeptCheckpoint kept) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return CheckpointFile(path);
   const RunFolder folder(path);
-  if (kept == KeptCheckpoint::Best && fs::exists(folder.best_path(), error)) {
-    try {
-      return CheckpointFile(folder.best_path());
-    } catch (const CheckpointError& damaged) {
-      log_warning(std::string(damaged.what()) + "; taking the last checkpoint");
-    }
+  if (kept == KeptCheckpoint::Best) {
+    if (auto best = fitting_best(folder)) return *best;
   }
   const std::optional<CheckpointFile> newest = folder.newest_good_checkpoint();
   if (!newest) {

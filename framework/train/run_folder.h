@@ -76,7 +76,7 @@ class RunFolder {
 void require_no_file_of_a_run(const std::string& option, const std::string& path);
 
 /// A checkpoint named by a user: the file itself, or one of a run folder: best.h5 where that is
-/// asked for, there and good (a damaged one is logged as a warning), else the newest good one.
+/// asked for and it is the run's best (`fitting_best`), else the newest good one.
 /// *Errors:* CheckpointError.
 CheckpointFile find_checkpoint(const std::string& file_or_run_folder,
                                KeptCheckpoint kept = KeptCheckpoint::Last);

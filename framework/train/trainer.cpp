@@ -18,6 +18,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/train/best_checkpoint.h"
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
@@ -87,6 +88,7 @@ void Trainer::resume(const CheckpointFile& file) {
   last_saved_step_ = state_.step;
   if (experiment_.is_first()) {
     folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+    set_stale_best_aside(folder_, &saved);
   }
   reporter_->open_metrics(saved.metrics_bytes);
   if (!experiment_.is_first()) return;
@@ -124,7 +126,10 @@ void Trainer::save_beginning() {
 
 void Trainer::begin() {
   experiment_.model->train();
-  if (last_saved_step_ < 0) save_beginning();  // every run can be resumed from it
+  if (last_saved_step_ < 0) {
+    if (experiment_.is_first()) set_stale_best_aside(folder_, nullptr);
+    save_beginning();  // every run can be resumed from it
+  }
   if (finished()) {
     log_info("nothing is left to train: " + how_it_ended());
   } else if (experiment_.is_first()) {
@@ -204,6 +209,10 @@ void Trainer::evaluate_splits() {
   const bool is_kept = is_best && data.validation != nullptr && experiment_.is_first();
   if (is_kept && experiment_.train.checkpoint.keep_best) {
     write_checkpoint(folder_.best_path(), checkpoint());
+  } else if (is_kept) {
+    set_best_aside(folder_, fmt::format("is no longer the best: step {} is, which is not kept "
+                                        "(train.checkpoint.keep_best)",
+                                        state_.step));
   }
 }
 
@@ -288,6 +297,15 @@ void Trainer::restore_best() {
   const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
   if (!shared.file()) return;
   const Checkpoint best = shared.file()->read();
+  if (best.step != state_.best->step) {
+    if (experiment_.is_first()) {
+      log_warning(
+          fmt::format("'{}' is of step {}, and the run's best of step {}; the model stays "
+                      "what it was at the last step",
+                      folder_.best_path(), best.step, state_.best->step));
+    }
+    return;
+  }
   experiment_.model->load_state_dict(best.state.below("model"));
   log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"
+#include "lacuna/sparsity/static.h"
 #include "lacuna/sparsity/straight_through.h"
 #include "sparsity/masks/by_definition.h"
 #include "test_model.h"
@@ -59,6 +61,25 @@ TEST(SnipTest, PerLayerCountsWhereAsked) {
   t.step();
   EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 48);
   EXPECT_EQ(t.weight("fc2.weight").pattern()->nnz(), 16);
+}
+
+// Half of the weights are left by masks from before; a quarter of all is asked for.
+TEST(SnipTest, PrunesWithinMasksThatItInherits) {
+  for (const bool global : {true, false}) {
+    TestModel t;
+    { t.apply(*std::make_unique<Static>(SparsityOptions{.sparsity = 0.5})); }
+    Snip algorithm({.common = {.sparsity = 0.75, .init_method = "inherit"}, .global = global});
+    t.apply(algorithm);
+    const MaskSet before(t.weight().pattern());
+    EXPECT_EQ(before.count(), 96);
+    const std::vector<PlannedParameter> plan = algorithm.plan(2);
+    EXPECT_EQ(plan[0].initial_nnz, 96);
+    EXPECT_EQ(plan[0].final_nnz, 48);
+    t.step();
+    const MaskSet after(t.weight().pattern());
+    EXPECT_EQ(after.count() + t.weight("fc2.weight").pattern()->nnz(), 64);
+    EXPECT_EQ(count_common(before, after), after.count());
+  }
 }
 
 TEST(SnipTest, RefusesASchedule) {
@@ -258,6 +279,21 @@ TEST(AcDcTest, AlternatesBetweenCompressedAndDense) {
   EXPECT_EQ(nnz, (std::vector<int64_t>{192, 48, 48, 192, 192, 48}));
   EXPECT_EQ(algorithm.plan(6)[0].final_nnz, 48);
   expect_throws<ConfigError>([&] { algorithm.plan(5); }, "leave the network dense at the end");
+}
+
+// The first update compresses, whatever there was before it: an odd number ends compressed.
+TEST(AcDcTest, AlternatesInTheSameOrderFromMasksThatItInherits) {
+  TestModel t;
+  { t.apply(*std::make_unique<Static>(SparsityOptions{.sparsity = 0.5})); }
+  AcDc algorithm({.sparsity = 0.75, .init_method = "inherit", .update = UpdateSchedule::every(2)});
+  t.apply(algorithm);
+  EXPECT_EQ(algorithm.plan(2)[0].final_nnz, 48);
+  std::vector<int64_t> nnz;
+  for (int i = 0; i < 6; ++i) {
+    t.step();
+    nnz.push_back(t.weight().pattern()->nnz());
+  }
+  EXPECT_EQ(nnz, (std::vector<int64_t>{48, 48, 48, 192, 192, 48}));
 }
 
 TEST(AcDcTest, RefusesAScheduleAndADropFraction) {

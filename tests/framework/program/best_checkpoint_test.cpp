@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,112 @@ TEST_F(BestCheckpoint, ADamagedOneIsToldAndTheLastKept) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("best.h5' is damaged"),
                                HasSubstr("; the model stays what it was at the last step")));
   EXPECT_EQ(read_text(best()), damaged);
+}
+
+// A run of which all checkpoints are kept, its best the last of all.
+class StaleBest : public RunFixture {
+ protected:
+  StaleBest() {
+    write_text(config(),
+               "data: {type: glyphs, train_size: 200, test_size: 20, validation: 40}\n"
+               "model: [flatten, {type: linear, name: fc1, out_features: 16}, relu,\n"
+               "        {type: linear, name: fc2, out_features: 10}]\n"
+               "optimizer: {type: adam, lr: 0.001}\n"
+               "train: {steps: 40, batch_size: 20, eval_every: 10, threads: 1,\n"
+               "        checkpoint: {every: 10, keep_last: 9, keep_best: true}}\n");
+    EXPECT_EQ(train({}).code, 0);
+    EXPECT_EQ(read_checkpoint(best()).step, 40);
+  }
+  std::string best() const { return run_dir() + "/checkpoints/best.h5"; }
+  void go_back() const {
+    for (const int64_t step : {30, 40}) std::filesystem::remove(checkpoint(step));
+  }
+  Ended resume(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
+    std::vector<std::string> arguments{"train", "--resume", "--run-dir", run_dir()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments, options);
+  }
+  // That all who take the best take another checkpoint, and say why.
+  void expect_refused(const std::string& why, const std::string& taken) {
+    const std::string out = folder_ / "out";
+    write_text(folder_ / "prune.yaml", "sparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+    for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+             {"eval", run_dir()},
+             {"inspect", run_dir()},
+             {"export", run_dir(), "--format", "safetensors", "--out", out + ".safetensors"},
+             {"prune", run_dir(), folder_ / "prune.yaml", "--run-dir", out + "1"},
+             {"train", config(), "--run-dir", out + "2", "--init-from", run_dir()}}) {
+      const Ended ended = run_lacuna(arguments);
+      EXPECT_EQ(ended.code, 0) << arguments[0] << ended.err;
+      EXPECT_THAT(ended.err,
+                  AllOf(HasSubstr(why), HasSubstr("taking the last checkpoint '" + taken + "'")))
+          << arguments[0];
+    }
+  }
+};
+
+const std::vector<std::string> kOtherCourse{"--change", "--set", "optimizer.lr=0.0000001"};
+
+TEST_F(StaleBest, OfALaterStepIsSetAsideOnResume) {
+  go_back();
+  const std::string stale = read_text(best());
+  const Ended ended = resume(kOtherCourse);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("best.h5' is of step 40, and the run has come to step 20; it is "
+                                   "set aside as best.h5.stale"));
+  EXPECT_EQ(read_text(best() + ".stale"), stale);
+  const int64_t step = summary(run_dir()).required<int64_t>("best_step");
+  EXPECT_EQ(std::filesystem::exists(best()), step > 20);
+  if (step > 20) EXPECT_EQ(read_checkpoint(best()).step, step);
+  EXPECT_THAT(run_lacuna({"eval", run_dir()}).err, Not(HasSubstr("warning")));
+}
+
+TEST_F(StaleBest, IsSetAsideBeforeTheFirstEvaluation) {
+  go_back();
+  EXPECT_EQ(resume(kOtherCourse, {.fault = "step.between:2"}).code, -9);
+  EXPECT_FALSE(std::filesystem::exists(best()));
+  EXPECT_EQ(run_lacuna({"eval", run_dir()}).code, 0);
+}
+
+// As earlier versions left it.
+TEST_F(StaleBest, OfAnAbandonedCourseIsNotTaken) {
+  const std::string stale = read_text(best());
+  go_back();
+  ASSERT_EQ(resume(kOtherCourse).code, 0);
+  write_text(best(), stale);
+  const int64_t step = summary(run_dir()).required<int64_t>("best_step");
+  expect_refused(step == 40 ? "has a validation loss of" : "is of step 40, and the run's best of",
+                 checkpoint(40));
+}
+
+TEST_F(StaleBest, OfAnotherRunIsNotTaken) {
+  ASSERT_EQ(train({"--seed", "9"}, "other").code, 0);
+  write_text(best(), read_text(run_dir("other") + "/checkpoints/best.h5"));
+  expect_refused("is of another run, with another seed", checkpoint(40));
+  EXPECT_EQ(resume({"--set", "train.steps=50"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(best() + ".stale"));
+}
+
+// A run that was killed between the evaluation and its checkpoint has its best in metrics.jsonl.
+TEST_F(StaleBest, OfAStepAfterTheNewestCheckpointIsTakenByTheMetrics) {
+  go_back();
+  const Ended taken = run_lacuna({"eval", run_dir()});
+  EXPECT_THAT(taken.err, AllOf(HasSubstr("taking " + best()), Not(HasSubstr("warning"))));
+  std::string metrics;
+  for (const Config& event : events(run_dir())) {
+    if (event.required<int64_t>("step") < 40) metrics += event.to_json() + "\n";
+  }
+  write_text(run_dir() + "/metrics.jsonl", metrics);
+  expect_refused("is of step 40, and metrics.jsonl has no evaluation there", checkpoint(20));
+}
+
+TEST_F(StaleBest, ThatIsNoLongerKeptIsSetAside) {
+  const Ended ended =
+      resume({"--set", "train.checkpoint.keep_best=false", "--set", "train.steps=60"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  ASSERT_GT(summary(run_dir()).required<int64_t>("best_step"), 40);
+  EXPECT_FALSE(std::filesystem::exists(best()));
+  EXPECT_THAT(ended.err, HasSubstr("best.h5' is no longer the best"));
 }
 
 TEST_F(BestCheckpoint, LastIsForAFolder) {

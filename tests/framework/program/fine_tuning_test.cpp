@@ -122,8 +122,9 @@ TEST_F(FineTuning, SaysWhatBecomesOfTheLoadedMasks) {
                    "final: 0.9, start: 0, end: 4}, param_filter: fc1.weight, update: "
                    "{freq: 2}}\n")
                   .err,
-              HasSubstr("init_from: the loaded masks are not kept: they had 7840 nonzeros, and "
-                        "gmp begins with 15680 (fc1.weight)\n"));
+              HasSubstr("warning: init_from: the loaded masks are not kept: they had 7840 "
+                        "nonzeros, and gmp begins with 15680 (fc1.weight); `init_method: inherit` "
+                        "in the sparsity section keeps them\n"));
   EXPECT_THAT(from("dense",
                    "sparsity: {sparsity: 0.9, init_method: random, param_filter: "
                    "fc1.weight}\n")
