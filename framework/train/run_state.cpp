@@ -1,5 +1,6 @@
 #include "lacuna/framework/train/run_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -77,7 +78,7 @@ std::optional<Evaluation> read_evaluation(const StateDict& state, const std::str
 void RunState::add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch) {
   ++step;
   examples += sums.examples;
-  train_seconds += seconds;
+  train_seconds += std::max(seconds, 0.0);  // some virtual machines' steady clocks run backwards
   window += sums;
   epoch += sums;
   if (step % steps_per_epoch == 0) {

@@ -38,7 +38,8 @@ struct RunState {
   /// `state_dict()`.
   double train_seconds = 0.0;
 
-  /// Counts an optimizer step. The epoch begins anew after its last one.
+  /// Counts an optimizer step; negative seconds count as none. The epoch begins anew after its last
+  /// one.
   void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
 
   StateDict state_dict() const;

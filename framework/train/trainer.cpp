@@ -30,7 +30,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  // Some virtual machines' steady clocks run backwards.
+  return std::max(0.0, std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 // Tells the log of each node of the backward pass, and of the forward pass what it converts.

@@ -119,5 +119,13 @@ TEST(RunState, CountsSeveralAnswersToAnExample) {
                                  "epoch_answers");
 }
 
+TEST(RunStateTest, AClockThatRunsBackwardsTakesNoTime) {
+  RunState state;
+  state.add_step({.loss = 1.0, .correct = 0, .examples = 1, .answers = 1}, 0.5, 3);
+  state.add_step({.loss = 1.0, .correct = 0, .examples = 1, .answers = 1}, -2.0, 3);
+  EXPECT_EQ(state.train_seconds, 0.5);
+  EXPECT_EQ(state.step, 2);
+}
+
 }  // namespace
 }  // namespace lacuna
