@@ -119,7 +119,7 @@ TEST(RunState, CountsSeveralAnswersToAnExample) {
                                  "epoch_answers");
 }
 
-TEST(RunStateTest, AClockThatRunsBackwardsTakesNoTime) {
+TEST(RunState, AClockThatRunsBackwardsTakesNoTime) {
   RunState state;
   state.add_step({.loss = 1.0, .correct = 0, .examples = 1, .answers = 1}, 0.5, 3);
   state.add_step({.loss = 1.0, .correct = 0, .examples = 1, .answers = 1}, -2.0, 3);
