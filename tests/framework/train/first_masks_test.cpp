@@ -146,7 +146,7 @@ TEST_F(FirstMasksTest, OfPhasesAreThoseOfTheFirst) {
 }
 
 TEST_F(FirstMasksTest, ThatARisingScheduleDropsAreAWarning) {
-  for (const std::string& name : {"gmp", "saliency", "ste"}) {
+  for (const char* name : {"gmp", "saliency", "ste"}) {
     const std::string entry = "{algorithm: " + std::string(name) +
                               ", param_filter: fc1.weight, update: {freq: 2}, sparsity: {type: "
                               "polynomial, init: 0.0, final: 0.9, start: 0, end: 4}";
@@ -163,7 +163,7 @@ TEST_F(FirstMasksTest, ThatARisingScheduleDropsAreAWarning) {
 
 // What begins dense is not pruned by magnitude where the loaded weights are dense.
 TEST_F(FirstMasksTest, OfDenseWeightsAreFullWhereAnAlgorithmBeginsDense) {
-  for (const std::string& name : {"acdc", "snip"}) {
+  for (const char* name : {"acdc", "snip"}) {
     const auto experiment =
         from("{algorithm: " + std::string(name) + ", param_filter: fc2.weight, sparsity: 0.5}");
     EXPECT_EQ(experiment->model->parameter("fc2.weight")->pattern()->nnz(), 40) << name;
