@@ -1,0 +1,36 @@
+"""PyTorch's figures of a few cases, stored for a test without PyTorch."""
+import json
+
+import numpy as np
+
+# Each stands for others: an optimizer over dense and sparse weights, a moving mask, a loss that is weighted, an
+# average, shards, batch_norm's moments, augmentation, and the transformers with their orders of data.
+STORED = ("sgd_nesterov_decay", "class_weights", "average_late", "csr_adamw", "rigl_csr", "shards_odd",
+          "convolutions_shards", "augment", "moments", "gpt", "bert_masked", "bert_classes")
+
+
+def write(path, trained):
+    """Of a dictionary of Trained by the names of cases."""
+    stored = {}
+    for name in STORED:
+        if name not in trained:
+            raise ValueError(f"--record needs the case {name}")
+        case = trained[name]
+        stored[name] = {"losses": [round(loss, 8) for loss in case.losses]}
+        if case.test_loss is not None:
+            stored[name]["test_loss"] = round(case.test_loss, 8)
+        moments = {key: value for key, value in case.values.items() if ".running_" in key}
+        if moments:
+            stored[name]["moments"] = {key: [round(float(x), 8) for x in value] for key, value in moments.items()}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(stored, file, indent=0)
+        file.write("\n")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        stored = json.load(file)
+    for case in stored.values():
+        case["losses"] = np.array(case["losses"])
+        case["moments"] = {key: np.array(value) for key, value in case.get("moments", {}).items()}
+    return stored

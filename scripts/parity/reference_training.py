@@ -1,0 +1,207 @@
+"""Trains a case in PyTorch: the same batches in the same order, from the same weights."""
+import itertools
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import data_order
+import reference_models
+from lacuna_runs import Trained
+
+
+def drawn_batches(case, splits):
+    """What lacuna's loader gives, batch after batch."""
+    config, split = case.config, splits["train"]
+    data, train = config["data"], config["train"]
+    seed, drop_last = train["seed"], train.get("drop_last", False)
+    if case.kind == "labelled_text":
+        sentences, labels = split
+        lengths = [len(ids) for ids in sentences]
+        for _, examples in data_order.batches(len(sentences), train["batch_size"], seed, lengths=lengths):
+            yield padded([sentences[i] for i in examples], labels[examples])
+    elif case.kind == "tokens":
+        context, masked = data["context"], "mask_fraction" in data
+        windows = len(split) - context + (1 if masked else 0)
+        for epoch, examples in data_order.batches(windows, train["batch_size"], seed):
+            yield (hidden if masked else following)(split, examples, data, seed, epoch)
+    else:
+        pixels, labels = split
+        for epoch, examples in data_order.batches(len(labels), train["batch_size"], seed, drop_last=drop_last):
+            images = data_order.cropped_and_flipped(pixels[examples], examples, seed, epoch,
+                                                    **data.get("augment", {}))
+            yield {"inputs": normalized(images, data), "labels": torch.tensor(labels[examples])}
+
+
+def normalized(images, data):
+    values = torch.tensor(images).float() / 255
+    if "normalize" not in data:
+        return values
+    mean, deviation = (torch.tensor(data["normalize"][key]).reshape(1, -1, 1, 1) for key in ("mean", "std"))
+    return (values - mean) / deviation
+
+
+def padded(sentences, labels):
+    longest = max(map(len, sentences))
+    ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids in sentences])
+    mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids in sentences])
+    return {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor(labels)}
+
+
+def following(sequence, examples, data, seed, epoch):
+    del seed, epoch
+    windows = torch.tensor(np.stack([sequence[i:i + data["context"] + 1] for i in examples]))
+    return {"input_ids": windows[:, :-1], "labels": windows[:, 1:]}
+
+
+def hidden(sequence, examples, data, seed, epoch):
+    pairs = [data_order.hidden_tokens(sequence[i:i + data["context"]], int(i), seed, epoch, data["mask_fraction"],
+                                      data["mask_id"], data["vocab_size"], [data["mask_id"]]) for i in examples]
+    ids, labels = (torch.tensor(np.stack(arrays)) for arrays in zip(*pairs))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+
+
+def joined(batches):
+    """Accumulated batches are one larger batch."""
+    return {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def learning_rate(optimizer, step):
+    lr = optimizer["lr"]
+    if isinstance(lr, dict):
+        if lr["type"] == "cosine_once":
+            progress = min(step, lr["half_period"]) / lr["half_period"]
+            lr = lr["minimum"] + (lr["init"] - lr["minimum"]) * 0.5 * (1 + math.cos(math.pi * progress))
+        else:
+            lr = lr["init"] * lr["gamma"] ** sum(step >= milestone for milestone in lr["milestones"])
+    return lr * min(1.0, (step + 1) / optimizer["warmup"]) if optimizer.get("warmup") else lr
+
+
+def make_optimizer(section, parameters):
+    def decays(name, value):
+        kinds = section.get("no_decay", [])
+        if name.endswith(".bias"):
+            return "bias" not in kinds
+        return value.dim() > 1 or "norm" not in kinds
+    decay = section.get("weight_decay", 0.0)
+    groups = [{"params": [value for name, value in parameters.items() if decays(name, value) == which],
+               "weight_decay": decay if which else 0.0} for which in (True, False)]
+    groups = [group for group in groups if group["params"]]
+    if section["type"] == "sgd":
+        return torch.optim.SGD(groups, 0.1, **{key: section[key] for key in ("momentum", "dampening", "nesterov")
+                                               if key in section})
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[section["type"]]
+    return kind(groups, 0.1, betas=section.get("betas", (0.9, 0.999)), eps=section.get("eps", 1e-8))
+
+
+class Sparsity:
+    """Masks of some weights, fixed or by RigL."""
+
+    def __init__(self, section, masks, parameters, optimizer):
+        self._section, self._parameters, self._optimizer = section, parameters, optimizer
+        self.masks = {name: torch.tensor(mask) for name, mask in masks.items()}
+        self.apply()
+
+    def apply(self):
+        with torch.no_grad():
+            for name, mask in self.masks.items():
+                self._parameters[name] *= mask
+
+    def select_gradients(self):
+        """Prunes the gradients; returns them whole."""
+        whole = {name: self._parameters[name].grad.clone() for name in self.masks}
+        for name, mask in self.masks.items():
+            self._parameters[name].grad *= mask
+        return whole
+
+    def update(self, step, gradients):
+        if not self.masks or self._section["algorithm"] != "rigl":
+            return
+        update = self._section["update"]
+        if step % update["freq"] == 0 and step < update["stop"]:
+            for name in self.masks:
+                self._move(name, gradients[name])
+
+    def _move(self, name, gradient):
+        """Drops the smallest weights, then grows as many where the gradient is largest: dropped ones too, which
+        keep value and state then."""
+        old, weight = self.masks[name].flatten(), self._parameters[name]
+        count = int(old.sum())
+        kept = int(np.float32(1.0 - np.float32(self._section["drop_fraction"])) * np.float32(count))
+        magnitudes = weight.detach().abs().flatten().masked_fill(~old, -1.0)
+        new = torch.zeros_like(old)
+        new[magnitudes.argsort(descending=True)[:kept]] = True
+        scores = gradient.abs().flatten().masked_fill(new, -1.0)
+        new[scores.argsort(descending=True)[:count - kept]] = True
+        self.masks[name] = new.view_as(weight)
+        stays = (new & old).view_as(weight)
+        with torch.no_grad():
+            weight *= stays
+            for state in self._optimizer.state[weight].values():
+                if torch.is_tensor(state) and state.shape == weight.shape:
+                    state *= stays
+
+
+class Average:
+    """The exponential moving average of train.ema."""
+
+    def __init__(self, section):
+        section = section if isinstance(section, dict) else {"decay": section}
+        self._decay, self._start, self.values = section["decay"], section.get("start", 0), None
+
+    def update(self, step, parameters):
+        if step < max(self._start, 1):
+            return
+        now = {name: value.detach().clone() for name, value in parameters.items()}
+        self.values = now if self.values is None else {
+            name: self._decay * value + (1 - self._decay) * now[name] for name, value in self.values.items()}
+
+
+def loss_of(case, state, batch, training=True):
+    section = case.config.get("loss", {})
+    outputs = reference_models.outputs(case.config["model"], state, batch, training)
+    weights = torch.tensor(section["class_weights"]) if "class_weights" in section else None
+    smoothing = section.get("label_smoothing", 0.0) if training else 0.0
+    return F.cross_entropy(outputs.flatten(0, -2), batch["labels"].flatten(), weight=weights,
+                           label_smoothing=smoothing)
+
+
+def is_buffer(name):
+    return name.rsplit(".", 1)[1].startswith("running_")
+
+
+def train(case, splits, values, masks):
+    """A case's training as PyTorch does it, on one thread."""
+    torch.set_num_threads(1)
+    config = case.config
+    state = {name: torch.tensor(value, requires_grad=not is_buffer(name)) for name, value in values.items()}
+    parameters = {name: value for name, value in state.items() if not is_buffer(name)}
+    optimizer = make_optimizer(config["optimizer"], parameters)
+    sparsity = Sparsity(config.get("sparsity"), masks, parameters, optimizer)
+    average = Average(config["train"]["ema"]) if "ema" in config["train"] else None
+    batches, losses = drawn_batches(case, splits), []
+    for step in range(config["train"]["steps"]):
+        batch = joined(list(itertools.islice(batches, config["train"].get("accumulate", 1))))
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(config["optimizer"], step)
+        optimizer.zero_grad()
+        loss = loss_of(case, state, batch)
+        loss.backward()
+        losses.append(loss.item())
+        gradients = sparsity.select_gradients()
+        if "clip_norm" in config["optimizer"]:
+            torch.nn.utils.clip_grad_norm_(parameters.values(), config["optimizer"]["clip_norm"])
+        optimizer.step()
+        sparsity.apply()
+        sparsity.update(step + 1, gradients)
+        if average:
+            average.update(step + 1, parameters)
+    shown = {**state, **average.values} if average else state
+    trained = Trained(losses, {name: value.detach().numpy() for name, value in shown.items()})
+    if case.kind in ("mnist", "cifar10"):
+        pixels, labels = splits["test"]
+        batch = {"inputs": normalized(pixels, config["data"]), "labels": torch.tensor(labels)}
+        with torch.no_grad():
+            trained.test_loss = loss_of(case, shown, batch, training=False).item()
+    return trained
