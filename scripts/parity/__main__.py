@@ -2,7 +2,7 @@
 largest differences. Data and weights are made; docs/data-order.md describes the order of the data.
 
 usage: /usr/bin/python3 scripts/parity [--lacuna PROGRAM] [--steps N] [--limit DIFFERENCE] [--folder FOLDER]
-                                       [--record FILE] [CASE ...]
+                                       [--float32] [--record FILE] [CASE ...]
 
 Needs NumPy and PyTorch: apt-get install -y --no-install-recommends python3-numpy python3-torch
 CASE is a glob over the names that --list prints; default: all. The exit code is 1 where a loss differs by more
@@ -35,8 +35,8 @@ def with_steps(case, steps):
 
 
 def without_key_biases(values):
-    """A key's bias moves all scores of a query alike, so that its gradient is rounding alone, which Adam scales to
-    steps of full size: these biases are not comparable, and nothing depends on them."""
+    """A key's bias adds the same to all scores of a query, so its gradient is rounding alone, and Adam scales
+    that to steps of full size. These biases cannot be compared, and no output depends on them."""
     compared = {name: value for name, value in values.items() if not name.endswith("key.bias")}
     for name, value in compared.items():
         if name.endswith("c_attn.bias"):
@@ -53,16 +53,20 @@ def largest(one, other):
 
 def compare(case, splits, data_folder, options):
     """Prints a line; returns the largest difference of a loss and PyTorch's training."""
-    import reference_training  # here: --list and the pixels need no PyTorch
+    import torch  # here: --list needs no PyTorch
+
+    import reference_training
     values, masks = case.initial(splits)
     ours = lacuna_runs.train(options.lacuna, case, data_folder, f"{options.folder}/{case.name}", values, masks)
-    theirs = reference_training.train(case, splits, values, masks)
+    dtype = torch.float32 if options.float32 else torch.float64
+    theirs = reference_training.train(case, splits, values, masks, dtype)
     differences = [abs(a - b) for a, b in zip(ours.losses, theirs.losses, strict=True)]
     difference = max(differences)
     tested = "" if ours.test_loss is None else f"{abs(ours.test_loss - theirs.test_loss):.1e}"
     value, name = largest(ours.values, theirs.values)
-    print(f"{case.name:26s} {difference:.1e} {differences.index(difference) + 1:5d}  {tested:8s} {value:.1e} {name}"
-          f"  ({theirs.losses[0]:.4f} to {theirs.losses[-1]:.4f})", flush=True)
+    step = differences.index(difference) + 1
+    print(f"{case.name:26s} {difference:.1e} {step:5d}  {tested:8s} {value:.1e} {name}  "
+          f"({theirs.losses[0]:.4f} to {theirs.losses[-1]:.4f})", flush=True)
     return difference, theirs
 
 
@@ -83,6 +87,8 @@ def parse():
     parser.add_argument("--steps", type=int, metavar="N", help="of each case; default: its own, mostly 50")
     parser.add_argument("--limit", type=float, default=1e-5, metavar="DIFFERENCE")
     parser.add_argument("--folder", metavar="FOLDER", help="where data and runs stay; default: a temporary one")
+    parser.add_argument("--float32", action="store_true",
+                        help="PyTorch's precision; default: double, so that only lacuna rounds")
     parser.add_argument("--record", metavar="FILE")
     parser.add_argument("--list", action="store_true", help="print the cases' names")
     return parser.parse_args()

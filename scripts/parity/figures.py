@@ -3,10 +3,11 @@ import json
 
 import numpy as np
 
-# Each stands for others: an optimizer over dense and sparse weights, a moving mask, a loss that is weighted, an
+# Each stands for others: optimizers of dense and sparse weights, a moving mask, weighted losses, accumulation, an
 # average, shards, batch_norm's moments, augmentation, and the transformers with their orders of data.
-STORED = ("sgd_nesterov_decay", "class_weights", "average_late", "csr_adamw", "rigl_csr", "shards_odd",
-          "convolutions_shards", "augment", "moments", "gpt", "bert_masked", "bert_classes")
+STORED = ("sgd_nesterov_decay", "average_late", "csr_adamw", "rigl_csr", "accumulate_class_weights", "shards_odd",
+          "convolutions_shards", "augment_held_out", "moments", "gpt", "bert_masked", "bert_classes",
+          "bert_masked_accumulate")
 
 
 def write(path, trained):

@@ -19,7 +19,8 @@ class Trained:
 def run(lacuna, *arguments):
     done = subprocess.run([lacuna, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"lacuna {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"lacuna {' '.join(arguments)}: exit code {done.returncode}\n"
+                           f"{done.stdout}{done.stderr}")
 
 
 def placed(config, data_folder):

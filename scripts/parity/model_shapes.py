@@ -41,7 +41,8 @@ def gpt2(model, vocabulary):
         block = f"transformer.h.{i}"
         shapes |= _norm(f"{block}.ln_1", width) | _linear(f"{block}.attn.c_attn", 3 * width, width)
         shapes |= _linear(f"{block}.attn.c_proj", width, width) | _norm(f"{block}.ln_2", width)
-        shapes |= _linear(f"{block}.mlp.c_fc", 4 * width, width) | _linear(f"{block}.mlp.c_proj", width, 4 * width)
+        shapes |= _linear(f"{block}.mlp.c_fc", 4 * width, width)
+        shapes |= _linear(f"{block}.mlp.c_proj", width, 4 * width)
     return shapes | _norm("transformer.ln_f", width)
 
 

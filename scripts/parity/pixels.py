@@ -1,7 +1,7 @@
 """The pixels that a training with data.augment reads, found from outside.
 
 The model is one linear layer from zero, trained with batches of one image. Its gradient is (p − y) xᵀ for the
-weight and p − y for the bias, so the images are the quotients of what a step changes in both. They are bytes and
+weight and p − y for the bias, so an image is the quotient of what a step changes in both. Images are bytes and
 can be compared exactly.
 """
 import numpy as np

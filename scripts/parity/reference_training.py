@@ -13,31 +13,58 @@ from lacuna_runs import Trained
 
 def drawn_batches(case, splits):
     """What lacuna's loader gives, batch after batch."""
-    config, split = case.config, splits["train"]
-    data, train = config["data"], config["train"]
-    seed, drop_last = train["seed"], train.get("drop_last", False)
-    if case.kind == "labelled_text":
-        sentences, labels = split
-        lengths = [len(ids) for ids in sentences]
-        for _, examples in data_order.batches(len(sentences), train["batch_size"], seed, lengths=lengths):
-            yield padded([sentences[i] for i in examples], labels[examples])
-    elif case.kind == "tokens":
-        context, masked = data["context"], "mask_fraction" in data
-        windows = len(split) - context + (1 if masked else 0)
-        for epoch, examples in data_order.batches(windows, train["batch_size"], seed):
-            yield (hidden if masked else following)(split, examples, data, seed, epoch)
-    else:
-        pixels, labels = split
-        for epoch, examples in data_order.batches(len(labels), train["batch_size"], seed, drop_last=drop_last):
-            images = data_order.cropped_and_flipped(pixels[examples], examples, seed, epoch,
-                                                    **data.get("augment", {}))
-            yield {"inputs": normalized(images, data), "labels": torch.tensor(labels[examples])}
+    draw = {"labelled_text": sentence_batches, "tokens": window_batches}.get(case.kind, image_batches)
+    data = {**case.config["data"], "vocabulary": splits.get("vocabulary")}
+    return draw(splits["train"], data, case.config["train"])
+
+
+def staying(size, data, seed):
+    """The training examples that data.limit and data.validation leave."""
+    size = min(size, data.get("limit", size))
+    return data_order.held_out(size, data.get("validation", 0), seed)[0]
+
+
+def sentence_batches(split, data, train):
+    seed, masked = train["seed"], "mask_fraction" in data
+    stay = staying(len(split[0]), data, seed)
+    sentences, labels = [split[0][i] for i in stay], split[1][stay]
+    lengths = [len(ids) for ids in sentences]
+    for epoch, examples in data_order.batches(len(stay), train["batch_size"], seed, lengths=lengths):
+        batch = padded([sentences[i] for i in examples], labels[examples])
+        yield with_hidden_words(batch, stay[examples], data, seed, epoch) if masked else batch
+
+
+def with_hidden_words(batch, places, data, seed, epoch):
+    """`places`: of the sentences in their file."""
+    width = batch["input_ids"].shape[1]
+    ids = F.pad(batch["input_ids"], (0, data["max_length"] - width)).numpy()
+    ids = ids + (ids >= 2)  # [MASK] stands after [PAD] and [UNK]
+    pairs = [data_order.hidden_tokens(row, int(place), seed, epoch, data["mask_fraction"], 2,
+                                      data["vocabulary"] + 1, [0, 1, 2]) for row, place in zip(ids, places)]
+    read, labels = (torch.tensor(np.stack(arrays)[:, :width]) for arrays in zip(*pairs))
+    return {**batch, "input_ids": read, "labels": labels}
+
+
+def window_batches(sequence, data, train):
+    seed, masked = train["seed"], "mask_fraction" in data
+    windows = len(sequence) - data["context"] + (1 if masked else 0)
+    for epoch, examples in data_order.batches(windows, train["batch_size"], seed):
+        yield (hidden if masked else following)(sequence, examples, data, seed, epoch)
+
+
+def image_batches(split, data, train):
+    seed = train["seed"]
+    stay = staying(len(split[1]), data, seed)
+    pixels, labels = split[0][stay], split[1][stay]
+    for epoch, examples in data_order.batches(len(stay), train["batch_size"], seed,
+                                              drop_last=train.get("drop_last", False)):
+        images = data_order.cropped_and_flipped(pixels[examples], examples, seed, epoch,
+                                                **data.get("augment", {}))
+        yield {"inputs": normalized(images, data), "labels": torch.tensor(labels[examples])}
 
 
 def normalized(images, data):
-    values = torch.tensor(images).float() / 255
-    if "normalize" not in data:
-        return values
+    values = torch.tensor(images, dtype=torch.get_default_dtype()) / 255
     mean, deviation = (torch.tensor(data["normalize"][key]).reshape(1, -1, 1, 1) for key in ("mean", "std"))
     return (values - mean) / deviation
 
@@ -63,7 +90,13 @@ def hidden(sequence, examples, data, seed, epoch):
 
 
 def joined(batches):
-    """Accumulated batches are one larger batch."""
+    """Accumulated batches are one larger batch, padded to its longest sentence."""
+    if "attention_mask" in batches[0]:
+        width = max(batch["input_ids"].shape[1] for batch in batches)
+        fills = {"input_ids": 0, "attention_mask": 0, "labels": data_order.IGNORED}
+        batches = [{name: value if value.dim() == 1 else
+                    F.pad(value, (0, width - value.shape[1]), value=fills[name])
+                    for name, value in batch.items()} for batch in batches]
     return {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
 
 
@@ -171,11 +204,14 @@ def is_buffer(name):
     return name.rsplit(".", 1)[1].startswith("running_")
 
 
-def train(case, splits, values, masks):
-    """A case's training as PyTorch does it, on one thread."""
+def train(case, splits, values, masks, dtype=torch.float64):
+    """A case's training as PyTorch does it, on one thread. In double precision the differences are the rounding
+    errors of lacuna alone."""
     torch.set_num_threads(1)
+    torch.set_default_dtype(dtype)
     config = case.config
-    state = {name: torch.tensor(value, requires_grad=not is_buffer(name)) for name, value in values.items()}
+    state = {name: torch.tensor(value, dtype=dtype, requires_grad=not is_buffer(name))
+             for name, value in values.items()}
     parameters = {name: value for name, value in state.items() if not is_buffer(name)}
     optimizer = make_optimizer(config["optimizer"], parameters)
     sparsity = Sparsity(config.get("sparsity"), masks, parameters, optimizer)
