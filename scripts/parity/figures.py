@@ -24,8 +24,8 @@ def write(path, trained):
         if moments:
             stored[name]["moments"] = {key: [round(float(x), 8) for x in value] for key, value in moments.items()}
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(stored, file, indent=0)
-        file.write("\n")
+        # A line for each case.
+        file.write("{\n" + ",\n".join(f'"{name}": {json.dumps(case)}' for name, case in stored.items()) + "\n}\n")
 
 
 def read(path):
