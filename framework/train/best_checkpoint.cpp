@@ -127,6 +127,16 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder) {
   return std::nullopt;
 }
 
+void remove_remade_best(const RunFolder& folder, const Checkpoint& best) {
+  const std::string path = folder.best_path() + ".stale";
+  std::string damage;
+  const auto stale = read_good(path, &damage);
+  if (!stale || stale->step != best.step || seed_of(*stale) != seed_of(best)) return;
+  if (loss_in(stale->state, "validation_loss") != loss_in(best.state, "validation_loss")) return;
+  std::error_code ignored;  // it stays, and is nobody's best
+  fs::remove(path, ignored);
+}
+
 void set_best_aside(const RunFolder& folder, const std::string& why) {
   const std::string path = folder.best_path();
   std::error_code error;

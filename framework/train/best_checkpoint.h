@@ -24,6 +24,10 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder);
 /// anew. A damaged one stays. *Errors:* StateError when it cannot be renamed.
 void set_stale_best_aside(const RunFolder& folder, const Checkpoint* from);
 
+/// Removes best.h5.stale where it is the checkpoint that has just been written to best.h5: a killed
+/// run that was resumed has made it again. *Cost:* reads it, if there is one.
+void remove_remade_best(const RunFolder& folder, const Checkpoint& best);
+
 /// Renames best.h5, if there is one. `why` follows its path in the log. *Errors:* StateError.
 void set_best_aside(const RunFolder& folder, const std::string& why);
 

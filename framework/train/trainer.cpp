@@ -209,7 +209,9 @@ void Trainer::evaluate_splits() {
   }
   const bool is_kept = is_best && data.validation != nullptr && experiment_.is_first();
   if (is_kept && experiment_.train.checkpoint.keep_best) {
-    write_checkpoint(folder_.best_path(), checkpoint());
+    const Checkpoint best = checkpoint();
+    write_checkpoint(folder_.best_path(), best);
+    remove_remade_best(folder_, best);
   } else if (is_kept) {
     set_best_aside(folder_, fmt::format("is no longer the best: step {} is, which is not kept "
                                         "(train.checkpoint.keep_best)",

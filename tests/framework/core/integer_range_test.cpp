@@ -18,7 +18,7 @@ TEST(IntegerRange, EveryIntegerHasAnUpperEnd) {
   const Config map = Config::map({{"block", kLargest}});
   expect_throws<ConfigError>([&] { require_at_least(map, "block", kLargest, 1); },
                              "block: expected an integer of at most 9007199254740992, found "
-                             "9223372036854775807");
+                             "'9223372036854775807'");
   EXPECT_EQ(require_at_least(map, "block", kMostInteger, 1), kMostInteger);
   EXPECT_THROW(require_at_least(map, "block", kMostInteger + 1, 1), ConfigError);
   EXPECT_THROW(require_at_least(map, "block", 0, 1), ConfigError);
@@ -28,7 +28,7 @@ TEST(IntegerRange, MessagesSayBothEnds) {
   const Config map = Config::map({{"index", -7}});
   EXPECT_EQ(require_integer(map, "index", -7, -7, 3), -7);
   expect_throws<ConfigError>([&] { require_integer(map, "index", -7, -6, 3); },
-                             "index: expected an integer from -6 to 3, found -7");
+                             "index: expected an integer from -6 to 3, found '-7'");
 }
 
 TEST(IntegerRange, EverySeedOf63BitsIsOne) {

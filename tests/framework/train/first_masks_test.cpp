@@ -63,7 +63,8 @@ class FirstMasksTest : public testing::Test {
  protected:
   // A model with half of fc1.weight, to begin with.
   FirstMasksTest() {
-    const auto first = build("null", "sparsity: {sparsity: 0.5, param_filter: fc1.weight}\n");
+    const auto first =
+        build("null", "sparsity: {sparsity: 0.5, param_filter: fc1.weight}\ntrain: {seed: 3}\n");
     loaded_ = mask(*first);
     save_model(path_, *first->model);
   }
