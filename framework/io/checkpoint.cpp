@@ -105,6 +105,9 @@ void write_content(const std::string& path, const Checkpoint& checkpoint) {
   Hdf5File file = Hdf5File::create(path, {.user_block_bytes = kSealBytes});
   file.write_attribute("/", "format_version", kCheckpointFormat);
   file.write_attribute("/", "lacuna_version", kVersion);
+  if (checkpoint.arithmetic_revision) {
+    file.write_attribute("/", "arithmetic_revision", *checkpoint.arithmetic_revision);
+  }
   file.write_attribute("/", "step", checkpoint.step);
   file.write_attribute("/", "config", checkpoint.config_yaml);
   file.write_attribute("/", "train_seconds", checkpoint.train_seconds);
@@ -126,6 +129,10 @@ Checkpoint read_content(const std::string& path) {
   checkpoint.train_seconds = seconds_attribute(file, "train_seconds");
   checkpoint.metrics_bytes = count_attribute(file, "metrics_bytes");
   checkpoint.lacuna_version = file.attribute_text("/", "lacuna_version");
+  checkpoint.arithmetic_revision.reset();
+  if (file.has_attribute("/", "arithmetic_revision")) {
+    checkpoint.arithmetic_revision = count_attribute(file, "arithmetic_revision");
+  }
   for (const std::string& name : file.datasets()) {
     checkpoint.state.set(name, read_value(file, name));
   }

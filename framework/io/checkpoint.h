@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/version.h"
 
@@ -29,6 +31,9 @@ struct Checkpoint {
   int64_t metrics_bytes = 0;
   /// Of the lacuna that wrote the file; set by reading.
   std::string lacuna_version = kVersion;
+  /// Of the arithmetic that computed the state (core/arithmetic_revision.h); none in files of
+  /// versions that had no such number.
+  std::optional<int64_t> arithmetic_revision = kArithmeticRevision;
 };
 
 /// Writes the file whole or not at all: to a temporary file in the same folder, which is

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
@@ -179,6 +180,9 @@ int run_inspect(const InspectCommand& command) {
                                  {"optimizer", text("optimizer/type")},
                                  {"parameters", Config::list()},
                                  {"optimizer_states", Config::list()}});
+    if (checkpoint.arithmetic_revision) {
+      report.set("arithmetic_revision", *checkpoint.arithmetic_revision);
+    }
     for (const Row& row : parameters) report.get("parameters").push_back(to_config(row));
     for (const Row& row : states) report.get("optimizer_states").push_back(to_config(row));
     Config damaged = Config::map();
@@ -238,6 +242,7 @@ int run_list(const std::string& what) {
 
 int run_info(bool json) {
   const Config info = Config::map({{"version", kVersion},
+                                   {"arithmetic_revision", kArithmeticRevision},
                                    {"threads", num_threads()},
                                    {"instruction_set", active_instruction_set()},
                                    {"dense_provider", dense_provider()},
@@ -248,9 +253,11 @@ int run_info(bool json) {
     return kDone;
   }
   std::printf(
-      "lacuna %s\nthreads          %d\ninstruction set  %s\ndense products   %s, in up to %d "
+      "lacuna %s\narithmetic       revision %lld\nthreads          %d\ninstruction set  %s\ndense "
+      "products   %s, in up to %d "
       "blocks\n",
-      kVersion, num_threads(), active_instruction_set().c_str(), dense_provider().c_str(),
+      kVersion, static_cast<long long>(kArithmeticRevision), num_threads(),
+      active_instruction_set().c_str(), dense_provider().c_str(),
       static_cast<int>(most_dense_blocks()));
   if (dense_provider().starts_with("Eigen")) {
     std::printf(

@@ -25,6 +25,7 @@
 #include "lacuna/framework/job/job.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/framework/program/command_line/number_checks.h"
 #include "lacuna/framework/program/command_line/usage_errors.h"
@@ -335,6 +336,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     require_one_process(app);
     active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
     most_dense_blocks();
+    first_level_bytes();
     const int code = action();
     // What a run has to say is in its folder; for the others, saying it is all they do.
     std::fflush(stdout);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
@@ -325,6 +326,7 @@ void RunReporter::write_summary(SummaryFile file) {
   }
   summary.set("instruction_set", active_instruction_set());
   summary.set("version", kVersion);
+  summary.set("arithmetic_revision", kArithmeticRevision);
   summary.set("stopped_early", state_.stopping.has_stopped());
   summary_ = summary;
   if (file == SummaryFile::Kept) {

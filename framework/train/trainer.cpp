@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.h"
 #include "lacuna/framework/io/log.h"
@@ -47,6 +48,16 @@ TrainingSums run_traced_batches(Experiment& experiment) {
   log_info(fmt::format("storage orders: {} conversions forward ({} bytes), {} backward ({} bytes)",
                        forward.conversions, forward.bytes, backward.conversions, backward.bytes));
   return sums;
+}
+
+// For a run that goes on with another arithmetic than the one that has made its checkpoint.
+std::string arithmetic_notice(std::optional<int64_t> saved) {
+  const std::string has =
+      saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
+  return fmt::format(
+      "the checkpoint has {}, and this lacuna has revision {}: last digits may differ from those "
+      "of a run that never stopped",
+      has, kArithmeticRevision);
 }
 
 }  // namespace
@@ -94,6 +105,9 @@ void Trainer::resume(const CheckpointFile& file) {
   reporter_->open_metrics(saved.metrics_bytes);
   if (!experiment_.is_first()) return;
   log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
+  if (saved.arithmetic_revision != kArithmeticRevision) {
+    log_info(arithmetic_notice(saved.arithmetic_revision));
+  }
 }
 
 RunEnd Trainer::run() {

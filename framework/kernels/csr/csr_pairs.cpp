@@ -30,7 +30,10 @@ class Pairing {
 
  private:
   void add(const CsrGroup& group, std::vector<CsrGroup>& groups) {
-    if (group.rows < 2 || group.length < RowPairing::kUnit) return groups.push_back(group);
+    const bool is_paired = group.shared > 0;
+    if (is_paired || group.rows < 2 || group.length < RowPairing::kUnit) {
+      return groups.push_back(group);
+    }
     find_pairs(group);
     write(group);
     CsrGroup part = group;
@@ -104,8 +107,12 @@ class Pairing {
 
 void internal::pair_rows(CsrStream& stream, std::span<uint32_t> along) {
   if (has_many_nonzeros(stream) && active_instruction_set() == "avx512") {
-    Pairing(stream, along).run();
+    pair_all_rows(stream, along);
   }
+}
+
+void internal::pair_all_rows(CsrStream& stream, std::span<uint32_t> along) {
+  Pairing(stream, along).run();
 }
 
 }  // namespace lacuna

@@ -31,6 +31,8 @@ bool has_many_nonzeros(const CsrStream& stream);
 // `along`: empty, or an array in stream order whose elements go with the nonzeros. *Cost:* a few
 // passes over the nonzeros, and as many comparisons of rows as 64 for each.
 void pair_rows(CsrStream& stream, std::span<uint32_t> along);
+// Likewise, whether it pays or not. Groups that are pairs already stay.
+void pair_all_rows(CsrStream& stream, std::span<uint32_t> along);
 
 // The nonzeros of a row in one tile.
 struct Segment {

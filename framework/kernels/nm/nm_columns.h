@@ -33,7 +33,7 @@ struct NmColumns {
 /// to hide a multiply-add's latency.)
 bool nm_has_columns(const NmMatrix& matrix);
 
-/// *Requires* nm_has_columns. *Cost:* one pass over the codes.
+/// *Requires* a matrix as of nm_has_columns, on any processor. *Cost:* one pass over the codes.
 NmColumns nm_columns(const NmMatrix& matrix);
 
 /// The values in the order of NmColumns::rows, two of each row. *Shapes:* both of form.stored()
@@ -41,9 +41,9 @@ NmColumns nm_columns(const NmMatrix& matrix);
 void nm_values_by_columns(const NmMatrixForm& form, const NmColumns& columns, const float* values,
                           float* into);
 
-/// dX = dY W. *Shapes:* `values` by columns, dy slabs of [batch, rows], dx slabs of [batch,
-/// columns]. *Cost:* 2 · slots · batch operations. Sums are taken in one order, whatever the
-/// threads.
+/// dX = dY W. *Requires* nm_has_columns. *Shapes:* `values` by columns, dy slabs of [batch, rows],
+/// dx slabs of [batch, columns]. *Cost:* 2 · slots · batch operations. Sums are taken in one order,
+/// whatever the threads.
 void nm_input_gradient(const NmMatrixForm& form, const NmColumns& columns, const float* values,
                        const float* dy, int64_t batch, float* dx);
 

@@ -43,10 +43,11 @@ struct NmPairs {
 /// the pairs save.)
 bool nm_has_pairs(const NmMatrix& matrix);
 
-/// *Requires* nm_has_pairs. *Cost:* a pass over the codes, and 64 comparisons of rows for each.
+/// *Requires* a matrix as of nm_has_pairs, on any processor. *Cost:* a pass over the codes, and 64
+/// comparisons of rows for each.
 NmPairs nm_pairs(const NmMatrix& matrix);
 
-/// As nm_product.
+/// As nm_product. *Requires* registers of 64 bytes (instruction set avx512).
 void nm_product_by_pairs(const NmMatrix& matrix, const NmPairs& pairs, const float* values,
                          const float* x, int64_t batch, const float* bias, float* y);
 

@@ -3,44 +3,65 @@
 #include <hwy/targets.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
+
 namespace lacuna {
 namespace {
+
+struct Processor {
+  int64_t first_level = 32 * 1024, second_level = 1024 * 1024;  // bytes of a core's caches
+  bool is_intel_server = false;
+};
 
 // Of sysconf, which says 0 or −1 where it does not know.
 int64_t known_or(int64_t bytes, int64_t otherwise) { return bytes > 0 ? bytes : otherwise; }
 
-// Intel's processors with AVX-512: those of servers, but for some of before 2022.
-bool is_intel_server() {
-#if HWY_ARCH_X86 && defined(__GNUC__)
-  static const bool is_one = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
-  return is_one;
-#else
-  return false;
+Processor of_this_machine() {
+  Processor found;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  found.first_level = known_or(::sysconf(_SC_LEVEL1_DCACHE_SIZE), found.first_level);
 #endif
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  found.second_level = known_or(::sysconf(_SC_LEVEL2_CACHE_SIZE), found.second_level);
+#endif
+#if HWY_ARCH_X86 && defined(__GNUC__)
+  // Intel's processors with AVX-512: those of servers, but for some of before 2022.
+  found.is_intel_server = __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
+#endif
+  return found;
+}
+
+Processor choose() {
+  const char* text = std::getenv("LACUNA_PROCESSOR");
+  const std::string name = text == nullptr ? "" : text;
+  if (name.empty()) return of_this_machine();
+  if (name == "amd") return {};
+  if (name == "intel") {
+    return {.first_level = 48 * 1024, .second_level = 2048 * 1024, .is_intel_server = true};
+  }
+  const std::vector<std::string> known = {"amd", "intel"};
+  throw ConfigError("LACUNA_PROCESSOR: unknown kind of processor '" + name + "'; " +
+                    suggest_name(name, known));
+}
+
+const Processor& processor() {
+  static const Processor chosen = choose();
+  return chosen;
 }
 
 }  // namespace
 
-int64_t first_level_bytes() {
-  constexpr int64_t kUsual = 32 * 1024;
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  static const int64_t bytes = known_or(::sysconf(_SC_LEVEL1_DCACHE_SIZE), kUsual);
-  return bytes;
-#else
-  return kUsual;
-#endif
-}
+int64_t first_level_bytes() { return processor().first_level; }
 
 bool writes_around_caches(int64_t bytes) {
-  constexpr int64_t kUsual = 1024 * 1024;
-#ifdef _SC_LEVEL2_CACHE_SIZE
-  static const int64_t second_level = known_or(::sysconf(_SC_LEVEL2_CACHE_SIZE), kUsual);
-#else
-  constexpr int64_t second_level = kUsual;
-#endif
-  return is_intel_server() && bytes > second_level;
+  return processor().is_intel_server && bytes > processor().second_level;
 }
 
-bool spreads_by_loads() { return is_intel_server(); }
+bool spreads_by_loads() { return processor().is_intel_server; }
 
 }  // namespace lacuna

@@ -1,5 +1,7 @@
 // What kernels choose by: the processor's properties, never timings, so that the same machine
-// always computes in the same way.
+// always computes in the same way. The environment variable LACUNA_PROCESSOR replaces them by those
+// of a kind: "intel" (a server of theirs, caches of 48 KiB and 2 MiB) or "amd" (32 KiB and 1 MiB).
+// All functions throw ConfigError when it holds another name. It is read once.
 #pragma once
 
 #include <cstdint>

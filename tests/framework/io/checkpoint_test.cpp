@@ -108,6 +108,7 @@ void expect_same(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.config_yaml, b.config_yaml);
   EXPECT_EQ(a.lacuna_version, b.lacuna_version);
+  EXPECT_EQ(a.arithmetic_revision, b.arithmetic_revision);
   ASSERT_EQ(a.state.values().size(), b.state.values().size());
   for (const auto& [name, value] : a.state.values()) {
     ASSERT_TRUE(b.state.contains(name)) << name;
@@ -127,6 +128,24 @@ TEST(Checkpoint, AnEmptyStateComesBackToo) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", {});
   expect_same(read_checkpoint(folder / "a.h5"), {});
+}
+
+TEST(Checkpoint, KeepsTheRevisionOfItsArithmetic) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  for (const std::optional<int64_t> revision :
+       {std::optional<int64_t>(), std::optional<int64_t>(0), std::optional<int64_t>(7)}) {
+    Checkpoint checkpoint = sample();
+    checkpoint.arithmetic_revision = revision;
+    write_checkpoint(path, checkpoint);
+    EXPECT_EQ(read_checkpoint(path).arithmetic_revision, revision);
+  }
+  Checkpoint wrong = sample();
+  wrong.arithmetic_revision = -1;
+  write_checkpoint(path, wrong);
+  EXPECT_THAT([&] { read_checkpoint(path); },
+              testing::ThrowsMessage<CheckpointError>(testing::HasSubstr(
+                  "its attribute 'arithmetic_revision' is -1, expected a count")));
 }
 
 TEST(Checkpoint, SameStateGivesSameBytes) {
@@ -149,6 +168,7 @@ TEST(Checkpoint, IsAPlainHdf5File) {
   EXPECT_EQ(file.element_bytes("/model/fc1.weight"), 4u);
   EXPECT_EQ(file.attribute_integer("/", "format_version"), kCheckpointFormat);
   EXPECT_EQ(file.attribute_text("/", "lacuna_version"), kVersion);
+  EXPECT_EQ(file.attribute_integer("/", "arithmetic_revision"), kArithmeticRevision);
   EXPECT_EQ(file.attribute_integer("/", "step"), 1234);
   EXPECT_EQ(file.attribute_text("/", "config"), sample().config_yaml);
 }

@@ -270,6 +270,13 @@ TEST_F(HostileInput, OfAWrongInstructionSet) {
               testing::StartsWith("error: LACUNA_INSTRUCTION_SET: unknown instruction set"));
 }
 
+TEST_F(HostileInput, OfAWrongKindOfProcessor) {
+  const Ended ended =
+      train({}, "run", {.in_child = [] { ::setenv("LACUNA_PROCESSOR", "intl", 1); }});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, testing::StartsWith("error: LACUNA_PROCESSOR: unknown kind of processor"));
+}
+
 TEST_F(HostileInput, OfAWrongNumberOfDenseBlocks) {
   for (const char* blocks : {"0", "65", "-1", "2x", "99999999999999999999"}) {
     SCOPED_TRACE(blocks);

@@ -42,7 +42,7 @@ TEST_F(Training, LeavesAFolderThatTellsEverything) {
   const Config end = summary(run_dir());
   for (const char* key : {"test_accuracy", "test_loss", "train_loss", "epochs", "steps",
                           "train_seconds", "examples_per_second", "peak_rss_bytes", "numel", "nnz",
-                          "seed", "threads", "instruction_set", "version"}) {
+                          "seed", "threads", "instruction_set", "version", "arithmetic_revision"}) {
     EXPECT_TRUE(end.has(key)) << key;
   }
   EXPECT_EQ(end.required<double>("epochs"), 3.0);

@@ -234,6 +234,7 @@ TEST_F(Use, InfoTellsWhatThisIs) {
   EXPECT_EQ(ended.code, 0);
   const Config info = parse_yaml(ended.out, "out");
   EXPECT_EQ(info.at("version").text(), kVersion);
+  EXPECT_EQ(info.required<int64_t>("arithmetic_revision"), kArithmeticRevision);
   EXPECT_GE(info.required<int>("threads"), 1);
   EXPECT_TRUE(info.has("instruction_set"));
   EXPECT_TRUE(info.has("dense_provider"));

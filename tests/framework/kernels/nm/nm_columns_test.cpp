@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "framework/kernels/nm/two_of_four.h"
+#include "instruction_sets/avx512.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/instruction_set.h"
 #include "random_values.h"
 
 namespace lacuna {
@@ -41,10 +41,7 @@ class NmColumnsTest : public testing::TestWithParam<std::tuple<int64_t, int64_t,
 TEST_P(NmColumnsTest, GivesTheInputGradient) {
   const auto [batch, rows, columns] = GetParam();
   const Problem problem(rows, columns);
-  if (!nm_has_columns(problem.matrix)) {
-    EXPECT_NE(active_instruction_set(), "avx512");
-    return;
-  }
+  ASSERT_TRUE(nm_has_columns(problem.matrix));
   const Tensor dy = random_tensor(Shape{batch, rows}, "dy");
   const Tensor dx = problem.input_gradient(dy);
   for (int64_t b = 0; b < batch; ++b) {
@@ -64,12 +61,44 @@ TEST_P(NmColumnsTest, GivesTheInputGradient) {
 
 // Sizes around the tiles of rows (128 or 96), the form's tiles of columns (128), blocks of columns
 // (512) and the widths that kernels are made for.
-INSTANTIATE_TEST_SUITE_P(Sizes, NmColumnsTest,
-                         testing::Values(std::tuple{1, 4, 4}, std::tuple{5, 1, 8},
-                                         std::tuple{17, 127, 132}, std::tuple{33, 128, 128},
-                                         std::tuple{64, 129, 516}, std::tuple{65, 300, 1028},
-                                         std::tuple{130, 40, 260}, std::tuple{3, 0, 8},
-                                         std::tuple{40, 97, 24}, std::tuple{3, 8, 0}));
+using Sizes = std::tuple<int64_t, int64_t, int64_t>;
+const std::vector<Sizes> kSizes = {{1, 4, 4},      {5, 1, 8},       {17, 127, 132}, {33, 128, 128},
+                                   {64, 129, 516}, {65, 300, 1028}, {130, 40, 260}, {3, 0, 8},
+                                   {40, 97, 24},   {3, 8, 0}};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NmColumnsTest);
+INSTANTIATE_TEST_SUITE_P(Sizes, NmColumnsTest, test::with_avx512(kSizes));
+
+// On every machine: the kernel reads nothing but these.
+TEST(NmColumns, HoldEachNonzeroOnce) {
+  for (const auto& [batch, rows, columns] : kSizes) {
+    const Problem problem(rows, columns);
+    const NmColumns index = nm_columns(problem.matrix);
+    std::vector<float> values(static_cast<size_t>(problem.form.stored()));
+    nm_values_by_columns(problem.form, index, problem.values.data(), values.data());
+    std::vector<float> dense(problem.dense.size());
+    size_t next = 0;
+    for (int64_t t = 0; t < index.tiles; ++t) {
+      for (int64_t g = 0; g < columns / 4; ++g) {
+        for (size_t pair = 0; pair < NmColumns::kPairs.size(); ++pair) {
+          const auto count_at = static_cast<size_t>(t * (columns / 4) + g) * 6 + pair;
+          for (int i = 0; i < index.counts[count_at]; ++i, ++next) {
+            const int64_t row = t * index.tile_rows + index.rows[next];
+            for (size_t of_two = 0; of_two < 2; ++of_two) {
+              const int64_t column = g * 4 + NmColumns::kPairs[pair][of_two];
+              dense.at(static_cast<size_t>(row * columns + column)) += values[2 * next + of_two];
+            }
+          }
+        }
+      }
+    }
+    EXPECT_EQ(next, index.rows.size());
+    EXPECT_EQ(dense, problem.dense) << rows << "x" << columns;
+  }
+}
+
+TEST(NmColumns, AreThereWithAvx512) {
+  EXPECT_EQ(nm_has_columns(Problem(4, 8).matrix), test::runs_avx512());
+}
 
 TEST(NmColumns, AreNotThereForOtherMatrices) {
   EXPECT_FALSE(
