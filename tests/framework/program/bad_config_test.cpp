@@ -90,7 +90,7 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"train", config(), "--threads", "two"}, "train.threads: expected an integer, found 'two'"},
       {{"train", config(), "--threads", "99999999999"}, "an integer from 0 to 1024"},
       {{"train", config(), "--seed", "-1"},
-       "train.seed: expected an integer of at least 0, found '-1'"},
+       "train.seed: expected an integer from 0 to 9223372036854775807, found '-1'"},
       {{"train", config(), "--seed", "99999999999999999999"}, "train.seed: expected an integer"},
       {{"eval"},
        "error: lacuna eval needs CHECKPOINT: checkpoint file or run folder (lacuna eval --help "
