@@ -19,6 +19,7 @@
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/foreign_model.h"
 #include "lacuna/framework/records/json_text.h"
 #include "lacuna/framework/train/best_checkpoint.h"
 
@@ -207,6 +208,9 @@ CheckpointFile find_checkpoint(const std::string& path, KeptCheckpoint kept) {
   }
   const std::optional<CheckpointFile> newest = folder.newest_good_checkpoint();
   if (!newest) {
+    if (const std::string words = foreign_model(path); !words.empty()) {
+      throw CheckpointError("'" + path + "' " + words);
+    }
     throw CheckpointError("the folder '" + path +
                           "' holds no checkpoints; give a checkpoint file, or the folder of a run "
                           "(`lacuna import` makes one of other tools' weights)");

@@ -16,6 +16,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/io/storage/foreign_model.h"
 
 namespace lacuna {
 namespace {
@@ -128,11 +129,17 @@ bool is_of_another_tool(std::string_view header) {
 
 void require_known_format(const std::string& path, std::string_view header, int64_t newest) {
   if (header.empty()) refuse(path, "is no checkpoint: it is empty");
-  if (header.starts_with(kHdf5Signature)) {
-    refuse(path, "is an HDF5 file but no checkpoint of lacuna: its header is missing");
-  }
   const size_t length = std::min(header.size(), kMagic.size());
-  if (header.substr(0, length) != kMagic.substr(0, length)) {
+  const bool is_ours = header.substr(0, length) == kMagic.substr(0, length);
+  if (!is_ours) {
+    if (const std::string words = foreign_model(path, header); !words.empty()) refuse(path, words);
+  }
+  if (header.starts_with(kHdf5Signature)) {
+    refuse(path,
+           "is an HDF5 file but no checkpoint of lacuna: its header is missing; arrays of another "
+           "tool are read as .safetensors or .npz: `lacuna import FILE --config CONFIG --out RUN`");
+  }
+  if (!is_ours) {
     if (is_of_another_tool(header)) {
       refuse(
           path,

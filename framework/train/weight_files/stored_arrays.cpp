@@ -13,6 +13,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/foreign_model.h"
 #include "lacuna/framework/layouts/positions.h"
 #include "lacuna/framework/train/weight_files/stored_values.h"
 
@@ -322,7 +323,12 @@ std::string foreign_file(const std::string& path) {
 
 void refuse_pickles(const std::string& path) {
   const std::string file = foreign_file(path);
-  if (ends_as_pickle(file)) refuse_pickle(file, "name");
+  if (ends_as_pickle(file)) {
+    if (const std::string words = foreign_model(file); !words.empty() && !begins_as_pickle(file)) {
+      throw CheckpointError("'" + file + "' " + words);
+    }
+    refuse_pickle(file, "name");
+  }
   if (array_format(file) == ArrayFormat::None && begins_as_pickle(file)) {
     refuse_pickle(file, "first bytes");
   }
@@ -336,6 +342,9 @@ std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
   } catch (const DataError& error) {
     const std::string problem = with_advice(error.what(), file);
     if (problem == error.what() && begins_as_pickle(file)) refuse_pickle(file, "first bytes");
+    if (const std::string words = foreign_model(file); !words.empty()) {
+      throw CheckpointError("'" + file + "' " + words);
+    }
     throw CheckpointError(problem);
   }
 }
