@@ -28,9 +28,16 @@ DataSplits with_named_paths(const Config& data, const std::function<DataSplits()
   try {
     return load();
   } catch (const DataError& error) {
+    // Of several that are not there, the one that the error is about.
+    std::vector<Config> gone;
     for (const Config& path : paths) {
       std::error_code unknown;
-      if (std::filesystem::exists(path.text(), unknown)) continue;
+      if (!std::filesystem::exists(path.text(), unknown)) gone.push_back(path);
+    }
+    const std::string what = error.what();
+    std::ranges::stable_partition(
+        gone, [&](const Config& path) { return what.find(path.text()) != std::string::npos; });
+    for (const Config& path : gone) {
       const std::string where = path.where();
       const std::string key = where.substr(where.rfind(' ') + 1);
       const bool is_set = where.starts_with("--set");
@@ -59,6 +66,25 @@ void require_plausible_labels(const Config& data, const Dataset& train) {
       "the training labels go up to {}, and there are {} examples: if they are numbers to be "
       "predicted, say task: regression; if they are classes, give num_classes",
       train.num_classes() - 1, train.size()));
+}
+
+void tell_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes) {
+  if (!data.has("num_classes") || data.required<int64_t>("num_classes") != 0) return;
+  std::vector<bool> is_used(static_cast<size_t>(num_classes));
+  for (const int64_t label : labels) is_used[static_cast<size_t>(label)] = true;
+  constexpr size_t kMost = 8;
+  std::vector<std::string> gaps;
+  size_t count = 0;
+  for (size_t label = 0; label < is_used.size(); ++label) {
+    if (is_used[label]) continue;
+    if (++count <= kMost) gaps.push_back(std::to_string(label));
+  }
+  if (count == 0) return;
+  log_warning(fmt::format(
+      "{}: no training example has the label {}{}, and the model can predict it; number the "
+      "classes 0, 1, 2, … without gaps, or give num_classes: {} if they are meant so",
+      data.where(), join(gaps, ", "),
+      count > kMost ? fmt::format(" and {} more", count - kMost) : "", num_classes));
 }
 
 void require_number_of_classes(const Config& data, const Dataset& train) {

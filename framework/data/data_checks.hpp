@@ -23,6 +23,10 @@ void require_no_image_keys(const Config& data, const Dataset& train);
 /// *Errors:* ConfigError.
 void require_plausible_labels(const Config& data, const Dataset& train);
 
+/// Labels below the largest that no example has: a warning names them. Nothing if num_classes is
+/// given, or the classes have names. *Cost:* a look at each label.
+void tell_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes);
+
 /// `num_classes` says what the data has, where that is not for it to choose. *Errors:* ConfigError.
 void require_number_of_classes(const Config& data, const Dataset& train);
 

@@ -13,6 +13,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/hdf5_file.h"
 #include "lacuna/framework/io/storage/hdf5_probe.h"
 
@@ -23,6 +24,14 @@ namespace {
 struct SplitNames {
   std::string inputs, targets;
 };
+
+enum class Channels { First, Last };
+
+Channels read_channels(const Config& data) {
+  const auto name = data.get<std::string>("channels", "first");
+  if (name != "first" && name != "last") data.get("channels").fail("first or last");
+  return name == "first" ? Channels::First : Channels::Last;
+}
 
 [[noreturn]] void fail(const Hdf5File& file, const std::string& name, const std::string& what) {
   throw DataError(file.path() + ": dataset '" + name + "': " + what);
@@ -58,7 +67,50 @@ std::vector<float> read_floats(const Hdf5File& file, const std::string& name) {
   return values;
 }
 
-void read_inputs(const Hdf5File& file, const std::string& name, Examples& examples) {
+// [n, …, channels] becomes [n, channels, …].
+template <class T>
+std::vector<T> channels_to_front(const std::vector<T>& values, int64_t channels, int64_t places) {
+  std::vector<T> turned(values.size());
+  const int64_t one = channels * places;
+  for (int64_t begin = 0; begin < static_cast<int64_t>(values.size()); begin += one) {
+    for (int64_t place = 0; place < places; ++place) {
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        turned[static_cast<size_t>(begin + channel * places + place)] =
+            values[static_cast<size_t>(begin + place * channels + channel)];
+      }
+    }
+  }
+  return turned;
+}
+
+void move_channels(const Hdf5File& file, const std::string& name, Examples& examples) {
+  const Shape& shape = examples.example_shape;
+  if (shape.rank() < 2) {
+    fail(file, name,
+         "has examples of shape " + shape.to_string() +
+             ", without channels; leave out data.channels: last");
+  }
+  const int64_t channels = shape[shape.rank() - 1], places = shape.numel() / channels;
+  std::visit([&](auto& values) { values = channels_to_front(values, channels, places); },
+             examples.inputs);
+  std::vector<int64_t> sizes = {channels};
+  for (int i = 0; i + 1 < shape.rank(); ++i) sizes.push_back(shape[i]);
+  examples.example_shape = Shape(sizes);
+}
+
+// Of images as most tools but PyTorch store them, the last size is the small one.
+void tell_channels_last(const Config& data, const Shape& shape) {
+  if (shape.rank() != 3 || data.get<std::string>("channels", "first") == "last") return;
+  const int64_t last = shape[2];
+  if ((last != 1 && last != 3 && last != 4) || last >= std::min(shape[0], shape[1])) return;
+  log_warning(fmt::format(
+      "{}: examples of shape {} are read as {} channels of {} x {}; if they are images with {} "
+      "channels last, set data.channels: last",
+      data.get("path").where(), shape.to_string(), shape[0], shape[1], last, last));
+}
+
+void read_inputs(const Hdf5File& file, const std::string& name, Channels channels,
+                 Examples& examples) {
   require_dataset(file, name);
   const Shape shape = file.shape(name);
   if (shape.rank() < 2) {
@@ -71,6 +123,7 @@ void read_inputs(const Hdf5File& file, const std::string& name, Examples& exampl
   } else {
     examples.inputs = read_floats(file, name);
   }
+  if (channels == Channels::Last) move_channels(file, name, examples);
 }
 
 void require_count(const Hdf5File& file, const SplitNames& names, int64_t inputs, int64_t targets) {
@@ -81,19 +134,101 @@ void require_count(const Hdf5File& file, const SplitNames& names, int64_t inputs
   }
 }
 
+// Labels as they are in the file, their range not checked.
+struct Hdf5Labels {
+  std::vector<int64_t> labels = {};  // [examples]
+  int64_t columns = 0;  // of one-hot rows, which say how many classes there are; 0: they do not
+};
+
+// The values as integers, whatever type they have.
+std::vector<int64_t> read_whole(const Hdf5File& file, const std::string& name) {
+  const Hdf5Type type = file.type(name);
+  if (type == Hdf5Type::Integer) return file.read_integers(name);
+  if (type == Hdf5Type::Text) {
+    fail(file, name,
+         "expected integer labels, found text; store numbers instead: `names, labels = "
+         "numpy.unique(f['" +
+             name + "'].asstr()[:], return_inverse=True)`");
+  }
+  if (type != Hdf5Type::Float) {
+    fail(file, name,
+         std::string("expected integer labels, found elements of type ") + to_string(type) +
+             "; store them with .astype('int64')");
+  }
+  const std::vector<float> values = file.read_float_values(name);
+  std::vector<int64_t> whole;
+  whole.reserve(values.size());
+  constexpr float kMostExact = 1 << 24;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i]) && values[i] == std::floor(values[i]) &&
+        std::abs(values[i]) <= kMostExact) {
+      whole.push_back(static_cast<int64_t>(values[i]));
+      continue;
+    }
+    fail(file, name,
+         fmt::format("expected integer labels, found {:g} at flat index {}; set data.task: "
+                     "regression if they are numbers to be predicted",
+                     values[i], i));
+  }
+  return whole;
+}
+
+// The place of the one in each row.
+Hdf5Labels from_one_hot(const Hdf5File& file, const std::string& name, const Shape& shape) {
+  const auto columns = static_cast<size_t>(shape[1]);
+  const std::string otherwise =
+      "; set data.task: regression for several numbers per example, or store labels [examples], as "
+      "`scores.argmax(axis=1)` gives them";
+  const std::string expected =
+      "expected labels [examples], or rows with a single 1 (one-hot), found shape " +
+      shape.to_string();
+  if (file.type(name) == Hdf5Type::Float) {
+    const std::vector<float> values = file.read_float_values(name);
+    const auto other =
+        std::ranges::find_if(values, [](float v) { return !(v == 0.0f || v == 1.0f); });
+    if (other != values.end()) {
+      fail(file, name, fmt::format("{} with the value {:g}{}", expected, *other, otherwise));
+    }
+  }
+  const std::vector<int64_t> values = read_whole(file, name);
+  Hdf5Labels result{.columns = shape[1]};
+  for (size_t row = 0; row < values.size() / columns; ++row) {
+    const auto of_row = std::span(values).subspan(row * columns, columns);
+    const auto one = std::ranges::find(of_row, 1);
+    if (std::ranges::count(of_row, 0) != shape[1] - 1 || one == of_row.end()) {
+      fail(file, name, fmt::format("{}, whose row {} is none{}", expected, row, otherwise));
+    }
+    result.labels.push_back(one - of_row.begin());
+  }
+  return result;
+}
+
+// Integers [n] or [n, 1], the same as floating-point numbers that are whole, or one-hot rows
+// [n, classes] of either type. What else there is, is refused with the way to convert it.
+Hdf5Labels read_hdf5_labels(const Hdf5File& file, const std::string& name) {
+  const Shape shape = file.shape(name);
+  const bool is_column = shape.rank() == 2 && shape[1] == 1;
+  if (shape.rank() == 1 || is_column) return {.labels = read_whole(file, name)};
+  if (shape.rank() == 2 && shape[1] > 1) {
+    const Hdf5Type type = file.type(name);
+    if (type == Hdf5Type::Integer || type == Hdf5Type::Float)
+      return from_one_hot(file, name, shape);
+  }
+  fail(file, name,
+       "expected labels [examples], [examples, 1] or one-hot [examples, classes], found shape " +
+           shape.to_string());
+}
+
 void read_labels(const Hdf5File& file, const SplitNames& names, int64_t num_classes,
                  Examples& examples) {
-  const Shape shape = file.shape(names.targets);
-  if (shape.rank() != 1) {
-    fail(file, names.targets, "expected labels [examples], found shape " + shape.to_string());
+  const Hdf5Labels read = read_hdf5_labels(file, names.targets);
+  require_count(file, names, examples.size(), static_cast<int64_t>(read.labels.size()));
+  examples.labels = read.labels;
+  if (read.columns > 0 && num_classes > 0 && read.columns != num_classes) {
+    fail(
+        file, names.targets,
+        fmt::format("has one-hot rows of {} classes, and there are {}", read.columns, num_classes));
   }
-  if (file.type(names.targets) != Hdf5Type::Integer) {
-    fail(file, names.targets,
-         std::string("expected integer labels, found elements of type ") +
-             to_string(file.type(names.targets)) + "; set data.task: regression for numbers");
-  }
-  require_count(file, names, examples.size(), shape[0]);
-  examples.labels = file.read_integers(names.targets);
   const int64_t bound = num_classes > 0 ? num_classes : kMaxClasses;
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= bound) {
@@ -101,8 +236,9 @@ void read_labels(const Hdf5File& file, const SplitNames& names, int64_t num_clas
            fmt::format("label {} at index {} is outside of [0, {})", examples.labels[i], i, bound));
     }
   }
-  examples.num_classes =
-      num_classes > 0 ? num_classes : *std::ranges::max_element(examples.labels) + 1;
+  examples.num_classes = num_classes > 0    ? num_classes
+                         : read.columns > 0 ? read.columns
+                                            : *std::ranges::max_element(examples.labels) + 1;
 }
 
 void read_values(const Hdf5File& file, const SplitNames& names, Examples& examples) {
@@ -118,9 +254,9 @@ void read_values(const Hdf5File& file, const SplitNames& names, Examples& exampl
 }
 
 std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const SplitNames& names,
-                                               const TaskKeys& task) {
+                                               const TaskKeys& task, Channels channels) {
   Examples examples;
-  read_inputs(file, names.inputs, examples);
+  read_inputs(file, names.inputs, channels, examples);
   require_dataset(file, names.targets);
   if (task.task == Task::Classification) {
     read_labels(file, names, task.num_classes, examples);
@@ -132,13 +268,13 @@ std::shared_ptr<const ArrayDataset> load_split(const Hdf5File& file, const Split
 
 // The splits that are named, the test split checked against the training one.
 DataSplits read_splits(const Hdf5File& file, const SplitNames& train,
-                       const std::optional<SplitNames>& test, TaskKeys task) {
+                       const std::optional<SplitNames>& test, TaskKeys task, Channels channels) {
   DataSplits splits;
-  splits.train = load_split(file, train, task);
+  splits.train = load_split(file, train, task, channels);
   if (!test) return splits;
 
   task.num_classes = splits.train->num_classes();
-  splits.test = load_split(file, *test, task);
+  splits.test = load_split(file, *test, task, channels);
   if (splits.test->example_shape() != splits.train->example_shape() ||
       splits.test->num_outputs() != splits.train->num_outputs()) {
     fail(file, test->inputs,
@@ -179,8 +315,10 @@ DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
   DataSplits splits;
   if (!inputs || !targets) return splits;
   const SplitNames test{*inputs, *targets};
-  splits.test = read_probed(data, *inputs + ", " + *targets,
-                            [&](const Hdf5File& file) { return load_split(file, test, task); });
+  const Channels channels = read_channels(data);
+  splits.test = read_probed(data, *inputs + ", " + *targets, [&](const Hdf5File& file) {
+    return load_split(file, test, task, channels);
+  });
   return splits;
 }
 
@@ -197,8 +335,12 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   if (test_inputs) test = SplitNames{*test_inputs, *test_targets};
   const std::string names = train.inputs + ", " + train.targets + ", " + test_inputs.value_or("") +
                             ", " + test_targets.value_or("");
-  return read_probed(data, names,
-                     [&](const Hdf5File& file) { return read_splits(file, train, test, task); });
+  const Channels channels = read_channels(data);
+  DataSplits splits = read_probed(data, names, [&](const Hdf5File& file) {
+    return read_splits(file, train, test, task, channels);
+  });
+  tell_channels_last(data, splits.train->example_shape());  // the process that tried it is silent
+  return splits;
 }
 
 }  // namespace lacuna

@@ -16,12 +16,16 @@ namespace lacuna {
 /// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither,
 ///   and no test split.
 /// - `task`, `num_classes`: see read_task.
+/// - `channels`: first | last. With `last`, examples [rows, columns, channels] become [channels,
+///   rows, columns], as convolutions expect them. Default first; a warning is logged if the sizes
+///   look like channels that come last.
 /// - `follow_links`: whether what the file says is in other files (external links and storage,
 ///   virtual datasets) is read from there. Default false: it is an error, since a file from
 ///   elsewhere could name any file of this machine.
 ///
 /// Inputs are [n, …example shape]: uint8 are taken as images (0 to 255), all else becomes float32.
-/// Targets are [n] integers for classification, and [n] or [n, outputs] numbers for regression.
+/// Labels are [n] or [n, 1] whole numbers of any type, or one-hot rows [n, classes]; targets of
+/// regression are [n] or [n, outputs] numbers.
 /// *Errors:* DataError with file and dataset when one is missing (with the nearest name), of the
 /// wrong rank or type, empty, holds a label out of range or a number that is not finite, when
 /// inputs and targets differ in number, or when the test examples are shaped otherwise than the

@@ -161,6 +161,7 @@ ImageFormat read_format(const Config& data) {
   if (format.channels != 1 && format.channels != 3) {
     data.get("channels").fail("3 (red, green, blue) or 1 (grey)");
   }
+  format.orientation = read_orientation(data);
   const Config node = data.at("size");
   const std::vector<int64_t> size = node.is_list() ? node.as<std::vector<int64_t>>()
                                                    : std::vector<int64_t>(2, node.as<int64_t>());
@@ -178,8 +179,15 @@ ImageFormat read_format(const Config& data) {
 
 }  // namespace
 
+Orientation read_orientation(const Config& data) {
+  if (!data.has("orientation")) return Orientation::AsStored;
+  const auto name = data.required<std::string>("orientation");
+  if (name != "exif" && name != "stored") data.get("orientation").fail("exif or stored");
+  return name == "exif" ? Orientation::Exif : Orientation::AsStored;
+}
+
 Examples read_images(std::span<const fs::path> paths, const ImageFormat& format) {
-  const auto [channels, height, width] = format;
+  const int64_t channels = format.channels, height = format.height, width = format.width;
   if ((channels != 1 && channels != 3) || height < 1 || height > kMaxImageSide || width < 1 ||
       width > kMaxImageSide) {
     throw StateError(fmt::format("images cannot be brought to {} channels of {} x {} pixels",
@@ -189,8 +197,8 @@ Examples read_images(std::span<const fs::path> paths, const ImageFormat& format)
   std::vector<uint8_t> pixels(paths.size() * bytes);
   parallel_for(static_cast<int64_t>(paths.size()), 8, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      fit_image(read_image(paths[i]), format.channels, format.height, format.width,
-                std::span(pixels).subspan(i * bytes, bytes));
+      fit_image(read_image(paths[i], format.orientation), format.channels, format.height,
+                format.width, std::span(pixels).subspan(i * bytes, bytes));
     }
   });
   Examples examples;

@@ -11,11 +11,18 @@
 
 namespace lacuna {
 
+enum class Orientation;  // AsStored (the first) or Exif, of formats/image.h
+
 /// What all images of a data set are brought to.
 struct ImageFormat {
   int64_t channels = 3;  ///< 3: red, green, blue; 1: grey
   int64_t height = 0, width = 0;
+  Orientation orientation{};  ///< as stored
 };
+
+/// The `orientation` of a data section, as read_images takes it: as stored if it has no such key.
+/// *Errors:* ConfigError on another value than `exif` and `stored`.
+Orientation read_orientation(const Config& data);
 
 /// Larger sides than this are a mistake.
 inline constexpr int64_t kMaxImageSide = 4096;
@@ -38,6 +45,9 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 ///   a folder of images for each class; or instead of them `dir`: a folder that holds these as
 ///   `train` and, where they are there, `val` and `test`.
 /// - `size` (required): [rows, columns] of the examples, or one number for both.
+/// - `orientation`: exif (JPEG files are turned as their Exif tag says) | stored (they are not; the
+///   default, so that runs of earlier versions read what they were trained on. The program writes
+///   `exif` into the configuration of a new run that does not say).
 /// - `channels`: 3 (the default; grey images have three equal ones) | 1 (grey).
 ///
 /// Inputs are bytes, [channels, rows, columns], all held in memory. Classes are the folders of the

@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/data/data_checks.hpp"
 #include "lacuna/framework/data/formats/sentence_columns.h"
 #include "lacuna/framework/data/formats/sentence_file.h"
 #include "lacuna/framework/data/masked_text.h"
@@ -351,6 +352,11 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   const int64_t specials = (tokenizer->find("[CLS]") ? 1 : 0) + (tokenizer->find("[SEP]") ? 1 : 0);
   require_at_least(data, "max_length", reading.max_length, specials + (has_pairs ? 3 : 1));
   const int64_t classes = classes_key > 0 ? classes_key : train->largest_label() + 1;
+  if (train->has_labels() && !reading.mask) {
+    std::vector<int64_t> labels(static_cast<size_t>(train->size()));
+    for (int64_t i = 0; i < train->size(); ++i) labels[static_cast<size_t>(i)] = train->label(i);
+    tell_label_gaps(data, labels, classes);
+  }
 
   const auto dataset = [&](SentenceFilePtr file) {
     return dataset_of(std::move(file), reading, tokenizer, classes, data, seed);

@@ -316,6 +316,10 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   }
   require_plausible_labels(data, *splits.train);
   require_number_of_classes(data, *splits.train);
+  if (const auto* arrays = dynamic_cast<const ArrayDataset*>(splits.train.get());
+      arrays != nullptr && arrays->num_classes() > 0 && arrays->class_names().empty()) {
+    tell_label_gaps(data, arrays->examples().labels, arrays->num_classes());
+  }
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
   if (parts.train) tell_lost_classes(data, *splits.train, *parts.train);
@@ -370,15 +374,17 @@ bool has_training_files(const Config& data) {
 
 DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const auto type = data.required<std::string>("type");
-  DataSplits splits;
-  if (type == "csv") splits = load_csv_held_out(data, known);
-  if (type == "mnist") splits = load_mnist_held_out(data, known);
-  if (type == "cifar10" || type == "cifar100") splits = load_cifar_held_out(data);
-  if (type == "image_folder") splits = load_image_folder_held_out(data, known);
-  if (type == "hdf5") splits = load_hdf5_held_out(data, known);
-  if (type == "text") splits = load_text_held_out(data, seed, known);
-  if (type == "tokens") splits = load_tokens_held_out(data, seed, known);
-  if (type == "labelled_text") splits = load_labelled_text_held_out(data, seed, known);
+  DataSplits splits = with_named_paths(data, [&]() -> DataSplits {
+    if (type == "csv") return load_csv_held_out(data, known);
+    if (type == "mnist") return load_mnist_held_out(data, known);
+    if (type == "cifar10" || type == "cifar100") return load_cifar_held_out(data);
+    if (type == "image_folder") return load_image_folder_held_out(data, known);
+    if (type == "hdf5") return load_hdf5_held_out(data, known);
+    if (type == "text") return load_text_held_out(data, seed, known);
+    if (type == "tokens") return load_tokens_held_out(data, seed, known);
+    if (type == "labelled_text") return load_labelled_text_held_out(data, seed, known);
+    return {};
+  });
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;
   const HoldOut parts{.size = splits.train->size(), .train = {}};

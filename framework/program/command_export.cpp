@@ -39,6 +39,7 @@ int run_import(const ImportCommand& command) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }
   apply_overrides(config, command.overrides);
+  write_new_run_keys(config);
   make_paths_absolute(config);
   apply_process_options(config);
   const ImportedRun imported =

@@ -135,6 +135,7 @@ int run_plan(const PlanCommand& command) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }
   apply_overrides(config, command.overrides);
+  write_new_run_keys(config);
   apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);

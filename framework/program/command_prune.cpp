@@ -63,11 +63,15 @@ void take_train(Config& config, const Config& given) {
   for (const auto& [key, value] : given.entries()) train.set(key, value);
 }
 
-// Data of the same kind is normalized as the run's was.
+// Data of the same kind is normalized, and images are turned, as the run's were.
 void keep_run_normalization(const Source& source, Config& given_data) {
   const Config data = source.config->get("data");
-  if (!given_data.is_map() || !data.is_map() || !data.has("normalize")) return;
+  if (!given_data.is_map() || !data.is_map()) return;
   if (!(data.get("type") == given_data.get("type"))) return;
+  if (data.has("orientation") && !given_data.has("orientation")) {
+    given_data.set("orientation", data.get("orientation").text());
+  }
+  if (!data.has("normalize")) return;
   if (given_data.has("normalize")) {
     if (given_data.get("normalize").is_scalar()) {
       log_warning(given_data.get("normalize").where() +

@@ -180,6 +180,7 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   const std::vector<std::string> found = find_beside(config, command.config_path);
   apply_overrides(config, all_overrides(command));
   if (command.init_from) set_init_from(config, first_weights(command), "--init-from");
+  write_new_run_keys(config);
   make_paths_absolute(config);
   const std::string run_dir = choose_run_dir(command, config);
   const bool is_first = job == nullptr || job->rank() == 0;

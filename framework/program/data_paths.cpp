@@ -78,4 +78,14 @@ void make_paths_absolute(Config& config) {
   });
 }
 
+void write_new_run_keys(Config& config) {
+  if (!config.is_map()) return;
+  const Config shown = config.clone();  // looking marks what it looks at as read
+  const Config data = shown.get("data");
+  if (!data.is_map() || data.get("type").text() != "image_folder" || data.has("orientation")) {
+    return;
+  }
+  config.set_path("data.orientation", Config("exif"));
+}
+
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// Where the files that a configuration names are.
+// Where the files that a configuration names are, and what a new run's configuration says of them.
 #pragma once
 
 #include <string>
@@ -16,5 +16,9 @@ std::vector<std::string> find_beside(Config& config, const std::string& config_p
 
 /// Makes the paths absolute that lead to something, so that the configuration works from anywhere.
 void make_paths_absolute(Config& config);
+
+/// Writes `data.orientation: exif` into a configuration with images in folders that does not say.
+/// For a run that begins: runs of earlier versions lack the key, and read images as stored.
+void write_new_run_keys(Config& config);
 
 }  // namespace lacuna

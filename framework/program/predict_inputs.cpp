@@ -28,7 +28,7 @@ namespace {
 // Images, brought to the size of those that the model was trained on. `path` is the one, or their
 // folder.
 Examples read_given_images(const std::string& path, std::span<const std::filesystem::path> files,
-                           const Shape& example) {
+                           const Shape& example, const Config& data) {
   const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
   if (!has_channels && example.rank() != 2) {
     const bool is_folder = std::filesystem::is_directory(path);
@@ -36,8 +36,11 @@ Examples read_given_images(const std::string& path, std::span<const std::filesys
                     ", and the model was trained on inputs of shape " + example.to_string());
   }
   Examples examples = read_images(
-      files,
-      {.channels = has_channels ? example[0] : 1, .height = example[-2], .width = example[-1]});
+      files, {.channels = has_channels ? example[0] : 1,
+              .height = example[-2],
+              .width = example[-1],
+              .orientation = data.get("type").text() == "image_folder" ? read_orientation(data)
+                                                                       : Orientation::AsStored});
   examples.example_shape = example;
   return examples;
 }
@@ -113,7 +116,7 @@ Examples read_examples(const std::string& given, const Config& data, const Input
   }
   if (is_image_file(path)) {
     const std::filesystem::path file = path;
-    return read_given_images(path, {&file, 1}, example);
+    return read_given_images(path, {&file, 1}, example, data);
   }
   try {
     IdxImages images = read_idx_images(path);
@@ -259,7 +262,7 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
   Examples examples = files.empty() ? read_examples(path, data, format)
-                                    : read_given_images(path, files, format.example_shape);
+                                    : read_given_images(path, files, format.example_shape, data);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +

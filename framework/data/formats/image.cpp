@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/exif.h"
 #include "lacuna/framework/data/formats/image_decoders.hpp"
 
 namespace lacuna {
@@ -90,11 +91,15 @@ bool is_image_file(const std::filesystem::path& path) {
   return begins_with(bytes, kPngMagic) || begins_with(bytes, kJpegMagic);
 }
 
-Image read_image(const std::filesystem::path& path) {
+Image read_image(const std::filesystem::path& path, Orientation orientation) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   if (bytes.empty()) throw DataError(path.string() + ": the file is empty; expected an image");
   if (begins_with(bytes, kPngMagic)) return decode_png(path.string(), bytes);
-  if (begins_with(bytes, kJpegMagic)) return decode_jpeg(path.string(), bytes);
+  if (begins_with(bytes, kJpegMagic)) {
+    Image image = decode_jpeg(path.string(), bytes);
+    if (orientation == Orientation::AsStored) return image;
+    return oriented(std::move(image), exif_orientation(bytes));
+  }
   throw DataError(path.string() +
                   ": neither a PNG nor a JPEG image: " + what_it_begins_with(bytes));
 }

@@ -13,6 +13,9 @@ struct Image {
   std::vector<uint8_t> pixels;  ///< [height, width, channels], 0 to 255
 };
 
+/// Whether the orientation that a camera wrote into a JPEG file is applied.
+enum class Orientation { AsStored, Exif };
+
 /// Larger images are refused before they take any memory.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 /// And so are larger files.
@@ -22,10 +25,11 @@ inline constexpr int64_t kMaxImageBytes = int64_t{1} << 28;
 bool is_image_file(const std::filesystem::path& path);
 
 /// Reads a PNG or JPEG file; which of them it is say its first bytes, not its name. Palettes become
-/// colours, 16 bits eight, CMYK red, green and blue; transparency is dropped. Neither colour
-/// profiles nor an orientation that the file states are applied. *Errors:* DataError with the path
+/// colours, 16 bits eight, CMYK red, green and blue; transparency is dropped. Colour profiles are
+/// not applied; a JPEG file's Exif orientation is on request. *Errors:* DataError with the path
 /// when the file cannot be read, is empty or neither PNG nor JPEG, is damaged or cut short, or the
 /// image is too large.
-Image read_image(const std::filesystem::path& path);
+Image read_image(const std::filesystem::path& path,
+                 Orientation orientation = Orientation::AsStored);
 
 }  // namespace lacuna

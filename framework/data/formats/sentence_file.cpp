@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/formats/csv_records.h"
 #include "lacuna/framework/data/formats/text_file.h"
@@ -79,7 +80,7 @@ int32_t SentenceFile::parse_label(std::string_view text, int64_t line) const {
   if (text.empty() || stop != text.data() + text.size() || error != std::errc() || label < 0 ||
       label >= columns_.num_labels) {
     throw DataError(fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'",
-                                place_of_line(line), columns_.num_labels - 1, text.substr(0, 40)));
+                                place_of_line(line), columns_.num_labels - 1, printable(text, 40)));
   }
   return label;
 }
@@ -97,7 +98,7 @@ void SentenceFile::read_lines(std::string_view text) {
       throw DataError(fmt::format(
           "{}: expected a label, a space or tab, and a sentence, found '{}' (of CSV, give "
           "data.text_column and data.label_column)",
-          place_of_line(number), line.substr(0, 40)));
+          place_of_line(number), printable(line, 40)));
     }
     rows_.push_back({.first = part(text, line.substr(gap + 1), number),
                      .second = {},

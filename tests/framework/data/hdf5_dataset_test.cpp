@@ -139,17 +139,6 @@ TEST_F(LoadHdf5, RefusesNegativeLabels) {
   EXPECT_THAT(error(), HasSubstr("label -1 at index 0 is outside of [0, 1048576)"));
 }
 
-TEST_F(LoadHdf5, RefusesLabelsOfAnotherRankOrType) {
-  write_floats("train_inputs", Shape{2, 1}, {1, 2});
-  write_integers("train_targets", Shape{2, 1}, {0, 1});
-  write_floats("real", Shape{2}, {0, 1});
-  EXPECT_THAT(error(),
-              HasSubstr("'train_targets': expected labels [examples], found shape [2, 1]"));
-  data_.set("train_targets", "real");
-  EXPECT_THAT(message_of<DataError>([&] { load_hdf5(data_, 0); }),
-              HasSubstr("'real': expected integer labels, found elements of type"));
-}
-
 TEST_F(LoadHdf5, RefusesTargetsOfThreeDimensions) {
   data_.set("task", "regression");
   write_floats("train_inputs", Shape{2, 1}, {1, 2});
