@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/configure.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -193,6 +195,10 @@ std::unique_ptr<SparsityAlgorithm> configure(const Config& config, uint64_t seed
   if (config.is_null()) return nullptr;
   if (config.is_number()) {
     const auto sparsity = config.as<double>();
+    if (sparsity > 2.0 && sparsity < 100.0) {
+      config.fail(
+          fmt::format("a sparsity in [0, 1), as {:.6g} for {} %", sparsity / 100.0, config.text()));
+    }
     if (!(sparsity >= 0.0 && sparsity < 1.0)) config.fail("a sparsity in [0, 1)");
     return std::make_unique<Static>(SparsityOptions{.sparsity = sparsity, .seed = seed});
   }

@@ -122,13 +122,13 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 }
 
 std::string join_foreign(std::span<const std::string> lines, std::string_view separator) {
-  constexpr size_t kMostLines = 1000, kMostBytes = 2000;
+  constexpr size_t kMostLines = 8, kMostBytes = 2000;
   std::vector<std::string> shown;
   for (const std::string& line : lines.first(std::min(lines.size(), kMostLines))) {
     shown.push_back(printable(line, kMostBytes));
   }
   if (lines.size() > kMostLines) {
-    shown.push_back("and " + std::to_string(lines.size() - kMostLines) + " more of the kind");
+    shown.push_back("and " + std::to_string(lines.size() - kMostLines) + " more");
   }
   return join(shown, separator);
 }

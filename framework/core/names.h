@@ -38,8 +38,8 @@ std::string suggest_name(std::string_view name, std::span<const std::string> can
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 /// As `join`, of lines that name what is in a file, which may be anything and as many as it likes:
-/// each as `printable` shows 2000 bytes of it, and of more than a thousand those, with "and N more
-/// of the kind" behind.
+/// each as `printable` shows 2000 bytes of it, and of more than eight those, with "and 62 more"
+/// behind.
 std::string join_foreign(std::span<const std::string> lines, std::string_view separator);
 
 }  // namespace lacuna

@@ -24,6 +24,10 @@ size_t terminal_columns() {
   return static_cast<size_t>(size.ws_col) - 1;
 }
 
+// Lines of a run that are shown at most. Evaluations are fewer and are what people look for: those
+// of 200 epochs all are.
+constexpr int64_t kReports = 20, kEvaluations = 400;
+
 // One decimal, or two digits of what would be 0.0.
 std::string percentage(double fraction) {
   const double percent = 100.0 * fraction;
@@ -106,7 +110,7 @@ void Progress::report(const ProgressReport& report) {
   if (style_ == ProgressStyle::Terminal) {
     draw(report);
     log_info_to_file(to_string(report));
-  } else if (is_shown(report.step, last_report_)) {
+  } else if (is_shown(report.step, kReports, last_report_)) {
     log_info(to_string(report));
   } else {
     log_detail(to_string(report));
@@ -115,13 +119,12 @@ void Progress::report(const ProgressReport& report) {
 
 void Progress::report_evaluation(int64_t step, const std::string& text) {
   clear();
-  is_shown(step, last_evaluation_) ? log_info(text) : log_detail(text);
+  is_shown(step, kEvaluations, last_evaluation_) ? log_info(text) : log_detail(text);
 }
 
-bool Progress::is_shown(int64_t step, int64_t& last_part) const {
-  constexpr int64_t kParts = 20;
+bool Progress::is_shown(int64_t step, int64_t parts, int64_t& last_part) const {
   const int64_t left = total_steps_ - first_step_, done = step - first_step_;
-  const int64_t part = left <= kParts ? done : (done - 1) / ((left + kParts - 1) / kParts);
+  const int64_t part = left <= parts ? done : (done - 1) / ((left + parts - 1) / parts);
   if (part == last_part && step != total_steps_) return false;
   last_part = part;
   return true;

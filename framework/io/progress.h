@@ -57,8 +57,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void draw(const ProgressReport& report);
-  /// Whether a step is the first that asks in its part of the run, or the last of all.
-  bool is_shown(int64_t step, int64_t& last_part) const;
+  /// Whether a step is the first that asks in its part of the run, of so many, or the last of all.
+  bool is_shown(int64_t step, int64_t parts, int64_t& last_part) const;
 
   ProgressStyle style_;
   Clock::time_point start_ = Clock::now();

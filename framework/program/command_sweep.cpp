@@ -66,6 +66,31 @@ class SweepSignals {
   Handler interrupt_, terminate_;
 };
 
+// Folders on the way to one that are not there yet. Those that are empty at the end, as after a
+// sweep that cannot be planned, are removed.
+class NewFolders {
+ public:
+  explicit NewFolders(const fs::path& folder) {
+    std::error_code unknown;
+    for (fs::path at = folder; !at.empty() && !fs::exists(at, unknown); at = at.parent_path()) {
+      folders_.push_back(at);
+      if (at == at.parent_path()) break;
+    }
+  }
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
+    for (const fs::path& folder : folders_) {  // the innermost first
+      std::error_code ignored;
+      if (!fs::is_empty(folder, ignored) || ignored) return;
+      fs::remove(folder, ignored);
+    }
+  }
+
+ private:
+  std::vector<fs::path> folders_;
+};
+
 class Sweep {
  public:
   explicit Sweep(const SweepCommand& command) : command_(command) {
@@ -91,6 +116,7 @@ class Sweep {
                         "' holds a run; a sweep's runs go into a folder of their own, give another "
                         "one");
     }
+    const NewFolders new_folders(command_.run_dir);
     fs::create_directories(command_.run_dir, error);
     if (error) {
       throw StateError("cannot make the folder '" + command_.run_dir + "': " + error.message());

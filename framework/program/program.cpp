@@ -57,7 +57,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--run-dir", c.run_dir, "Folder for the results")->type_name("DIR");
+  command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")->type_name("DIR");
   command
       ->add_option("--init-from", c.init_from,
                    "Begin with the weights of a run folder, a checkpoint, or another tool's file")
@@ -107,7 +107,7 @@ void add_prune(CLI::App& app, Action& action) {
                    "YAML file with the section sparsity; others take the place of the run's")
       ->type_name("CONFIG")
       ->required();
-  command->add_option("--run-dir", c.run_dir, "Folder for the results")
+  command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")
       ->type_name("DIR")
       ->required();
   command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
@@ -211,7 +211,7 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
       ->type_name("CONFIG")
       ->required();
-  command->add_option("--out", c.out, "Folder for the run")->type_name("RUN")->required();
+  command->add_option("--run-dir,--out", c.out, "Folder for the run")->type_name("RUN")->required();
   command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
@@ -258,7 +258,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("N")
       ->transform(whole_number("a number of runs at the same time", 1, 100'000))
       ->capture_default_str();
-  command->add_option("--run-dir", c.run_dir, "Folder for the runs' folders")
+  command->add_option("--run-dir,--out", c.run_dir, "Folder for the runs' folders")
       ->type_name("DIR")
       ->required();
   command->callback([&action] { action = [] { return run_sweep(c); }; });

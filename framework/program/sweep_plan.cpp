@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {
@@ -42,6 +43,28 @@ std::vector<std::string> split_values(const std::string& text) {
   return values;
 }
 
+std::string without_quotes(const std::string& text) {
+  const bool is_quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+                         text.back() == text.front();
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+// Whether two values make the same run: 3 and 3.0, 1e-3 and 0.001, adam and "adam", [1, 2] and
+// [1,2].
+bool is_same_value(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  const Config a = Config::plain(one), b = Config::plain(other);
+  if (a.is_number() && b.is_number()) return a.as<double>() == b.as<double>();
+  if (a.is_bool() && b.is_bool()) return a.as<bool>() == b.as<bool>();
+  if (a.is_number() != b.is_number()) return false;  // "3" in quotes is a text
+  const auto plain = [](const std::string& text) {
+    std::string kept = without_quotes(text);
+    std::erase(kept, ' ');
+    return kept;
+  };
+  return plain(one) == plain(other);
+}
+
 // A name may hold neither slashes nor what a terminal takes for something else.
 std::string file_name_of(const std::string& text) {
   std::string name = text;
@@ -60,8 +83,11 @@ std::vector<std::string> split_over(const std::string& over) {
   std::vector<std::string> parts{trimmed(over.substr(0, sign))};
   for (std::string& value : split_values(over.substr(sign + 1))) {
     if (value.empty()) throw ConfigError("--over " + over + ": a value is empty");
-    if (std::find(parts.begin() + 1, parts.end(), value) != parts.end()) {
-      throw ConfigError("--over " + over + ": the value " + value + " comes twice");
+    const auto same = std::find_if(parts.begin() + 1, parts.end(),
+                                   [&](const auto& other) { return is_same_value(other, value); });
+    if (same != parts.end()) {
+      throw ConfigError("--over " + over + ": the value " + value + " comes twice" +
+                        (*same == value ? "" : ", as " + *same + " too"));
     }
     parts.push_back(std::move(value));
   }

@@ -96,7 +96,7 @@ std::vector<ParameterPtr> ParameterFilter::select(
       const std::string nearest = nearest_name(glob, names);
       throw ConfigError("param_filter '" + glob + "' matches no parameter" +
                         (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-                        " (parameters: " + join(described, ", ") + ")");
+                        " (parameters: " + join_foreign(described, ", ") + ")");
     }
   }
   std::vector<ParameterPtr> chosen;
@@ -108,7 +108,7 @@ std::vector<ParameterPtr> ParameterFilter::select(
                       "the model has: " +
                       (names.empty() ? "none"
                        : is_default_ ? reasons(parameters)
-                                     : join(described, ", ")));
+                                     : join_foreign(described, ", ")));
   }
   return chosen;
 }

@@ -1,7 +1,10 @@
 #include "lacuna/sparsity/options/target.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/options/counting.h"
@@ -26,6 +29,17 @@ SparsityTarget SparsityTarget::fan_in(double fan_in) {
   return target;
 }
 
+namespace {
+
+// Of a percentage the message says the fraction.
+void refuse_percentage(const Config& value, std::string_view expected) {
+  const auto number = value.as<double>();
+  if (!(number > 2.0 && number < 100.0)) return;
+  value.fail(fmt::format("{}, as {:.6g} for {} %", expected, number / 100.0, value.text()));
+}
+
+}  // namespace
+
 SparsityTarget SparsityTarget::from_config(const Config& entry) {
   std::string given;
   for (const char* key : {"sparsity", "schedule", "density", "fan_in"}) {
@@ -38,11 +52,13 @@ SparsityTarget SparsityTarget::from_config(const Config& entry) {
   if (given.empty()) return {};
   const Config value = entry.at(given);
   if (given == "density") {
+    refuse_percentage(value, "a density in (0, 1]");
     return density(require_range(entry, given, value.as<double>(), 1e-12, 1.0));
   }
   if (given == "fan_in") {
     return fan_in(require_range(entry, given, value.as<double>(), 1e-9, 1e18));
   }
+  if (value.is_number()) refuse_percentage(value, "a sparsity in [0, 1)");
   if (value.is_number()) require_range(entry, given, value.as<double>(), 0.0, 1.0);
   return SparsityTarget(Schedule::from_config(value));
 }

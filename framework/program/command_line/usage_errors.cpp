@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/names.h"
@@ -50,13 +51,97 @@ const CommandOption* named_option(const CommandUse& use, const std::string& word
   return found;
 }
 
+// Where configurations have what people look for among the options.
+const std::vector<std::pair<std::string, std::string>>& keys_of_words() {
+  static const std::vector<std::pair<std::string, std::string>> keys = {
+      {"sparsity", "sparsity.sparsity"},
+      {"density", "sparsity.sparsity"},
+      {"algorithm", "sparsity.algorithm"},
+      {"distribution", "sparsity.distribution"},
+      {"pattern", "sparsity.pattern"},
+      {"layout", "sparsity.layout"},
+      {"lr", "optimizer.lr"},
+      {"learning-rate", "optimizer.lr"},
+      {"optimizer", "optimizer.type"},
+      {"momentum", "optimizer.momentum"},
+      {"weight-decay", "optimizer.weight_decay"},
+      {"epochs", "train.epochs"},
+      {"steps", "train.steps"},
+      {"max-steps", "train.steps"},
+      {"batch-size", "train.batch_size"},
+      {"eval-batch-size", "train.eval_batch_size"},
+      {"threads", "train.threads"},
+      {"workers", "train.threads"},
+      {"seed", "train.seed"},
+      {"loss", "loss"},
+      {"data", "data.dir"},
+      {"data-dir", "data.dir"},
+      {"dataset", "data.type"},
+      {"max-length", "data.max_length"},
+      {"num-classes", "data.num_classes"}};
+  return keys;
+}
+
+std::string without_dashes(const std::string& name) {
+  std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  std::ranges::replace(plain, '_', '-');
+  return to_lower(plain);
+}
+
+// "--set sparsity.sparsity=0.9" for what is a key of configurations; empty for all else. The value
+// is behind a '=', or the next argument that nothing took.
+std::string as_key(const CommandUse& use, const std::string& argument) {
+  const bool has_set = std::ranges::any_of(
+      use.options, [](const CommandOption& option) { return option.name == "--set"; });
+  if (!has_set) return "";
+  const size_t sign = argument.find('=');
+  const std::string plain = without_dashes(argument.substr(0, sign));
+  std::string path;
+  for (const auto& [word, key] : keys_of_words()) {
+    if (word == plain) path = key;
+  }
+  if (plain.find('.') != std::string::npos) {  // --optimizer.lr
+    path = argument.substr(0, sign).substr(argument.find_first_not_of('-'));
+  }
+  if (path.empty()) return "";
+  std::string value = "VALUE";
+  if (sign != std::string::npos) {
+    value = argument.substr(sign + 1);
+  } else {
+    const auto place = std::ranges::find(use.unknown, argument);
+    const auto next = place == use.unknown.end() ? place : place + 1;
+    if (next != use.unknown.end() && !next->starts_with("--")) value = *next;
+  }
+  const Config given = Config::plain(value);
+  if (plain == "density") {
+    value = given.is_number() ? Config(1.0 - given.as<double>()).text() : "VALUE";
+  }
+  return path + "=" + value;
+}
+
+// The option that was meant: with a slip, or the beginning of one that is longer, or the reverse.
+std::string meant_option(const std::string& given, const std::vector<std::string>& names) {
+  const std::string plain = without_dashes(given);
+  for (const std::string& name : names) {
+    const std::string other = without_dashes(name);
+    const bool is_part = plain.size() >= 3 && other.size() >= 3 &&
+                         (plain.starts_with(other) || other.starts_with(plain));
+    if (is_misspelling(plain, other) || is_part) return name;
+  }
+  return "";
+}
+
 std::string unknown_option(const CommandUse& use, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   std::vector<std::string> names;
   for (const CommandOption& option : use.options) {
     if (!option.is_positional()) names.push_back(option.name);
   }
-  return fmt::format("unknown option '{}'; {}{}", name, suggest_name(name, names), help_of(use));
+  const std::string key = as_key(use, argument), meant = meant_option(name, names);
+  const std::string advice = !key.empty()     ? "this is a key of the configuration: --set " + key
+                             : !meant.empty() ? "did you mean '" + meant + "'?"
+                                              : "valid are: " + join(names, ", ");
+  return fmt::format("unknown option '{}'; {}{}", name, advice, help_of(use));
 }
 
 std::string unexpected_argument(const CommandUse& use, const std::string& argument) {

@@ -58,6 +58,16 @@ TEST_F(BadConfig, OfTheCommandLine) {
       {{"train", config(), "--foo"}, "error: unknown option '--foo'; valid are: --help, --set, "},
       {{"train", config(), "--sett", "a=b"},
        "error: unknown option '--sett'; did you mean '--set'? (lacuna train --help tells more)\n"},
+      {{"train", config(), "--sparsity", "0.9"},
+       "error: unknown option '--sparsity'; this is a key of the configuration: --set "
+       "sparsity.sparsity=0.9 (lacuna train --help tells more)\n"},
+      {{"train", config(), "--lr=0.1"}, "configuration: --set optimizer.lr=0.1 (lacuna train"},
+      {{"plan", config(), "--batch_size", "8"}, "configuration: --set train.batch_size=8 ("},
+      {{"plan", config(), "--density", "0.1"}, "configuration: --set sparsity.sparsity=0.9 ("},
+      {{"plan", config(), "--epochs"}, "configuration: --set train.epochs=VALUE ("},
+      {{"eval", "x", "--data-dir", "/d"}, "configuration: --set data.dir=/d ("},
+      {{"train", config(), "--optimizer.lr=3"}, "configuration: --set optimizer.lr=3 ("},
+      {{"inspect", "x", "--sparsity"}, "unknown option '--sparsity'; valid are: --help, --last, "},
       {{"predict", "x", "y", "--outt=z"}, "error: unknown option '--outt'; did you mean '--out'?"},
       {{"train", config(), "other"},
        "error: 'other' is one argument too many: lacuna train takes CONFIG (lacuna train --help"},
@@ -230,6 +240,9 @@ TEST_F(BadConfig, OfSparsity) {
   refuses("sparsity=1.5", "sparsity: expected a sparsity in [0, 1), found '1.5'");
   refuses("sparsity={algorithm: rigel}",
           "unknown sparsity algorithm 'rigel'; did you mean 'rigl'?");
+  refuses("sparsity=95", "expected a sparsity in [0, 1), as 0.95 for 95 %, found '95'");
+  refuses("sparsity={sparsity: 99.9}", "expected a sparsity in [0, 1), as 0.999 for 99.9 %, found");
+  refuses("sparsity={density: 5}", "expected a density in (0, 1], as 0.05 for 5 %, found '5'");
   refuses("sparsity={sparsity: 2}", "sparsity.sparsity: expected a number from 0.0 to 1.0");
   refuses("sparsity={sparsity: 0.5, foo: 3}", "sparsity.foo: unknown key 'foo'");
   refuses("sparsity={sparsity: 0.5, param_filter: fc3.weight}",

@@ -43,6 +43,10 @@ TEST(SweepPlan, RefusesWhatCannotBeMeant) {
   expect_throws<ConfigError>([] { split_over("noequals"); }, "expected path=value,value");
   expect_throws<ConfigError>([] { split_over("a=1,,2"); }, "a value is empty");
   expect_throws<ConfigError>([] { split_over("a=1,1"); }, "the value 1 comes twice");
+  for (const char* twice : {"3,3.0", "0.001,1e-3", "adam,\"adam\"", "true,True", "[1, 2],[1,2]"}) {
+    expect_throws<ConfigError>([&] { split_over(std::string("a=") + twice); }, "comes twice");
+  }
+  EXPECT_EQ(split_over("a=3,\"3\",4").size(), 4u);
   expect_throws<ConfigError>([] { plan_sweep({"a=1", "a=2"}, 0, 1); }, "the key a comes twice");
   expect_throws<ConfigError>([] { plan_sweep({"train.seed=1,2"}, 0, 1); }, "given by --seeds");
   expect_throws<ConfigError>([] { plan_sweep({"a=" + std::string(300, 'x')}, 0, 1); },
@@ -97,6 +101,14 @@ TEST_F(SweepTest, TrainsEachRunAndTellsMeanAndSpread) {
   EXPECT_THAT(again.err, HasSubstr("optimizer.lr=0.01,seed=0: has finished already"));
   EXPECT_EQ(read_text(part("optimizer.lr=0.01,seed=0/log.txt")), before);
   EXPECT_EQ(again.out, ended.out);
+}
+
+TEST_F(SweepTest, LeavesNoFolderWhereItCannotBePlanned) {
+  EXPECT_EQ(sweep({"--over", "optimizer.lr=0.01,-1"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(run_dir("sweep")));
+  std::filesystem::create_directory(run_dir("sweep"));
+  EXPECT_EQ(sweep({"--over", "optimizer.lr=0.01,-1"}).code, 2);
+  EXPECT_TRUE(std::filesystem::exists(run_dir("sweep")));  // it was there before
 }
 
 // Its folder stands for its runs wherever runs are looked at.
