@@ -217,7 +217,7 @@ TEST(ConfigDocument, EveryIntegerHasARange) {
       }
     }
   }
-  EXPECT_THAT(accepted, testing::IsEmpty());
+  EXPECT_THAT(accepted, ::testing::IsEmpty());
 }
 
 // Of tokens, which the schema's model does not take: the data alone.
