@@ -3,6 +3,7 @@
 
 // Tensors, random numbers, schedules, errors, configurations.
 #include "lacuna/framework/core/accumulate.h"
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/bit_words.h"
@@ -14,6 +15,7 @@
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/core/image_slabs.h"
 #include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/core/named_tensors.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
@@ -210,6 +212,7 @@
 #include "lacuna/framework/text/utf8.h"
 #include "lacuna/framework/text/word_tokenizer.h"
 #include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/train/best_checkpoint.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/early_stopping.h"

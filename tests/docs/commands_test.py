@@ -23,7 +23,7 @@ class Command:
         self.least = sum(not argument.startswith("[") for argument in arguments if argument != "...")
         self.takes_value = {}
         for line in text.splitlines():
-            option = re.match(r"\s+((?:-\w,)?--?[\w-]+)(?:\s(\S+))?", line)
+            option = re.match(r"\s+((?:-\w,)?--?[\w-]+(?:,--[\w-]+)*)(?:\s(\S+))?", line)
             if option:
                 for spelling in option[1].split(","):
                     rest = line[option.end(1):]

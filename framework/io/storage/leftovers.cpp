@@ -1,11 +1,11 @@
 #include "lacuna/framework/io/storage/leftovers.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>

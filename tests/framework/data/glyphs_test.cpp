@@ -103,7 +103,7 @@ TEST(LoadGlyphs, RefusesSizesOutOfRange) {
   Config data = small(1, 1);
   data.set("seed", -1);
   EXPECT_THAT(message_of<ConfigError>([&] { load_glyphs(data, 0); }),
-              HasSubstr("seed: expected an integer of at least 0"));
+              HasSubstr("seed: expected an integer from 0 to 9223372036854775807"));
 }
 
 }  // namespace

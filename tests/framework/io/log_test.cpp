@@ -89,7 +89,7 @@ TEST_F(Log, SaysOnceThatTheDiskIsFull) {
               MatchesRegex("error: cannot write the log '.*log.txt': .*\n"));
 }
 
-TEST(Log, OfARunIsNoLink) {
+TEST_F(Log, OfARunIsNoLink) {
   const TemporaryFolder folder;
   std::ofstream(folder / "precious") << "text";
   std::filesystem::create_symlink(folder / "precious", folder / "log.txt");
