@@ -180,8 +180,12 @@ void find_integers(const Config& node, std::vector<std::string>& paths) {
   }
 }
 
-// What a 64-bit integer may be: a seed, and a period, which ends with the run at the latest.
+// What a 64-bit integer may be: a seed, a period, which ends with the run at the latest, and real
+// numbers, which are rounded.
 bool takes_every_integer(const std::string& path) {
+  if (path.find(".class_weights.") != std::string::npos || path.ends_with(".half_period")) {
+    return true;
+  }
   const std::string key = path.substr(path.rfind('.') + 1);
   return key == "seed" || key == "every" || key == "eval_every" || key == "log_every";
 }
