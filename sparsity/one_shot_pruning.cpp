@@ -41,6 +41,19 @@ double read_damping(const Config& entry, const char* key, double fallback) {
   return require_range(entry, key, entry.get<double>(key, fallback), 0.0, 1e6);
 }
 
+// A number, or "auto".
+double read_automatic_damping(const Config& entry, const char* key, double fallback) {
+  constexpr double kAutomatic = OneShotOptions::kAutomaticDamping;
+  const Config given = entry.get(key);
+  if (given.is_null() && fallback == kAutomatic) {
+    entry.get<std::string>(key, "auto");  // for the resolved configuration
+    return kAutomatic;
+  }
+  if (given.is_null() || given.is_number()) return read_damping(entry, key, fallback);
+  if (!given.is_scalar() || given.text() != "auto") given.fail("a number from 0, or auto");
+  return kAutomatic;
+}
+
 }  // namespace
 
 OneShotPruningOptions OneShotPruningOptions::from_config(const Config& entry, OneShotMethod method,
@@ -52,7 +65,7 @@ OneShotPruningOptions OneShotPruningOptions::from_config(const Config& entry, On
   OneShotOptions& p = options.pruning;
   p.granularity = read_granularity(entry, options.common.pattern, p.granularity);
   if (method == OneShotMethod::SparseGpt || method == OneShotMethod::Admm) {
-    p.damping = read_damping(entry, "damping", p.damping);
+    p.damping = read_automatic_damping(entry, "damping", p.damping);
   }
   if (method == OneShotMethod::SparseGpt) {
     p.block = require_at_least(entry, "block", entry.get<int64_t>("block", p.block), 1);

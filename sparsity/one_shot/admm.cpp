@@ -103,6 +103,8 @@ void AdmmRounds::factor() {
     mean += problem_.squares[i] / (norms_[i] * norms_[i]) / static_cast<double>(columns_);
   }
   if (mean == 0.0) mean = 1.0;
+  const bool is_automatic = problem_.options.damping == OneShotOptions::kAutomaticDamping;
+  if (is_automatic) mean = 1.0;  // as each of its elements is
   const auto write = [&](auto& into, double on_diagonal, bool is_lower) {
     using Number = std::remove_reference_t<decltype(into[0])>;
     parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
@@ -130,7 +132,8 @@ void AdmmRounds::factor() {
     write(lower, damping * mean + problem_.options.rho, true);
     return cholesky(columns_, lower.data(), kSmallestPivot) == columns_;
   };
-  factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
+  const double damping = is_automatic ? automatic_damping(problem_.gram) : problem_.options.damping;
+  factor_damped(of_layer(problem_.layer), damping, attempt, messages_);
   invert_lower(columns_, lower.data());
   square_lower(columns_, lower.data());
   inverse_ = symmetric_floats(columns_, std::move(lower));

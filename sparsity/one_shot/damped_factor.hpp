@@ -6,11 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/sparsity/one_shot/input_gram.h"
+
 namespace lacuna {
 
 /// The smallest pivot, as a part of its diagonal element, that is more than the rounding of the
 /// Gram matrix's products in float32; and the damping that the first raise from nothing is to.
 inline constexpr double kSmallestPivot = 1e-6;
+
+/// The amount of damping for OneShotOptions::kAutomaticDamping, a part of each diagonal element: δ
+/// with δ / (1 + δ), at most ½, the shrinkage that brings the inputs' correlation matrix nearest to
+/// that of all rows which might have been drawn. The fewer the rows, the larger it is; more than 8
+/// for each input count as 8, for with less damping than that leads to, SparseGPT loses more on
+/// other rows however many there are (docs/pruning.md). Dead inputs take no part. *Cost:* features²
+/// operations. *Source:* Chen et al., 2010, eq. 23 (arXiv:0907.4698).
+double automatic_damping(const InputGram& gram);
 
 /// The damping after `damping` where a factorization failed: ten times as much.
 double raised(double damping);

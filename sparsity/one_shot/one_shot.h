@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,10 +37,14 @@ struct OneShotOptions {
   /// Of unstructured pruning alone. Row for wanda, as its authors have it, and Layer for the others
   /// (admm loses less so than by rows, as golden/one_shot_test.cpp's layers show).
   OneShotGranularity granularity = OneShotGranularity::Layer;
-  /// Added to the Gram matrix's diagonal, as a part of the diagonal's mean. 0.01 for sparsegpt
-  /// (ModelOpt: 0.1), and 0.1 for admm, whose Gram matrix has a diagonal of ones. Where a
-  /// factorization fails it is raised tenfold, with a message.
-  double damping = 0.01;
+  /// A `damping` that is chosen by the inputs: as a part of each element of the diagonal, and the
+  /// larger the fewer rows there are (docs/pruning.md).
+  static constexpr double kAutomaticDamping = std::numeric_limits<double>::infinity();
+  /// Added to the Gram matrix's diagonal, as a part of the diagonal's mean, dead inputs counted as
+  /// zeros. Automatic for sparsegpt (its authors: 0.01, ModelOpt: 0.1), and 0.1 for admm, whose
+  /// Gram matrix has a diagonal of ones. Where a factorization fails it is raised tenfold, with a
+  /// message.
+  double damping = kAutomaticDamping;
   /// Columns that sparsegpt prunes at a time: a multiple of the pattern's columns is taken.
   int64_t block = 128;
   /// Rounds of admm, and those of them in which the sparsity rises to its end.

@@ -87,6 +87,7 @@ void SparseGptSweep::factor() {
   double mean = std::accumulate(problem_.squares.begin(), problem_.squares.end(), 0.0) /
                 static_cast<double>(columns_);
   if (mean == 0.0) mean = 1.0;
+  const bool is_automatic = problem_.options.damping == OneShotOptions::kAutomaticDamping;
   upper_.resize(gram.size());
   const auto attempt = [&](double damping) {
     parallel_for(columns_, 16, [&](int64_t first, int64_t last) {
@@ -100,12 +101,13 @@ void SparseGptSweep::factor() {
         std::fill_n(upper_.begin() + i * columns_ + i + 1, columns_ - i - 1, 0.0);
         double& diagonal = upper_[static_cast<size_t>(i * columns_ + i)];
         if (diagonal == 0.0) diagonal = mean;  // a dead input stands for itself
-        diagonal += damping * mean;
+        diagonal += damping * (is_automatic ? diagonal : mean);
       }
     });
     return cholesky(columns_, upper_.data(), kSmallestPivot) == columns_;
   };
-  factor_damped(of_layer(problem_.layer), problem_.options.damping, attempt, messages_);
+  const double damping = is_automatic ? automatic_damping(problem_.gram) : problem_.options.damping;
+  factor_damped(of_layer(problem_.layer), damping, attempt, messages_);
   invert_lower(columns_, upper_.data());
   std::ranges::reverse(upper_);
 }

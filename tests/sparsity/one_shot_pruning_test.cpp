@@ -329,5 +329,30 @@ TEST(OneShotPruningTest, RefusesWhatItCannotDo) {
                              "calibration.examples is 100, and the training data has 60");
 }
 
+// What is not given is written into the resolved configuration, automatic or not.
+TEST(OneShotPruningTest, DampingIsANumberOrAutomatic) {
+  constexpr double kAutomatic = OneShotOptions::kAutomaticDamping;
+  const auto read = [](OneShotMethod method, const Config& entry) {
+    return OneShotPruningOptions::from_config(entry, method, 0).pruning.damping;
+  };
+  const auto entry = [](const Config& damping) {
+    return Config::map({{"sparsity", 0.5}, {"damping", damping}});
+  };
+  Config bare = Config::map({{"sparsity", 0.5}});
+  EXPECT_EQ(read(OneShotMethod::SparseGpt, bare), kAutomatic);
+  EXPECT_EQ(bare.required<std::string>("damping"), "auto");
+  bare = Config::map({{"sparsity", 0.5}});
+  EXPECT_EQ(read(OneShotMethod::Admm, bare), 0.1);
+  EXPECT_EQ(bare.required<double>("damping"), 0.1);
+  for (const OneShotMethod method : {OneShotMethod::SparseGpt, OneShotMethod::Admm}) {
+    EXPECT_EQ(read(method, entry("auto")), kAutomatic);
+    EXPECT_EQ(read(method, entry(0.01)), 0.01);
+    EXPECT_EQ(read(method, entry(0)), 0.0);
+    expect_throws<ConfigError>([&] { read(method, entry(-1.0)); }, "damping: expected a number");
+    expect_throws<ConfigError>([&] { read(method, entry("some")); },
+                               "damping: expected a number from 0, or auto, found 'some'");
+  }
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,38 @@ inline std::vector<float> dependent_inputs(int64_t rows, int64_t features,
       const auto at = static_cast<size_t>(r * features + i);
       state = 0.8f * state + noise[at];
       inputs[at] = state * (1.0f + static_cast<float>(i % 7));
+    }
+  }
+  return inputs;
+}
+
+/// Inputs [rows, features] whose directions, drawn by the name, have standard deviations that fall
+/// as a power of their index, with squares from 1 to 1 / condition.
+inline std::vector<float> inputs_of_condition(int64_t rows, int64_t features, double condition,
+                                              const std::string& name = "inputs") {
+  const std::vector<float> drawn = random_values(features * features, name + ", directions");
+  std::vector<double> basis(drawn.begin(), drawn.end());
+  const double power = -0.5 * std::log(condition) / std::log(static_cast<double>(features));
+  for (int64_t i = 0; i < features; ++i) {  // by Gram and Schmidt
+    double* row = basis.data() + i * features;
+    for (int64_t j = 0; j < i; ++j) {
+      const double* other = basis.data() + j * features;
+      const double along = std::inner_product(row, row + features, other, 0.0);
+      for (int64_t c = 0; c < features; ++c) row[c] -= along * other[c];
+    }
+    const double norm = std::sqrt(std::inner_product(row, row + features, row, 0.0));
+    for (int64_t c = 0; c < features; ++c) row[c] /= norm;
+  }
+  const std::vector<float> noise = random_values(rows * features, name);
+  std::vector<float> inputs(noise.size(), 0.0f);
+  for (int64_t i = 0; i < features; ++i) {
+    const double size = std::pow(static_cast<double>(i + 1), power);
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto amount = static_cast<float>(size * noise[static_cast<size_t>(r * features + i)]);
+      for (int64_t c = 0; c < features; ++c) {
+        inputs[static_cast<size_t>(r * features + c)] +=
+            amount * static_cast<float>(basis[static_cast<size_t>(i * features + c)]);
+      }
     }
   }
   return inputs;
