@@ -201,6 +201,12 @@ IndexTensor labels_for(const Shape& output, const Batch& batch) {
   return IndexTensor(Shape{count}, std::move(labels));
 }
 
+// 0 for padding, of tokens that have it; else undefined.
+IndexTensor padding_mask(const Batch& batch) {
+  const auto mask = batch.named.find("attention_mask");
+  return mask == batch.named.end() ? IndexTensor() : mask->second;
+}
+
 }  // namespace
 
 Variable LossFunction::operator()(const Variable& output, const Batch& batch) const {
@@ -233,7 +239,8 @@ LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
                    .sums = {.labels = by_labels * value_of(mean) * own.labels, .weights = own}};
   if (!teacher.defined()) return part;
   const double by_teacher = distillation_->weight;
-  const Variable taught = distillation_loss(output, teacher, distillation_->temperature);
+  const Variable taught = distillation_loss(output, teacher, distillation_->temperature,
+                                            labels_tokens() ? padding_mask(batch) : IndexTensor());
   const double teacher_share = by_teacher * share(own.rows, whole.rows);
   part.loss = add(part.loss, scale(taught, static_cast<float>(teacher_share)));
   part.sums.teacher = by_teacher * value_of(taught) * own.rows;
@@ -279,7 +286,12 @@ double LossFunction::weight_of(const Batch& batch) const {
 }
 
 LossWeights LossFunction::weights_of(const Batch& batch) const {
-  const int64_t rows = labels_tokens() ? batch.labels.numel() : batch.size;
+  int64_t rows = batch.size;
+  if (labels_tokens()) {
+    const IndexTensor mask = padding_mask(batch);
+    rows = batch.labels.numel();
+    if (mask.defined()) rows -= std::ranges::count(mask.values(), 0);
+  }
   return {.labels = weight_of(batch), .rows = static_cast<double>(rows)};
 }
 

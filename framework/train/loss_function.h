@@ -24,7 +24,7 @@ struct Distillation {
 /// Divisors of the loss of some examples.
 struct LossWeights {
   double labels = 0.0;  ///< of the loss by labels or targets (`LossFunction::weight_of`)
-  double rows = 0.0;    ///< of the loss by a teacher: its rows
+  double rows = 0.0;    ///< of the loss by a teacher: its rows, padding left out
 
   LossWeights& operator+=(const LossWeights& other);
 };

@@ -36,9 +36,7 @@ def loss_of(random, case):
         return "mse"
     loss = {"type": "cross_entropy"}
     classes = CLASSES.get(case.kind)
-    # A teacher of masked sentences also counts padding, whose amount depends on the batch: not drawn
-    # until the distillation loss leaves padding out.
-    if case.kind != "masked_lm" and random.random() < 0.4:
+    if random.random() < 0.4:
         loss = {"type": "distillation", "teacher": case.run, "weight": random.choice([0.3, 0.9]),
                 "temperature": random.choice([1.0, 3.0])}
     if classes and random.random() < 0.6:

@@ -71,22 +71,36 @@ struct MixedCrossEntropyNode final : Node {
   Tensor gradient;
 };
 
+bool is_masked(const IndexTensor& mask, int64_t row) {
+  return mask.defined() && mask.values()[static_cast<size_t>(row)] == 0;
+}
+
 struct DistillationNode final : Node {
-  DistillationNode(Tensor q_, Tensor p_, double temperature_)
-      : q(std::move(q_)), p(std::move(p_)), temperature(temperature_) {}
+  DistillationNode(Tensor q_, Tensor p_, double temperature_, IndexTensor mask_, int64_t rows_)
+      : q(std::move(q_)),
+        p(std::move(p_)),
+        temperature(temperature_),
+        mask(std::move(mask_)),
+        rows(rows_) {}
   std::string_view name() const override { return "distillation_loss"; }
   std::vector<Tensor*> saved() override { return {&q, &p}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
+    const int64_t classes = q.shape().features();
     const auto factor =
-        static_cast<float>(temperature * dy.item() / static_cast<double>(q.shape().batch()));
+        static_cast<float>(rows > 0 ? temperature * dy.item() / static_cast<double>(rows) : 0.0);
     Tensor dx = Tensor::empty(q.shape());
     scaled_difference(factor, q.storage(), p.storage(), dx.mutable_storage());
-    return {dx};  // dx = T dy / rows (q − p)   [logits]
+    for (int64_t i = 0; mask.defined() && i < mask.numel(); ++i) {
+      if (is_masked(mask, i)) std::fill_n(dx.mutable_data() + i * classes, classes, 0.0f);
+    }
+    return {dx};  // dx = T dy / rows (q − p), 0 where masked   [logits]
   }
 
   Tensor q, p;
   double temperature;
+  IndexTensor mask;
+  int64_t rows;  // that are not masked
 };
 
 // The logits over the temperature, and of these the softmax or its logarithm.
@@ -237,7 +251,8 @@ Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
                                        gradient);
 }
 
-Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature) {
+Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature,
+                           const IndexTensor& mask) {
   if (!(temperature > 0.0 && std::isfinite(temperature))) {
     throw ConfigError(
         fmt::format("distillation_loss: temperature must be above 0, found {:f}", temperature));
@@ -250,18 +265,28 @@ Variable distillation_loss(const Variable& logits, const Tensor& teacher, double
     throw ShapeError("distillation_loss: needs logits [examples, ..., classes], found " +
                      teacher.shape().to_string());
   }
+  if (mask.defined() && mask.numel() != teacher.shape().batch()) {
+    throw ShapeError("distillation_loss: needs a mask of one value for each row of logits " +
+                     teacher.shape().to_string() + ", found " + mask.shape().to_string());
+  }
   const Tensor p = softened(teacher, temperature, SoftmaxKind::Probabilities),
                log_p = softened(teacher, temperature, SoftmaxKind::Logarithm),
                log_q = softened(logits.value(), temperature, SoftmaxKind::Logarithm);
+  const int64_t classes = p.shape().features();
+  int64_t rows = 0;
   double total = 0.0;
-  for (int64_t i = 0; i < p.numel(); ++i) {
-    total += double{p.data()[i]} * (double{log_p.data()[i]} - double{log_q.data()[i]});
+  for (int64_t row = 0; row < p.shape().batch(); ++row) {
+    if (is_masked(mask, row)) continue;
+    ++rows;
+    for (int64_t i = row * classes; i < (row + 1) * classes; ++i) {
+      total += double{p.data()[i]} * (double{log_p.data()[i]} - double{log_q.data()[i]});
+    }
   }
-  const double mean = total / static_cast<double>(p.shape().batch());
+  const double mean = rows > 0 ? total / static_cast<double>(rows) : 0.0;
   const auto loss = static_cast<float>(temperature * temperature * mean);
   return record<DistillationNode>(Tensor::scalar(loss), {logits},
                                   softened(logits.value(), temperature, SoftmaxKind::Probabilities),
-                                  p, temperature);
+                                  p, temperature, mask, rows);
 }
 
 Variable binary_cross_entropy(const Variable& logits, const Tensor& targets) {

@@ -38,11 +38,14 @@ Variable mixed_cross_entropy(const Variable& logits, const IndexTensor& labels,
                              const CrossEntropyOptions& options = {});
 
 /// T² times the mean over the rows of Σ_j p_j log(p_j / q_j), with p = softmax(teacher / T) and q =
-/// softmax(logits / T) for the temperature T: how far a model is from its teacher. No gradient goes
-/// to the teacher. Stable for any finite logits, sums in double. *Shapes:* both [examples, …,
-/// classes] → scalar. *Errors:* ShapeError with both shapes, and without examples; ConfigError
-/// unless T is finite and above 0. *Source:* Hinton et al., arXiv:1503.02531, section 2.
-Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature);
+/// softmax(logits / T) for the temperature T: how far a model is from its teacher. A row whose
+/// value in `mask` is 0 counts in neither sum nor mean, and its logits get no gradient; 0, where
+/// all are. An undefined mask leaves out no row. No gradient goes to the teacher. Stable for any
+/// finite logits, sums in double. *Shapes:* both [examples, …, classes], mask [examples, …] →
+/// scalar. *Errors:* ShapeError with both shapes, and without examples; ConfigError unless T is
+/// finite and above 0. *Source:* Hinton et al., arXiv:1503.02531, section 2.
+Variable distillation_loss(const Variable& logits, const Tensor& teacher, double temperature,
+                           const IndexTensor& mask = {});
 
 /// Mean over all elements of −t log σ(x) − (1 − t) log(1 − σ(x)), with logits x and targets t: each
 /// output is a decision of its own. Stable for any finite logits, sums in double. No gradient goes

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/run_model.h"
 #include "lacuna/framework/train/trainer.h"
 #include "lacuna/framework/train/training_step.h"
 #include "temporary_folder.h"
@@ -27,6 +29,12 @@ constexpr const char* kText =
     "and arrows of outrageous fortune or to take arms against a sea of troubles and by opposing "
     "end them to die to sleep no more and by a sleep to say we end the heartache and the thousand "
     "natural shocks that flesh is heir to";
+
+// As many as a batch, so that each step sees them all whatever their order.
+constexpr const char* kSentences =
+    "0 to be or not to be\n1 that is the question whether\n0 tis nobler\n1 in the mind to suffer "
+    "the slings and arrows of outrageous fortune\n0 or to take arms against a sea of troubles\n"
+    "1 and by opposing end them\n0 to die\n1 to sleep no more\n";
 
 const std::string kClasses =
     "data: {type: csv, train: TABLE}\n"
@@ -52,13 +60,23 @@ const std::string kHiddenTokens =
     " num_attention_heads: 2, intermediate_size: 16, max_position_embeddings: 8,"
     " hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0, initializer_range: 0.3}\n";
 
+// A batch is padded to its longest sentence, so that padding differs between the ways.
+const std::string kHiddenWords =
+    "data: {type: labelled_text, train: SENTENCES, tokenizer: words, max_length: 12,"
+    " mask_fraction: 0.3}\n"
+    "model: {type: bert, head: masked_lm, hidden_size: 8, num_hidden_layers: 1,"
+    " num_attention_heads: 2, intermediate_size: 16, max_position_embeddings: 12,"
+    " hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0, initializer_range: 0.3}\n";
+
 struct Case {
   std::string name, network, loss;
 };
 
 std::string with_files(std::string text, const TemporaryFolder& folder) {
-  for (const auto& [word, file] :
-       {std::pair{"TABLE", "table.csv"}, {"PAIRS", "pairs.csv"}, {"TEXT", "text.txt"}}) {
+  for (const auto& [word, file] : {std::pair{"TABLE", "table.csv"},
+                                   {"PAIRS", "pairs.csv"},
+                                   {"TEXT", "text.txt"},
+                                   {"SENTENCES", "sentences.txt"}}) {
     if (const size_t at = text.find(word); at != std::string::npos) {
       text.replace(at, std::string(word).size(), folder / file);
     }
@@ -92,12 +110,13 @@ Trained train(const std::string& yaml, const std::string& train) {
   return trained;
 }
 
-class MicroBatches : public testing::TestWithParam<Case> {
+class SmallFiles : public testing::Test {
  protected:
   void SetUp() override {
     folder_.write("table.csv", kTable);
     folder_.write("pairs.csv", "x,kind\n1,0\n-2,1\n0.3,1\n2,0\n-1,0\n0.7,1\n1.5,0\n-0.6,1\n");
     folder_.write("text.txt", kText);
+    folder_.write("sentences.txt", kSentences);
   }
 
   // A run whose model teaches.
@@ -110,6 +129,10 @@ class MicroBatches : public testing::TestWithParam<Case> {
 
   TemporaryFolder folder_;
 };
+
+class LossesOfSentences : public SmallFiles {};
+
+class MicroBatches : public SmallFiles, public testing::WithParamInterface<Case> {};
 
 TEST_P(MicroBatches, AreOneBatch) {
   const std::string network = with_files(GetParam().network, folder_);
@@ -163,8 +186,61 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"masked_language_model_smoothed", kHiddenTokens,
              "{type: cross_entropy, label_smoothing: 0.1}"},
         Case{"masked_language_model_distillation", kHiddenTokens,
-             "{type: distillation, teacher: TEACHER, weight: 0.4}"}),
+             "{type: distillation, teacher: TEACHER, weight: 0.4}"},
+        Case{"masked_sentences", kHiddenWords, "cross_entropy"},
+        Case{"masked_sentences_distillation", kHiddenWords,
+             "{type: distillation, teacher: TEACHER, weight: 0.6, temperature: 3}"}),
     [](const auto& tested) { return tested.param.name; });
+
+// Each sentence with `more` tokens of padding behind it.
+Batch padded(const Batch& batch, int64_t more) {
+  const int64_t length = batch.labels.shape()[1];
+  const auto widened = [&](const IndexTensor& tokens, int64_t filler) {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < batch.size; ++i) {
+      const auto row =
+          tokens.values().subspan(static_cast<size_t>(i * length), static_cast<size_t>(length));
+      values.insert(values.end(), row.begin(), row.end());
+      values.insert(values.end(), static_cast<size_t>(more), filler);
+    }
+    return IndexTensor(Shape{batch.size, length + more}, std::move(values));
+  };
+  Batch wide = batch;
+  wide.labels = widened(batch.labels, kIgnoredLabel);
+  for (auto& [name, tokens] : wide.named) tokens = widened(tokens, 0);
+  return wide;
+}
+
+TEST_F(LossesOfSentences, DoNotDependOnPadding) {
+  const std::string network = with_files(kHiddenWords, folder_);
+  const std::string teaching =
+      "loss: {type: distillation, weight: 0.6, teacher: " + teacher(network) + "}\n";
+  for (const std::string& loss : {std::string("loss: cross_entropy\n"), teaching}) {
+    SCOPED_TRACE(loss);
+    const auto e = build(network + loss, "steps: 1, batch_size: 8");
+    const std::vector<int64_t> some{0, 2, 6};
+    const Batch tight = e->data.train->gather(some);
+    std::vector<LossSums> sums;
+    std::vector<std::vector<float>> gradients;
+    for (const Batch& batch : {tight, padded(tight, 3)}) {
+      const Tensor taught =
+          e->teacher == nullptr ? Tensor() : run_model(*e->teacher, batch).value();
+      const LossPart part =
+          e->loss.part_of(e->loss.weights_of(batch), run_model(*e->model, batch), taught, batch);
+      backward(part.loss);
+      sums.push_back(part.sums);
+      gradients.emplace_back();
+      for (const ParameterPtr& p : e->model->parameters()) {
+        for (const float value : p->gradient().to_vector()) gradients.back().push_back(value);
+      }
+      e->optimizer->zero_grad();
+    }
+    EXPECT_EQ(sums[0].weights.rows, sums[1].weights.rows);
+    EXPECT_NEAR(sums[0].teacher, sums[1].teacher, 1e-6);
+    EXPECT_NEAR(sums[0].mean(), sums[1].mean(), 1e-6);
+    EXPECT_THAT(gradients[1], testing::Pointwise(testing::FloatNear(1e-6f), gradients[0]));
+  }
+}
 
 }  // namespace
 }  // namespace lacuna

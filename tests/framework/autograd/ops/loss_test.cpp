@@ -157,8 +157,36 @@ TEST(DistillationLossOp, DerivativesAgreeWithTheDefinition) {
   }
 }
 
+TEST(DistillationLossOp, LeavesOutMaskedRows) {
+  const Shape whole{2, 3, 4}, kept{1, 4, 4};
+  std::vector<float> x(24), t(24), kept_x, kept_t;
+  const IndexTensor mask(Shape{2, 3}, {1, 0, 1, 1, 1, 0});
+  for (size_t i = 0; i < 24; ++i) {
+    x[i] = static_cast<float>(i * 7 % 11) - 5.0f;
+    t[i] = static_cast<float>(i * 5 % 9) - 4.0f;
+    if (mask.values()[i / 4] == 0) continue;
+    kept_x.push_back(x[i]);
+    kept_t.push_back(t[i]);
+  }
+  const Variable logits = Variable::leaf(Tensor::from(whole, x)),
+                 alone = Variable::leaf(Tensor::from(kept, kept_x));
+  const Variable loss = distillation_loss(logits, Tensor::from(whole, t), 2.0, mask),
+                 expected = distillation_loss(alone, Tensor::from(kept, kept_t), 2.0);
+  EXPECT_EQ(loss.value().item(), expected.value().item());
+  backward(loss);
+  backward(expected);
+  std::vector<float> gradient = alone.gradient().to_vector();
+  for (const ptrdiff_t row : {1, 5}) gradient.insert(gradient.begin() + row * 4, 4, 0.0f);
+  EXPECT_EQ(logits.gradient().to_vector(), gradient);
+  const IndexTensor none(Shape{2, 3}, std::vector<int64_t>(6, 0));
+  const Variable nothing = distillation_loss(logits, Tensor::from(whole, t), 2.0, none);
+  EXPECT_EQ(nothing.value().item(), 0.0f);
+}
+
 TEST(DistillationLossOp, BadInputIsNamed) {
   const Variable logits = Tensor::full(Shape{2, 3}, 0.5f);
+  EXPECT_THROW(distillation_loss(logits, logits.value(), 1.0, IndexTensor(Shape{3}, {1, 1, 1})),
+               ShapeError);
   EXPECT_THROW(distillation_loss(logits, Tensor::full(Shape{3, 2}, 0.5f), 1.0), ShapeError);
   EXPECT_THROW(distillation_loss(logits, logits.value(), 0.0), ConfigError);
   EXPECT_EQ(distillation_loss(logits, logits.value(), 2.0).value().item(), 0.0f);
