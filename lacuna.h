@@ -191,6 +191,7 @@
 #include "lacuna/framework/data/token_windows.h"
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/inference/generation.h"
 #include "lacuna/framework/interop/export_run.h"

@@ -6,6 +6,7 @@
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -58,8 +59,9 @@ Tensor LoadedRun::predict(const Examples& examples) const {
   sizes.insert(sizes.end(), output.sizes().begin(), output.sizes().end());
   Tensor outputs = Tensor::empty(Shape(std::span<const int64_t>(sizes)));
   float* into = outputs.mutable_data();
+  const int64_t at_a_time = example_pieces(*model, inputs.example_shape, kBatch).examples;
   const NoGrad no_grad;
-  for_each_batch(*dataset, kBatch, [&](const Batch& batch) {
+  for_each_batch(*dataset, at_a_time, [&](const Batch& batch) {
     const Tensor rows = run_model(*model, batch).value().to(Order::RowMajor);
     into = std::copy_n(rows.data(), rows.numel(), into);
   });

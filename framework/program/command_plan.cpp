@@ -1,10 +1,12 @@
 // `lacuna plan`: what the sparsity algorithm will do, counted before any training.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/cost/cost_model.h"
@@ -79,6 +81,23 @@ Config to_config(const PlannedParameter& p) {
   return entry;
 }
 
+// Of the split with the most examples.
+ExamplePieces evaluation_pieces(const Experiment& e) {
+  int64_t examples = 1;
+  for (const auto& split : {e.data.validation, e.data.test}) {
+    if (split != nullptr) examples = std::max(examples, split->size());
+  }
+  return example_pieces(*e.model, e.data.train->example_shape(),
+                        std::min(e.train.eval_batch_size, examples));
+}
+
+Config to_config(const ExamplePieces& pieces) {
+  Config entry = Config::map({{"examples", pieces.examples}});
+  if (pieces.rows > 0) entry.set("rows", pieces.rows);
+  entry.set("bytes", static_cast<int64_t>(pieces.bytes));
+  return entry;
+}
+
 void print_table(const std::vector<PlannedParameter>& plan) {
   int width = 9, shape_width = 14;
   for (const PlannedParameter& p : plan) {
@@ -140,6 +159,7 @@ int run_plan(const PlanCommand& command) {
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
   const ModelTable model(*experiment, plan);
+  const ExamplePieces evaluation = evaluation_pieces(*experiment);
   if (command.json) {
     Config entries = Config::list();
     for (const PlannedParameter& parameter : plan) entries.push_back(to_config(parameter));
@@ -149,6 +169,7 @@ int run_plan(const PlanCommand& command) {
                                        {"final_nnz", model.total().final_nnz},
                                        {"dense_flops", model.total().dense_flops},
                                        {"flops", model.total().flops},
+                                       {"evaluation", to_config(evaluation)},
                                        {"layers", model.to_config()},
                                        {"parameters", entries}});
     print_json(report);
@@ -163,6 +184,9 @@ int run_plan(const PlanCommand& command) {
   std::printf("\n");
   print_table(plan);
   print_layouts(*experiment, plan);
+  std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
+              static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",
+              evaluation.bytes / 1e6);
   return kDone;
 }
 

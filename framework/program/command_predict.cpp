@@ -12,6 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/program/checkpoint_choice.hpp"
@@ -207,10 +208,11 @@ int run_predict(const PredictCommand& command) {
   write_header(writer, kind, columns);
   int64_t rows = 0;
   KnownAnswers known;
+  const int64_t at_a_time = example_pieces(*model, format.example_shape, kPredictBatch).examples;
   const NoGrad no_grad;
   for (const PredictInputs& input : inputs) {
     std::span<const std::string> files = input.files;
-    for_each_batch(*input.dataset, kPredictBatch, [&](const Batch& batch) {
+    for_each_batch(*input.dataset, at_a_time, [&](const Batch& batch) {
       const Tensor outputs = in_original_unit(run_model(*model, batch).value(), format);
       const size_t named = files.empty() ? 0 : static_cast<size_t>(batch.size);
       write_rows(writer, outputs, kind, files.first(named));

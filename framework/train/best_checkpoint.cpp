@@ -73,6 +73,11 @@ std::optional<Checkpoint> read_good(const std::string& path, std::string* damage
   }
 }
 
+// Of the same step as a checkpoint that was saved before the step's evaluation.
+bool is_of_due_evaluation(const Checkpoint& best, const Checkpoint& recorded) {
+  return best.step == recorded.step && recorded.state.contains("trainer/evaluation_is_due");
+}
+
 }  // namespace
 
 std::string misfit_of_best(const Checkpoint& best, const Checkpoint& recorded) {
@@ -80,6 +85,7 @@ std::string misfit_of_best(const Checkpoint& best, const Checkpoint& recorded) {
   if (best.step > recorded.step) {
     return fmt::format("is of step {}, and the run has come to step {}", best.step, recorded.step);
   }
+  if (is_of_due_evaluation(best, recorded)) return "";
   const StateDict& state = recorded.state;
   if (!state.contains("trainer/best_step")) {
     const bool is_judged = !state.contains("trainer/last_evaluated_step") ||
@@ -116,7 +122,8 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder) {
   if (newest) {
     const Checkpoint last = newest->read();
     misfit = misfit_of_best(*best, last);
-    const bool is_later = best->step > last.step && seed_of(*best) == seed_of(last);
+    const bool is_later = seed_of(*best) == seed_of(last) &&
+                          (best->step > last.step || is_of_due_evaluation(*best, last));
     if (is_later) misfit = misfit_with_metrics(*best, folder);
   } else if (fs::exists(folder.metrics_path(), error)) {
     misfit = misfit_with_metrics(*best, folder);

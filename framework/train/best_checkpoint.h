@@ -10,13 +10,14 @@
 namespace lacuna {
 
 /// Why a best.h5 is not the best evaluation that another checkpoint of its run has recorded:
-/// another seed, step or validation loss, in words that follow "it". Empty where it is, and where
-/// an older version recorded nothing to compare it with.
+/// another seed, step or validation loss, in words that follow "it". Empty where it is, where an
+/// older version recorded nothing to compare it with, and where the other checkpoint was saved
+/// before the evaluation of the same step.
 std::string misfit_of_best(const Checkpoint& best, const Checkpoint& recorded);
 
-/// best.h5 of a folder where run, step and loss fit the newest good checkpoint, or, of a later step
-/// than that, metrics.jsonl. Otherwise, and where it is damaged, nothing, and a warning is logged.
-/// *Cost:* reads both checkpoints.
+/// best.h5 of a folder where run, step and loss fit the newest good checkpoint, or, of a later
+/// evaluation than that, metrics.jsonl. Otherwise, and where it is damaged, nothing, and a warning
+/// is logged. *Cost:* reads both checkpoints.
 std::optional<CheckpointFile> fitting_best(const RunFolder& folder);
 
 /// Renames a best.h5 that is not the best of the course that a run takes from here on to

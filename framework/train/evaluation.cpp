@@ -1,16 +1,21 @@
 #include "lacuna/framework/train/evaluation.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <numbers>
 #include <span>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
+#include "lacuna/framework/inference/example_pieces.h"
+#include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/train/run_model.h"
 
 namespace lacuna {
@@ -103,7 +108,7 @@ class RegressionSums {
   std::vector<Column> columns_;
 };
 
-// What is counted in a batch, in the order of `numbers_of`; regression's sums behind it.
+// What is counted in examples, in the order of `numbers_of`; regression's sums behind it.
 struct Counts {
   double loss = 0.0, weight = 0.0, correct = 0.0, in_largest = 0.0, examples = 0.0, answers = 0.0;
   RegressionSums regression;
@@ -117,6 +122,10 @@ struct Counts {
     examples += n[4];
     answers += n[5];
     regression.join(n.subspan(kNumbers));
+  }
+  void add_to(std::vector<double>& numbers) const {
+    numbers.insert(numbers.end(), {loss, weight, correct, in_largest, examples, answers});
+    regression.add_to(numbers);
   }
 };
 
@@ -139,6 +148,77 @@ std::vector<double> numbers_of(const LossFunction& loss, const Variable& output,
     sums.add_to(numbers);
   }
   return numbers;
+}
+
+// The last layer's outputs for some rows (tokens) at a time.
+void count_rows(Module& layer, const Tensor& inputs, const LossFunction& loss, const Batch& batch,
+                int64_t rows, Counts& counts) {
+  const Tensor all = reordered(inputs, Order::RowMajor);
+  const int64_t features = all.shape().features(), count = all.shape().batch();
+  std::vector<int64_t> labels(batch.labels.values().begin(), batch.labels.values().end());
+  if (count < static_cast<int64_t>(labels.size())) std::erase(labels, kIgnoredLabel);
+  for (int64_t at = 0; at < count; at += rows) {
+    const int64_t taken = std::min(rows, count - at);
+    const auto values = static_cast<size_t>(taken * features);
+    const Tensor piece =
+        Tensor::from(Shape{taken, features}, std::span(all.data() + at * features, values));
+    const auto first = labels.begin() + at;
+    Batch of_rows;
+    of_rows.labels = IndexTensor(Shape{taken}, {first, first + taken});
+    of_rows.size = at == 0 ? batch.size : 0;
+    counts.join(numbers_of(loss, layer(Variable(piece)), of_rows));
+  }
+}
+
+// One piece of a batch.
+void count_piece(Module& model, const LossFunction& loss, const Batch& batch, int64_t rows,
+                 const BatchWatcher& watcher, Counts& counts) {
+  if (rows == 0 || batch.labels.numel() <= rows) {
+    const Variable output = run_for_loss(model, batch);
+    counts.join(numbers_of(loss, output, batch));
+    if (watcher) watcher(output.value(), batch);
+    return;
+  }
+  Module* last = last_linear_layer(model);
+  const auto before = [&](const Variable& input) {
+    Variable value = input;
+    for (const auto& [name, layer] : model.children()) {
+      if (layer != last) value = (*layer)(value);
+    }
+    return value;
+  };
+  count_rows(*last, run_for_loss(before, batch).value(), loss, batch, rows, counts);
+}
+
+ExamplePieces pieces_of(Module& model, const Dataset& data, int64_t batch_size) {
+  return example_pieces(model, data.example_shape(), std::min(batch_size, data.size()));
+}
+
+Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
+  std::vector<int64_t> indices(static_cast<size_t>(end - first));
+  std::iota(indices.begin(), indices.end(), first);
+  return data.gather(indices);
+}
+
+// Tells what an evaluation needs where there is no memory for it.
+template <class Action>
+void naming_memory(const ExamplePieces& pieces, const Action& action) {
+  const auto fail = [&](const std::string& what) {
+    const bool is_one = pieces.examples == 1;
+    throw Error(fmt::format(
+        "{}; evaluating {} at a time takes about {:.1f} MB; {}", what,
+        is_one ? std::string("one example") : fmt::format("{} examples", pieces.examples),
+        pieces.bytes / 1e6,
+        is_one ? "a smaller model or shorter examples need less"
+               : "a smaller train.eval_batch_size or model needs less"));
+  };
+  try {
+    action();
+  } catch (const MemoryError& error) {
+    fail(error.what());
+  } catch (const std::bad_alloc& error) {
+    fail(describe(error));
+  }
 }
 
 // Batch after batch, whichever process has seen it: batch b is the one at b / N of process b % N.
@@ -165,19 +245,27 @@ double bits_per_character(double loss, const Dataset& data) {
 Evaluation evaluate(Module& model, const LossFunction& trained_with, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher, Communicator* job) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
+  if (batch_size < 1) {
+    throw StateError(fmt::format("batch_size must be at least 1, found {}", batch_size));
+  }
   const LossFunction loss = trained_with.for_evaluation();
   const EvaluationMode mode(model);
   std::vector<double> own;
   const EveryBatch which =
       job == nullptr ? EveryBatch{} : EveryBatch{.place = job->rank(), .of = job->size()};
-  for_each_batch(
-      data, batch_size,
-      [&](const Batch& batch) {
-        const Variable output = run_for_loss(model, batch);
-        std::ranges::copy(numbers_of(loss, output, batch), std::back_inserter(own));
-        if (watcher) watcher(output.value(), batch);
-      },
-      which);
+  const ExamplePieces pieces = pieces_of(model, data, batch_size);
+  naming_memory(pieces, [&] {
+    for (int64_t begin = which.place * batch_size; begin < data.size();
+         begin += which.of * batch_size) {
+      const int64_t end = std::min(begin + batch_size, data.size());
+      Counts counts;
+      for (int64_t at = begin; at < end; at += pieces.examples) {
+        const Batch piece = examples_from(data, at, std::min(at + pieces.examples, end));
+        count_piece(model, loss, piece, pieces.rows, watcher, counts);
+      }
+      counts.add_to(own);
+    }
+  });
   const size_t of_outputs =
       loss.is_regression() ? static_cast<size_t>(loss.outputs()) * RegressionSums::kNumbers : 0;
   const Counts counts = joined(own, Counts::kNumbers + of_outputs, job);
@@ -193,6 +281,24 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   result.top5_accuracy =
       loss.has_top5() && counts.answers > 0.0 ? counts.in_largest / counts.answers : kNone;
   return result;
+}
+
+void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data,
+                    int64_t batch_size) {
+  if (sparsifies_activations(model)) return;
+  const EvaluationMode mode(model);
+  const ExamplePieces pieces = pieces_of(model, data, batch_size);
+  std::vector<int64_t> indices(static_cast<size_t>(data.size()));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  const auto longer = [lengths = data.lengths()](int64_t a, int64_t b) {
+    return lengths[static_cast<size_t>(a)] > lengths[static_cast<size_t>(b)];
+  };
+  if (!data.lengths().empty()) std::ranges::stable_sort(indices, longer);
+  indices.resize(static_cast<size_t>(pieces.examples));
+  naming_memory(pieces, [&] {
+    Counts counts;
+    count_piece(model, loss.for_evaluation(), data.gather(indices), pieces.rows, nullptr, counts);
+  });
 }
 
 std::vector<std::pair<std::string, double>> regression_results(const Evaluation& result) {

@@ -41,16 +41,25 @@ std::vector<std::pair<std::string, double>> regression_results(const Evaluation&
 /// label stands for (Dataset::characters_per_label); NaN where that is not known.
 double bits_per_character(double loss, const Dataset& data);
 
-/// Is shown each batch, and what the model made of it.
+/// Is shown examples, and what the model made of them.
 using BatchWatcher = std::function<void(const Tensor& output, const Batch& batch)>;
 
 /// Runs the model in evaluation mode, without recording, over all examples; the mode is restored.
 /// The loss is that of the labels themselves, without smoothing (LossFunction::for_evaluation).
-/// `job`: the processes that share the batches, all of which must call, and get the same; what they
-/// count is added up batch after batch, as one process does. *Errors:* DataError when the dataset
-/// is empty.
+/// Batches are run in pieces (`example_pieces`), and the sums are over examples, so that neither
+/// depends on the batch size but in the last digits. Where the last layer runs in pieces by itself,
+/// hooks of the model itself are not called. `job`: the processes that share the batches, all of
+/// which must call, and get the same; what they count is added up batch after batch, as one process
+/// does. *Errors:* DataError when the dataset is empty; Error that says what a piece takes, and
+/// which key asks for less, where there is no memory for it.
 Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher = nullptr,
                     Communicator* job = nullptr);
+
+/// Evaluates one piece, of the longest examples, as `evaluate` with this batch size would, so that
+/// it is known at once whether there is memory for it. Nothing changes: where activations are
+/// sparsified, which may draw at random, it does nothing. *Errors:* as `evaluate`.
+void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data,
+                    int64_t batch_size);
 
 }  // namespace lacuna

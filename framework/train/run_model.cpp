@@ -30,17 +30,26 @@ std::vector<Variable> run_model(Module& model, const BatchShards& batch) {
 }
 
 Variable run_for_loss(Module& model, const Batch& batch) {
-  if (!batch.labels.defined() || batch.labels.shape().rank() < 2) return run_model(model, batch);
+  return run_for_loss([&](const Variable& input) { return model(input); }, batch);
+}
+
+Variable run_for_loss(const std::function<Variable(const Variable& input)>& layers,
+                      const Batch& batch) {
+  const auto run = [&](const NamedTensors& named) {
+    const NamedInputs names(named);
+    return layers(input_of(batch));
+  };
+  if (!batch.labels.defined() || batch.labels.shape().rank() < 2) return run(batch.named);
   const std::span<const int64_t> labels = batch.labels.values();
   std::vector<int64_t> places;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] != kIgnoredLabel) places.push_back(static_cast<int64_t>(i));
   }
-  if (places.empty() || places.size() == labels.size()) return run_model(model, batch);
-  Batch labelled = batch;
+  if (places.empty() || places.size() == labels.size()) return run(batch.named);
+  NamedTensors named = batch.named;
   const auto count = static_cast<int64_t>(places.size());
-  labelled.named.emplace(kLabelledTokens, IndexTensor(Shape{count}, std::move(places)));
-  return run_model(model, labelled);
+  named.emplace(kLabelledTokens, IndexTensor(Shape{count}, std::move(places)));
+  return run(named);
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 // What a model makes of a batch.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
@@ -21,5 +22,8 @@ std::vector<Variable> run_model(Module& model, const BatchShards& batch);
 /// their outputs (layer `labelled_tokens`), so that there are [labels, classes] of them in place of
 /// [batch, T, classes]; LossFunction takes both.
 Variable run_for_loss(Module& model, const Batch& batch);
+/// The same of some layers of a model, which begin with its input.
+Variable run_for_loss(const std::function<Variable(const Variable& input)>& layers,
+                      const Batch& batch);
 
 }  // namespace lacuna

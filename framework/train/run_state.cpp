@@ -96,6 +96,7 @@ StateDict RunState::state_dict() const {
   state.set("last_epoch_loss", last_epoch_loss);
   stopping.save_to(state);
   state.set("last_evaluated_step", last_evaluated_step);
+  if (evaluation_is_due) state.set("evaluation_is_due", int64_t{1});
   if (training_flops) state.set("training_flops", *training_flops);
   add_evaluation(state, "test", test);
   add_evaluation(state, "validation", validation);
@@ -116,6 +117,7 @@ void RunState::load_state_dict(const StateDict& state, int64_t answers) {
   stopping.load_from(state, step);
   last_evaluated_step = state.get<int64_t>("last_evaluated_step");
   if (last_evaluated_step != -1) state.count("last_evaluated_step", step);
+  evaluation_is_due = state.contains("evaluation_is_due") && state.count("evaluation_is_due") > 0;
   training_flops.reset();
   if (state.contains("training_flops")) training_flops = state.number("training_flops", 0.0);
   test = read_evaluation(state, "test");

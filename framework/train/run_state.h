@@ -27,6 +27,8 @@ struct RunState {
   double last_epoch_loss = 0.0;  ///< mean over the last whole epoch
   EarlyStopping stopping = EarlyStopping();
   int64_t last_evaluated_step = -1;
+  /// Whether the step's evaluation is still to be made: its checkpoint is saved first.
+  bool evaluation_is_due = false;
   std::optional<Evaluation> test = {}, validation = {};  ///< as of last_evaluated_step
   /// None before the first evaluation, and of a run that a version without it began.
   std::optional<BestEvaluation> best = {};

@@ -116,7 +116,10 @@ RunEnd Trainer::run() {
   while (!finished() && !must_stop()) {
     train_step();
     has_trained_ = true;
-    if (is_due(experiment_.train.checkpoint.every)) save();
+    state_.evaluation_is_due = is_due(experiment_.train.eval_every) || state_.step == total_steps();
+    const bool is_last = state_.evaluation_is_due && state_.step == total_steps();
+    if (is_last || is_due(experiment_.train.checkpoint.every)) save();
+    if (state_.evaluation_is_due) evaluate_splits();
     fault_point("step.between");
   }
   return finished() ? finish() : interrupt();
@@ -152,6 +155,23 @@ void Trainer::begin() {
     std::filesystem::remove(folder_.summary_path(), ignored);
   }
   reporter_->begin();
+  if (state_.evaluation_is_due) {
+    evaluate_splits();  // which the checkpoint was saved before
+    if (experiment_.is_first()) {
+      const Checkpoint now = checkpoint();
+      set_stale_best_aside(folder_, &now);
+    }
+  } else if (!finished()) {
+    try_evaluations();
+  }
+}
+
+// Whether there is memory to evaluate is known before an epoch is trained.
+void Trainer::try_evaluations() {
+  for (const auto& data : {experiment_.data.validation, experiment_.data.test}) {
+    if (data == nullptr) continue;
+    try_evaluation(*experiment_.model, experiment_.loss, *data, experiment_.train.eval_batch_size);
+  }
 }
 
 // And what to type where it may go on as it is.
@@ -198,7 +218,6 @@ void Trainer::after_step(const TrainingSums& sums) {
     reporter_->report_training();
     state_.window = {};
   }
-  if (is_due(experiment_.train.eval_every) || state_.step == total_steps()) evaluate_splits();
   reporter_->show_progress(sums);
 }
 
@@ -218,6 +237,8 @@ void Trainer::evaluate_splits() {
     if (data.validation == nullptr) is_best = judge(*state_.test);
   }
   state_.last_evaluated_step = state_.step;
+  state_.evaluation_is_due = false;
+  has_unsaved_evaluation_ = true;
   if (is_best) {
     state_.best = {.step = state_.step, .test = state_.test, .validation = state_.validation};
   }
@@ -261,7 +282,7 @@ bool Trainer::judge(const Evaluation& result) {
 }
 
 void Trainer::save() {
-  if (last_saved_step_ == state_.step) return;
+  if (last_saved_step_ == state_.step && !has_unsaved_evaluation_) return;
   require_finite_values();
   if (experiment_.is_first()) {
     const Checkpoint now = checkpoint();
@@ -271,6 +292,7 @@ void Trainer::save() {
     folder_.save_checkpoint(now, experiment_.train.checkpoint.keep_last);
   }
   last_saved_step_ = state_.step;
+  has_unsaved_evaluation_ = false;
 }
 
 Checkpoint Trainer::checkpoint() const {

@@ -63,6 +63,7 @@ class Trainer {
   void train_step();
   bool is_traced() const;
   void after_step(const TrainingSums& sums);
+  void try_evaluations();
   void evaluate_splits();
   Evaluation evaluate_split(const char* split, const Dataset& data);
   bool judge(const Evaluation& result);
@@ -82,9 +83,10 @@ class Trainer {
   std::vector<ModuleRow> rows_;  // of the model
   std::unique_ptr<RunReporter> reporter_;
   std::function<void(double loss)> step_watcher_;
-  int64_t last_saved_step_ = -1;  // by this process, or the one it resumed from
-  bool has_trained_ = false;      // in this process
-  int signal_ = 0;                // that ends the run, whichever process it came to
+  int64_t last_saved_step_ = -1;         // by this process, or the one it resumed from
+  bool has_unsaved_evaluation_ = false;  // since the last checkpoint
+  bool has_trained_ = false;             // in this process
+  int signal_ = 0;                       // that ends the run, whichever process it came to
 };
 
 }  // namespace lacuna

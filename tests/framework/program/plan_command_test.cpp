@@ -92,7 +92,8 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "linear and convolution layers)",
           "fc2.bias [10] none 10 10 0.0000 -", StartsWith("fc1.weight is stored as "),
           AllOf(StartsWith("fc2.weight is stored as "), HasSubstr("csr is faster up to a density "),
-                HasSubstr(" ms a step"))));
+                HasSubstr(" ms a step")),
+          "evaluation runs 30 examples at a time, whose activations take about 0.2 MB"));
 }
 
 TEST_F(PlanCommand, SaysWhatIsFrozen) {
