@@ -181,7 +181,7 @@ void print_ratio(bool is_tiny) {
   const std::vector<Size> sizes = is_tiny
                                       ? std::vector<Size>{{8, 24}}
                                       : std::vector<Size>{{24, 48}, {32, 64}, {16, 256}, {96, 128}};
-  for (const double condition : {1e2, 1e3, 1e4, 1e5, 1e6}) {
+  for (const double condition : {1e1, 1e2, 1e3, 1e4, 1e5, 1e6}) {
     for (const bool is_geometric : {false, true}) {
       std::string line;
       for (const double sparsity : {0.5, 0.7}) {

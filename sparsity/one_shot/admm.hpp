@@ -10,8 +10,9 @@ namespace lacuna {
 /// ±X (+ on M, − off it), W = (A W₀ ± ρX)(A + ρI)⁻¹, and X = W + X off M. The sparsity of M rises
 /// as 1 − (1 − t/15)³ of what it is to become; cells of an N:M pattern keep N all the way. From
 /// round 15 on the mask stays, and the rounds only improve the weights; but where least squares
-/// follow, which do that best, the rounds go on choosing it.
-/// *Errors:* as prune_one_shot. *Source:* Boža, 2024 (arXiv:2401.02938), and its code.
+/// follow, which do that best, the rounds go on choosing it, and swaps improve it
+/// (swap_search.hpp). *Errors:* as prune_one_shot. *Source:* Boža, 2024 (arXiv:2401.02938), and its
+/// code.
 PrunedWeight prune_by_admm(const OneShotProblem& problem);
 
 }  // namespace lacuna

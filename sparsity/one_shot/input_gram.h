@@ -17,9 +17,13 @@ namespace lacuna {
 class InputGram {
  public:
   explicit InputGram(int64_t features);
-  /// A Gram matrix that is there already. *Shapes:* matrix [features, features], symmetric (its
-  /// lower triangle is taken). *Errors:* ShapeError when it is not square.
-  static InputGram of_matrix(int64_t features, std::span<const double> matrix, int64_t rows = 1);
+  /// The rows of a matrix that nobody counted: so many that none could say anything new.
+  static constexpr int64_t kManyRows = int64_t{1} << 32;
+  /// A Gram matrix that is there already, and the number of rows that it is the sum of. *Shapes:*
+  /// matrix [features, features], symmetric (its lower triangle is taken). *Errors:* ShapeError
+  /// when it is not square.
+  static InputGram of_matrix(int64_t features, std::span<const double> matrix,
+                             int64_t rows = kManyRows);
   /// That of inputs which are independent and of one size, the identity: what is assumed where
   /// nothing is known of them. *Cost:* no memory until `matrix` is called or rows are added.
   static InputGram of_independent(int64_t features);

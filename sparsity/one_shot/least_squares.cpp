@@ -19,18 +19,6 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // rows whose right-hand sides are there at a time
 
-// Each group of rows has a matrix of its own, of `largest`² elements at most. Where those of all
-// threads are more than half of a Gram matrix of `columns`, groups follow each other, with all
-// threads in each.
-template <class Fit>
-void for_each_group(int64_t groups, int64_t largest, int64_t columns, const Fit& fit) {
-  if (largest * largest * num_threads() > columns * columns / 2) {
-    for (int64_t group = 0; group < groups; ++group) fit(group);
-  } else {
-    parallel_blocks(groups, fit);
-  }
-}
-
 class LeastSquares {
  public:
   LeastSquares(const Tensor& weight, const InputGram& gram, const MaskSet& mask, double damping);
@@ -141,7 +129,9 @@ std::vector<int64_t> LeastSquares::fit_by_complement(std::span<const int64_t> ro
     const std::span<const int64_t> group = rows.subspan(begins[g], begins[g + 1] - begins[g]);
     fits[g] = complement->fit(positions_.row(group.front()), group, weight_.data(), into) ? 1 : 0;
   };
-  for_each_group(static_cast<int64_t>(fits.size()), columns_ - fewest, columns_, fit_one);
+  const int64_t largest = columns_ - fewest;
+  for_each_within(columns_ * columns_ / 2, static_cast<int64_t>(fits.size()), largest * largest,
+                  fit_one);
   for (size_t g = 0; g < fits.size(); ++g) {
     if (fits[g] != 0) continue;
     left.insert(left.end(), rows.begin() + static_cast<ptrdiff_t>(begins[g]),
@@ -182,7 +172,8 @@ void LeastSquares::fit_chunk(std::span<const int64_t> rows, float* into) {
   for (const int64_t row : rows) {
     largest = std::max(largest, static_cast<int64_t>(positions_.row(row).size()));
   }
-  for_each_group(static_cast<int64_t>(begins.size()) - 1, largest, columns_, fit_one);
+  for_each_within(columns_ * columns_ / 2, static_cast<int64_t>(begins.size()) - 1,
+                  largest * largest, fit_one);
 }
 
 bool LeastSquares::factor(std::span<const uint32_t> columns, double damping,

@@ -12,6 +12,7 @@
 #include "lacuna/sparsity/one_shot/admm.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"
 #include "lacuna/sparsity/one_shot/sparse_gpt.hpp"
+#include "lacuna/sparsity/one_shot/swap_search.hpp"
 
 namespace lacuna {
 namespace {
@@ -156,6 +157,7 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
     pruned.relative_error = relative_output_error(problem.weight, pruned.weight, gram);
     return pruned;
   }
+  if (options.method == OneShotMethod::Admm) pruned.mask = swap_for_least_squares(problem, pruned);
   pruned.weight = {};  // the mask alone is needed, and memory is short
   PrunedWeight fitted =
       fit_least_squares(layer, problem.weight, gram, pruned.mask, options.least_squares_damping);

@@ -1,11 +1,13 @@
 // OneShotProblem: one layer as the methods see it, checked; and the choice of what stays by scores.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
@@ -59,5 +61,22 @@ std::vector<int64_t> shares_of_rows(const OneShotProblem& problem, int64_t keep)
 
 /// `values` where the mask has positions, zero elsewhere. *Shapes:* as the mask's.
 Tensor masked(const MaskSet& mask, std::span<const float> values);
+
+/// Calls body(0) … body(count − 1), each of which holds `size` doubles at most: on as many threads
+/// at a time as `most` doubles are enough for, and one after the other, with all threads in each,
+/// where they are enough for one alone.
+template <class Body>
+void for_each_within(int64_t most, int64_t count, int64_t size, const Body& body) {
+  const int64_t at_a_time = std::min<int64_t>(num_threads(), most / std::max<int64_t>(size, 1));
+  if (at_a_time <= 1) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+  } else if (at_a_time == num_threads()) {
+    parallel_blocks(count, body);
+  } else {
+    parallel_blocks(at_a_time, [&](int64_t first) {
+      for (int64_t i = first; i < count; i += at_a_time) body(i);
+    });
+  }
+}
 
 }  // namespace lacuna
