@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
@@ -19,9 +20,10 @@ namespace lacuna {
 /// [size].
 class LabelledText final : public Dataset {
  public:
-  /// No sentences yet; labels are to be in [0, num_classes). *Errors:* StateError without a
-  /// tokenizer or unless max_length ≥ 1.
-  LabelledText(std::shared_ptr<const Tokenizer> tokenizer, int64_t max_length, int64_t num_classes);
+  /// No sentences yet; labels are to be in [0, num_classes). `class_names`: one for each class, or
+  /// none. *Errors:* StateError without a tokenizer or unless max_length ≥ 1.
+  LabelledText(std::shared_ptr<const Tokenizer> tokenizer, int64_t max_length, int64_t num_classes,
+               std::vector<std::string> class_names = {});
 
   /// Adds one. *Errors:* StateError unless it has 1 to max_length tokens, and a label of a class.
   void add(std::span<const int64_t> ids, int64_t label);
@@ -35,6 +37,7 @@ class LabelledText final : public Dataset {
   std::shared_ptr<const Tokenizer> tokenizer() const override { return tokenizer_; }
   std::span<const int32_t> lengths() const override { return lengths_; }
   int64_t num_classes() const override { return num_classes_; }
+  std::vector<std::string> class_names() const override { return class_names_; }
   int64_t num_outputs() const override { return 0; }
   Batch gather(std::span<const int64_t> indices) const override;
 
@@ -45,6 +48,7 @@ class LabelledText final : public Dataset {
   Shape shape_;
   int64_t num_classes_ = 0;
   int64_t padding_ = 0;
+  std::vector<std::string> class_names_;
   std::vector<int32_t> ids_;
   std::vector<int64_t> begins_;  // in ids_
   std::vector<int32_t> lengths_;
@@ -67,15 +71,19 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 ///
 /// - `train` (required), `validation`, `test`: files (plain or .gz). `validation` may be a number
 ///   instead: then it holds out training examples, as in load_data. Default: none.
-/// - Each line is a label, a space or tab, and the sentence. With `text_column` and `label_column`
-///   (both or none) they are CSV files instead, whose first line names the columns; `delimiter`
-///   is what stands between fields, default ",". `text_column: [first, second]` makes examples of
-///   two sentences, with `token_type_ids` beside them.
+/// - Each line is a label, a space or tab, and the sentence. A label is an integer, or the name of
+/// a
+///   class with a tab behind it; classes are numbered in the order of their names. With
+///   `text_column` and `label_column` (both or none) they are CSV files instead, whose first line
+///   names the columns; `delimiter` is what stands between fields, default ",". `text_column:
+///   [first, second]` makes examples of two sentences, with `token_type_ids` beside them. Labels
+///   are integers, or names if the first one is.
 /// - `tokenizer`: `words` (the default; those of the file `train`) | `characters` (of it too) |
 ///   `bytes` | `bpe` | `wordpiece`, and their keys, see read_tokenizer. `cls: true` puts a [CLS]
 ///   before the words; wordpiece has [CLS] and [SEP] always.
 /// - `max_length`: most tokens of an example; what is beyond it is cut off. Default 128.
-/// - `num_classes`: labels are integers below it. Default 0: one more than the largest in `train`.
+/// - `num_classes`: labels are integers below it. Default 0: one more than the largest in `train`,
+///   or the number of names.
 /// - `streamed`: whether text stays in its files, which must not change while they are used, and
 ///   becomes tokens when it is asked for; what comes of it is the same. Default: where the file
 ///   `train` is larger than a quarter of the memory that is left. Packed files cannot be.

@@ -159,6 +159,16 @@ TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_
   return masking;
 }
 
+TokenizerPtr words_of(const WordCounter& counter, const Config& data) {
+  const Config key = data.get("min_count");
+  try {
+    return counter.make();
+  } catch (const DataError& error) {
+    if (!key.is_number() || key.as<int64_t>() <= 1) throw;
+    key.error(error.what());
+  }
+}
+
 std::string mask_in_text(const MaskKeys& keys) {
   const bool is_id = keys.id.has_value();
   return (is_id ? "the token " + std::to_string(*keys.id) : "the token '" + keys.token + "'") +

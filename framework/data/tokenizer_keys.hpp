@@ -59,6 +59,10 @@ std::optional<MaskKeys> read_mask(const Config& data, std::string_view kind, Mas
 TokenMasking masking_of(const MaskKeys& keys, const Tokenizer* tokenizer, int64_t vocabulary_size,
                         const Config& data);
 
+/// The tokenizer of the words that were counted. *Errors:* DataError where there are none;
+/// ConfigError where it is `min_count` that leaves none.
+TokenizerPtr words_of(const WordCounter& counter, const Config& data);
+
 /// What is wrong with a text in which the mask stands: "the token '#' is in the text, …".
 std::string mask_in_text(const MaskKeys& keys);
 

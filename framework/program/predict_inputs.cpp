@@ -133,8 +133,9 @@ Examples read_examples(const std::string& given, const Config& data, const Input
 }
 
 // Columns of a table of sentences, where the model was trained on such.
-SentenceColumns sentence_columns(const Config& data) {
-  SentenceColumns columns{.num_labels = kMaxClasses, .label_may_lack = true};
+SentenceColumns sentence_columns(const Config& data, const InputFormat& format) {
+  SentenceColumns columns{
+      .num_labels = kMaxClasses, .label_may_lack = true, .class_names = format.class_names};
   const Config text = data.get("text_column");
   if (text.is_null()) return columns;
   columns.texts = text.is_list() ? text.as<std::vector<std::string>>()
@@ -191,6 +192,7 @@ PredictInputs read_sentence_table(const std::string& path, std::string text,
   const auto file =
       std::make_shared<const SentenceFile>(name_of_input(path), std::move(text), columns);
   const int64_t longest = format.example_shape[0];
+  if (file->has_labels()) file->require_classes(format.class_names);
   PredictInputs inputs{.dataset = sentences_of(file, format.tokenizer, longest, kMaxClasses, false),
                        .has_answers = file->has_labels()};
   SentenceWarnings warnings(name_of_input(path), longest);
@@ -238,7 +240,7 @@ std::shared_ptr<const Dataset> read_sentences(const std::string& path, std::stri
 // Where the model was trained on a table, what names its columns is one, whatever it is called.
 PredictInputs read_text_inputs(const std::string& path, const Config& data,
                                const InputFormat& format) {
-  const SentenceColumns columns = sentence_columns(data);
+  const SentenceColumns columns = sentence_columns(data, format);
   std::string text = read_input_text(path);
   if (columns.texts.empty()) return {.dataset = read_sentences(path, std::move(text), format)};
   const bool has_pairs = columns.texts.size() > 1;

@@ -20,8 +20,9 @@ struct SentenceColumns {
   std::vector<std::string> texts = {};
   std::string label = {};
   char delimiter = ',';
-  int64_t num_labels = 0;       ///< labels are integers from 0, below it
+  int64_t num_labels = 0;       ///< labels are integers from 0, below it, or as many names
   bool label_may_lack = false;  ///< of a CSV file: then all labels are 0
+  std::vector<std::string> class_names = {};  ///< what labels are; none: names may be found
 };
 
 /// Reads `text_column` (a name, or two), `label_column` and `delimiter`. *Errors:* ConfigError

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/sentence_labels.hpp"
 #include "lacuna/framework/data/formats/text_file.h"
 
 namespace lacuna {
@@ -52,12 +52,18 @@ SentenceFile::SentenceFile(const std::string& name, std::string text,
 
 void SentenceFile::read() {
   text_.remove_prefix(byte_order_mark(text_, path_));
+  SentenceLabels labels(columns_.num_labels, columns_.class_names);
   if (columns_.texts.empty()) {
-    read_lines(text_);
+    read_lines(text_, labels);
   } else {
-    read_table(text_);
+    read_table(text_, labels);
   }
   if (rows_.empty()) throw DataError(path_ + ": there are no sentences in the file");
+  const std::vector<int32_t> sorted = labels.sort_names();
+  class_names_ = labels.names();
+  for (Row& row : rows_) {
+    if (!sorted.empty()) row.label = sorted[static_cast<size_t>(row.label)];
+  }
 }
 
 std::string SentenceFile::place_of_line(int64_t line) const {
@@ -74,18 +80,19 @@ SentenceFile::Part SentenceFile::part(std::string_view text, std::string_view pi
   return {static_cast<size_t>(piece.data() - text.data()), static_cast<uint32_t>(piece.size())};
 }
 
-int32_t SentenceFile::parse_label(std::string_view text, int64_t line) const {
-  int32_t label = -1;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), label);
-  if (text.empty() || stop != text.data() + text.size() || error != std::errc() || label < 0 ||
-      label >= columns_.num_labels) {
-    throw DataError(fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'",
-                                place_of_line(line), columns_.num_labels - 1, printable(text, 40)));
-  }
-  return label;
+namespace {
+
+// Behind a number a space or tab; names may have spaces, where a tab is behind them.
+size_t end_of_label(std::string_view line) {
+  const size_t gap = line.find_first_of(" \t"), tab = line.find('\t');
+  const bool is_number =
+      line.substr(0, gap).find_first_not_of("+-.0123456789") == std::string_view::npos;
+  return is_number || tab == std::string_view::npos ? gap : tab;
 }
 
-void SentenceFile::read_lines(std::string_view text) {
+}  // namespace
+
+void SentenceFile::read_lines(std::string_view text, SentenceLabels& labels) {
   const size_t last = text.find_last_not_of("\r\n");
   std::string_view left = text.substr(0, last == std::string_view::npos ? 0 : last + 1);
   for (int64_t number = 1; !left.empty(); ++number) {
@@ -93,21 +100,22 @@ void SentenceFile::read_lines(std::string_view text) {
     std::string_view line = left.substr(0, end);
     left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const size_t gap = line.find_first_of(" \t");
+    const size_t gap = end_of_label(line);
     if (gap == std::string_view::npos) {
       throw DataError(fmt::format(
           "{}: expected a label, a space or tab, and a sentence, found '{}' (of CSV, give "
           "data.text_column and data.label_column)",
           place_of_line(number), printable(line, 40)));
     }
-    rows_.push_back({.first = part(text, line.substr(gap + 1), number),
-                     .second = {},
-                     .label = parse_label(line.substr(0, gap), number),
-                     .line = static_cast<uint32_t>(number)});
+    rows_.push_back(
+        {.first = part(text, line.substr(gap + 1), number),
+         .second = {},
+         .label = labels.read(line.substr(0, gap), line[gap] == '\t', place_of_line(number)),
+         .line = static_cast<uint32_t>(number)});
   }
 }
 
-void SentenceFile::read_table(std::string_view text) {
+void SentenceFile::read_table(std::string_view text, SentenceLabels& labels) {
   CsvRecords records(path_, text, columns_.delimiter);
   const std::vector<std::string> names = column_names(records);
   std::vector<CsvField> fields;
@@ -126,9 +134,19 @@ void SentenceFile::read_table(std::string_view text) {
     const auto part_at = [&](size_t column) { return part(text, fields[column].text, line); };
     rows_.push_back({.first = part_at(text_at.front()),
                      .second = has_pairs() ? part_at(text_at[1]) : Part{},
-                     .label = has_labels_ ? parse_label(fields[label_at].text, line) : 0,
+                     .label = has_labels_ ? labels.read(unescape_csv(fields[label_at].text), true,
+                                                        place_of_line(line))
+                                          : 0,
                      .line = static_cast<uint32_t>(line)});
   }
+}
+
+void SentenceFile::require_classes(const std::vector<std::string>& known) const {
+  if (class_names_ == known) return;
+  throw DataError(
+      fmt::format("{}: expected a label that is an integer, as those of the training "
+                  "data are, found '{}'",
+                  place(0), printable(class_names_[static_cast<size_t>(label(0))], 40)));
 }
 
 int64_t SentenceFile::largest_label() const {

@@ -12,11 +12,14 @@
 
 namespace lacuna {
 
+class SentenceLabels;
+
 /// Where a file's text is while its sentences are in use.
 enum class TextPlace { InMemory, OnDisk };
 
-/// Examples of a sentence, or of two, and a label each. It never changes, and any thread may use
-/// it. *Cost:* 40 bytes an example, and the text, which on disk is looked at where it lies.
+/// Examples of a sentence, or of two, and a label each: an integer, or the name of a class. Names
+/// are taken in tables, and in lines where a tab is behind them. It never changes, and any thread
+/// may use it. *Cost:* 40 bytes an example, and the text, which on disk is looked at where it lies.
 class SentenceFile {
  public:
   /// *Errors:* DataError "file:line: …" on a line or record without a label or a sentence, and on a
@@ -35,6 +38,10 @@ class SentenceFile {
   bool has_labels() const { return has_labels_; }
   int64_t label(int64_t index) const { return row(index).label; }
   int64_t largest_label() const;
+  /// Where labels are names: those of the classes, in the order of their labels.
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  /// *Errors:* DataError where labels are names, and the known classes have none.
+  void require_classes(const std::vector<std::string>& known) const;
   /// A sentence, or two, as they are between quotes.
   std::vector<std::string> texts(int64_t index) const;
   /// "file:line", for messages.
@@ -54,9 +61,8 @@ class SentenceFile {
   void read();
   const Row& row(int64_t index) const { return rows_[static_cast<size_t>(index)]; }
   Part part(std::string_view text, std::string_view piece, int64_t line) const;
-  int32_t parse_label(std::string_view text, int64_t line) const;
-  void read_lines(std::string_view text);
-  void read_table(std::string_view text);
+  void read_lines(std::string_view text, SentenceLabels& labels);
+  void read_table(std::string_view text, SentenceLabels& labels);
   std::string text_of(const Part& part) const;
   std::string place_of_line(int64_t line) const;
 
@@ -66,6 +72,7 @@ class SentenceFile {
   std::unique_ptr<const MappedFile> mapped_;  // or on the disk
   std::string_view text_;
   std::vector<Row> rows_;
+  std::vector<std::string> class_names_;
   bool has_labels_ = true;
 };
 

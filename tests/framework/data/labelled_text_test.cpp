@@ -135,6 +135,65 @@ TEST_F(LabelledTextFiles, ReadColumnsOfATable) {
   EXPECT_THAT(config_error(), HasSubstr("text_column and label_column go together"));
 }
 
+TEST_F(LabelledTextFiles, HaveNamesOfClasses) {
+  const auto expect_names = [&](const char* path) {
+    for (const bool streamed : {false, true}) {
+      set("train", path).set("streamed", streamed);
+      const auto train = load().train;
+      EXPECT_THAT(train->class_names(), ElementsAre("awful", "fair", "very good"));
+      EXPECT_EQ(train->num_classes(), 3);
+      EXPECT_THAT(values(train->gather(std::vector<int64_t>{0, 1, 2, 3}).labels),
+                  ElementsAre(2, 0, 1, 2));
+    }
+  };
+  expect_names(folder_.write("l.txt", "very good\ta b\nawful\tc\nfair\td\nvery good\tb\n").c_str());
+}
+
+TEST_F(LabelledTextFiles, HaveNamesOfClassesInTables) {
+  set("text_column", "text").set("label_column", "label");
+  set("train", folder_.write("t.csv", "text,label\na,pos\nb,\" neg \"\nc,\"a \"\"b\"\"\"\nd,7\n"));
+  set("test", folder_.write("test.csv", "label,text\nneg,a\n7,b\n"));
+  const DataSplits splits = load();
+  EXPECT_THAT(splits.train->class_names(), ElementsAre("7", "a \"b\"", "neg", "pos"));
+  EXPECT_THAT(values(splits.train->gather(std::vector<int64_t>{0, 1, 2, 3}).labels),
+              ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(values(splits.test->gather(std::vector<int64_t>{0, 1}).labels), ElementsAre(2, 0));
+  EXPECT_EQ(splits.test->class_names(), splits.train->class_names());
+  set("test", folder_.write("bad.csv", "label,text\nneg,a\npositive,b\n"));
+  EXPECT_THAT(error(), HasSubstr("bad.csv:3: expected one of the classes of the training data "
+                                 "(valid are: 7, a \"b\", neg, pos), found 'positive'"));
+  set("test", folder_.write("gap.csv", "label,text\nneg,a\n,b\n"));
+  EXPECT_THAT(error(), HasSubstr("gap.csv:3: expected the name of a class"));
+  set("num_classes", 2);
+  EXPECT_THAT(config_error(), HasSubstr("num_classes: is 2, and the labels of"));
+}
+
+TEST_F(LabelledTextFiles, TakeNamesWhereTheyCanBeMeantAlone) {
+  set("text_column", "text").set("label_column", "label");
+  const auto with = [&](const std::string& key, const std::string& text) {
+    set(key, folder_.write(key + ".csv", text));
+    return error();
+  };
+  // A column of numbers, and then none.
+  EXPECT_THAT(with("train", "text,label\na,1\nb,neg\n"),
+              HasSubstr("train.csv:3: expected a label, an integer from 0"));
+  std::string own = "text,label\n";
+  for (int i = 0; i < 30; ++i) own += "x,the film number " + std::to_string(i) + "\n";
+  EXPECT_THAT(with("train", own), HasSubstr("each of the 30 sentences has a class of its own"));
+  set("train", folder_.write("train.csv", "text,label\na,1.0\nb,0\n"));
+  EXPECT_EQ(load().train->num_classes(), 2);
+  EXPECT_THAT(with("test", "text,label\na,neg\n"),
+              HasSubstr("test.csv:2: expected a label that is an integer, as those of the training "
+                        "data are, found 'neg'"));
+  EXPECT_THAT(with("test", "text,label\na,0.5\n"), HasSubstr("found '0.5'"));
+  data_.erase("text_column");
+  data_.erase("label_column");
+  data_.erase("test");
+  EXPECT_THAT(with("train", "good film\nbad film\n"),
+              HasSubstr("found 'good'; the name of a class needs a tab behind it, or a CSV file "
+                        "with data.text_column and data.label_column"));
+}
+
 TEST_F(LabelledTextFiles, MakePairsOfTwoColumns) {
   set("train", folder_.write("p.csv", "s,q,label\na b,c,1\nb,\"a, \"\"c\"\"\",0\n"));
   set("text_column", Config::list({Config("q"), Config("s")})).set("label_column", "label");

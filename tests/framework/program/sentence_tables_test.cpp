@@ -66,6 +66,31 @@ TEST_F(SentenceTables, LearnFromPairsAndPredictByColumns) {
   EXPECT_THAT(predict("half.csv").err, HasSubstr("half.csv: no column 'answer'"));
 }
 
+TEST_F(SentenceTables, PredictNamesOfClasses) {
+  std::string rows = read_text(folder_ / "train.csv");
+  for (const auto& [digit, name] : {std::pair{",1,", ",agrees with it,"}, {",0,", ",differs,"}}) {
+    for (size_t at; (at = rows.find(digit)) != std::string::npos;) rows.replace(at, 3, name);
+  }
+  write_text(folder_ / "train.csv", rows);
+  const Ended trained = train();
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  write_text(folder_ / "known.csv",
+             "agrees,claim,answer\ndiffers,yes or no,no it is not\ndiffers,no or yes,yes it is\n");
+  const Ended known = predict("known.csv");
+  ASSERT_EQ(known.code, 0) << known.err;
+  EXPECT_THAT(known.out, HasSubstr("accuracy 50.00 % of 2 examples, by the column 'agrees'"));
+  const std::string out = read_text(folder_ / "out.csv");
+  EXPECT_THAT(out, HasSubstr("\ndiffers,"));
+  EXPECT_THAT(out, HasSubstr("\nagrees with it,"));
+  // The test file's names alone say what its labels are, the training data being gone.
+  std::filesystem::remove(folder_ / "train.csv");
+  const Ended evaluated =
+      run_lacuna({"eval", run_dir(), "--set", "data.test=" + (folder_ / "known.csv"), "--set",
+                  "data.validation=0"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.out, HasSubstr("accuracy 50.00 %"));
+}
+
 TEST_F(SentenceTables, AreTheSameRunStreamed) {
   const auto loss = [&](const std::string& streamed) {
     const Ended ended = train({"--set", "data.streamed=" + streamed, "--set", "train.steps=20",

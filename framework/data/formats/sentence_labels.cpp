@@ -1,0 +1,99 @@
+#include "lacuna/framework/data/formats/sentence_labels.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <system_error>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/names.h"
+
+namespace lacuna {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// Tables have 1.0 where a column once had gaps.
+std::optional<double> number_in(std::string_view text) {
+  double value = 0.0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || stop != text.data() + text.size() || error != std::errc()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+}  // namespace
+
+SentenceLabels::SentenceLabels(int64_t num_labels, const std::vector<std::string>& known)
+    : num_labels_(num_labels), are_known_(!known.empty()), names_(known) {
+  if (are_known_) are_names_ = true;
+  for (size_t i = 0; i < names_.size(); ++i) label_of_[names_[i]] = static_cast<int32_t>(i);
+}
+
+int32_t SentenceLabels::read(std::string_view text, bool may_be_name, const std::string& place) {
+  const std::string_view label = trimmed(text);
+  if (!are_names_) are_names_ = may_be_name && !label.empty() && !number_in(label);
+  return *are_names_ ? name(label, place) : number(label, may_be_name, place);
+}
+
+int32_t SentenceLabels::number(std::string_view text, bool may_be_name,
+                               const std::string& place) const {
+  const std::optional<double> value = number_in(text);
+  if (value && *value >= 0.0 && *value < static_cast<double>(num_labels_) &&
+      *value == std::floor(*value)) {
+    return static_cast<int32_t>(*value);
+  }
+  const bool is_word = !value && !text.empty() && !may_be_name;
+  throw DataError(
+      fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'{}", place,
+                  num_labels_ - 1, printable(text, 40),
+                  is_word ? "; the name of a class needs a tab behind it, or a CSV file with "
+                            "data.text_column and data.label_column"
+                          : ""));
+}
+
+int32_t SentenceLabels::name(std::string_view text, const std::string& place) {
+  const auto known = label_of_.find(text);
+  if (known != label_of_.end()) return known->second;
+  const auto fail = [&](const std::string& expected) {
+    throw DataError(
+        fmt::format("{}: expected {}, found '{}'", place, expected, printable(text, 40)));
+  };
+  if (text.empty() || !is_utf8(text) || text.find('\0') != std::string_view::npos) {
+    fail("the name of a class, which is text in UTF-8");
+  }
+  if (are_known_) {
+    constexpr size_t kMost = 1000;
+    fail("one of the classes of the training data (" +
+         suggest_name(std::string(text), std::span(names_).first(std::min(names_.size(), kMost))) +
+         ")");
+  }
+  const auto label = static_cast<int32_t>(names_.size());
+  if (label >= num_labels_) fail(fmt::format("at most {} classes", num_labels_));
+  names_.emplace_back(text);
+  label_of_.emplace(names_.back(), label);
+  return label;
+}
+
+std::vector<int32_t> SentenceLabels::sort_names() {
+  if (are_known_ || names_.empty()) return {};
+  std::vector<int32_t> label_of(names_.size());
+  int32_t next = 0;
+  for (auto& [name, label] : label_of_) {  // in the order of the names
+    names_[static_cast<size_t>(next)] = name;
+    label_of[static_cast<size_t>(label)] = next;
+    label = next++;
+  }
+  return label_of;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,42 @@
+// SentenceLabels: what stands for the class of a sentence, an integer or the class's name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+/// Reads the labels of one file. The first one decides whether they are integers or names; where
+/// names are known, they are these.
+class SentenceLabels {
+ public:
+  /// Integers are in [0, num_labels). `known`: names of the classes in their order, or none.
+  SentenceLabels(int64_t num_labels, const std::vector<std::string>& known);
+
+  /// The label that `text` stands for; of names that are not known, by when they came.
+  /// `may_be_name`: whether it is certain that it is no word of the sentence. *Errors:* DataError
+  /// that begins with `place`.
+  int32_t read(std::string_view text, bool may_be_name, const std::string& place);
+
+  /// Of names that were found: sorts them and returns the final label for each that `read` gave.
+  /// Empty where labels are final.
+  std::vector<int32_t> sort_names();
+  /// Names of the classes in the order of labels; empty where labels are integers.
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  int32_t number(std::string_view text, bool may_be_name, const std::string& place) const;
+  int32_t name(std::string_view text, const std::string& place);
+
+  int64_t num_labels_;
+  bool are_known_;
+  std::optional<bool> are_names_;
+  std::vector<std::string> names_;
+  std::map<std::string, int32_t, std::less<>> label_of_;
+};
+
+}  // namespace lacuna
