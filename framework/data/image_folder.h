@@ -45,7 +45,7 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 ///   a folder of images for each class; or instead of them `dir`: a folder that holds these as
 ///   `train` and, where they are there, `val` and `test`.
 /// - `size` (required): [rows, columns] of the examples, or one number for both.
-/// - `orientation`: exif (JPEG files are turned as their Exif tag says) | stored (they are not; the
+/// - `orientation`: exif (images are turned as their Exif tag says) | stored (they are not; the
 ///   default, so that runs of earlier versions read what they were trained on. The program writes
 ///   `exif` into the configuration of a new run that does not say).
 /// - `channels`: 3 (the default; grey images have three equal ones) | 1 (grey).

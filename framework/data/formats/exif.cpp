@@ -20,9 +20,25 @@ bool begins_with(Bytes bytes, std::string_view text) {
                     [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
 }
 
-// The TIFF structure within the first Exif segment; empty if there is none.
-Bytes find_exif(Bytes jpeg) {
-  constexpr std::string_view kName("Exif\0\0", 6);
+constexpr std::string_view kName("Exif\0\0", 6), kPngMagic("\x89PNG\r\n\x1a\n", 8);
+
+// The TIFF structure within a PNG file's eXIf chunk, before or behind the image data; empty if
+// there is none. Some programs write the name of JPEG's segment in front.
+Bytes find_in_png(Bytes png) {
+  constexpr size_t kFrame = 12;  // length, type and check of a chunk
+  for (size_t at = kPngMagic.size(); at + kFrame <= png.size();) {
+    const size_t length =
+        size_t{png[at]} << 24 | size_t{png[at + 1]} << 16 | size_t{png[at + 2]} << 8 | png[at + 3];
+    if (length > png.size() - at - kFrame) return {};
+    const Bytes type = png.subspan(at + 4, 4), data = png.subspan(at + 8, length);
+    if (begins_with(type, "eXIf")) return begins_with(data, kName) ? data.subspan(6) : data;
+    at += kFrame + length;
+  }
+  return {};
+}
+
+// The same within the first Exif segment of a JPEG file.
+Bytes find_in_jpeg(Bytes jpeg) {
   size_t at = 2;  // behind the start of the image
   while (at + 4 <= jpeg.size() && jpeg[at] == 0xFF) {
     const uint8_t marker = jpeg[at + 1];
@@ -60,8 +76,8 @@ class Tiff {
 
 }  // namespace
 
-int exif_orientation(Bytes jpeg) {
-  const Bytes exif = find_exif(jpeg);
+int exif_orientation(Bytes image) {
+  const Bytes exif = begins_with(image, kPngMagic) ? find_in_png(image) : find_in_jpeg(image);
   constexpr size_t kHeader = 8;
   if (exif.size() < kHeader || (!begins_with(exif, "II") && !begins_with(exif, "MM"))) {
     return kAsStored;

@@ -94,14 +94,14 @@ bool is_image_file(const std::filesystem::path& path) {
 Image read_image(const std::filesystem::path& path, Orientation orientation) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   if (bytes.empty()) throw DataError(path.string() + ": the file is empty; expected an image");
-  if (begins_with(bytes, kPngMagic)) return decode_png(path.string(), bytes);
-  if (begins_with(bytes, kJpegMagic)) {
-    Image image = decode_jpeg(path.string(), bytes);
-    if (orientation == Orientation::AsStored) return image;
-    return oriented(std::move(image), exif_orientation(bytes));
+  const bool is_png = begins_with(bytes, kPngMagic);
+  if (!is_png && !begins_with(bytes, kJpegMagic)) {
+    throw DataError(path.string() +
+                    ": neither a PNG nor a JPEG image: " + what_it_begins_with(bytes));
   }
-  throw DataError(path.string() +
-                  ": neither a PNG nor a JPEG image: " + what_it_begins_with(bytes));
+  Image image = is_png ? decode_png(path.string(), bytes) : decode_jpeg(path.string(), bytes);
+  if (orientation == Orientation::AsStored) return image;
+  return oriented(std::move(image), exif_orientation(bytes));
 }
 
 }  // namespace lacuna

@@ -26,7 +26,7 @@ bool is_image_file(const std::filesystem::path& path);
 
 /// Reads a PNG or JPEG file; which of them it is say its first bytes, not its name. Palettes become
 /// colours, 16 bits eight, CMYK red, green and blue; transparency is dropped. Colour profiles are
-/// not applied; a JPEG file's Exif orientation is on request. *Errors:* DataError with the path
+/// not applied; an Exif orientation is on request. *Errors:* DataError with the path
 /// when the file cannot be read, is empty or neither PNG nor JPEG, is damaged or cut short, or the
 /// image is too large.
 Image read_image(const std::filesystem::path& path,

@@ -1,6 +1,7 @@
 #include "lacuna/framework/data/formats/exif.h"
 
 #include <gmock/gmock.h>
+#include <zlib.h>
 
 #include <array>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "framework/data/data_files.h"
 #include "framework/data/formats/jpeg_files.h"
+#include "framework/data/image_files.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/image_folder.h"
 
@@ -50,6 +52,20 @@ std::string with_exif(const std::string& jpeg, const std::string& structure) {
   return jpeg.substr(0, 2) + segment(0xE1, std::string("Exif\0\0", 6) + structure) + jpeg.substr(2);
 }
 
+// As libpng writes it, with the chunk before the image data or behind it.
+std::string png_with_exif(const std::string& png, const std::string& structure, bool is_behind) {
+  std::string body = "eXIf" + structure, chunk;
+  const auto put = [&](uint64_t value) {
+    for (const int shift : {24, 16, 8, 0}) chunk += static_cast<char>(value >> shift & 0xFF);
+  };
+  put(structure.size());
+  chunk += body;
+  put(crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
+  constexpr size_t kHeader = 8 + 25, kEnd = 12;  // signature and IHDR; IEND
+  const size_t at = is_behind ? png.size() - kEnd : kHeader;
+  return png.substr(0, at) + chunk + png.substr(at);
+}
+
 int orientation_of(const std::string& bytes) {
   return exif_orientation({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
@@ -80,23 +96,40 @@ TEST(Exif, WithoutAGoodTagIsAsStored) {
             1);
 }
 
+TEST(Exif, OrientationOfAPngIsInItsChunk) {
+  const std::string png = plain_png(2, 2, 9, 9, 9);
+  EXPECT_EQ(orientation_of(png), 1);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    for (const bool is_behind : {false, true}) {
+      EXPECT_EQ(orientation_of(png_with_exif(png, tiff(orientation, is_behind), is_behind)),
+                orientation);
+    }
+  }
+  const std::string named = std::string("Exif\0\0", 6) + tiff(8, true);  // as some write it
+  EXPECT_EQ(orientation_of(png_with_exif(png, named, false)), 8);
+  EXPECT_EQ(orientation_of(png_with_exif(png, tiff(9, true), false)), 1);
+  EXPECT_EQ(orientation_of(png_with_exif(png, "", false)), 1);
+}
+
 // Every byte changed at random, and every length: an orientation from 1 to 8, whatever is there.
 TEST(Exif, OfHostileBytesIsWithinRange) {
-  const std::string good = with_exif(kStart, tiff(6, true)) + segment(0xDA, "pixels");
-  for (size_t length = 0; length <= good.size(); ++length) {
-    // Of its own size, so that a sanitizer sees what is read behind it.
-    const std::vector<uint8_t> cut(good.begin(),
-                                   good.begin() + static_cast<std::ptrdiff_t>(length));
-    const int found = exif_orientation(cut);
-    EXPECT_TRUE(found == 1 || found == 6) << length;
-  }
-  for (size_t at = 0; at < good.size(); ++at) {
-    for (const int byte : {0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF}) {
-      std::vector<uint8_t> bytes(good.begin(), good.end());
-      bytes[at] = static_cast<uint8_t>(byte);
-      const int found = exif_orientation(bytes);
-      EXPECT_GE(found, 1);
-      EXPECT_LE(found, 8);
+  for (const std::string& good : {with_exif(kStart, tiff(6, true)) + segment(0xDA, "pixels"),
+                                  png_with_exif(plain_png(2, 2, 9, 9, 9), tiff(6, false), true)}) {
+    for (size_t length = 0; length <= good.size(); ++length) {
+      // Of its own size, so that a sanitizer sees what is read behind it.
+      const std::vector<uint8_t> cut(good.begin(),
+                                     good.begin() + static_cast<std::ptrdiff_t>(length));
+      const int found = exif_orientation(cut);
+      EXPECT_TRUE(found == 1 || found == 6) << length;
+    }
+    for (size_t at = 0; at < good.size(); ++at) {
+      for (const int byte : {0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF}) {
+        std::vector<uint8_t> bytes(good.begin(), good.end());
+        bytes[at] = static_cast<uint8_t>(byte);
+        const int found = exif_orientation(bytes);
+        EXPECT_GE(found, 1);
+        EXPECT_LE(found, 8);
+      }
     }
   }
 }
@@ -126,17 +159,24 @@ TEST(Exif, IsAppliedToImageFoldersOnRequest) {
   for (int y = 0; y < 16; ++y) pixels += std::string(16, y < 8 ? '\xFF' : '\0');
   const std::string jpeg = with_exif(
       jpeg_bytes({.width = 16, .height = 16, .space = JCS_GRAYSCALE}, pixels), tiff(6, false));
+  const std::string png = png_with_exif(
+      png_bytes({.width = 16, .height = 16, .color_type = PNG_COLOR_TYPE_GRAY}, pixels),
+      tiff(6, true), true);
   for (const char* name : {"a", "b"}) {
     std::filesystem::create_directories(folder / (std::string("train/") + name));
-    folder.write(std::string("train/") + name + "/x.jpg", jpeg);
   }
+  folder.write("train/a/x.jpg", jpeg);
+  folder.write("train/b/x.png", png);
   Config data = Config::map({{"dir", folder.path()}, {"size", 2}, {"channels", 1}});
   const auto pixels_of = [&] {
     const DataSplits splits = load_image_folder(data, 0);
     const auto& examples = dynamic_cast<const ArrayDataset&>(*splits.train).examples();
     const auto& bytes = std::get<std::vector<uint8_t>>(examples.inputs);
     std::vector<bool> white;
-    for (size_t i = 0; i < 4; ++i) white.push_back(bytes[i] > 127);
+    for (size_t i = 0; i < 4; ++i) {
+      white.push_back(bytes[i] > 127);
+      EXPECT_EQ(bytes[4 + i] > 127, bytes[i] > 127);  // of the PNG file
+    }
     return white;
   };
   EXPECT_THAT(pixels_of(), ElementsAre(true, true, false, false));
