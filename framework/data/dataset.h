@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,6 +74,9 @@ class Dataset {
   /// Characters of text that a label stands for, the mean over all of them, where labels are the
   /// text's next tokens (bytes, where tokens are bytes); 0 elsewhere, and where it is not known.
   virtual double characters_per_label() const { return 0.0; }
+  /// Fraction of the labels that stand for what the vocabulary lacks ([UNK]), where the characters
+  /// of a label are known and there is such a token; NaN elsewhere.
+  virtual double unknown_labels() const { return std::numeric_limits<double>::quiet_NaN(); }
   /// What the labels of tokens say.
   virtual TokenLabel token_label() const { return TokenLabel::None; }
   /// Names of the classes, in the order of their labels; empty where there are none.

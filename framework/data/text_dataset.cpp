@@ -145,6 +145,8 @@ std::shared_ptr<const Dataset> windows(const Tokens& tokens, int64_t begin, int6
                .stride = keys.context,
                .to_the_end = true,
                .characters_per_token = characters / static_cast<double>(end - begin - 1)};
+    const auto unknown = characters > 0.0 ? tokens.tokenizer->find("[UNK]") : std::nullopt;
+    if (unknown) options.unknown_tokens = share_of(*unknown, *tokens.sequence, begin + 1, end);
   }
   return naming(where, [&] {
     return std::make_shared<const TokenWindows>(tokens.sequence, begin, end, tokens.vocabulary_size,
@@ -205,7 +207,7 @@ TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const Source& source, 
     require_some(words);
     WordCounter counter(choice.words);
     counter.add(source.text, split_tokens(data, words, has_own_test).train);
-    return counter.make();
+    return words_of(counter, data);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -26,6 +27,8 @@ struct WindowOptions {
   /// Characters of text that a token stands for, as Dataset::characters_per_label. Default: not
   /// known.
   double characters_per_token = 0.0;
+  /// As Dataset::unknown_labels. Default: there is no such token.
+  double unknown_tokens = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Example i is the tokens [i · stride, i · stride + context); the label of each is the token after
@@ -48,6 +51,7 @@ class TokenWindows final : public Dataset {
   int64_t num_outputs() const override { return 0; }
   TokenLabel token_label() const override { return TokenLabel::Next; }
   double characters_per_label() const override { return options_.characters_per_token; }
+  double unknown_labels() const override { return options_.unknown_tokens; }
   /// *Errors:* DataError also on a token outside of the vocabulary.
   Batch gather(std::span<const int64_t> indices) const override;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -62,6 +63,7 @@ Config to_config(const char* split, const Evaluation& result) {
   if (!std::isnan(result.bits_per_character)) {
     entry.set("bits_per_character", result.bits_per_character);
   }
+  if (!std::isnan(result.unknown_tokens)) entry.set("unknown_tokens", result.unknown_tokens);
   for (const auto& [name, value] : regression_results(result)) entry.set(name, value);
   entry.set("examples", result.examples);
   return entry;
@@ -113,7 +115,9 @@ std::string describe_evaluation(const Config& entry) {
     line += fmt::format("  perplexity {:.4g}", entry.required<double>("perplexity"));
   }
   if (entry.has("bits_per_character")) {
-    line += fmt::format("  {:.4g} bits a character", entry.required<double>("bits_per_character"));
+    const double unknown = entry.has("unknown_tokens") ? entry.required<double>("unknown_tokens")
+                                                       : std::numeric_limits<double>::quiet_NaN();
+    line += "  " + bits_in_words(entry.required<double>("bits_per_character"), unknown);
   }
   if (entry.has("r2")) line += fmt::format("  R² {:.4f}", entry.required<double>("r2"));
   for (const auto& [key, name] : {std::pair{"mae", "MAE"}, {"rmse", "RMSE"}}) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/train/evaluation.h"
 #include "lacuna/layers/batch_norm.h"
 
 namespace lacuna {
@@ -72,8 +74,10 @@ std::string result_of(const Config& summary, const std::string& split) {
     parts.push_back(fmt::format("RMSE {}", rounded(number(summary, split + "_rmse"))));
   }
   if (summary.has(split + "_bits_per_character")) {
-    parts.push_back(
-        fmt::format("{:.4g} bits a character", number(summary, split + "_bits_per_character")));
+    const std::string unknown = split + "_unknown_tokens";
+    parts.push_back(bits_in_words(number(summary, split + "_bits_per_character"),
+                                  summary.has(unknown) ? number(summary, unknown)
+                                                       : std::numeric_limits<double>::quiet_NaN()));
   }
   parts.push_back("loss " + rounded(number(summary, split + "_loss")));
   return join(parts, ", ");

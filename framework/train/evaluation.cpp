@@ -242,6 +242,12 @@ double bits_per_character(double loss, const Dataset& data) {
   return loss / std::numbers::ln2 / characters;
 }
 
+std::string bits_in_words(double bits, double unknown_tokens) {
+  const std::string text = fmt::format("{:.4g} bits a character", bits);
+  if (std::isnan(unknown_tokens)) return text;
+  return fmt::format("{}, {:.2g} % of the tokens [UNK]", text, 100.0 * unknown_tokens);
+}
+
 Evaluation evaluate(Module& model, const LossFunction& trained_with, const Dataset& data,
                     int64_t batch_size, const BatchWatcher& watcher, Communicator* job) {
   if (data.size() == 0) throw DataError("there are no examples to evaluate on");
@@ -278,6 +284,7 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   if (loss.is_regression()) counts.regression.write_to(result);
   if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
   result.bits_per_character = bits_per_character(result.loss, data);
+  result.unknown_tokens = data.unknown_labels();
   result.top5_accuracy =
       loss.has_top5() && counts.answers > 0.0 ? counts.in_largest / counts.answers : kNone;
   return result;

@@ -70,6 +70,8 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   }
   const double bits = bits_per_character(result->loss, *data);
   if (!std::isnan(bits)) summary.set(split + "_bits_per_character", bits);
+  const double unknown = data->unknown_labels();
+  if (!std::isnan(unknown)) summary.set(split + "_unknown_tokens", unknown);
 }
 
 // Of one example, with all weights and with those that there were.
@@ -256,6 +258,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (!std::isnan(result.bits_per_character)) {
     evaluation.set("bits_per_character", result.bits_per_character);
   }
+  if (!std::isnan(result.unknown_tokens)) evaluation.set("unknown_tokens", result.unknown_tokens);
   evaluation.set("examples_per_second", ratio(result.examples, seconds));
   evaluation.set("seconds", state_.train_seconds);
   write(evaluation);
@@ -270,7 +273,7 @@ void RunReporter::report_evaluation(const char* split, const Evaluation& result,
   if (std::isfinite(result.perplexity))
     line += fmt::format("  perplexity {:.4g}", result.perplexity);
   if (!std::isnan(result.bits_per_character)) {
-    line += fmt::format("  {:.4g} bits a character", result.bits_per_character);
+    line += "  " + bits_in_words(result.bits_per_character, result.unknown_tokens);
   }
   progress_.report_evaluation(state_.step, line);
 }

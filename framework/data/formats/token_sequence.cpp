@@ -76,6 +76,18 @@ class TokensOfFile final : public TokenSequence {
 
 }  // namespace
 
+double share_of(int64_t id, const TokenSequence& tokens, int64_t begin, int64_t end) {
+  constexpr int64_t kAtOnce = int64_t{1} << 16;
+  std::vector<int64_t> ids;
+  int64_t count = 0;
+  for (int64_t at = begin; at < end; at += kAtOnce) {
+    ids.resize(static_cast<size_t>(std::min(kAtOnce, end - at)));
+    tokens.read(at, ids);
+    count += std::ranges::count(ids, id);
+  }
+  return static_cast<double>(count) / static_cast<double>(end - begin);
+}
+
 TokensInMemory::TokensInMemory(int64_t vocabulary_size)
     : is_short_(vocabulary_size <= int64_t{1} << 16) {}
 

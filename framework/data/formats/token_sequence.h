@@ -21,6 +21,9 @@ class TokenSequence {
 
 using TokenSequencePtr = std::shared_ptr<const TokenSequence>;
 
+/// The fraction of the tokens [begin, end) that are this one. *Requires* 0 ≤ begin < end ≤ size.
+double share_of(int64_t id, const TokenSequence& tokens, int64_t begin, int64_t end);
+
 /// Held in memory, and added to until others see it: 2 bytes a token of a vocabulary of at most
 /// 65536, else 4. *Requires* ids in [0, vocabulary_size), which is at most 2³¹.
 class TokensInMemory final : public TokenSequence {

@@ -15,6 +15,7 @@ namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kLanguageModel = R"(
@@ -165,6 +166,29 @@ TEST_F(TextRuns, CountCharactersOfWords) {
   const double characters = 84.0 - 4.2;
   EXPECT_NEAR(result.required<double>("bits_per_character"),
               result.required<double>("validation_loss") * 19.0 / characters / std::log(2.0), 1e-9);
+  EXPECT_EQ(result.required<double>("validation_unknown_tokens"), 0.0);
+}
+
+// A vocabulary that lacks most words has few bits to tell: the fraction of [UNK] stands beside
+// them.
+TEST_F(TextRuns, TellHowManyWordsAreUnknown) {
+  const Ended trained = train({"--set", "data.tokenizer=words", "--set", "data.max_size=4",
+                               "--set", "data.context=4", "--set", "train.steps=2", "--set",
+                               "data.validation=20", "--set", "sparsity=null"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  // Of the nineteen words behind the first of two lines "to be, or not to be: that is the
+  // question", the two most frequent of the text are known.
+  const auto share = summary(run_dir()).required<double>("validation_unknown_tokens");
+  EXPECT_GT(share, 0.3);
+  EXPECT_LT(share, 1.0);
+  EXPECT_NEAR(share * 19.0, std::round(share * 19.0), 1e-9);
+  EXPECT_THAT(trained.out, HasSubstr(" % of the tokens [UNK]"));
+  const Ended evaluated = run_lacuna({"eval", run_dir()});
+  EXPECT_THAT(evaluated.out, HasSubstr(" bits a character, "));
+  EXPECT_THAT(evaluated.out, HasSubstr(" % of the tokens [UNK]"));
+  const Ended characters =
+      run_lacuna({"train", config(), "--run-dir", run_dir("characters"), "--set", "train.steps=2"});
+  EXPECT_THAT(characters.out, Not(HasSubstr("[UNK]")));
 }
 
 // Words have no line's end to begin after.
