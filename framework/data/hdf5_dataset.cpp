@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -303,6 +305,8 @@ auto read_probed(const Config& data, const std::string& purpose, const Read& rea
 
 bool has_hdf5_training(const Config& data) {
   const auto name = data.get<std::string>("train_inputs", "train_inputs");
+  std::error_code unknown;
+  if (!std::filesystem::exists(data.required<std::string>("path"), unknown)) return false;
   return read_probed(data, "is there " + name,
                      [&](const Hdf5File& file) { return file.exists(name); });
 }

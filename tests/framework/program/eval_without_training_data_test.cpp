@@ -9,6 +9,7 @@
 #include "framework/data/cifar_files.h"
 #include "framework/data/image_files.h"
 #include "framework/program/trained_table.h"
+#include "lacuna/framework/io/storage/hdf5_file.h"
 
 namespace lacuna {
 namespace {
@@ -150,6 +151,56 @@ TEST_F(EvalAlone, ButNotOfASplitThatWasHeldOut) {
   const Ended ended = run_lacuna({"eval", run_dir()});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("train.csv: cannot be opened"));
+}
+
+// Data of every type that was moved as a whole: eval says which key gives its new place.
+TEST_F(EvalAlone, SaysWhereDataThatHasMovedIsToBeGiven) {
+  write_text(folder_ / "table.csv", Table(1).with_labels);
+  write_text(folder_ / "sentences.txt", "1 a good film\n0 a bad film\n1 good\n0 bad\n");
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "to be or not to be\n";
+  write_text(folder_ / "text.txt", text);
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/b"}) {
+    std::filesystem::create_directories(folder_ / ("images/" + std::string(folder)));
+    write_text(folder_ / ("images/" + std::string(folder) + "/1.png"), plain_png(4, 4, 9, 8, 7));
+  }
+  write_cifar10(folder_ / "cifar");
+  Hdf5File file = Hdf5File::create(folder_ / "arrays.h5");
+  for (const char* split : {"train", "test"}) {
+    file.write(std::string(split) + "_inputs", Tensor::full({4, 1}, 2.0f));
+    file.write(std::string(split) + "_targets", Shape{4}, std::vector<int64_t>{0, 1, 0, 1});
+  }
+  file.close();
+  const std::string words =
+      "model: [{type: token_embedding, features: 4}, {type: linear}]\n"
+      "optimizer: {type: adam}\ntrain: {steps: 3, batch_size: 4, threads: 1}\n";
+  const std::string bert =
+      "model: {type: bert, hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 2, "
+      "intermediate_size: 8}\noptimizer: {type: adam}\ntrain: {steps: 3, threads: 1}\n";
+  struct Case {
+    std::string data, key, path, rest;
+  };
+  for (const Case& c : {Case{"type: csv, validation: 10", "train", "table.csv", rest("3")},
+                        Case{"type: labelled_text, validation: 2", "train", "sentences.txt", bert},
+                        Case{"type: text, context: 8, validation: 0.3", "path", "text.txt", words},
+                        Case{"type: image_folder, size: 4", "dir", "images", rest("2")},
+                        Case{"type: cifar10", "dir", "cifar", rest("10")},
+                        Case{"type: hdf5, test_inputs: test_inputs, test_targets: test_targets",
+                             "path", "arrays.h5", rest("2")}}) {
+    const std::string run = "run_of_" + c.path;
+    write_text(config(), "data: {" + c.data + ", " + c.key + ": " + c.path + "}\n" + c.rest);
+    const Ended trained = train({}, run, {.folder = folder_.path()});
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Ended before = run_lacuna({"eval", run_dir(run)});
+    std::filesystem::rename(folder_ / c.path, folder_ / ("moved_" + c.path));
+    const Ended after = run_lacuna({"eval", run_dir(run)});
+    EXPECT_EQ(after.code, 1) << c.path;
+    EXPECT_THAT(after.err, HasSubstr("--set data." + c.key + "=PATH gives another one")) << c.path;
+    const Ended told = run_lacuna(
+        {"eval", run_dir(run), "--set", "data." + c.key + "=" + (folder_ / ("moved_" + c.path))});
+    EXPECT_EQ(told.code, 0) << told.err;
+    EXPECT_EQ(told.out, before.out);
+  }
 }
 
 }  // namespace
