@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -68,14 +69,15 @@ BpeMerges::BpeMerges(const std::vector<std::string>& lines, int64_t first_line,
       if (!id) {
         fail(fmt::format(
             "the vocabulary has no token '{}'; vocab.json and merges.txt must be of one tokenizer",
-            token));
+            printable(token)));
       }
       return *id;
     };
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos) {
-      fail(fmt::format("expected two tokens with a space between them, found '{}'", line));
+      fail(fmt::format("expected two tokens with a space between them, found '{}'",
+                       printable(line)));
     }
     const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
     const uint64_t pair = pair_of(id_of(left), id_of(right));
@@ -83,8 +85,8 @@ BpeMerges::BpeMerges(const std::vector<std::string>& lines, int64_t first_line,
                       .merged = id_of(std::string(left) + std::string(right))};
     const auto [before, is_new] = merges_.emplace(pair, merge);
     if (!is_new) {
-      fail(
-          fmt::format("'{}' is there already, in line {}", line, first_line + before->second.rank));
+      fail(fmt::format("'{}' is there already, in line {}", printable(line),
+                       first_line + before->second.rank));
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/text/bpe_merges.hpp"
 #include "lacuna/framework/text/bpe_pieces.hpp"
 #include "lacuna/framework/text/tokenizer_json.hpp"
@@ -46,8 +47,8 @@ std::string bytes_of(std::string_view token, int64_t id, const std::array<char32
     const auto letter = std::ranges::find(letters, unicode::next(token, at));
     if (letter == letters.end()) {
       throw DataError(fmt::format(
-          "vocabulary: the token '{}' (id {}) holds a character that stands for no byte", token,
-          id));
+          "vocabulary: the token '{}' (id {}) holds a character that stands for no byte",
+          printable(token), id));
     }
     bytes += static_cast<char>(letter - letters.begin());
   }
@@ -102,8 +103,9 @@ struct BpeTokenizer::Model {
     for (const char character : piece) {
       const auto byte = static_cast<uint8_t>(character);
       if (byte_ids[byte] < 0) {
-        throw DataError(fmt::format(
-            "the vocabulary has no token for the byte {:#04x}, which is in '{}'", byte, piece));
+        throw DataError(
+            fmt::format("the vocabulary has no token for the byte {:#04x}, which is in '{}'", byte,
+                        printable(piece)));
       }
       ids.push_back(byte_ids[byte]);
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
 #include "lacuna/framework/text/utf8.h"
@@ -21,11 +22,11 @@ std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) 
     require_utf8(token);
     const std::vector<char32_t> codes = unicode::code_points(token);
     if (codes.size() != 1) {
-      throw DataError(fmt::format("the token '{}' is not one character", token));
+      throw DataError(fmt::format("the token '{}' is not one character", printable(token)));
     }
     if (!characters.empty() && codes.front() <= characters.back()) {
-      throw DataError(
-          fmt::format("the character '{}' does not come after the one before it", token));
+      throw DataError(fmt::format("the character '{}' does not come after the one before it",
+                                  printable(token)));
     }
     characters.push_back(codes.front());
   }
@@ -82,7 +83,7 @@ std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
           "characters was made of; the tokenizer `bytes` takes any text, and `words` has an [UNK] "
           "for "
           "what it does not know",
-          unicode::place(text, begin), text.substr(begin, at - begin),
+          unicode::place(text, begin), printable(text.substr(begin, at - begin)),
           static_cast<uint32_t>(character), vocabulary_size()));
     }
     ids.push_back(id);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/text/bpe_tokenizer.h"
 #include "lacuna/framework/text/byte_tokenizer.h"
 #include "lacuna/framework/text/character_tokenizer.h"
@@ -30,7 +31,7 @@ TokenizerPtr tokenizer_from_json(std::string_view json) {
   }
   throw DataError(fmt::format(
       "unknown kind of tokenizer '{}'; valid are: bpe, bytes, characters, words, wordpiece",
-      parts.kind));
+      printable(parts.kind)));
 }
 
 void require_ids(std::span<const int64_t> ids, int64_t vocabulary_size) {

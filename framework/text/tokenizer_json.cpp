@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -53,7 +54,8 @@ class ObjectReader final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(string_t& key) override {
-    if (!keys_.insert(key).second) throw DataError(fmt::format("'{}' is there twice", key));
+    if (!keys_.insert(key).second)
+      throw DataError(fmt::format("'{}' is there twice", printable(key)));
     key_ = key;
     return true;
   }
@@ -87,10 +89,11 @@ class ObjectReader final : public nlohmann::json_sax<Json> {
   [[noreturn]] void refuse(const std::string& found) const {
     if (level_ == Level::File) throw DataError("expected an object, found " + found);
     if (level_ == Level::List) {
-      throw DataError(fmt::format("in the list '{}': expected text, found {}", key_, found));
+      throw DataError(
+          fmt::format("in the list '{}': expected text, found {}", printable(key_), found));
     }
-    throw DataError(
-        fmt::format("'{}': expected no such value, but {}, found {}", key_, expected_, found));
+    throw DataError(fmt::format("'{}': expected no such value, but {}, found {}", printable(key_),
+                                expected_, found));
   }
 
   const char* expected_;
@@ -119,7 +122,7 @@ std::vector<Entry> parse_object(std::string_view text, const char* expected) {
 bool TokenizerParts::flag(const std::string& name) const {
   const auto found = flags.find(name);
   if (found == flags.end()) {
-    throw DataError(fmt::format("a tokenizer of the kind '{}' needs '{}'", kind, name));
+    throw DataError(fmt::format("a tokenizer of the kind '{}' needs '{}'", printable(kind), name));
   }
   return found->second;
 }
@@ -146,7 +149,8 @@ TokenizerParts parse_tokenizer(std::string_view text) {
     } else if (const bool* flag = std::get_if<bool>(&entry.value)) {
       parts.flags[entry.key] = *flag;
     } else {
-      throw DataError(fmt::format("'{}' is no part of a tokenizer, or no such value", entry.key));
+      throw DataError(
+          fmt::format("'{}' is no part of a tokenizer, or no such value", printable(entry.key)));
     }
   }
   if (parts.kind.empty()) throw DataError("'tokenizer', the kind of it, is missing");
@@ -159,18 +163,19 @@ std::vector<std::string> parse_vocabulary(std::string_view text) {
   for (Entry& entry : entries) {
     const uint64_t* id = std::get_if<uint64_t>(&entry.value);
     if (id == nullptr) {
-      throw DataError(fmt::format("the token '{}': expected its id, a number from 0", entry.key));
+      throw DataError(
+          fmt::format("the token '{}': expected its id, a number from 0", printable(entry.key)));
     }
     if (*id >= by_id.size()) {
       throw DataError(
           fmt::format("the token '{}' has the id {}, and with {} tokens ids are 0 to {}: there is "
                       "a hole",
-                      entry.key, *id, by_id.size(), by_id.size() - 1));
+                      printable(entry.key), *id, by_id.size(), by_id.size() - 1));
     }
     std::optional<std::string>& place = by_id[*id];
     if (place) {
-      throw DataError(
-          fmt::format("the tokens '{}' and '{}' both have the id {}", *place, entry.key, *id));
+      throw DataError(fmt::format("the tokens '{}' and '{}' both have the id {}", printable(*place),
+                                  printable(entry.key), *id));
     }
     place = std::move(entry.key);
   }

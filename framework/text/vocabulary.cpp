@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {
@@ -19,7 +20,8 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens,
     const auto [entry, is_new] = ids_.emplace(tokens_[i], static_cast<int64_t>(i));
     if (!is_new) {
       throw DataError(fmt::format("{}: the token '{}' is there already, at {}", place(i),
-                                  tokens_[i], place(static_cast<size_t>(entry->second))));
+                                  printable(tokens_[i]),
+                                  place(static_cast<size_t>(entry->second))));
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -208,7 +209,9 @@ class DictionaryReader {
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail("the end of a text");
     const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
-    if (inside.find_first_of("\\\n") != std::string_view::npos) fail("a text without escapes");
+    if (inside.find_first_of(std::string_view("\\\n\0", 3)) != std::string_view::npos) {
+      fail("a text without escapes and zero bytes");
+    }
     at_ = end + 1;
     return std::string(inside);
   }

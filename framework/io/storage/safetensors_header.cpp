@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/core/shape.h"
 
 namespace lacuna {
@@ -46,6 +47,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool string(string_t& text) override {
+    require_no_zero(text);
     if (level_ == Level::Metadata) {
       header_.metadata[key_] = text;
     } else if (level_ == Level::Tensor && key_ == "dtype") {
@@ -72,6 +74,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool key(string_t& key) override {
+    require_no_zero(key);
     key_ = key;
     if (level_ == Level::Tensors) {
       if (names_.insert(key).second) return true;
@@ -126,6 +129,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
  private:
   enum class Level { File, Tensors, Tensor, Metadata, Shape, Offsets, End };
+
+  // Messages and files end where one stands.
+  static void require_no_zero(const std::string& text) {
+    if (text.find('\0') == std::string::npos) return;
+    throw DataError(
+        fmt::format("there is a zero byte in the text '{}' of its header", printable(text)));
+  }
 
   SafetensorsRecord& tensor() { return header_.tensors.back(); }
 

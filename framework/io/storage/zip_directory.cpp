@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 
 namespace lacuna {
@@ -164,6 +165,9 @@ size_t read_central(std::span<const std::byte> bytes, CentralEntry& entry) {
   const size_t length = kCentralBytes + name + extra + comment;
   if (length > bytes.size()) fail("its directory is cut off");
   entry.member.name.assign(reinterpret_cast<const char*>(bytes.data()) + kCentralBytes, name);
+  if (entry.member.name.find('\0') != std::string::npos) {
+    fail(fmt::format("there is a zero byte in the name '{}'", printable(entry.member.name)));
+  }
   entry.flags = fields.u16(8);
   entry.method = fields.u16(10);
   Sizes sizes{.bytes = fields.u32(24), .packed = fields.u32(20), .offset = fields.u32(42)};
