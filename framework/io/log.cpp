@@ -72,7 +72,7 @@ void log_to_console(LogLevel least) {
 }
 
 void log_to_file(const std::string& path) {
-  require_plain_file(path);
+  make_own_file(path);
   if (const std::string reason = why_no_file(path); !reason.empty()) {
     throw StateError("cannot write the log '" + path + "': it " + reason);
   }

@@ -189,8 +189,22 @@ void require_plain_file(const std::string& path) {
                    "own; move it away, or put the file itself in its place");
 }
 
-void truncate_file(const std::string& path, int64_t bytes) {
+void make_own_file(const std::string& path) {
   require_plain_file(path);
+  struct stat facts {};
+  const bool has_names =
+      ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink > 1;
+  if (!has_names) return;
+  FileReplacement own(path);
+  std::error_code error;
+  std::filesystem::copy_file(path, own.temporary_path(), error);
+  if (error) fail(path, error.value());
+  own.flush();
+  own.commit();
+}
+
+void truncate_file(const std::string& path, int64_t bytes) {
+  make_own_file(path);
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) fail(path, errno);
   if (facts.st_size < bytes) {
@@ -201,7 +215,7 @@ void truncate_file(const std::string& path, int64_t bytes) {
 }
 
 JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
-  require_plain_file(path_);
+  make_own_file(path_);
   descriptor_ =
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kMode);
   if (descriptor_ < 0) fail(path_, errno);

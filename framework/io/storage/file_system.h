@@ -66,6 +66,9 @@ int remove_temporary_files(const std::string& folder);
 /// *Errors:* StateError where something is at `path` that is no file itself: a link (whose target
 /// is somebody else's), a pipe, a device.
 void require_plain_file(const std::string& path);
+/// The same for a file that is written to in place. One with other names (hard links, as of a copy
+/// made by `cp -l`) is replaced by a copy of its own, so that those keep what they have.
+void make_own_file(const std::string& path);
 
 /// Cuts a file back to `bytes`. *Errors:* StateError also when it is shorter than that, and as
 /// require_plain_file.

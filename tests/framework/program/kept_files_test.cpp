@@ -187,5 +187,27 @@ TEST_F(Use, FilesOfARunAreNoLinks) {
   }
 }
 
+// As `cp -al` copies a folder: what goes on in the one is not to be seen in the other.
+TEST_F(Use, ARunThatGoesOnLeavesItsHardLinksAsTheyWere) {
+  train_table();
+  namespace fs = std::filesystem;
+  std::map<std::string, std::string> before;
+  for (const auto& entry : fs::recursive_directory_iterator(run_dir())) {
+    const fs::path copy = fs::path(folder_ / "copy") / fs::relative(entry.path(), run_dir());
+    if (entry.is_directory()) continue;
+    fs::create_directories(copy.parent_path());
+    fs::create_hard_link(entry.path(), copy);
+    before[entry.path().string()] = read_text(entry.path().string());
+  }
+  ASSERT_GE(before.size(), 5u);
+  const Ended ended =
+      run_lacuna({"train", "--resume", "--run-dir", folder_ / "copy", "--set", "train.epochs=12"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(read_text(folder_ / "copy/log.txt"), before[run_dir() + "/log.txt"]);
+  EXPECT_GT(read_text(folder_ / "copy/metrics.jsonl").size(),
+            before[run_dir() + "/metrics.jsonl"].size());
+  for (const auto& [path, text] : before) EXPECT_EQ(read_text(path), text) << path;
+}
+
 }  // namespace
 }  // namespace lacuna
