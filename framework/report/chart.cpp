@@ -187,6 +187,28 @@ size_t points_of_a_curve(size_t runs) {
   return std::clamp(kOfAllRuns / std::max<size_t>(runs, 1), kLeast, kMostPoints);
 }
 
+size_t points_of_a_layer(const std::vector<RunData>& runs) {
+  size_t layers = 0;
+  for (const RunData& run : runs) layers += run.layers.size();
+  return points_of_a_curve(std::max(layers, runs.size()));
+}
+
+namespace {
+
+// 100, and not 100.0.
+Config numbers_of(const std::vector<double>& values) {
+  constexpr double kWhole = 9007199254740992.0;  // beyond it every double is
+  Config list = Config::list();
+  for (const double value : values) {
+    const bool is_whole = value == std::floor(value) && std::abs(value) < kWhole;
+    list.push_back(is_whole ? Config(static_cast<int64_t>(value))
+                            : Config(static_cast<float>(value)));
+  }
+  return list;
+}
+
+}  // namespace
+
 Config to_json(const Chart& chart, size_t most) {
   Config series = Config::list();
   for (const ChartSeries& s : chart.series) {
@@ -195,8 +217,8 @@ Config to_json(const Chart& chart, size_t most) {
                                   {"colour", colour_of(s.colour)},
                                   {"dashed", s.is_dashed},
                                   {"points", static_cast<int64_t>(s.curve.steps.size())},
-                                  {"x", Config::from_value(curve.steps)},
-                                  {"y", Config::from_value(curve.values)}}));
+                                  {"x", numbers_of(curve.steps)},
+                                  {"y", numbers_of(curve.values)}}));
   }
   const bool is_log = chart.scale == ChartScale::Logarithmic;
   Config result = Config::map({{"id", chart.id},

@@ -50,12 +50,15 @@ std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_pr
 /// `least`: 1 for what is counted.
 std::vector<double> round_ticks(double low, double high, int most, double least = 0.0);
 
-/// *Requires* a point. No script and nothing outside of it is needed to show it.
-std::string svg_of(const Chart& chart, int width, int height);
+/// *Requires* a point. No script and nothing outside of it is needed to show it. Curves have at
+/// most `most` points, fewer where there are many.
+std::string svg_of(const Chart& chart, int width, int height, size_t most = 600);
 /// How many points a curve has on a page of so many runs: 2000 of up to ten, of more fewer, so that
 /// the page does not grow with their number.
 size_t points_of_a_curve(size_t runs);
-/// As docs/report.md describes it; curves thinned to `most` points.
+/// The same of the layers' curves, by the number of layers of all runs.
+size_t points_of_a_layer(const std::vector<RunData>& runs);
+/// As docs/report.md describes it; curves thinned to `most` points, with the digits of float32.
 Config to_json(const Chart& chart, size_t most = 2000);
 
 }  // namespace lacuna

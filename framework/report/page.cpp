@@ -69,7 +69,7 @@ std::string differences_section(const std::vector<RunData>& runs) {
 std::string embedded_json(const std::vector<RunData>& runs, const std::vector<RunResult>& results,
                           Config charts) {
   Config list = Config::list();
-  const size_t most = points_of_a_curve(runs.size());
+  const size_t most = points_of_a_layer(runs);
   for (size_t i = 0; i < runs.size(); ++i) list.push_back(run_json(runs[i], i, most, charts));
   Config differences = Config::list();
   for (const Difference& difference : config_differences(runs)) {
@@ -106,10 +106,12 @@ std::string render_page(const std::vector<RunData>& runs, const PageOptions& opt
   body += results_section(results) + differences_section(runs);
   Config charts = Config::list();
   const std::vector<Chart> overview = overview_charts(runs);
-  if (!overview.empty()) body += "<h2>Curves</h2>\n" + html_charts(overview, ChartSize::Large);
   const size_t most = points_of_a_curve(runs.size());
+  if (!overview.empty())
+    body += "<h2>Curves</h2>\n" + html_charts(overview, ChartSize::Large, most);
   for (const Chart& chart : overview) charts.push_back(to_json(chart, most));
-  for (size_t i = 0; i < runs.size(); ++i) body += run_section(runs[i], i, runs.size());
+  const size_t of_layers = points_of_a_layer(runs);
+  for (size_t i = 0; i < runs.size(); ++i) body += run_section(runs[i], i, runs.size(), of_layers);
   const std::string json = embedded_json(runs, results, charts);
   const std::string page =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

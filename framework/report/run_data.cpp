@@ -297,6 +297,27 @@ std::vector<std::string> folders_of_runs(const std::vector<std::string>& given) 
   return folders;
 }
 
+int64_t picture_side(size_t runs, int64_t most_pixels) {
+  constexpr double kWhole = 4.0;
+  constexpr int64_t kLeast = 48;
+  if (static_cast<double>(runs) <= kWhole) return most_pixels;
+  const double scale = std::sqrt(kWhole / static_cast<double>(runs));
+  const auto side = static_cast<int64_t>(static_cast<double>(most_pixels) * scale);
+  return std::min(most_pixels, std::max(kLeast, side));
+}
+
+namespace {
+
+void keep_first_and_last(RunData& run) {
+  for (LayerData& layer : run.layers) {
+    if (layer.pictures.size() <= 2) continue;
+    layer.pictures.erase(layer.pictures.begin() + 1, layer.pictures.end() - 1);
+    layer.picture_steps.erase(layer.picture_steps.begin() + 1, layer.picture_steps.end() - 1);
+  }
+}
+
+}  // namespace
+
 std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels) {
   const std::vector<std::string> folders = folders_of_runs(given);
   std::vector<std::vector<std::string>> parts;
@@ -308,9 +329,11 @@ std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t mo
     std::ranges::reverse(pieces);
     parts.push_back(std::move(pieces));
   }
+  const int64_t side = picture_side(folders.size(), most_pixels);
   std::vector<RunData> runs;
   for (size_t i = 0; i < folders.size(); ++i) {
-    runs.push_back(read_run(folders[i], most_pixels));
+    runs.push_back(read_run(folders[i], side));
+    if (side < most_pixels) keep_first_and_last(runs.back());
     const auto ends_alike = [&](size_t count) {
       for (size_t j = 0; j < parts.size(); ++j) {
         if (j == i || parts[j] == parts[i] || parts[j].size() < count) continue;

@@ -67,8 +67,13 @@ std::vector<std::string> runs_in(const std::string& folder);
 /// before anything of them is read.
 std::vector<std::string> folders_of_runs(const std::vector<std::string>& given);
 
+/// The longest side of a mask's picture on a page of so many runs: `most_pixels` of up to four, of
+/// more less, so that all pictures together stay as large.
+int64_t picture_side(size_t runs, int64_t most_pixels);
+
 /// Reads several, each under the shortest end of its path that no other one has; of a sweep's
-/// folder the runs in it.
+/// folder the runs in it. Pictures are of the size that `picture_side` says; where it makes them
+/// smaller, a layer keeps its first and its last.
 std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels);
 
 }  // namespace lacuna

@@ -24,7 +24,7 @@ bool is_number_column(const TextTable& table, size_t column) {
   });
 }
 
-std::string html_chart(const Chart& chart, ChartSize size) {
+std::string html_chart(const Chart& chart, ChartSize size, size_t most) {
   std::string html = fmt::format("<figure id=\"{}\" class=\"chart\"><figcaption>{}</figcaption>\n",
                                  chart.id, html_text(chart.title));
   if (chart.series.size() > 1) {
@@ -36,7 +36,9 @@ std::string html_chart(const Chart& chart, ChartSize size) {
     }
     html += "</div>\n";
   }
-  html += size == ChartSize::Large ? svg_of(chart, 560, 270) : svg_of(chart, 370, 220);
+  constexpr size_t kOfLarge = 600, kOfSmall = 400;
+  html += size == ChartSize::Large ? svg_of(chart, 560, 270, std::min(most, kOfLarge))
+                                   : svg_of(chart, 370, 220, std::min(most, kOfSmall));
   return html + "<div class=\"plot\"></div></figure>\n";
 }
 
@@ -114,10 +116,10 @@ std::string html_table(const TextTable& table, const std::string& id) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string html_charts(const std::vector<Chart>& charts, ChartSize size) {
+std::string html_charts(const std::vector<Chart>& charts, ChartSize size, size_t most) {
   std::string html =
       size == ChartSize::Large ? "<div class=\"charts\">\n" : "<div class=\"charts small\">\n";
-  for (const Chart& chart : charts) html += html_chart(chart, size);
+  for (const Chart& chart : charts) html += html_chart(chart, size, most);
   return html + "</div>\n";
 }
 
@@ -130,7 +132,7 @@ std::string remarks_of(const RunData& run, bool is_one_of_many) {
   return html;
 }
 
-std::string run_section(const RunData& run, size_t index, size_t runs) {
+std::string run_section(const RunData& run, size_t index, size_t runs, size_t most_points) {
   std::string html;
   if (!run.layers.empty()) {
     html += layers_table(run, fmt::format("layers-{}", index));
@@ -139,7 +141,7 @@ std::string run_section(const RunData& run, size_t index, size_t runs) {
       const std::string prefix = prefix_of(index, i);
       const std::string shape = layer.shape.rank() > 0 ? " " + layer.shape.to_string() : "";
       html += "<h3>" + html_text(layer.name + shape) + "</h3>\n" +
-              html_charts(layer_charts(layer, prefix), ChartSize::Small) +
+              html_charts(layer_charts(layer, prefix), ChartSize::Small, most_points) +
               html_pictures(layer, prefix);
     }
     const std::string head = runs == 1 ? "Sparse layers" : "Sparse layers of " + run.name;

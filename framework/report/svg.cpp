@@ -11,8 +11,8 @@ namespace lacuna {
 namespace {
 
 constexpr int kLeft = 62, kRight = 16, kTop = 10, kBottom = 42;
-// Points of a curve; of more curves than kDrawnWhole fewer.
-constexpr size_t kMostDrawn = 600, kDrawnWhole = 10, kLeastDrawn = 60;
+// Of more curves than kDrawnWhole fewer points are drawn.
+constexpr size_t kDrawnWhole = 10, kLeastDrawn = 60;
 
 struct Range {
   double low = INFINITY, high = -INFINITY;
@@ -184,7 +184,7 @@ std::vector<double> round_ticks(double low, double high, int most, double least)
   return ticks;
 }
 
-std::string svg_of(const Chart& chart, int width, int height) {
+std::string svg_of(const Chart& chart, int width, int height, size_t most_drawn) {
   const Range xs = x_range(chart), ys = y_range(chart);
   const Axis x(xs, kLeft, width - kRight, ChartScale::Linear);
   const Axis y(ys, height - kBottom, kTop, chart.scale);
@@ -192,7 +192,7 @@ std::string svg_of(const Chart& chart, int width, int height) {
                                 width, height, html_text(chart.title));
   svg += axes(chart, xs, ys, x, y, width, height);
   const size_t most =
-      std::max(kLeastDrawn, kMostDrawn * kDrawnWhole / std::max(chart.series.size(), kDrawnWhole));
+      std::max(kLeastDrawn, most_drawn * kDrawnWhole / std::max(chart.series.size(), kDrawnWhole));
   for (const ChartSeries& series : chart.series) {
     svg += chart.is_histogram ? bars_of(chart, series, x, y) : line_of(series, x, y, most);
   }

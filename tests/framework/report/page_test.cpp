@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/records/png_image.h"
 #include "temporary_folder.h"
 #include "throws.h"
 
@@ -153,6 +154,55 @@ TEST(Page, ShowsTenRunsAndWhereTheyDiffer) {
   ASSERT_EQ(data.at("differences").items().size(), 1u);
   EXPECT_EQ(data.at("differences").items()[0].at("key").text(), "optimizer.lr");
   EXPECT_EQ(data.at("charts").items()[0].at("series").items().size(), 10u);
+}
+
+// Curves of every step and masks at random, which nothing packs.
+RunData large_run(int index, int64_t side) {
+  Curve curve;
+  for (int i = 0; i < 1000; ++i) curve.add(5.0 * i, 1.0 / (1.0 + i + 0.37 * index));
+  RunData run{.folder = "r", .name = "run" + std::to_string(index)};
+  run.step_seconds = curve;
+  for (const char* key : {"loss", "accuracy", "lr"}) run.splits["train"][key] = curve;
+  uint32_t random = 1;
+  for (int i = 0; i < 3; ++i) {
+    LayerData& layer = run.layers.emplace_back();
+    layer.name = "fc" + std::to_string(i) + ".weight";
+    layer.target = layer.actual = layer.dropped = layer.grown = layer.ever_active = curve;
+    for (int64_t picture = 0; picture < 2; ++picture) {
+      std::vector<uint8_t> pixels(static_cast<size_t>(side * side));
+      for (uint8_t& pixel : pixels) {
+        random = random * 1664525u + 1013904223u;
+        pixel = random >> 31 != 0 ? 255 : 0;
+      }
+      layer.picture_steps.push_back(100 * picture);
+      layer.pictures.push_back({.width = side,
+                                .height = side,
+                                .tile_rows = 1,
+                                .tile_columns = 1,
+                                .png = encode_png(side, side, pixels, Palette{})});
+    }
+  }
+  return run;
+}
+
+TEST(Page, OfManyRunsIsOfAFewMegabytes) {
+  const auto size_of = [](int count) {
+    std::vector<RunData> runs;
+    for (int i = 0; i < count; ++i) {
+      runs.push_back(large_run(i, picture_side(static_cast<size_t>(count), 400)));
+    }
+    return render_page(runs).size();
+  };
+  EXPECT_LT(size_of(74), size_t{8} << 20);
+}
+
+TEST(Page, PicturesOfManyRunsAreSmaller) {
+  EXPECT_EQ(picture_side(1, 400), 400);
+  EXPECT_EQ(picture_side(4, 400), 400);
+  EXPECT_EQ(picture_side(16, 400), 200);
+  EXPECT_EQ(picture_side(1'000'000, 400), 48);
+  EXPECT_EQ(picture_side(1'000'000, 20), 20);
+  EXPECT_EQ(picture_side(74, 0), 0);  // none
 }
 
 TEST(Page, IsWrittenOverNoFileOfARun) {
