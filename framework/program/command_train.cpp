@@ -106,10 +106,11 @@ std::unique_ptr<Verification> make_verification(
   return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
 }
 
-int run_to_end(Trainer& trainer, const TrainCommand& command, const Experiment& experiment,
+int run_to_end(Trainer& trainer, const TrainCommand& command, Experiment& experiment,
                const RunFolder& folder, Verification* verification) {
   describe(experiment);
   if (verification != nullptr) {
+    verification->watch(experiment);
     trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
   }
   const RunEnd end = trainer.run();

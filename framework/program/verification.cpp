@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
@@ -83,6 +84,87 @@ void compare_models(const Module& model, const Module& reference, ModelDifferenc
       std::max(2 * unit, static_cast<int64_t>(kVerifyTies * static_cast<double>(nnz)));
 }
 
+Gradients gradients_of(const Module& model) {
+  Gradients gradients;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (!parameter->has_gradient()) continue;
+    std::vector<float>& dense = gradients[parameter->name()];
+    dense.resize(static_cast<size_t>(parameter->numel()));
+    const Tensor elements = parameter->compacted(parameter->gradient());
+    const float* next = elements.data();
+    parameter->pattern()->positions().for_each(
+        [&](int64_t flat) { dense[static_cast<size_t>(flat)] = *next++; });
+  }
+  return gradients;
+}
+
+namespace {
+
+double largest_of(const Gradients& gradients) {
+  double largest = 0.0;
+  for (const auto& [name, values] : gradients) {
+    for (const float value : values) largest = std::max(largest, std::abs(double{value}));
+  }
+  return largest;
+}
+
+// Places of both parameters' elements at the flat indices that `is_rounding` accepts.
+template <class IsRounding>
+std::vector<std::pair<size_t, size_t>> common_places(const Parameter& parameter,
+                                                     const Parameter& other,
+                                                     const IsRounding& is_rounding) {
+  const Positions here = parameter.pattern()->positions(), there = other.pattern()->positions();
+  const Array<int32_t> places = places_in(there, here);
+  std::vector<std::pair<size_t, size_t>> common;
+  size_t place = 0;
+  here.for_each([&](int64_t flat) {
+    const int32_t to = places[place++];
+    if (to >= 0 && is_rounding(static_cast<size_t>(flat))) {
+      common.emplace_back(place - 1, static_cast<size_t>(to));
+    }
+  });
+  return common;
+}
+
+void take_elements(const Parameter& parameter, Parameter& other,
+                   const std::vector<std::pair<size_t, size_t>>& places) {
+  const auto taken = [&](const Tensor& from, const Tensor& into) {
+    const Tensor source = parameter.compacted(from);
+    Tensor target = other.compacted(into).clone();
+    for (const auto& [here, there] : places) target.mutable_data()[there] = source.data()[here];
+    return target;
+  };
+  other.assign_elements(taken(parameter.values(), other.values()));
+  for (const auto& [name, slot] : parameter.slots()) {
+    const auto own = other.slots().find(name);
+    if (slot.requires_dense || own == other.slots().end()) continue;
+    own->second.values = other.expanded(taken(slot.values, own->second.values));
+  }
+}
+
+}  // namespace
+
+void settle_rounding(const Module& model, const Gradients& gradients, const Module& reference,
+                     const Gradients& expected, std::map<std::string, double>& roundings) {
+  const double most = kVerifyRounding * largest_of(expected);
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const auto found = gradients.find(parameter->name()), other = expected.find(parameter->name());
+    if (found == gradients.end() || other == expected.end()) continue;
+    const std::vector<float>&here = found->second, &there = other->second;
+    double& rounding = roundings[parameter->name()];
+    for (size_t i = 0; i < here.size(); ++i) {
+      rounding = std::max(rounding, std::abs(double{here[i]} - double{there[i]}));
+    }
+    const double bound = 4.0 * std::min(rounding, most);
+    const ParameterPtr own = reference.parameter(parameter->name());
+    const auto places = common_places(*parameter, *own, [&](size_t at) {
+      const double size = std::max(std::abs(double{here[at]}), std::abs(double{there[at]}));
+      return size > 0.0 && size <= bound;
+    });
+    if (!places.empty()) take_elements(*parameter, *own, places);
+  }
+}
+
 Verification::Verification(const Config& config, int64_t steps,
                            const std::optional<CheckpointFile>& checkpoint)
     : steps_(steps) {
@@ -101,11 +183,19 @@ Verification::Verification(const Config& config, int64_t steps,
   reference_->model->train();
 }
 
+void Verification::watch(Experiment& run) {
+  run.optimizer->register_step_pre_hook([this, &run](Optimizer&) {
+    if (reference_ != nullptr) gradients_ = gradients_of(*run.model);
+  });
+}
+
 void Verification::compare_step(const Experiment& run, double loss) {
   if (reference_ == nullptr) return;
   const double expected = run_batches(*reference_).mean_loss();
+  const Gradients gradients = gradients_.empty() ? Gradients() : gradients_of(*reference_->model);
   reference_->optimizer->step();
   reference_->optimizer->zero_grad();
+  settle_rounding(*run.model, gradients_, *reference_->model, gradients, roundings_);
   differences_.largest_loss = std::max(differences_.largest_loss, std::abs(expected));
   const double difference = std::abs(loss - expected);
   // A difference that is NaN is the largest, and stays.

@@ -97,6 +97,50 @@ TEST(Verification, AnotherValueIsAnError) {
   EXPECT_EQ(verification.differences().parameter, "fc2.bias");
 }
 
+// Biases before a batch normalization have no gradient but rounding, and Adam makes whole steps of
+// it.
+Config rounding_config(int64_t seed) {
+  Config config = sparse_config();
+  apply_override(config,
+                 "model=[flatten, {type: linear, name: fc1, out_features: 12}, {type: batch_norm, "
+                 "name: norm}, relu, {type: linear, name: fc2, out_features: 10}]");
+  apply_override(config, "sparsity.algorithm=rigl");
+  apply_override(config, "train.seed=" + std::to_string(seed));
+  return config;
+}
+
+TEST(Verification, GradientsThatAreRoundingAloneDoNotCount) {
+  for (int64_t seed = 0; seed < 6; ++seed) {
+    const auto run = build_experiment(rounding_config(seed));
+    Verification verification(run->config, 12, std::nullopt);
+    verification.watch(*run);
+    for (int i = 0; i < 12; ++i) verification.compare_step(*run, step(*run));
+    EXPECT_LT(verification.differences().relative_value(), 1e-4) << seed;
+    EXPECT_LT(verification.differences().relative_loss(), 1e-4) << seed;
+  }
+}
+
+TEST(Verification, AWrongGradientIsNoRounding) {
+  for (const char* name : {"fc1.weight", "fc2.weight", "norm.weight"}) {
+    const auto run = build_experiment(rounding_config(0));
+    const ParameterPtr parameter = run->model->parameter(name);
+    run->optimizer->register_step_pre_hook([&](Optimizer&) {  // as a kernel might have it
+      Tensor& gradient = parameter->mutable_gradient();
+      float* largest = gradient.mutable_data();
+      for (int64_t i = 1; i < gradient.numel(); ++i) {
+        float& value = gradient.mutable_data()[i];
+        if (std::abs(value) > std::abs(*largest)) largest = &value;
+      }
+      *largest = -*largest;
+    });
+    Verification verification(run->config, 1, std::nullopt);
+    verification.watch(*run);
+    const double loss = step(*run);
+    expect_throws<Error>([&] { verification.compare_step(*run, loss); }, "more than rounding");
+    EXPECT_EQ(verification.differences().parameter, name);
+  }
+}
+
 TEST(Verification, AnotherLossIsAnError) {
   const auto run = build_experiment(sparse_config());
   Verification verification(run->config, 1, std::nullopt);
