@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -69,12 +70,13 @@ class Expander {
         add_layer(written[i], level, expanded);
         continue;
       }
-      ++copying_;
       add_layer(copy_of(written[i], substituted[i]), level, expanded);
-      --copying_;
     }
     if (expanded.empty()) layers.fail("at least one layer");
     fill_in_classes(expanded.back());
+    for (size_t i = 0; i < written.size(); ++i) {
+      if (mentions_arguments(written[i])) write_back(substituted[i], written[i]);
+    }
     return expanded;
   }
 
@@ -89,6 +91,24 @@ class Expander {
     written.mark_read();
     copies_.push_back(copy);
     return copy;
+  }
+
+  // What the context has filled into a copy belongs to what is written, too.
+  static void write_back(const Config& copy, Config written) {
+    const Config unread = copy.clone();
+    if (unread.is_list() && written.is_list()) {
+      const std::vector<Config> from = unread.items(), to = written.items();
+      for (size_t i = 0; i < std::min(from.size(), to.size()); ++i) write_back(from[i], to[i]);
+    }
+    if (!unread.is_map() || !written.is_map()) return;
+    for (const auto& [key, value] : unread.entries()) {
+      if (written.has(key)) {
+        write_back(value, written.get(key));
+      } else {
+        written.set(key, value.clone());
+      }
+    }
+    written.mark_read();
   }
 
   std::vector<ModelLayer> expand_list(const Config& layers, Level& level) {

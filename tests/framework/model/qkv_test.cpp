@@ -66,6 +66,23 @@ TEST(ModelContext, FillsInWhatIsLeftOutAndWritesIt) {
   EXPECT_EQ(section.items()[2].get("layers").items()[1].get("out_features").text(), "3");
 }
 
+// A dollar sign in a name, or an expression, changes nothing of that.
+TEST(ModelContext, FillsInBesideDollarSigns) {
+  const Config section = parse_yaml(
+      "[{type: token_embedding, name: w$$e, features: $(2 * 2)}, {type: sequential, name: s$$, "
+      "layers: [relu, {type: linear, name: $$l}]}]",
+      "m.yaml");
+  const ModelLayers layers = expand_model(section, {.vocabulary_size = 65, .num_classes = 3});
+  EXPECT_EQ(layers.layers[0].options.required<int64_t>("vocab_size"), 65);
+  EXPECT_EQ(layers.layers[1].layers[1].path, "s$.$l");
+  EXPECT_EQ(layers.layers[1].layers[1].options.required<int64_t>("out_features"), 3);
+  // So that the run's own configuration has it without the data.
+  EXPECT_EQ(section.items()[0].get("vocab_size").text(), "65");
+  EXPECT_EQ(section.items()[0].get("name").text(), "w$$e");
+  EXPECT_EQ(section.items()[1].get("layers").items()[1].get("out_features").text(), "3");
+  EXPECT_EQ(expand_model(section).layers[1].layers[1].path, "s$.$l");
+}
+
 TEST(ModelContext, LeavesWhatIsGivenAndWhatItDoesNotKnow) {
   const Config given =
       parse_yaml("[{type: token_embedding, vocab_size: 9}, {type: linear, out_features: 2}]", "m");
