@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <limits>
+
 #include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sharded_batch.h"
@@ -25,6 +27,10 @@ std::optional<Shape> Parallel::side_by_side(const Shape& a, const Shape& b) {
   std::vector<int64_t> sizes(a.sizes().begin(), a.sizes().end());
   for (int i = 0; i < a.rank(); ++i) {
     if (i == joined_dimension(a)) {
+      if (a[i] > std::numeric_limits<int64_t>::max() - b[i]) {
+        throw ShapeError(fmt::format("{} and {} side by side are too large for 64-bit indices",
+                                     a.to_string(), b.to_string()));
+      }
       sizes[static_cast<size_t>(i)] += b[i];
     } else if (a[i] != b[i]) {
       return std::nullopt;

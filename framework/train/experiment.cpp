@@ -343,6 +343,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   if (model.is_map()) model.get("init_from").mark_read();
   require_sentences_fit(*e->model, layers, e->data);
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
+  require_learning_rates(optimizer, e->total_steps());
   if (start == Start::Fresh) {
     judge_warmup(optimizer, e->total_steps());
     judge_average(e->train, e->total_steps());

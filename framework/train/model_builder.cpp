@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,7 +65,8 @@ class Builder {
     const ModelLayer* before = nullptr;
     for (const ModelLayer& layer : layers) {
       if (before != nullptr) require_same_heads(*before, layer);
-      add(group, layer, build(layer, feed));
+      auto module = build(layer, feed);
+      naming_layer(layer, [&] { group.add(layer.name, std::move(module)); });
       before = &layer;
     }
   }
@@ -86,17 +89,22 @@ class Builder {
     }
   }
 
-  template <class Group>
-  static void add(Group& group, const ModelLayer& layer, std::unique_ptr<Module> module) {
+  template <class Add>
+  static void naming_layer(const ModelLayer& layer, const Add& add) {
     try {
-      group.add(layer.name, std::move(module));
+      add();
     } catch (const StateError& error) {
       layer.node.error(error.what());
     }
   }
 
   std::unique_ptr<Module> build(const ModelLayer& layer, Feed& feed) {
-    std::unique_ptr<Module> module = build_kind(layer, feed);
+    std::unique_ptr<Module> module;
+    try {
+      module = build_kind(layer, feed);
+    } catch (const ShapeError& error) {
+      fail_misfit(layer.node, "layer '" + layer.path + "' (" + layer.type + "): " + error.what());
+    }
     const Config& keys = layer.options;
     const bool trains = !keys.is_map() || keys.optional<bool>("trainable").value_or(true);
     if (!trains) module->set_trainable(false);
@@ -242,7 +250,8 @@ class Builder {
     for (const ModelLayer& part : layer.shortcut) {
       if (is_used) {
         infer_subsampling(part, shortcut.shape, body.shape);
-        add_shortcut(*residual, part, build(part, shortcut));
+        auto module = build(part, shortcut);
+        naming_layer(part, [&] { residual->add_shortcut(part.name, std::move(module)); });
       } else {
         pass_over(part, feed, body);
       }
@@ -269,15 +278,6 @@ class Builder {
     if (options.has("stride") || output[1] < 1 || output[2] < 1) return;
     options.set("stride", Config::list({Config((input[1] + output[1] - 1) / output[1]),
                                         Config((input[2] + output[2] - 1) / output[2])}));
-  }
-
-  static void add_shortcut(Residual& residual, const ModelLayer& part,
-                           std::unique_ptr<Module> module) {
-    try {
-      residual.add_shortcut(part.name, std::move(module));
-    } catch (const StateError& error) {
-      part.node.error(error.what());
-    }
   }
 
   // A shortcut that is not used here: its keys are read as if it were, but shapes need not fit.
@@ -322,7 +322,8 @@ class Builder {
       if (layer.type == "qkv" && feed.shape.rank() > 0) {  // square, unless it says otherwise
         branch.options.get("out_features", feed.shape.features());
       }
-      add(*parallel, branch, build(branch, output));
+      auto module = build(branch, output);
+      naming_layer(branch, [&] { parallel->add(branch.name, std::move(module)); });
       if (&branch == &layer.layers.front()) {
         joined = output;
         continue;
@@ -349,25 +350,28 @@ class Builder {
 
 // An error in what a preset has made is one in what it was given.
 template <class Work>
-auto within(const std::string& made_by, const Work& work) -> decltype(work()) {
+auto within(const ModelLayers& layers, const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const ConfigError& error) {
-    if (made_by.empty()) throw;
-    throw ConfigError(fmt::format("{}; within {}", error.what(), made_by));
+    const std::string message = layers.as_written(error.what());
+    if (layers.made_by.empty()) throw ConfigError(message);
+    throw ConfigError(fmt::format("{}; within {}", message, layers.made_by));
   }
 }
 
 ModelLayers expanded(const Config& model, const ModelContext& context) {
   if (!is_preset(model)) return expand_model(model, context);
-  const Config section = expand_preset(model, context);
   const Config type = model.at("type");
   const std::string at = model.position().text();
-  const std::string made_by =
-      fmt::format("the preset '{}'{}{}", type.text(), at.empty() ? "" : " at ", at);
-  ModelLayers layers = within(made_by, [&] { return expand_model(section); });
+  ModelLayers preset;
+  preset.made_by = fmt::format("the preset '{}'{}{}", type.text(), at.empty() ? "" : " at ", at);
+  const Config section = within(preset, [&] { return expand_preset(model, context); });
+  preset.moved_keys = preset_keys(model);
+  ModelLayers layers = within(preset, [&] { return expand_model(section); });
   layers.copies.push_back(section);
-  layers.made_by = made_by;
+  layers.made_by = preset.made_by;
+  std::ranges::copy(preset.moved_keys, std::back_inserter(layers.moved_keys));
   return layers;
 }
 
@@ -386,13 +390,9 @@ ModelLayers model_layers(const Config& model, const ModelContext& context) {
 std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& example_shape) {
   Feed feed{.shape = example_shape};
   auto model = std::make_unique<Sequential>();
-  within(layers.made_by, [&] {
-    try {
-      Builder(layers.define).add_chain(*model, layers.layers, feed);
-      for (const Config& copy : layers.copies) copy.require_all_read();
-    } catch (const ConfigError& error) {
-      throw ConfigError(layers.as_written(error.what()));
-    }
+  within(layers, [&] {
+    Builder(layers.define).add_chain(*model, layers.layers, feed);
+    for (const Config& copy : layers.copies) copy.require_all_read();
   });
   return model;
 }

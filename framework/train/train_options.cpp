@@ -179,6 +179,27 @@ void require_known_keys(const Config& config, uint64_t seed) {
   require("sparsity", [&](const Config& node) { configure(node, seed); });
 }
 
+void require_learning_rates(const Config& optimizer, int64_t steps) {
+  std::vector<Config> schedules = {optimizer.get("lr")};
+  const Config groups = optimizer.get("groups");
+  if (!groups.is_null()) {
+    for (const Config& group : groups.items()) schedules.push_back(group.get("lr"));
+  }
+  constexpr int64_t kMost = 10000;
+  const int64_t stride = std::max<int64_t>(1, steps / kMost);
+  for (const Config& node : schedules) {
+    if (node.is_null()) continue;
+    const Schedule schedule = Schedule::from_config(node);
+    for (int64_t step = 0; step < steps && step < stride * kMost; step += stride) {
+      const double rate = double{schedule.at(step, step)};
+      if (rate >= 0.0 && std::isfinite(rate)) continue;
+      node.error(
+          fmt::format("the learning rate is {} at step {}; expected a finite number of at least 0",
+                      rate, step));
+    }
+  }
+}
+
 // A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
 // its end trains nothing.
 void judge_warmup(const Config& optimizer, int64_t steps) {

@@ -96,6 +96,10 @@ void require_known_sections(const Config& config);
 /// that is unknown, with the nearest name; what else is wrong is for whoever uses them to say.
 void require_known_keys(const Config& config, uint64_t seed);
 
+/// *Errors:* ConfigError at the schedule of a learning rate, the optimizer's or a group's, that is
+/// negative or not finite in one of the run's steps, of which 10,000 are looked at.
+void require_learning_rates(const Config& optimizer, int64_t steps);
+
 /// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
 /// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
 void judge_warmup(const Config& optimizer, int64_t steps);

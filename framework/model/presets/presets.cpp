@@ -45,6 +45,16 @@ std::vector<std::pair<std::string, std::string>> preset_list() {
   return list;
 }
 
+std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  const Config shown = model.clone();  // looking marks what it looks at as read
+  for (const auto& [key, value] : shown.entries()) {
+    const std::string at = value.position().text();
+    if (!at.empty()) keys.emplace_back(at, at + ": model." + key);
+  }
+  return keys;
+}
+
 Config expand_preset(const Config& model, const ModelContext& context) {
   Config section = model;  // the same node
   for (const char* key : {"layers", "define", "init_fan_in"}) {
