@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/distributed/data_parallel.h"
@@ -17,6 +20,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/kernels/dense/gemm.h"
 #include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/simd/processor.h"
 
 namespace lacuna {
 namespace {
@@ -87,16 +91,46 @@ void end_job(int exit_code, const std::string& message, void (*say)(const std::s
   job()->abort(exit_code);
 }
 
+namespace {
+
+// A hash (FNV-1a) of the program's file; empty where it cannot be read.
+std::string build_of_this_program() {
+  std::ifstream stream("/proc/self/exe", std::ios::binary);
+  if (!stream) return "";
+  uint64_t hash = 14695981039346656037u;
+  std::vector<char> piece(size_t{1} << 20);
+  while (stream.read(piece.data(), std::ssize(piece)) || stream.gcount() > 0) {
+    for (std::streamsize i = 0; i < stream.gcount(); ++i) {
+      hash = (hash ^ static_cast<uint8_t>(piece[static_cast<size_t>(i)])) * 1099511628211u;
+    }
+  }
+  return fmt::format("{:x}", hash);
+}
+
+}  // namespace
+
 void require_same_program(Communicator& communicator) {
-  const std::array<Agreed, 4> what = {{{"their version", kVersion},
-                                       {"the instruction set of their processors (the least of "
-                                        "them for all: LACUNA_INSTRUCTION_SET)",
-                                        active_instruction_set()},
-                                       {"what computes their dense products", dense_provider()},
-                                       {"the blocks that they cut dense products into (one number "
-                                        "for all: LACUNA_DENSE_BLOCKS)",
-                                        fmt::format("{}", most_dense_blocks())}}};
+  const std::string processor =
+      fmt::format("{} KiB of first-level cache{}", first_level_bytes() / 1024,
+                  spreads_by_loads() ? ", of Intel's servers" : "");
+  const std::array<Agreed, 6> what = {
+      {{"their version", kVersion},
+       {"the revision of their arithmetic", fmt::format("{}", kArithmeticRevision)},
+       {"the instruction set of their processors (the least of "
+        "them for all: LACUNA_INSTRUCTION_SET)",
+        active_instruction_set()},
+       {"the kind of processor that their kernels choose by (one kind for all: LACUNA_PROCESSOR)",
+        processor},
+       {"what computes their dense products", dense_provider()},
+       {"the blocks that they cut dense products into (one number "
+        "for all: LACUNA_DENSE_BLOCKS)",
+        fmt::format("{}", most_dense_blocks())}}};
   require_agreement(communicator, what);
+  const std::vector<std::string> builds = communicator.gather_texts(build_of_this_program());
+  if (std::ranges::adjacent_find(builds, std::not_equal_to<>()) == builds.end()) return;
+  log_warning(
+      "the processes run different builds of the program: another number of processes may give "
+      "other last digits; give all nodes the same file");
 }
 
 void require_same_command(Communicator& communicator, const std::string& what) {

@@ -147,6 +147,15 @@ TEST_F(Agreement, DifferentInstructionSetsAreNoticed) {
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
 }
 
+TEST_F(Agreement, DifferentKindsOfProcessorsAreNoticed) {
+  const Ended ended =
+      run_two({"env", "LACUNA_PROCESSOR=amd"}, {"env", "LACUNA_PROCESSOR=intel"}, new_run());
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(count_of(ended.err, "the processes differ in the kind of processor"), 1u) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("LACUNA_PROCESSOR"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+}
+
 // Of another process that says something else of itself: the `differing`-th text it is asked for.
 class Other final : public Communicator {
  public:
@@ -183,7 +192,10 @@ TEST(SameProgram, NamesWhatDiffers) {
   const std::vector<std::string> names = {
       "the processes differ in their version: process 0 has " + std::string(kVersion) +
           ", process 1 has another",
+      "the processes differ in the revision of their arithmetic",
       "the processes differ in the instruction set",
+      "the processes differ in the kind of processor that their kernels choose by (one kind for "
+      "all: LACUNA_PROCESSOR)",
       "the processes differ in what computes their dense products",
       "the processes differ in the blocks that they cut dense products into"};
   for (size_t i = 0; i < names.size(); ++i) {
