@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/progress.h"
@@ -143,6 +144,7 @@ void require_other_file(const PredictCommand& command, const std::string& checkp
   read.insert(read.end(), command.inputs.begin(), command.inputs.end());
   require_not_read("--out", command.out, read);
   require_no_file_of_a_run("--out", command.out);
+  if (!command.overwrite) require_text_or_nothing("--out", command.out);
 }
 
 // Where one input is a folder, every example is said by its file, and those of other inputs too.
@@ -169,6 +171,7 @@ void tell_count(int64_t count, const PredictCommand& command) {
 }  // namespace
 
 int run_predict(const PredictCommand& command) {
+  if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
@@ -201,9 +204,7 @@ int run_predict(const PredictCommand& command) {
   name_files(command, inputs);
   const Outputs kind = outputs_of(config);
   const int64_t columns = output.numel();
-  const std::string data_type = config.get("data").get("type").text();
-  const bool has_names = data_type == "csv" || data_type == "image_folder";
-  CsvWriter writer(command.out, has_names ? format.class_names : std::vector<std::string>());
+  CsvWriter writer(command.out, format.class_names);
   if (!inputs.front().files.empty()) writer.file_header();
   write_header(writer, kind, columns);
   int64_t rows = 0;

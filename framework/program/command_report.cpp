@@ -82,15 +82,16 @@ void require_page_or_nothing(const std::string& path) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   if (begin.empty() || begin == kPage) return;
-  throw ConfigError("--out '" + path +
-                    "' is there and is no page; it is left alone, give another name");
+  throw ConfigError(
+      "--out '" + path +
+      "' is there and is no page; it is left alone, give another name or --overwrite");
 }
 
 }  // namespace
 
 int run_report(const ReportCommand& command) {
   require_no_file_of_a_run("--out", behind_links(command.out));
-  require_page_or_nothing(command.out);
+  if (!command.overwrite) require_page_or_nothing(command.out);
   require_place_of_page(command.out, folders_of_runs(command.runs));
   const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
   write_page(command.out, runs);

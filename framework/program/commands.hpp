@@ -63,6 +63,8 @@ struct PredictCommand {
   bool last = false;  ///< as of EvalCommand
   std::vector<std::string> inputs;
   std::string out;
+  bool overwrite = false;  ///< replaces a file at `out` that is no table
+  std::optional<int64_t> threads;
 };
 
 struct GenerateCommand {
@@ -102,6 +104,7 @@ struct InspectCommand {
 struct ReportCommand {
   std::vector<std::string> runs;
   std::string out = "report.html";
+  bool overwrite = false;  ///< replaces a file at `out` that is no page
 };
 
 struct CompareCommand {

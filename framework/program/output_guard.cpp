@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 
 namespace lacuna {
 namespace {
@@ -60,6 +62,22 @@ void require_not_read(const std::string& option, const std::string& path,
     throw ConfigError(option + " '" + path + "' is the file '" + found +
                       "' that is read, and would be overwritten; give another name");
   }
+}
+
+void require_text_or_nothing(const std::string& option, const std::string& path) {
+  if (!Facts(path).is_file()) return;
+  constexpr std::streamsize kLooked = 4096;
+  std::string begin(kLooked, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(begin.data(), kLooked);
+  begin.resize(static_cast<size_t>(stream.gcount()));
+  constexpr size_t kMostOfACharacter = 4;  // the last one may be cut off
+  const bool is_text =
+      begin.find('\0') == std::string::npos && utf8_bytes(begin) + kMostOfACharacter > begin.size();
+  if (is_text) return;
+  throw ConfigError(option + " '" + path +
+                    "' is there and is no text; it is left alone, give another name or "
+                    "--overwrite");
 }
 
 std::vector<std::string> files_named_in(const Config& config) {

@@ -14,6 +14,10 @@ namespace lacuna {
 void require_not_read(const std::string& option, const std::string& path,
                       const std::vector<std::string>& read);
 
+/// For a table that is written to `path`: what is there already is text, and no image, model or
+/// archive. *Errors:* ConfigError that begins with `option`.
+void require_text_or_nothing(const std::string& option, const std::string& path);
+
 /// Every text of the configuration that is the path of a file: tables, vocabularies, weights.
 std::vector<std::string> files_named_in(const Config& config);
 

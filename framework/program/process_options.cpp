@@ -3,11 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <new>
 #include <string>
+#include <system_error>
 
+#include "lacuna/framework/core/buffer.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/job.h"
 #include "lacuna/framework/layouts/dense_fallback.h"
+#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/train_options.h"
 
 namespace lacuna {
@@ -28,6 +34,37 @@ void apply_process_options(const Config& config) {
   if (train.threads > 0) set_num_threads(train.threads);
   set_fallback_policy(train.layout_fallback);
   set_fallback_notice([](const std::string& text) { log_warning(text); });
+}
+
+int fail(const std::string& message, int code) {
+  end_job(code, message, [](const std::string& text) { log_error(text); });
+  let_first_speak();
+  log_error(naming_process(message));
+  return code;
+}
+
+int fail_by(const std::exception_ptr& problem) {
+  constexpr const char* kLessMemory = "; a smaller train.batch_size or model needs less";
+  try {
+    std::rethrow_exception(problem);
+  } catch (const ConfigError& error) {
+    return fail(error.what(), kUsageError);
+  } catch (const MemoryError& error) {
+    return fail(error.what() + std::string(kLessMemory), kRunError);
+  } catch (const Error& error) {
+    return fail(error.what(), kRunError);
+  } catch (const std::bad_alloc& error) {
+    return fail(describe(error) + kLessMemory, kRunError);
+  } catch (const std::system_error& error) {
+    const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
+    return fail(is_short
+                    ? "the system gives no further thread: there is too little memory, or there "
+                      "are too many threads (train.threads, train.prefetch)"
+                    : std::string("internal error: ") + error.what(),
+                kRunError);
+  } catch (const std::exception& error) {
+    return fail(std::string("internal error: ") + error.what(), kRunError);
+  }
 }
 
 }  // namespace lacuna

@@ -1,5 +1,8 @@
-// What is of the whole process: its standard streams, and some options of a configuration.
+// What is of the whole process: its standard streams, some options of a configuration, and its end.
 #pragma once
+
+#include <exception>
+#include <string>
 
 #include "lacuna/framework/core/config.h"
 
@@ -14,5 +17,11 @@ void take_standard_descriptors();
 /// (`train.layout_fallback`), of which the log is told. To be called before the experiment is
 /// built, which measures layouts with these threads. *Errors:* ConfigError of the `train` section.
 void apply_process_options(const Config& config);
+
+/// Says what went wrong, in the run's log too where there is one, and returns the exit code. Of
+/// several processes it ends all.
+int fail(const std::string& message, int code);
+/// The same of an exception: its message, and the exit code of its kind.
+int fail_by(const std::exception_ptr& problem);
 
 }  // namespace lacuna

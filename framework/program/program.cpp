@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -41,8 +42,24 @@ using Action = std::function<int()>;
 
 constexpr int64_t kMostCounted = 1'000'000'000;  // steps, tokens: more than there ever are
 
+// What several commands have is called the same in all of them.
 void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
+}
+
+void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
+  command.add_option("checkpoint", checkpoint, "Checkpoint file or run folder")->required();
+  add_last(command, last);
+}
+
+void add_config(CLI::App& command, std::string& path,
+                const char* about = "YAML file (docs/config.md)") {
+  command.add_option("config", path, about)->type_name("CONFIG")->required();
+}
+
+void add_set(CLI::App& command, std::vector<std::string>& overrides,
+             const char* about = "Change a value: path=value, lists by index") {
+  command.add_option("--set", overrides, about)->type_name("PATH=VALUE")->allow_extra_args(false);
 }
 
 // What CLI11's own checks of ranges do not name is the range.
@@ -50,14 +67,42 @@ CLI::Validator whole_number(const std::string& what, int64_t least, int64_t most
   return {[=](std::string& text) { return whole_number_error(text, what, least, most); }, ""};
 }
 
+constexpr const char* kThreads = "Threads to use (default: all cores)";
+
+// Short for --set train.threads=N.
+void add_threads(CLI::App& command, std::vector<std::string>& overrides) {
+  const auto set = [&](const std::string& n) { overrides.push_back("train.threads=" + n); };
+  command.add_option_function<std::string>("--threads", set, kThreads)->type_name("N");
+}
+void add_threads(CLI::App& command, std::optional<std::string>& threads) {
+  command.add_option("--threads", threads, kThreads)->type_name("N");
+}
+void add_threads(CLI::App& command, std::optional<int64_t>& threads) {
+  command.add_option("--threads", threads, kThreads)
+      ->type_name("N")
+      ->transform(whole_number("a number of threads", 1, 100'000));
+}
+
+// Where a run, or a folder of runs, goes; or a file that is written.
+template <class Path>
+CLI::Option* add_run_dir(CLI::App& command, Path& path, const char* about) {
+  return command.add_option("--run-dir,--out", path, about)->type_name("DIR");
+}
+CLI::Option* add_out(CLI::App& command, std::string& path, const char* about,
+                     const char* type = "FILE") {
+  return command.add_option("--out,--run-dir", path, about)->type_name(type);
+}
+
+void add_overwrite(CLI::App& command, bool& overwrite) {
+  command.add_flag("--overwrite", overwrite, "Replace what is there, whatever it is");
+}
+
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
   CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
   command->add_option("config", c.config_path, "YAML file (docs/config.md)")->type_name("CONFIG");
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")->type_name("DIR");
+  add_set(*command, c.overrides);
+  add_run_dir(*command, c.run_dir, "Folder for the results");
   command
       ->add_option("--init-from", c.init_from,
                    "Begin with the weights of a run folder, a checkpoint, or another tool's file")
@@ -68,8 +113,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_flag("--change", c.change,
                     "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
-  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
-      ->type_name("N");
+  add_threads(*command, c.threads);
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
   command
       ->add_option("--verify", c.verify_steps,
@@ -87,12 +131,9 @@ void add_plan(CLI::App& app, Action& action) {
   static PlanCommand c;
   CLI::App* command =
       app.add_subcommand("plan", "Show what a configuration's sparsity will do, without training");
-  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
-      ->type_name("CONFIG")
-      ->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_config(*command, c.config_path);
+  add_set(*command, c.overrides);
+  add_threads(*command, c.overrides);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_plan(c); }; });
 }
@@ -102,19 +143,11 @@ void add_prune(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("prune", "Prune a trained model in one shot (docs/pruning.md)");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  command
-      ->add_option("config", c.config_path,
-                   "YAML file with the section sparsity; others take the place of the run's")
-      ->type_name("CONFIG")
-      ->required();
-  command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")
-      ->type_name("DIR")
-      ->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
-      ->type_name("N");
+  add_config(*command, c.config_path,
+             "YAML file with the section sparsity; others take the place of the run's");
+  add_run_dir(*command, c.run_dir, "Folder for the results")->required();
+  add_set(*command, c.overrides);
+  add_threads(*command, c.threads);
   add_last(*command, c.last);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_prune(c); }; });
@@ -123,11 +156,9 @@ void add_prune(CLI::App& app, Action& action) {
 void add_eval(CLI::App& app, Action& action) {
   static EvalCommand c;
   CLI::App* command = app.add_subcommand("eval", "Evaluate a checkpoint on its data");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  add_last(*command, c.last);
-  command->add_option("--set", c.overrides, "Change a value of the checkpoint's configuration")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_checkpoint(*command, c.checkpoint, c.last);
+  add_set(*command, c.overrides, "Change a value of the checkpoint's configuration");
+  add_threads(*command, c.overrides);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
@@ -135,24 +166,22 @@ void add_eval(CLI::App& app, Action& action) {
 void add_predict(CLI::App& app, Action& action) {
   static PredictCommand c;
   CLI::App* command = app.add_subcommand("predict", "Predict for inputs without targets");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  add_last(*command, c.last);
+  add_checkpoint(*command, c.checkpoint, c.last);
   command
       ->add_option("input", c.inputs,
                    "CSV files of features, IDX or CIFAR files of images, PNG and JPEG images or "
                    "folders of them")
       ->required();
-  command->add_option("--out", c.out, "CSV file to write; - for the standard output")
-      ->type_name("FILE")
-      ->required();
+  add_out(*command, c.out, "CSV file to write; - for the standard output")->required();
+  add_overwrite(*command, c.overwrite);
+  add_threads(*command, c.threads);
   command->callback([&action] { action = [] { return run_predict(c); }; });
 }
 
 void add_generate(CLI::App& app, Action& action) {
   static GenerateCommand c;
   CLI::App* command = app.add_subcommand("generate", "Continue a text by a language model");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  add_last(*command, c.last);
+  add_checkpoint(*command, c.checkpoint, c.last);
   command->add_option("--prompt", c.prompt,
                       "Text to go on from (default: a line's or sentence's end)");
   command->add_option("--tokens", c.tokens, "How many follow it")
@@ -170,17 +199,14 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("S")
       ->transform(whole_number("a seed", 0, 9'200'000'000'000'000'000))
       ->capture_default_str();
-  command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
-      ->type_name("N")
-      ->transform(whole_number("a number of threads", 1, 100'000));
+  add_threads(*command, c.threads);
   command->callback([&action] { action = [] { return run_generate(c); }; });
 }
 
 void add_inspect(CLI::App& app, Action& action) {
   static InspectCommand c;
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds");
-  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  add_last(*command, c.last);
+  add_checkpoint(*command, c.checkpoint, c.last);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_inspect(c); }; });
 }
@@ -192,12 +218,10 @@ void add_export(CLI::App& app, Action& action) {
   for (const auto& [name, about] : export_formats()) formats.push_back(name);
   command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
   command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
-  command->add_option("--out", c.out, "File to write; of hf a folder")
-      ->type_name("PATH")
-      ->required();
+  add_out(*command, c.out, "File to write; of hf a folder", "PATH")->required();
   add_last(*command, c.last);
   command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
-  command->add_flag("--overwrite", c.overwrite, "Replace what is there");
+  add_overwrite(*command, c.overwrite);
   command->callback([&action] { action = [] { return run_export(c); }; });
 }
 
@@ -211,10 +235,9 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
       ->type_name("CONFIG")
       ->required();
-  command->add_option("--run-dir,--out", c.out, "Folder for the run")->type_name("RUN")->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_run_dir(*command, c.out, "Folder for the run")->required();
+  add_threads(*command, c.overrides);
+  add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,
                     "Zeros are masks; say which patterns they have");
   command->callback([&action] { action = [] { return run_import(c); }; });
@@ -225,9 +248,8 @@ void add_report_and_compare(CLI::App& app, Action& action) {
   CLI::App* report =
       app.add_subcommand("report", "Show runs as a page: curves, layers, masks, results");
   report->add_option("run", r.runs, "Run folders")->type_name("RUN")->required();
-  report->add_option("--out", r.out, "HTML file to write")
-      ->type_name("FILE")
-      ->capture_default_str();
+  add_out(*report, r.out, "HTML file to write")->capture_default_str();
+  add_overwrite(*report, r.overwrite);
   report->callback([&action] { action = [] { return run_report(r); }; });
   static CompareCommand c;
   CLI::App* compare =
@@ -241,15 +263,11 @@ void add_report_and_compare(CLI::App& app, Action& action) {
 void add_sweep(CLI::App& app, Action& action) {
   static SweepCommand c;
   CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
-  command->add_option("config", c.config_path, "YAML file (docs/config.md)")
-      ->type_name("CONFIG")
-      ->required();
+  add_config(*command, c.config_path);
   command->add_option("--over", c.over, "Values of a key: path=value,value,...")
       ->type_name("PATH=VALUES")
       ->allow_extra_args(false);
-  command->add_option("--set", c.overrides, "Change a value of all runs: path=value")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, c.overrides, "Change a value of all runs: path=value");
   command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
       ->type_name("N")
       ->transform(whole_number("a number of seeds", 1, 100'000))
@@ -258,9 +276,8 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("N")
       ->transform(whole_number("a number of runs at the same time", 1, 100'000))
       ->capture_default_str();
-  command->add_option("--run-dir,--out", c.run_dir, "Folder for the runs' folders")
-      ->type_name("DIR")
-      ->required();
+  add_run_dir(*command, c.run_dir, "Folder for the runs' folders")->required();
+  add_threads(*command, c.overrides);
   command->callback([&action] { action = [] { return run_sweep(c); }; });
 }
 
@@ -276,14 +293,6 @@ void add_list_and_info(CLI::App& app, Action& action) {
   CLI::App* info = app.add_subcommand("info", "Show version, threads and instruction set");
   info->add_flag("--json", json, "Print JSON");
   info->callback([&action] { action = [] { return run_info(json); }; });
-}
-
-// Says what went wrong, in the run's log too where there is one. Of several processes it ends all.
-int fail(const std::string& message, int code) {
-  end_job(code, message, [](const std::string& text) { log_error(text); });
-  let_first_speak();
-  log_error(naming_process(message));
-  return code;
 }
 
 // The parser would only say that a subcommand is required.
@@ -326,8 +335,6 @@ std::string usage_error_of(const CLI::App& app, const CLI::ParseError& error) {
   return usage_error(use, error.get_name(), error.what());
 }
 
-constexpr const char* kLessMemory = "; a smaller train.batch_size or model needs less";
-
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
@@ -346,23 +353,8 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     if (error.get_exit_code() != 0) return fail(usage_error_of(app, error), kUsageError);
     app.exit(error);  // --help and --version
     return kDone;
-  } catch (const ConfigError& error) {
-    return fail(error.what(), kUsageError);
-  } catch (const MemoryError& error) {
-    return fail(error.what() + std::string(kLessMemory), kRunError);
-  } catch (const Error& error) {
-    return fail(error.what(), kRunError);
-  } catch (const std::bad_alloc& error) {
-    return fail(describe(error) + kLessMemory, kRunError);
-  } catch (const std::system_error& error) {
-    const bool is_short = error.code() == std::errc::resource_unavailable_try_again;
-    return fail(is_short
-                    ? "the system gives no further thread: there is too little memory, or there "
-                      "are too many threads (train.threads, train.prefetch)"
-                    : std::string("internal error: ") + error.what(),
-                kRunError);
-  } catch (const std::exception& error) {
-    return fail(std::string("internal error: ") + error.what(), kRunError);
+  } catch (const std::exception&) {
+    return fail_by(std::current_exception());
   }
 }
 
