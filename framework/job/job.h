@@ -30,8 +30,8 @@ void end_job(int exit_code, const std::string& message, void (*say)(const std::s
 
 /// Notices what would make processes wait for each other in vain, or their numbers differ: what
 /// they are to do (a wrapper of the program may ask each node on its own whether a run is there),
-/// versions, the revision of their arithmetic, processors, instruction sets, dense products, and the
-/// configurations that they have read. Of different builds of one version a warning is logged.
+/// versions, the revision of their arithmetic, processors, instruction sets, dense products, and
+/// the configurations that they have read. Of different builds of one version a warning is logged.
 /// *Errors:* StateError that names it and the processes. Collective.
 void require_same_program(Communicator& job);
 void require_same_command(Communicator& job, const std::string& what);

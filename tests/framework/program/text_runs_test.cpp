@@ -172,9 +172,9 @@ TEST_F(TextRuns, CountCharactersOfWords) {
 // A vocabulary that lacks most words has few bits to tell: the fraction of [UNK] stands beside
 // them.
 TEST_F(TextRuns, TellHowManyWordsAreUnknown) {
-  const Ended trained = train({"--set", "data.tokenizer=words", "--set", "data.max_size=4",
-                               "--set", "data.context=4", "--set", "train.steps=2", "--set",
-                               "data.validation=20", "--set", "sparsity=null"});
+  const Ended trained =
+      train({"--set", "data.tokenizer=words", "--set", "data.max_size=4", "--set", "data.context=4",
+             "--set", "train.steps=2", "--set", "data.validation=20", "--set", "sparsity=null"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   // Of the nineteen words behind the first of two lines "to be, or not to be: that is the
   // question", the two most frequent of the text are known.
