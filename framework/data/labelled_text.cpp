@@ -33,6 +33,14 @@ void require_indices(std::span<const int64_t> indices, int64_t size) {
   }
 }
 
+// Of an example's tokens; `first` are those of its first sentence.
+template <class Ids>
+uint64_t hash_of(const Ids& ids, int64_t first) {
+  uint64_t hash = joined_hash(kEmptyHash, ids.size());
+  for (const auto id : ids) hash = joined_hash(hash, static_cast<uint64_t>(id));
+  return joined_hash(hash, static_cast<uint64_t>(first));
+}
+
 // Examples side by side, padded to the longest. encoded(i) is an EncodedPair of example i.
 template <class Encoded>
 Batch padded_batch(std::span<const int64_t> indices, std::span<const int32_t> lengths,
@@ -114,6 +122,18 @@ void LabelledText::add_pair(const EncodedPair& pair, int64_t label) {
   firsts_.push_back(static_cast<int32_t>(pair.first));
 }
 
+DataHash LabelledText::hash(int64_t examples, const HashLimits& limits) const {
+  const auto count = static_cast<size_t>(examples);
+  DataHash hash{.size = examples};
+  for (size_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<size_t>(begins_[i]), length = static_cast<size_t>(lengths_[i]);
+    hash.inputs = joined_hash(hash.inputs, hash_of(std::span(ids_).subspan(begin, length),
+                                                   has_pairs() ? firsts_[i] : lengths_[i]));
+  }
+  hash.answers = hash_values(std::span(labels_).first(count), limits);
+  return hash;
+}
+
 int64_t LabelledText::vocabulary_size() const { return tokenizer_->vocabulary_size(); }
 
 Batch LabelledText::gather(std::span<const int64_t> indices) const {
@@ -146,6 +166,7 @@ class StreamedText final : public Dataset {
   void add(const EncodedPair& example, int64_t label) {
     lengths_.push_back(static_cast<int32_t>(example.ids.size()));
     labels_.push_back(label);
+    hashes_.push_back(hash_of(example.ids, example.first));
   }
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   const Shape& example_shape() const override { return shape_; }
@@ -163,6 +184,14 @@ class StreamedText final : public Dataset {
     batch.labels = labels_at(indices, labels_);
     return batch;
   }
+  // As that of LabelledText.
+  DataHash hash(int64_t examples, const HashLimits& limits) const override {
+    const auto count = static_cast<size_t>(examples);
+    DataHash hash{.size = examples};
+    for (size_t i = 0; i < count; ++i) hash.inputs = joined_hash(hash.inputs, hashes_[i]);
+    hash.answers = hash_values(std::span(labels_).first(count), limits);
+    return hash;
+  }
 
  private:
   SentenceFilePtr file_;
@@ -172,6 +201,7 @@ class StreamedText final : public Dataset {
   bool has_pairs_ = false;
   std::vector<int32_t> lengths_;
   std::vector<int64_t> labels_;
+  std::vector<uint64_t> hashes_;  // of the tokens, which are not kept
 };
 
 // Calls use(index, example) with all examples of a file.

@@ -112,7 +112,7 @@ void add_train(CLI::App& app, Action& action) {
                     "kept");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_flag("--change", c.change,
-                    "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
+                    "With --resume: accept changed data or teacher, and --set of the optimizer");
   add_threads(*command, c.threads);
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
   command
@@ -159,6 +159,8 @@ void add_eval(CLI::App& app, Action& action) {
   add_checkpoint(*command, c.checkpoint, c.last);
   add_set(*command, c.overrides, "Change a value of the checkpoint's configuration");
   add_threads(*command, c.overrides);
+  command->add_flag("--data-changed", c.data_changed,
+                    "Evaluate although the data is not what the run was trained with");
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
