@@ -107,6 +107,9 @@ class Optimizer {
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   /// Steps done so far.
   int64_t steps() const { return steps_; }
+  /// Bytes that the states of a parameter take, with the pattern that it has. They are allocated at
+  /// its first update.
+  int64_t state_bytes(const Parameter& parameter) const;
   /// Learning rate of the default group at the next step.
   double lr() const { return learning_rate(groups_[0]); }
 

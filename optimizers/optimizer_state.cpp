@@ -26,6 +26,14 @@ constexpr const char* kDenseMark = "_is_dense";
 
 }  // namespace
 
+int64_t Optimizer::state_bytes(const Parameter& parameter) const {
+  int64_t elements = 0;
+  for (const StateSlot& slot : state_slots()) {
+    elements += slot.requires_dense ? parameter.numel() : parameter.pattern()->stored_size();
+  }
+  return elements * static_cast<int64_t>(sizeof(float));
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict state;
   state.set("type", std::string(type()));

@@ -31,16 +31,22 @@ MaskSet AcDc::update_mask(const SparseWeight& weight, const MaskSet& mask, float
 
 void AcDc::forecast(Forecast& forecast) const {
   DynamicSparsityAlgorithm::forecast(forecast);
-  const size_t updates = forecast.parameters.front().update_steps.size();
+  const std::vector<int64_t> steps = forecast.parameters.front().update_steps;
+  const size_t updates = steps.size();
   if (updates % 2 == 0) {
     throw ConfigError(
         fmt::format("acdc: {} updates leave the network dense at the end, for they alternate; an "
                     "odd number (by update.stop, say) ends compressed",
                     updates));
   }
-  if (updates > 1) return;  // masks were full before the last one
   for (PlannedParameter& planned : forecast.parameters) {
-    planned.final_nnz = std::min(planned.final_nnz, planned.initial_nnz);
+    const int64_t compressed = planned.final_nnz, all = planned.shape.numel();
+    planned.changes.clear();
+    for (size_t i = 0; i < updates; ++i) {  // masks are full before all but the first
+      const int64_t before = i == 0 ? planned.initial_nnz : all;
+      planned.final_nnz = i % 2 == 1 ? all : std::min(compressed, before);
+      planned.changes.push_back({steps[i], planned.final_nnz});
+    }
   }
 }
 

@@ -96,29 +96,31 @@ std::string in_words(const SparseWeight& weight) {
                      weight.shape().to_string(), weight.target_nnz());
 }
 
-// Before time is spent on a mask whose values could never be held.
-void require_values_fit(const SparseWeight& weight) {
-  const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
+// Before time is spent on masks, and on measuring layouts, for values that could never be held.
+void require_values_fit(const std::deque<SparseWeight>& weights) {
   const auto memory = static_cast<double>(total_memory());
-  if (bytes <= memory) return;
-  throw MemoryError(fmt::format(
-      "{}: out of memory: {:.1f} MB more were asked for, and there are {:.1f} MB in all",
-      in_words(weight), bytes / 1e6, memory / 1e6));
+  for (const SparseWeight& weight : weights) {
+    const double bytes = static_cast<double>(weight.target_nnz()) * sizeof(float);
+    if (bytes <= memory) continue;
+    throw MemoryError(fmt::format(
+        "{}: out of memory: {:.1f} MB more were asked for, and there are {:.1f} MB in all",
+        in_words(weight), bytes / 1e6, memory / 1e6));
+  }
 }
 
 }  // namespace
 
 void SparsityAlgorithm::start_masks(MaskSource source) {
   const bool inherits = source == MaskSource::Made && options_.init_method.inherits();
+  const bool is_loaded = source == MaskSource::Loaded;
+  if (!is_loaded) require_values_fit(weights_);
   for (SparseWeight& weight : weights_) {
-    const bool is_loaded = source == MaskSource::Loaded;
     if (is_loaded && !weight.parameter().pattern()->is_dense()) {
       // A checkpoint's pattern stays in the layout that it was saved in.
       weight.set_lifetime(layouts_.lifetime());
       continue;
     }
     try {
-      if (!is_loaded) require_values_fit(weight);
       set_mask(weight, is_loaded ? weight.mask()
                                  : initial_mask(weight, inherits ? MaskSource::Inherited : source));
     } catch (const std::bad_alloc& error) {

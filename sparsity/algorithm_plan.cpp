@@ -44,6 +44,9 @@ void SparsityAlgorithm::complete(PlannedParameter& planned, bool is_exact) const
                       " without any nonzero, for their number is rounded down; make it less sparse"
                       ", or leave it out");
   }
+  if (planned.changes.empty() && !planned.update_steps.empty()) {
+    planned.changes = {{planned.update_steps.front(), planned.final_nnz}};
+  }
   planned.algorithm = type();
   planned.chosen_by = filter().description();
   planned.lifetime = layouts_.lifetime();

@@ -30,8 +30,11 @@ void DynamicSparsityAlgorithm::forecast(Forecast& forecast) const {
     const std::vector<int64_t> targets = options().targets_at(step, made, shapes);
     for (size_t i = 0; i < targets.size(); ++i) {
       const MaskSelector selector(options().groups, options().pattern, shapes[i]);
-      int64_t& nnz = forecast.parameters[i].final_nnz;
-      nnz = nnz_after_update(selector, nnz, targets[i], drop_fraction_at(step, made));
+      PlannedParameter& planned = forecast.parameters[i];
+      const int64_t before = planned.final_nnz;
+      planned.final_nnz =
+          nnz_after_update(selector, before, targets[i], drop_fraction_at(step, made));
+      if (planned.final_nnz != before) planned.changes.push_back({step, planned.final_nnz});
     }
     ++made;
   }

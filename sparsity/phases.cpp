@@ -99,8 +99,10 @@ void Phases::forecast(Forecast& forecast) const {
                                   .source = parameter.get()});
     }
     for (PlannedParameter& planned : algorithm.plan(std::move(phase))) {
-      nnz[planned.source] = planned.final_nnz;
+      planned.nnz_before = std::exchange(nnz[planned.source], planned.final_nnz);
+      planned.begin = begin;
       for (int64_t& step : planned.update_steps) step += begin;
+      for (PlannedCount& change : planned.changes) change.step += begin;
       forecast.parameters.push_back(std::move(planned));
     }
   }

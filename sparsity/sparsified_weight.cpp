@@ -41,7 +41,10 @@ void SparsifiedWeight::forecast(Forecast& forecast) const {
   for (const PlannedParameter& p : forecast.parameters) nnz.push_back(p.initial_nnz);
   StraightThrough::forecast(forecast);
   // How many positions it will keep of weights to come is not known.
-  for (size_t i = 0; i < nnz.size(); ++i) forecast.parameters[i].final_nnz = nnz[i];
+  for (size_t i = 0; i < nnz.size(); ++i) {
+    forecast.parameters[i].final_nnz = nnz[i];
+    forecast.parameters[i].changes.clear();
+  }
 }
 
 }  // namespace lacuna

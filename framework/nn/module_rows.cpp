@@ -1,6 +1,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 
 #include <algorithm>
+#include <map>
 
 #include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/tied_weight.h"
@@ -15,14 +16,16 @@ void add_rows(const Module& module, const std::optional<Shape>& input,
   if (input) {
     row.output = module.output_shape(*input);
     inputs = module.child_inputs(*input);
-    row.uses_per_weight = module.uses_per_weight(*input);
+    row.uses_per_weight = static_cast<double>(module.uses_per_weight(*input));
     for (const auto& [name, parameter] : module.own_parameters()) {
       if (name == "weight" && row.uses_per_weight > 0) row.weight = parameter;
     }
     const auto* tied = dynamic_cast<const TiedWeight*>(&module);
     if (tied != nullptr && row.uses_per_weight > 0) row.weight = tied->tied_weight();
     const auto* products = dynamic_cast<const OwnProducts*>(&module);
-    if (products != nullptr) row.product_flops = products->product_flops(*input);
+    if (products != nullptr) {
+      row.product_flops = static_cast<double>(products->product_flops(*input));
+    }
   }
   rows.push_back(row);
   size_t next = 0;
@@ -41,33 +44,70 @@ bool is_trained(const ModuleRow& row) {
 
 }  // namespace
 
-std::vector<ModuleRow> module_rows(const Module& model, const Shape& example) {
+std::vector<ModuleRow> module_rows(const Module& model, const Shape& example,
+                                   std::span<const int32_t> lengths) {
   std::vector<ModuleRow> rows;
   add_rows(model, example, rows);
+  if (lengths.empty()) return rows;
+  for (ModuleRow& row : rows) row.uses_per_weight = row.product_flops = 0.0;
+  std::map<int32_t, int64_t> examples;
+  for (const int32_t length : lengths) ++examples[length];
+  for (const auto& [length, count] : examples) {
+    std::vector<int64_t> sizes(example.sizes().begin(), example.sizes().end());
+    sizes.front() = length;
+    std::vector<ModuleRow> own;
+    add_rows(model, Shape(sizes), own);
+    const auto times = static_cast<double>(count);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i].uses_per_weight += times * own[i].uses_per_weight;
+      rows[i].product_flops += times * own[i].product_flops;
+    }
+  }
+  for (ModuleRow& row : rows) {
+    row.uses_per_weight /= static_cast<double>(lengths.size());
+    row.product_flops /= static_cast<double>(lengths.size());
+  }
   return rows;
 }
 
-int64_t forward_flops(const ModuleRow& row, int64_t elements) {
-  return row.product_flops + 2 * row.uses_per_weight * elements;
+Flops& Flops::operator+=(const Flops& other) {
+  forward += other.forward;
+  training += other.training;
+  return *this;
 }
 
-Flops count_flops(std::span<const ModuleRow> rows,
-                  const std::function<int64_t(const Parameter&)>& elements) {
-  Flops total;
+std::vector<Flops> flops_of_modules(std::span<const ModuleRow> rows,
+                                    const CountedElements& elements) {
+  std::vector<Flops> all;
+  all.reserve(rows.size());
   bool is_below_trained = false;  // whether something that comes before is trained
   for (const ModuleRow& row : rows) {
-    int gradients = is_below_trained ? 1 : 0;
+    int products = is_below_trained ? 2 : 1;
+    double once = row.product_flops;
     if (row.weight == nullptr) {
-      gradients *= 2;
-    } else if (row.weight->trainable) {
-      ++gradients;
+      if (is_below_trained) ++products;  // of both factors
+    } else {
+      once += 2.0 * row.uses_per_weight * elements(*row.weight);
+      if (row.weight->trainable) ++products;
     }
-    const int64_t once = forward_flops(row, row.weight == nullptr ? 0 : elements(*row.weight));
-    total.forward += once;
-    total.training += once * (1 + gradients);
+    all.push_back({.forward = once, .training = once * products});
     if (is_trained(row)) is_below_trained = true;
   }
+  return all;
+}
+
+Flops count_flops(std::span<const ModuleRow> rows, const CountedElements& elements) {
+  Flops total;
+  for (const Flops& flops : flops_of_modules(rows, elements)) total += flops;
   return total;
+}
+
+std::map<std::string, double> uses_of_weights(std::span<const ModuleRow> rows) {
+  std::map<std::string, double> uses;
+  for (const ModuleRow& row : rows) {
+    if (row.weight != nullptr) uses[row.weight->name()] += row.uses_per_weight;
+  }
+  return uses;
 }
 
 }  // namespace lacuna

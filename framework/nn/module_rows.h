@@ -1,10 +1,12 @@
-// A model as a table: its modules with the shapes of one example, and what a pass over one costs.
+// A model as a table: its modules with the shapes of one example, and the FLOPs that one costs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/nn/module.h"
@@ -19,33 +21,47 @@ struct ModuleRow {
   /// The parameter that it multiplies by (another module's, where the weight is tied), and how
   /// often each element for one example; null and 0 where there is none.
   ParameterPtr weight;
-  int64_t uses_per_weight = 0;
+  double uses_per_weight = 0.0;
   /// Operations of a forward pass that multiply no weight: attention's (OwnProducts).
-  int64_t product_flops = 0;
+  double product_flops = 0.0;
 };
 
-/// The model and all modules below, depth first, for examples of one shape. *Ownership:* the rows
-/// are good as long as the model. *Errors:* ShapeError when it does not take such examples.
-std::vector<ModuleRow> module_rows(const Module& model, const Shape& example);
+/// The model and all modules below, depth first, for examples of one shape. Where examples differ
+/// in length, `lengths` has that of each, and the shapes are those of the longest, `example`: uses
+/// and products are then the means over examples of their own lengths, without padding.
+/// *Ownership:* the rows are good as long as the model. *Errors:* ShapeError when it does not take
+/// such examples. *Cost:* a walk over the model for each length.
+std::vector<ModuleRow> module_rows(const Module& model, const Shape& example,
+                                   std::span<const int32_t> lengths = {});
 
-/// Floating-point operations for one example: a multiplication and an addition for each use of an
-/// element of a weight, and those of products without weights, as attention's. What costs little
-/// beside (biases, activations, norms) is not counted.
+/// Floating-point operations (FLOPs) for one example, or the mean over examples of several lengths:
+/// two, a multiplication and an addition, for each use of an element of a weight, and those of
+/// products without weights, as attention's. What costs little next to them (biases, activations,
+/// norms) is not counted. docs/run-folder.md has the definition for users.
 struct Flops {
-  int64_t forward = 0;
-  /// Forward; the gradient of the weight, where it is trained; and that of the input, where
-  /// something that comes before in the model's order is trained. Of a product without weights the
-  /// gradients of both factors, there.
-  int64_t training = 0;
+  /// "Inference FLOPs": of a forward pass.
+  double forward = 0.0;
+  /// "Training FLOPs": forward; the gradient of the weight, where it is trained; and that of the
+  /// input, where something that comes before in the model's order is trained. Of a product without
+  /// weights the gradients of both factors, there.
+  double training = 0.0;
   friend bool operator==(const Flops&, const Flops&) = default;
+  Flops& operator+=(const Flops& other);
 };
 
-/// Of a forward pass through this module alone, if its weight, where it has one, had so many
-/// elements.
-int64_t forward_flops(const ModuleRow& row, int64_t elements);
+/// How many elements of a weight are counted: all, or its nonzeros.
+using CountedElements = std::function<double(const Parameter&)>;
 
-/// Of a whole model; `elements` says how many of a weight are there: all, or its nonzeros.
-Flops count_flops(std::span<const ModuleRow> rows,
-                  const std::function<int64_t(const Parameter&)>& elements);
+/// Of each module alone, without those below it, in the order of the rows.
+std::vector<Flops> flops_of_modules(std::span<const ModuleRow> rows,
+                                    const CountedElements& elements);
+
+/// Of a whole model: the sum over its modules.
+Flops count_flops(std::span<const ModuleRow> rows, const CountedElements& elements);
+
+/// How often one example multiplies by each element of a parameter, in all modules together, by its
+/// full name: the rows that it adds to the products with it. Those that nothing is known to
+/// multiply by are left out.
+std::map<std::string, double> uses_of_weights(std::span<const ModuleRow> rows);
 
 }  // namespace lacuna

@@ -12,7 +12,8 @@ namespace lacuna {
 class OwnProducts {
  public:
   virtual ~OwnProducts() = default;
-  /// Floating-point operations of a forward pass of one example of this shape.
+  /// Floating-point operations of a forward pass of one example of this shape: two for each
+  /// multiplication with its addition.
   virtual int64_t product_flops(const Shape& input) const = 0;
 };
 

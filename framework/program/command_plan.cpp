@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
@@ -116,13 +117,13 @@ void print_table(const std::vector<PlannedParameter>& plan) {
   }
 }
 
-LayoutChoice choice_of(const PlannedParameter& p, int64_t batch, const Layout& compressed) {
-  if (p.source == nullptr || !p.source->convolution) {
-    return compare_layouts(p.shape, p.final_nnz, batch, compressed, p.lifetime);
+// *Requires* a parameter with a source, as all that algorithms plan for have.
+LayoutChoice choice_of(const PlannedParameter& p, const CompressionLimits& limits,
+                       const Layout& compressed) {
+  if (p.source->convolution) {
+    return compare_layouts(limits.convolution_of(*p.source), p.final_nnz);
   }
-  ConvolutionShape shape = *p.source->convolution;
-  shape.batch = batch;
-  return compare_layouts(shape, p.final_nnz);
+  return compare_layouts(p.shape, p.final_nnz, limits.rows_of(*p.source), compressed, p.lifetime);
 }
 
 // How each sparse parameter will be stored in the end, and why.
@@ -132,12 +133,13 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
     std::printf("%s is stored as %s", p.parameter.c_str(), p.layout.c_str());
     if (p.final_layout != p.layout) std::printf(", in the end as %s", p.final_layout.c_str());
     if (p.pattern.is_structured()) std::printf(", pattern %s", p.pattern.description().c_str());
-    const auto& limits = experiment.sparsity->compression().compress_below;
+    const CompressionLimits& limits = experiment.sparsity->compression();
     const Layout* own = find_layout(p.compressed);
     const Layout& compressed = own == nullptr ? csr_layout() : *own;
-    const auto limit = limits.find({p.parameter, std::string(compressed.name()), p.lifetime});
-    if (limit != limits.end()) {
-      const LayoutChoice choice = choice_of(p, experiment.train.batch_size, compressed);
+    const auto limit =
+        limits.compress_below.find({p.parameter, std::string(compressed.name()), p.lifetime});
+    if (limit != limits.compress_below.end() && p.source != nullptr) {
+      const LayoutChoice choice = choice_of(p, limits, compressed);
       std::printf("; %s is faster up to a density of %.2g, in the end %s",
                   std::string(compressed.name()).c_str(), limit->second, choice.reason.c_str());
     }
@@ -158,20 +160,20 @@ int run_plan(const PlanCommand& command) {
   apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
+  experiment->require_training_fits(total_memory());
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
   if (command.json) {
     Config entries = Config::list();
     for (const PlannedParameter& parameter : plan) entries.push_back(to_config(parameter));
-    const Config report = Config::map({{"steps", experiment->total_steps()},
-                                       {"steps_per_epoch", experiment->steps_per_epoch()},
-                                       {"numel", experiment->numel()},
-                                       {"final_nnz", model.total().final_nnz},
-                                       {"dense_flops", model.total().dense_flops},
-                                       {"flops", model.total().flops},
-                                       {"evaluation", to_config(evaluation)},
-                                       {"layers", model.to_config()},
-                                       {"parameters", entries}});
+    Config report = Config::map({{"steps", experiment->total_steps()},
+                                 {"steps_per_epoch", experiment->steps_per_epoch()},
+                                 {"numel", experiment->numel()},
+                                 {"final_nnz", model.total().final_nnz}});
+    ModelTable::write_flops(model.total(), report);
+    report.set("evaluation", to_config(evaluation));
+    report.set("layers", model.to_config());
+    report.set("parameters", entries);
     print_json(report);
     return kDone;
   }

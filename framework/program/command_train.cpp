@@ -30,7 +30,6 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
-#include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/trainer.h"
@@ -194,9 +193,9 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   if (job != nullptr) require_same_config(*job, config);
   apply_process_options(config);
   const auto experiment = build_experiment(config, Start::Fresh, job);
-  require_values_fit(*experiment->model, experiment->layers, total_memory());
   require_same_start(job.get(), *experiment);
   experiment->plan();  // refuses what can only be a mistake
+  experiment->require_training_fits(total_memory());
   if (experiment->sparsity != nullptr) experiment->write_layouts();
   const auto verification = make_verification(command, *experiment);
   const RunFolder folder =

@@ -1,4 +1,4 @@
-// The model as `lacuna plan` shows it: a row for each module, and what one example costs.
+// The model as `lacuna plan` shows it: a row for each module, and the FLOPs of one example.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/experiment.h"
 
 namespace lacuna {
@@ -22,10 +23,15 @@ class ModelTable {
   struct Counts {
     int64_t numel = 0;
     int64_t final_nnz = 0;
-    int64_t dense_flops = 0;  ///< of a forward pass of one example
-    int64_t flops = 0;        ///< the same with the final nonzeros
+    Flops dense;             ///< with all weights
+    double inference = 0.0;  ///< forward FLOPs with the final nonzeros
+    double training = 0.0;   ///< training FLOPs with the mean of the nonzeros over the run
+
+    Counts& operator+=(const Counts& other);
   };
   const Counts& total() const { return total_; }
+  /// Writes FLOPs under the names that summary.json has them by.
+  static void write_flops(const Counts& counts, Config& to);
 
   void print() const;
   /// A list of maps: docs/run-folder.md describes them.

@@ -284,10 +284,14 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
                                         : fmt::format("; dense {}, {:.3g} times as many",
                                                       bytes_in_words(dense), dense / bytes)));
   if (summary.has("training_flops") && nnz != numel && number(summary, "training_flops") > 0) {
-    const double flops = number(summary, "training_flops"),
+    const auto flops = [&](const char* key) { return flops_in_words(number(summary, key)); };
+    const double training = number(summary, "training_flops"),
                  whole = number(summary, "dense_training_flops");
-    add("work", fmt::format("{} an example and step; dense {}, {:.3g} times as much",
-                            flops_in_words(flops), flops_in_words(whole), whole / flops));
+    add("work", fmt::format("inference {}, training {} for one example; dense {} and {}, {:.3g} "
+                            "times as much in training",
+                            flops("inference_flops"), flops("training_flops"),
+                            flops("dense_inference_flops"), flops("dense_training_flops"),
+                            whole / training));
   }
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <string>
@@ -261,7 +262,7 @@ void require_norms_fit(const Experiment& e) {
   const bool has_last = batch > 1 && e.data.train->size() % batch == 1 && !e.train.drop_last &&
                         e.total_steps() >= e.steps_per_epoch();
   if (batch > 1 && !has_last) return;
-  for (const ModuleRow& row : module_rows(*e.model, e.data.train->example_shape())) {
+  for (const ModuleRow& row : e.rows) {
     const auto* norm = dynamic_cast<const BatchNorm*>(row.module);
     if (norm == nullptr || !norm->needs_batch() || !row.input) continue;
     if (row.input->numel() > (*row.input)[0]) continue;
@@ -277,9 +278,13 @@ void require_norms_fit(const Experiment& e) {
 // An algorithm that does not fit the model is a mistake in the configuration.
 void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
-  e.sparsity->compression().batch = e.train.batch_size;
-  e.sparsity->compression().are_measured = e.parallel == nullptr;
-  e.sparsity->compression().compress_below = std::move(csr_up_to);
+  CompressionLimits& limits = e.sparsity->compression();
+  limits.batch = e.train.batch_size;
+  for (const auto& [parameter, uses] : uses_of_weights(e.rows)) {
+    limits.rows[parameter] = std::llround(uses * static_cast<double>(e.train.batch_size));
+  }
+  limits.are_measured = e.parallel == nullptr;
+  limits.compress_below = std::move(csr_up_to);
   try {
     e.sparsity->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
     e.model->apply(*e.sparsity);
@@ -294,26 +299,19 @@ void apply_sparsity(Experiment& e, DensityLimits csr_up_to) {
   e.write_layouts();
 }
 
-}  // namespace
-
-int64_t Experiment::steps_per_epoch() const {
-  return (loader->batches_per_epoch() + train.accumulate - 1) / train.accumulate;
-}
-
-int64_t Experiment::total_steps() const { return train.length.in_steps(steps_per_epoch()); }
-
-std::vector<PlannedParameter> Experiment::plan() const {
-  if (sparsity == nullptr) return {};
-  try {
-    return sparsity->plan(total_steps());
-  } catch (const ConfigError& error) {
-    config.get(config.has("sparsity") ? "sparsity" : "sparsify").error(error.what());
+// Of values that are all dense: none are made sparse, and none come with masks.
+LayerCheck size_check(const Experiment& e, Start start) {
+  const Config model = e.config.at("model");
+  const Config masks = model.is_map() ? model.get("init_from") : Config();
+  for (const Config& section : {masks, e.config.get("sparsity"), e.config.get("sparsify")}) {
+    if (!section.is_null() || start != Start::Fresh) return {};
   }
+  return [&layers = e.layers, memory = total_memory()](const Module& made, const ModelLayer& at) {
+    require_layer_fits(made, at, layers, memory);
+  };
 }
 
-void Experiment::write_layouts() {
-  write_density_limits(config, sparsity->compression().compress_below);
-}
+}  // namespace
 
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                                              std::shared_ptr<Communicator> job) {
@@ -345,7 +343,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                                    .num_classes = e->loss.outputs(),
                                    .labels_tokens = e->loss.labels_tokens()});
   const ModelLayers& layers = e->layers;
-  e->model = build_model(layers, e->data.train->example_shape());
+  e->model = build_model(layers, e->data.train->example_shape(), size_check(*e, start));
   require_tokens_fit(model, *e->model, *e->data.train);
   e->loss.take_outputs(e->model->output_shape(e->data.train->example_shape()));
   require_output_fits(*e->model, layers, *e->data.train,
@@ -357,13 +355,12 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->origins = std::make_shared<const RunOrigins>(std::move(origins));
   freeze_parameters(*e->model, model);
   e->parallel = make_parallel(*e, job);
-  choose_algorithms(e->config, *e->model, e->train.batch_size,
-                    e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   e->model->initialize(e->train.seed);
   FirstValues first;
   if (start == Start::Fresh) first = load_first_values(e->config, *e->model, e->data);
   if (model.is_map()) model.get("init_from").mark_read();
-  require_sentences_fit(*e->model, layers, e->data);
+  require_lengths_fit(*e->model, layers, e->data);
+  e->rows = module_rows(*e->model, e->data.train->example_shape(), e->data.train->lengths());
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
   require_learning_rates(optimizer, e->total_steps());
   if (start == Start::Fresh) {
@@ -374,9 +371,14 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
   apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
+  config.get("convolution_algorithms").mark_read();
   config.require_all_read();
   require_validation(*e);
   if (e->sparsity != nullptr) apply_sparsity(*e, std::move(csr_up_to));
+  // Before any value is drawn and anything is measured; a checkpoint's masks are not there yet.
+  if (start == Start::Fresh) require_values_fit(*e->model, layers, total_memory());
+  choose_algorithms(e->config, *e->model, e->train.batch_size,
+                    e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   first.add_mask_notes(*e->model, e->sparsity.get());
   e->notes = std::move(first.notes);
   e->warnings = std::move(first.warnings);
@@ -384,6 +386,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
     e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
   require_norms_fit(*e);
   require_sparsifiers_fit(*e);
+  require_sentences_fit(*e->model, layers, e->data);
   return e;
 }
 

@@ -12,6 +12,7 @@
 #include "lacuna/framework/distributed/data_parallel.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/train_options.h"
@@ -41,6 +42,9 @@ struct Experiment {
   std::shared_ptr<const RunOrigins> origins = {};
   std::unique_ptr<Sequential> model;
   ModelLayers layers;  ///< what the model was built of: where its layers are written
+  /// The model as a table, for an example of the training data, the mean over their lengths: FLOPs
+  /// are counted by it, and layouts chosen.
+  std::vector<ModuleRow> rows;
   LossFunction loss;
   std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation
   std::unique_ptr<DataParallel> parallel;  ///< null: batches are not cut into shards
@@ -59,9 +63,15 @@ struct Experiment {
 
   int64_t steps_per_epoch() const;  ///< optimizer steps; the last may be of fewer batches
   int64_t total_steps() const;
+  /// Examples that so many steps from the start train on, those of each epoch counted again.
+  int64_t examples_until(int64_t step) const;
   /// The sparsity algorithm's forecast for these steps; empty for dense training.
   /// *Errors:* ConfigError when that can only be a mistake.
   std::vector<PlannedParameter> plan() const;
+
+  /// Values, gradients, optimizer states and averages must fit in so many bytes; activations come
+  /// on top. *Errors:* MemoryError at the model.
+  void require_training_fits(int64_t memory) const;
 
   /// Writes the densities that `layout: auto` goes by into the configuration, those included that
   /// planning found for later phases. *Requires* sparsity.
@@ -98,7 +108,8 @@ enum class Start {
 /// (`set_num_threads`, `set_fallback_policy`; the number of threads first, because layouts are
 /// measured here). `job`: the processes that train it together (train.shards); null: this one.
 /// Where batches are cut into shards nothing is measured. *Errors:* ConfigError, DataError,
-/// CheckpointError (of `model.init_from`).
+/// CheckpointError (of `model.init_from`), MemoryError when the values of a fresh start can never
+/// fit: before any is drawn, and before anything is measured.
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start = Start::Fresh,
                                              std::shared_ptr<Communicator> job = nullptr);
 

@@ -1,6 +1,8 @@
-// What of an experiment is saved, and how it, or its model alone, is loaded again.
+// What an experiment has ahead of it; what of it is saved, and how it, or its model alone, is
+// loaded again.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,7 +12,9 @@
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/choices/density_limits.h"
 #include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
@@ -51,6 +55,42 @@ StateDict moved_to_step(StateDict loader, const Experiment& e, int64_t step) {
 }
 
 }  // namespace
+
+int64_t Experiment::steps_per_epoch() const {
+  return (loader->batches_per_epoch() + train.accumulate - 1) / train.accumulate;
+}
+
+int64_t Experiment::total_steps() const { return train.length.in_steps(steps_per_epoch()); }
+
+int64_t Experiment::examples_until(int64_t step) const {
+  const int64_t batches = loader->batches_per_epoch(),
+                in_epoch = train.drop_last ? batches * train.batch_size : data.train->size();
+  const int64_t epochs = step / steps_per_epoch(),
+                rest = step % steps_per_epoch() * train.accumulate * train.batch_size;
+  return epochs * in_epoch + std::min(rest, in_epoch);
+}
+
+std::vector<PlannedParameter> Experiment::plan() const {
+  if (sparsity == nullptr) return {};
+  try {
+    return sparsity->plan(total_steps());
+  } catch (const ConfigError& error) {
+    config.get(config.has("sparsity") ? "sparsity" : "sparsify").error(error.what());
+  }
+}
+
+void Experiment::require_training_fits(int64_t memory) const {
+  const auto states = [&](const Parameter& parameter) {
+    const auto stored = static_cast<double>(parameter.pattern()->stored_size());
+    const auto bytes = static_cast<double>(optimizer->state_bytes(parameter));
+    return bytes + (average == nullptr ? 0.0 : stored * sizeof(float));
+  };
+  lacuna::require_training_fits(*model, layers, states, memory);
+}
+
+void Experiment::write_layouts() {
+  write_density_limits(config, sparsity->compression().compress_below);
+}
 
 // Optimizer, algorithm and loader are where the trainer has brought them. (An algorithm of a user's
 // need not count.)

@@ -53,7 +53,7 @@ ModelLayer unmarked(const ModelLayer& layer) {
 
 class Builder {
  public:
-  explicit Builder(const Config& define) {
+  Builder(const Config& define, const LayerCheck& check) : check_(check) {
     types_ = layer_registry().names();
     types_.insert(types_.end(), {"sequential", "residual", "parallel", "qkv"});
     for (const auto& [name, definition] : define.entries()) types_.push_back(name);
@@ -108,6 +108,7 @@ class Builder {
     const Config& keys = layer.options;
     const bool trains = !keys.is_map() || keys.optional<bool>("trainable").value_or(true);
     if (!trains) module->set_trainable(false);
+    if (check_) check_(*module, layer);
     built_[layer.path] = module.get();
     return module;
   }
@@ -284,34 +285,30 @@ class Builder {
   void pass_over(const ModelLayer& part, const Feed& feed, const Feed& body) {
     const ModelLayer copy = unmarked(part);
     const std::map<std::string, Module*> built = built_;
+    const LayerCheck check = std::exchange(check_, {});
     try {
       Feed input = feed;
       infer_subsampling(copy, input.shape, body.shape);
       build(copy, input);
-      require_known_keys(copy);
+      visit(copy, [](const ModelLayer& layer) {
+        if (layer.kind == Kind::Plain) layer.options.require_all_read();
+      });
     } catch (const MisfitError&) {
-      require_known_types(part);
+      visit(part, [this](const ModelLayer& layer) {
+        if (layer.kind == Kind::Plain) require_known(layer);
+      });
     }
     built_ = built;
-    mark_read(part);
+    check_ = check;
+    visit(part, [](const ModelLayer& layer) { layer.node.mark_read(); });
   }
 
-  void require_known_types(const ModelLayer& layer) const {
-    if (layer.kind == Kind::Plain) require_known(layer);
-    for (const ModelLayer& part : layer.layers) require_known_types(part);
-    for (const ModelLayer& part : layer.shortcut) require_known_types(part);
-  }
-
-  static void require_known_keys(const ModelLayer& layer) {
-    if (layer.kind == Kind::Plain) layer.options.require_all_read();
-    for (const ModelLayer& part : layer.layers) require_known_keys(part);
-    for (const ModelLayer& part : layer.shortcut) require_known_keys(part);
-  }
-
-  static void mark_read(const ModelLayer& layer) {
-    for (const ModelLayer& part : layer.layers) mark_read(part);
-    for (const ModelLayer& part : layer.shortcut) mark_read(part);
-    layer.node.mark_read();
+  // A layer and all that it is made of.
+  template <class Visit>
+  static void visit(const ModelLayer& layer, const Visit& see) {
+    for (const ModelLayer& part : layer.layers) visit(part, see);
+    for (const ModelLayer& part : layer.shortcut) visit(part, see);
+    see(layer);
   }
 
   std::unique_ptr<Module> build_parallel(const ModelLayer& layer, Feed& feed) {
@@ -346,6 +343,7 @@ class Builder {
 
   std::vector<std::string> types_;        // all that a layer can be
   std::map<std::string, Module*> built_;  // by full path
+  LayerCheck check_;
 };
 
 // An error in what a preset has made is one in what it was given.
@@ -387,11 +385,12 @@ ModelLayers model_layers(const Config& model, const ModelContext& context) {
   return layers;
 }
 
-std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& example_shape) {
+std::unique_ptr<Sequential> build_model(const ModelLayers& layers, const Shape& example_shape,
+                                        const LayerCheck& check) {
   Feed feed{.shape = example_shape};
   auto model = std::make_unique<Sequential>();
   within(layers, [&] {
-    Builder(layers.define).add_chain(*model, layers.layers, feed);
+    Builder(layers.define, check).add_chain(*model, layers.layers, feed);
     for (const Config& copy : layers.copies) copy.require_all_read();
   });
   return model;

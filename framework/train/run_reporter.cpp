@@ -76,16 +76,17 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
 
 // Of one example, with all weights and with those that there were.
 void add_flops(const Experiment& e, const RunState& state, Config& summary) {
-  const std::vector<ModuleRow> rows = module_rows(*e.model, e.data.train->example_shape());
-  const Flops flops = count_flops(rows, [](const Parameter& p) { return p.pattern()->nnz(); });
-  const Flops dense = count_flops(rows, [](const Parameter& p) { return p.numel(); });
-  summary.set("inference_flops", flops.forward);
-  summary.set("dense_inference_flops", dense.forward);
+  const Flops flops = count_flops(e.rows, [](const Parameter& p) { return p.pattern()->nnz(); });
+  const Flops dense = count_flops(e.rows, [](const Parameter& p) { return p.numel(); });
+  const auto set = [&](const char* key, double value) {
+    summary.set(key, static_cast<int64_t>(std::llround(value)));
+  };
+  set("inference_flops", flops.forward);
+  set("dense_inference_flops", dense.forward);
   if (state.training_flops && state.examples > 0) {
-    const double mean = *state.training_flops / static_cast<double>(state.examples);
-    summary.set("training_flops", static_cast<int64_t>(std::llround(mean)));
+    set("training_flops", *state.training_flops / static_cast<double>(state.examples));
   }
-  summary.set("dense_training_flops", dense.training);
+  set("dense_training_flops", dense.training);
 }
 
 }  // namespace

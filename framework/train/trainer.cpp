@@ -67,7 +67,6 @@ Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progres
     : experiment_(experiment),
       folder_(std::move(folder)),
       state_{.stopping = EarlyStopping(experiment.train.early_stopping)},
-      rows_(module_rows(*experiment.model, experiment.data.train->example_shape())),
       reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
 
 Trainer::~Trainer() = default;
@@ -199,9 +198,9 @@ void Trainer::train_step() {
   if (!std::isfinite(sums.mean_loss())) fail_diverged("the training loss", state_.step + 1);
   fault_point("step.before_update");
   if (state_.training_flops) {  // before the masks change
-    const Flops flops = count_flops(rows_, [](const Parameter& p) { return p.pattern()->nnz(); });
-    *state_.training_flops +=
-        static_cast<double>(flops.training) * static_cast<double>(sums.examples);
+    const Flops flops =
+        count_flops(experiment_.rows, [](const Parameter& p) { return p.pattern()->nnz(); });
+    *state_.training_flops += flops.training * static_cast<double>(sums.examples);
   }
   experiment_.optimizer->step();
   if (experiment_.average) experiment_.average->update(experiment_.optimizer->steps());

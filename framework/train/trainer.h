@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lacuna/framework/io/progress.h"
-#include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/run_folder.h"
@@ -80,7 +79,6 @@ class Trainer {
   Experiment& experiment_;
   RunFolder folder_;
   RunState state_;
-  std::vector<ModuleRow> rows_;  // of the model
   std::unique_ptr<RunReporter> reporter_;
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;         // by this process, or the one it resumed from

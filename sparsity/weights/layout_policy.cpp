@@ -1,12 +1,30 @@
 #include "lacuna/sparsity/weights/layout_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lacuna/framework/layouts/cost/cost_model.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
 
 namespace lacuna {
+
+int64_t CompressionLimits::rows_of(const Parameter& parameter) const {
+  const auto found = rows.find(parameter.name());
+  return found == rows.end() ? batch : std::max<int64_t>(found->second, 1);
+}
+
+ConvolutionShape CompressionLimits::convolution_of(const Parameter& parameter) const {
+  ConvolutionShape shape = *parameter.convolution;
+  shape.batch = batch;
+  const auto found = rows.find(parameter.name());
+  if (found == rows.end()) return shape;
+  const Extent places = shape.output();
+  const double images = static_cast<double>(found->second) /
+                        static_cast<double>(std::max<int64_t>(places.height * places.width, 1));
+  shape.batch = std::max<int64_t>(std::llround(images), 1);
+  return shape;
+}
 
 LayoutPolicy::LayoutPolicy(LayoutOption option, PatternShape pattern, PatternLifetime lifetime)
     : option_(std::move(option)), pattern_(std::move(pattern)), lifetime_(lifetime) {}
@@ -54,10 +72,9 @@ bool LayoutPolicy::can_compress(const Parameter& parameter, const MaskSet& mask)
 }
 
 // A mask for one step would have its streams made for one step.
-double LayoutPolicy::limit_of_convolution(ConvolutionShape shape) const {
+double LayoutPolicy::limit_of_convolution(const Parameter& parameter) const {
   if (lifetime_ == PatternLifetime::OneStep) return 0.0;
-  shape.batch = limits_->batch;
-  return density_limit(shape);
+  return density_limit(limits_->convolution_of(parameter));
 }
 
 const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) const {
@@ -69,8 +86,9 @@ const Layout& LayoutPolicy::fastest(const Parameter& parameter, int64_t nnz) con
   if (found == limits_->compress_below.end()) {
     const double limit =
         !limits_->are_measured ? assumed_limit(parameter, compressed, lifetime_)
-        : is_convolution       ? limit_of_convolution(*parameter.convolution)
-                         : density_limit(parameter.shape(), limits_->batch, compressed, lifetime_);
+        : is_convolution
+            ? limit_of_convolution(parameter)
+            : density_limit(parameter.shape(), limits_->rows_of(parameter), compressed, lifetime_);
     found = limits_->compress_below.emplace(key, limit).first;
   }
   const auto numel = static_cast<double>(std::max<int64_t>(parameter.numel(), 1));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/core/pattern_shape.h"
@@ -19,6 +21,10 @@ namespace lacuna {
 struct CompressionLimits {
   /// Examples in a training batch.
   int64_t batch = 128;
+  /// How often a batch multiplies by each element of a parameter, by the parameter's name: the rows
+  /// of its products. Examples times tokens in a transformer, times places in a convolution. For
+  /// parameters that are not here: `batch`, and for convolutions its images.
+  std::map<std::string, int64_t> rows = {};
   /// The density up to which a parameter is stored as csr, or in the layout of its pattern, and
   /// masked above it: what an earlier run found, or an entry made by the cost model when it is
   /// first needed.
@@ -26,6 +32,12 @@ struct CompressionLimits {
   /// Whether limits that are missing are measured, which may come out otherwise on another machine
   /// or another day; else they are the same everywhere: `assumed_limit`.
   bool are_measured = true;
+
+  /// Rows of the products of a training batch with this parameter.
+  int64_t rows_of(const Parameter& parameter) const;
+  /// The convolution of a training batch with this parameter: as many images of the size that it
+  /// was made for as have those rows. *Requires* a parameter that knows its images.
+  ConvolutionShape convolution_of(const Parameter& parameter) const;
 };
 
 /// A density up to which compressed layouts pay on most machines, which is no measurement: 0.2 for
@@ -62,7 +74,7 @@ class LayoutPolicy {
   bool holds_any_positions(const Parameter& parameter) const;
   bool can_compress(const Parameter& parameter, const MaskSet& mask) const;
   const Layout& fastest(const Parameter& parameter, int64_t nnz) const;
-  double limit_of_convolution(ConvolutionShape shape) const;
+  double limit_of_convolution(const Parameter& parameter) const;
 
   LayoutOption option_;
   PatternShape pattern_;

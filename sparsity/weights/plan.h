@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,13 @@ enum class MaskSource {
   Loaded,     ///< a checkpoint's: they stay as they are
 };
 
+/// How many nonzeros a parameter has after a step.
+struct PlannedCount {
+  int64_t step = 0;
+  int64_t nnz = 0;
+  friend bool operator==(const PlannedCount&, const PlannedCount&) = default;
+};
+
 /// What will happen to one parameter.
 struct PlannedParameter {
   std::string parameter;
@@ -30,13 +39,24 @@ struct PlannedParameter {
   int64_t initial_nnz = 0;
   int64_t final_nnz = 0;
   std::vector<int64_t> update_steps;  ///< steps after which its mask changes
-  std::string layout = {};            ///< how it is stored with its initial nonzeros
-  std::string final_layout = {};      ///< and with its final ones
-  std::string compressed = {};        ///< what `layout: auto` has for it besides masked
-  PatternShape pattern = {};          ///< of its masks
+  int64_t begin = 0;                  ///< steps done when it gets its initial nonzeros
+  int64_t nnz_before = 0;             ///< its nonzeros before that, where it begins later than at 0
+  /// The steps after which it has another number of nonzeros, ascending. Where an algorithm's
+  /// forecast leaves it empty, its first update makes the final ones of the initial ones.
+  std::vector<PlannedCount> changes = {};
+  std::string layout = {};        ///< how it is stored with its initial nonzeros
+  std::string final_layout = {};  ///< and with its final ones
+  std::string compressed = {};    ///< what `layout: auto` has for it besides masked
+  PatternShape pattern = {};      ///< of its masks
   PatternLifetime lifetime = PatternLifetime::ManySteps;  ///< of its masks
   const Parameter* source = nullptr;                      ///< alive as long as its model
 };
+
+/// The mean of a parameter's nonzeros over the examples of a run. `entries` are all that are
+/// planned for it, in order, one at least; `examples_until` says on how many examples the steps up
+/// to one train.
+double mean_nnz(std::span<const PlannedParameter* const> entries, int64_t total_steps,
+                const std::function<double(int64_t step)>& examples_until);
 
 /// A plan in the making: what an algorithm begins with, and what its steps make of it.
 struct Forecast {

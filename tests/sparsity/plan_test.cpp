@@ -1,7 +1,9 @@
 // What a plan foresees, and what it refuses because it can only be a mistake.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
@@ -17,17 +19,31 @@ std::unique_ptr<SparsityAlgorithm> from_yaml(const std::string& yaml) {
   return configure(parse_yaml(yaml, "c.yaml"), 0);
 }
 
-/// The plan's last counts are what training really ends with.
+/// The plan's last counts are what training really ends with, and its mean is that of the steps,
+/// each by its own weight.
 void expect_foreseen(const std::string& yaml, int steps) {
   TestModel t;
   const auto algorithm = from_yaml(yaml);
   t.apply(*algorithm);
   const std::vector<PlannedParameter> plan = algorithm->plan(steps);
-  for (int i = 0; i < steps; ++i) t.step();
   ASSERT_FALSE(plan.empty());
-  for (const PlannedParameter& entry : plan) {
-    EXPECT_EQ(t.weight(entry.parameter.c_str()).pattern()->nnz(), entry.final_nnz)
-        << yaml << " " << entry.parameter;
+  std::map<std::string, std::vector<const PlannedParameter*>> entries;
+  for (const PlannedParameter& entry : plan) entries[entry.parameter].push_back(&entry);
+  const auto nnz = [&](const std::string& parameter) {
+    return t.weight(parameter.c_str()).pattern()->nnz();
+  };
+  const auto examples = [](int64_t step) { return static_cast<double>(step * step); };
+  std::map<std::string, double> sums;
+  for (int i = 0; i < steps; ++i) {
+    for (const auto& [parameter, of_it] : entries) {
+      sums[parameter] += static_cast<double>(nnz(parameter)) * (examples(i + 1) - examples(i));
+    }
+    t.step();
+  }
+  for (const auto& [parameter, of_it] : entries) {
+    EXPECT_EQ(nnz(parameter), of_it.back()->final_nnz) << yaml << " " << parameter;
+    EXPECT_DOUBLE_EQ(mean_nnz(of_it, steps, examples), sums[parameter] / examples(steps))
+        << yaml << " " << parameter;
   }
 }
 
@@ -49,6 +65,24 @@ TEST(PlanTest, ForeseesWhatTrainingEndsWith) {
   expect_foreseen("{algorithm: snip, sparsity: 0.75, scope: layer, distribution: erk}", 2);
   expect_foreseen("{algorithm: snip, sparsity: 0.7, pattern: {type: block, rows: 4, cols: 2}}", 2);
   expect_foreseen("{algorithm: ste, sparsity: 0.75, update: {freq: 3}}", 9);
+  expect_foreseen("{algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}}", 4);
+}
+
+TEST(PlanTest, ForeseesThroughPhasesAndGroups) {
+  expect_foreseen(
+      "{phases: [{until: 3, algorithm: dense, param_filter: fc1.weight}, "
+      "{until: 6, algorithm: static, sparsity: 0.5}, "
+      "{algorithm: set, sparsity: 0.75, update: {freq: 2}, param_filter: fc2.weight}]}",
+      11);
+  expect_foreseen(
+      "{phases: [{until: 5, algorithm: gmp, update: {freq: 1}, "
+      "sparsity: {type: polynomial, init: 0.2, final: 0.8, start: 0, end: 5}}, "
+      "{until: 9, algorithm: dense}, {algorithm: static, sparsity: 0.9}]}",
+      12);
+  expect_foreseen(
+      "[{algorithm: acdc, sparsity: 0.6, update: {freq: 2}, param_filter: fc1.weight}, "
+      "{algorithm: rigl, sparsity: 0.8, update: {freq: 3}, param_filter: fc2.weight}]",
+      10);
 }
 
 TEST(PlanTest, SchedulesReachTheirEndValue) {

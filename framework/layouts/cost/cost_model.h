@@ -27,12 +27,12 @@ struct LayoutChoice {
 /// Measures masked and a compressed layout for the weight's class at densities that are powers of
 /// √2, and takes what lies between two of them from the line through both. What it measured it
 /// keeps in memory and in a file (`LACUNA_CACHE_DIR`, else $XDG_CACHE_HOME/lacuna, else
-/// ~/.cache/lacuna; nowhere when it cannot be written). A class is the shape and batch, large ones
-/// scaled down to a sample, and the instruction set: steps are timed in one thread, so that choices
-/// and with them results do not depend on the number of threads. Nothing of the weight's size is
-/// allocated. *Cost:* tens of milliseconds for each density of a class that is new.
-/// *Shapes:* shape [out, in] with rank 2; others are stored masked.
-LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t batch,
+/// ~/.cache/lacuna; nowhere when it cannot be written). A class is the shape and the rows of a
+/// batch (examples, or their tokens), large ones scaled down to a sample, and the instruction set:
+/// steps are timed in one thread, so that choices and with them results do not depend on the number
+/// of threads. Nothing of the weight's size is allocated. *Cost:* tens of milliseconds for each
+/// density of a class that is new. *Shapes:* shape [out, in] with rank 2; others are stored masked.
+LayoutChoice compare_layouts(const Shape& shape, int64_t nnz, int64_t rows,
                              const Layout& compressed = csr_layout(),
                              PatternLifetime lifetime = PatternLifetime::ManySteps);
 
@@ -49,10 +49,10 @@ void announce_measurements(std::function<void(const std::string& text)> say);
 /// in one group, without stride and dilation.
 ConvolutionAlgorithms fastest_algorithms(const ConvolutionShape& shape);
 
-/// The largest density up to which a compressed layout is the faster one for a weight: 0 when it
-/// never is. Where the line through the costs at two measured densities crosses masked's.
-/// *Cost:* some 0.1 s for a shape that is new.
-double density_limit(const Shape& shape, int64_t batch, const Layout& compressed = csr_layout(),
+/// The largest density up to which a compressed layout is the faster one for a weight that a batch
+/// multiplies that many rows by: 0 when it never is. Where the line through the costs at two
+/// measured densities crosses masked's. *Cost:* some 0.1 s for a shape that is new.
+double density_limit(const Shape& shape, int64_t rows, const Layout& compressed = csr_layout(),
                      PatternLifetime lifetime = PatternLifetime::ManySteps);
 /// The same for csr as a convolution's weight, with the batch in `shape`. 0 where the kernel does
 /// not fit the images, and for grouped convolutions, which run dense.

@@ -20,7 +20,7 @@ namespace lacuna {
 namespace {
 
 // A weight is measured by one of at most this size and its cost scaled with the elements.
-constexpr int64_t kLargestSide = 1024, kLargestBatch = 256;
+constexpr int64_t kLargestSide = 1024;
 
 // A side of the sample: as large as the weight's up to a limit, in what the pattern divides.
 int64_t sampled_side(int64_t side, int64_t divisor) {
@@ -260,13 +260,13 @@ std::string WeightClass::key() const {
 }
 
 WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const Shape& shape,
-                     int half_powers, int64_t batch) {
+                     int half_powers, int64_t rows) {
   const Shape divisors = compressed.pattern_shape().divisors();
   return {.compressed = &compressed,
           .lifetime = lifetime,
           .out = sampled_side(shape[0], divisors[0]),
           .in = sampled_side(shape[1], divisors[1]),
-          .batch = std::min(batch, kLargestBatch),
+          .batch = std::min(rows, kMostTimedRows),
           .half_powers = half_powers};
 }
 

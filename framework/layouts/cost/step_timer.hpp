@@ -27,9 +27,13 @@ struct WeightClass {
   std::string key() const;
 };
 
-/// The class of a weight. *Requires* rank 2.
+/// More rows are not timed: what they cost follows from these and from fewer.
+inline constexpr int64_t kMostTimedRows = 256;
+
+/// The class of a weight that a batch multiplies that many rows by, kMostTimedRows at most.
+/// *Requires* rank 2.
 WeightClass class_of(const Layout& compressed, PatternLifetime lifetime, const Shape& shape,
-                     int half_powers, int64_t batch);
+                     int half_powers, int64_t rows);
 
 /// The class of a convolution's weight in csr.
 WeightClass class_of(const ConvolutionShape& shape, int half_powers);

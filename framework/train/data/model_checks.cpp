@@ -218,13 +218,19 @@ void require_batch_fits(Sequential& model, const ModelLayers& layers, const Batc
 
 }  // namespace
 
-void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data) {
+void require_lengths_fit(const Sequential& model, const ModelLayers& layers,
+                         const DataSplits& data) {
   const auto [shortest, longest] = extremes_of(data);
   if (shortest.data == nullptr) return;
   const int64_t most = data.train->example_shape()[0];
   for (const int64_t tokens : {shortest.tokens, longest.tokens}) {
     if (tokens != most) require_shapes_fit(model, layers, most, tokens);
   }
+}
+
+void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data) {
+  const auto [shortest, longest] = extremes_of(data);
+  if (shortest.data == nullptr) return;
   const NoGrad no_grad;
   model.eval();
   require_batch_fits(model, layers, shortest.data->gather(std::span(&shortest.index, 1)));
@@ -240,12 +246,15 @@ struct StoredParameter {
   double bytes = 0.0;  // an integer of 64 bits may be too small
 };
 
-std::vector<StoredParameter> stored_parameters(Module& model) {
+double value_bytes(const Parameter& parameter) {
+  return static_cast<double>(parameter.pattern()->stored_size()) * sizeof(float);
+}
+
+std::vector<StoredParameter> stored_parameters(Module& model, const BytesOfParameter& bytes) {
   std::vector<StoredParameter> all;
   for (const Module* module : model.modules()) {
     for (const auto& [name, parameter] : module->own_parameters()) {
-      const auto values = static_cast<double>(parameter->pattern()->stored_size());
-      all.push_back({parameter, module, values * sizeof(float)});
+      all.push_back({parameter, module, bytes(*parameter)});
     }
   }
   return all;
@@ -253,11 +262,15 @@ std::vector<StoredParameter> stored_parameters(Module& model) {
 
 std::string megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }
 
+std::string in_words(const Parameter& parameter, std::string_view name, std::string_view path,
+                     std::string_view type) {
+  return fmt::format("layer '{}' ({}): parameter '{}' {} with {} values", path, type, name,
+                     parameter.shape().to_string(), parameter.pattern()->stored_size());
+}
+
 std::string in_words(const StoredParameter& stored) {
-  return fmt::format("layer '{}' ({}): parameter '{}' {} with {} values", stored.module->path(),
-                     stored.module->type(), stored.parameter->name(),
-                     stored.parameter->shape().to_string(),
-                     stored.parameter->pattern()->stored_size());
+  return in_words(*stored.parameter, stored.parameter->name(), stored.module->path(),
+                  stored.module->type());
 }
 
 // Where the layer of a module is written: itself, or the one that has it for a part.
@@ -277,27 +290,57 @@ const Config& node_of(const ModelLayers& layers, std::string path) {
                                     megabytes(static_cast<double>(memory)), behind(layers))));
 }
 
-}  // namespace
+template <class InWords>
+void require_one_fits(const Parameter& parameter, const ModelLayers& layers, const Config& node,
+                      int64_t memory, const InWords& words) {
+  const double bytes = value_bytes(parameter);
+  if (bytes <= static_cast<double>(memory)) return;
+  refuse_size(layers, node,
+              fmt::format("{}: out of memory: {} more were asked for", words(), megabytes(bytes)),
+              memory);
+}
 
-void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory) {
-  const std::vector<StoredParameter> all = stored_parameters(model);
-  const auto there = static_cast<double>(memory);
+void require_sum_fits(const std::vector<StoredParameter>& all, const ModelLayers& layers,
+                      const char* what, int64_t memory) {
   double sum = 0.0;
-  for (const StoredParameter& stored : all) {
-    sum += stored.bytes;
-    if (stored.bytes <= there) continue;
-    refuse_size(layers, node_of(layers, stored.module->path()),
-                fmt::format("{}: out of memory: {} more were asked for", in_words(stored),
-                            megabytes(stored.bytes)),
-                memory);
-  }
-  if (sum <= there) return;
+  for (const StoredParameter& stored : all) sum += stored.bytes;
+  if (sum <= static_cast<double>(memory)) return;
   const auto largest = std::ranges::max_element(all, {}, &StoredParameter::bytes);
   refuse_size(
       layers, layers.node,
-      fmt::format("out of memory: the values of {} parameters take {} (the most in {}: {})",
+      fmt::format("out of memory: {} of {} parameters take {} (the most in {}: {})", what,
                   all.size(), megabytes(sum), in_words(*largest), megabytes(largest->bytes)),
       memory);
+}
+
+}  // namespace
+
+void require_layer_fits(const Module& module, const ModelLayer& layer, const ModelLayers& layers,
+                        int64_t memory) {
+  for (const auto& [name, parameter] : module.own_parameters()) {
+    require_one_fits(*parameter, layers, layer.node, memory, [&, &own = name] {
+      return in_words(*parameter, layer.path + "." + own, layer.path, module.type());
+    });
+  }
+}
+
+void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory) {
+  const std::vector<StoredParameter> all = stored_parameters(model, value_bytes);
+  for (const StoredParameter& stored : all) {
+    require_one_fits(*stored.parameter, layers, node_of(layers, stored.module->path()), memory,
+                     [&] { return in_words(stored); });
+  }
+  require_sum_fits(all, layers, "the values", memory);
+}
+
+void require_training_fits(Module& model, const ModelLayers& layers, const BytesOfParameter& states,
+                           int64_t memory) {
+  const auto bytes = [&](const Parameter& parameter) {
+    const double values = value_bytes(parameter);
+    return parameter.trainable ? 2.0 * values + states(parameter) : values;
+  };
+  require_sum_fits(stored_parameters(model, bytes), layers,
+                   "values, gradients and optimizer states", memory);
 }
 
 }  // namespace lacuna

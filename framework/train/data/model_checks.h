@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,10 +35,13 @@ std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const 
 /// *Errors:* ConfigError at the layer where there is a misfit.
 void require_attention_fits(const Module& model, const ModelLayers& layers, const Dataset& data);
 
-/// Batches of sentences are as long as their longest sentence: a layer must take any length, and
-/// masks of padding. Tries the shortest and the longest sentence that there are, by the shapes
-/// and by a pass in evaluation mode. Nothing is done for examples of one length. *Errors:*
-/// ConfigError at the layer that does not take them. *Cost:* two passes of at most two examples.
+/// Batches of sentences are as long as their longest sentence: a layer must take any length. Tries
+/// the shapes of the shortest and the longest sentence that there are. Nothing is done for examples
+/// of one length. *Errors:* ConfigError at the layer that does not take them.
+void require_lengths_fit(const Sequential& model, const ModelLayers& layers,
+                         const DataSplits& data);
+/// The same by passes in evaluation mode, which also try masks of padding. *Cost:* two passes of at
+/// most two examples; the values are drawn.
 void require_sentences_fit(Sequential& model, const ModelLayers& layers, const DataSplits& data);
 
 /// The values of all parameters, as they are stored, must fit in so many bytes: they are all drawn
@@ -45,5 +49,16 @@ void require_sentences_fit(Sequential& model, const ModelLayers& layers, const D
 /// allocated. *Errors:* MemoryError at the layer of a parameter that alone does not fit, or at the
 /// model, with its largest parameter.
 void require_values_fit(Module& model, const ModelLayers& layers, int64_t memory);
+/// The same of each parameter of one layer, as it is made: a model whose weights stay dense is then
+/// refused before the rest of it is there.
+void require_layer_fits(const Module& module, const ModelLayer& layer, const ModelLayers& layers,
+                        int64_t memory);
+
+using BytesOfParameter = std::function<double(const Parameter&)>;
+
+/// What training holds for each parameter must fit, too: its values, and if it is trained a
+/// gradient like them and `states`. Activations come on top. *Errors:* MemoryError at the model.
+void require_training_fits(Module& model, const ModelLayers& layers, const BytesOfParameter& states,
+                           int64_t memory);
 
 }  // namespace lacuna

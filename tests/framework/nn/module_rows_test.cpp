@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
@@ -37,7 +39,7 @@ std::vector<std::string> lines(const Module& model, const Shape& example) {
   };
   for (const ModuleRow& row : module_rows(model, example)) {
     all.push_back(row.module->path() + ": " + text(row.input) + " → " + text(row.output) + ", " +
-                  std::to_string(row.uses_per_weight));
+                  std::to_string(static_cast<int64_t>(row.uses_per_weight)));
     EXPECT_EQ(row.weight != nullptr, row.uses_per_weight > 0);
   }
   return all;
@@ -77,14 +79,50 @@ TEST(Flops, CountTheUsesOfWeights) {
   model.add<ReLU>("relu");
   model.add<Linear>("fc2", {.in_features = 5, .out_features = 4});
   const std::vector<ModuleRow> rows = module_rows(model, {3, 6});
-  EXPECT_EQ(forward_flops(rows[1], 30), 2 * 3 * 30);
-  EXPECT_EQ(forward_flops(rows[2], 30), 0);
+  const std::vector<Flops> by_module =
+      flops_of_modules(rows, [](const Parameter& p) { return p.numel(); });
+  ASSERT_EQ(by_module.size(), 4u);
+  EXPECT_EQ(by_module[1], (Flops{.forward = 2 * 3 * 30, .training = 2 * 2 * 3 * 30}));
+  EXPECT_EQ(by_module[2], Flops{});
   // fc1: forward and its weight's gradient; fc2: its input's, too.
   EXPECT_EQ(count_flops(rows, [](const Parameter& p) { return p.numel(); }),
             (Flops{.forward = 6 * 30 + 6 * 20, .training = 2 * 6 * 30 + 3 * 6 * 20}));
   EXPECT_EQ(count_flops(rows, [](const Parameter&) { return 10; }),
             (Flops{.forward = 120, .training = 300}));
   EXPECT_EQ(count_flops({}, [](const Parameter&) { return 10; }), Flops{});
+}
+
+// Products of tokens with each other, as attention's.
+class Pairs final : public Module, public OwnProducts {
+ public:
+  struct Options {};
+  explicit Pairs(const Options& = {}) {}
+  std::string_view type() const override { return "pairs"; }
+  int64_t product_flops(const Shape& input) const override { return input[0] * input[0]; }
+
+ protected:
+  Variable forward(const Variable& input) override { return input; }
+};
+
+// Not those of the mean length, which a product of tokens with each other does not have.
+TEST(Flops, OfExamplesOfSeveralLengthsAreTheMeanOverThem) {
+  Sequential model;
+  model.add<Linear>("fc1", {.in_features = 6, .out_features = 5});
+  model.add<Pairs>("pairs");
+  const std::vector<int32_t> lengths{2, 9, 2, 3};
+  const std::vector<ModuleRow> rows = module_rows(model, {9, 6}, lengths);
+  EXPECT_EQ(rows[1].output, (Shape{9, 5}));  // of the longest
+  const auto all = [](const Parameter& p) { return p.numel(); };
+  Flops mean;
+  for (const int32_t length : lengths) mean += count_flops(module_rows(model, {length, 6}), all);
+  mean.forward /= 4.0;
+  mean.training /= 4.0;
+  EXPECT_EQ(count_flops(rows, all), mean);
+  EXPECT_EQ(mean.forward, (16 * 60 + 4 + 81 + 4 + 9) / 4.0);
+  EXPECT_EQ(uses_of_weights(rows), (std::map<std::string, double>{{"fc1.weight", 4.0}}));
+  const std::vector<int32_t> same{9, 9, 9};
+  EXPECT_EQ(count_flops(module_rows(model, {9, 6}, same), all),
+            count_flops(module_rows(model, {9, 6}), all));
 }
 
 TEST(Flops, OfTrainingLeaveOutTheGradientsOfWhatIsFrozen) {

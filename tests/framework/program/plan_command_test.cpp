@@ -68,9 +68,9 @@ TEST_F(PlanCommand, CountsATiedWeightOnce) {
   const std::vector<std::string> lines = lines_of(ended.out);
   EXPECT_THAT(lines, IsSupersetOf({"18 steps, 6 in an epoch; 16474 parameters, 16474 nonzeros at "
                                    "the end",
-                                   "a linear [10] 7850 7850 15680 15680",
-                                   "c linear [10] 0 0 15680 15680 tied to a",
-                                   "all 16474 16474 47040 47040"}));
+                                   "a linear [10] 7850 7850 15680 15680 31360 31360",
+                                   "c linear [10] 0 0 15680 15680 47040 47040 tied to a",
+                                   "all 16474 16474 47040 47040 125440 125440"}));
 }
 
 TEST_F(PlanCommand, PrintsALineForEveryParameter) {
@@ -81,9 +81,11 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
       lines_of(ended.out),
       ElementsAre(
           "18 steps, 6 in an epoch; 9550 parameters, 974 nonzeros at the end", "",
-          "layer type output parameters final nnz dense FLOPs FLOPs", "flatten1 flatten [784]",
-          "fc1 linear [12] 9420 952 18816 1880", "relu1 relu [12]", "dropout1 dropout [12]",
-          "fc2 linear [10] 130 22 240 24", "all 9550 974 19056 1904", "",
+          "layer type output parameters final nnz inference FLOPs dense training FLOPs dense",
+          "flatten1 flatten [784]", "fc1 linear [12] 9420 952 1880 18816 3760 37632",
+          "relu1 relu [12]", "dropout1 dropout [12]", "fc2 linear [10] 130 22 24 240 72 720",
+          "all 9550 974 1904 19056 3832 38352", StartsWith("FLOPs of one example: "),
+          StartsWith("those of each step"), "",
           "parameter shape algorithm initial nnz final nnz sparsity updates chosen by",
           "fc1.weight [12, 784] rigl 940 940 0.9001 step 4, 8, 12 the default filter (weights of "
           "linear and convolution layers)",
@@ -189,12 +191,14 @@ TEST_F(PlanCommand, PrintsTheExpandedModel) {
   EXPECT_THAT(
       std::vector(lines.begin() + 2, lines.begin() + 15),
       ElementsAre(
-          "layer type output parameters final nnz dense FLOPs FLOPs", "flatten1 flatten [784]",
-          "b.0 sequential [8] template: block", "b.0.residual1 residual [8] shortcut: linear down",
-          "b.0.fc linear [8] 6280 3144 12544 6272", "b.0.down linear [8] 6272 3136 12544 6272",
-          "b.0.relu1 relu [8]", "b.1 sequential [8] template: block",
-          "b.1.residual1 residual [8] shortcut: identity", "b.1.fc linear [8] 72 40 128 64",
-          "b.1.relu1 relu [8]", "parallel1 parallel [10]", "q linear [4] 36 36 64 64"));
+          "layer type output parameters final nnz inference FLOPs dense training FLOPs dense",
+          "flatten1 flatten [784]", "b.0 sequential [8] template: block",
+          "b.0.residual1 residual [8] shortcut: linear down",
+          "b.0.fc linear [8] 6280 3144 6272 12544 12544 25088",
+          "b.0.down linear [8] 6272 3136 6272 12544 18816 37632", "b.0.relu1 relu [8]",
+          "b.1 sequential [8] template: block", "b.1.residual1 residual [8] shortcut: identity",
+          "b.1.fc linear [8] 72 40 64 128 192 384", "b.1.relu1 relu [8]", "parallel1 parallel [10]",
+          "q linear [4] 36 36 64 64 192 192"));
   EXPECT_THAT(ended.out, HasSubstr("\nall "));
 }
 
@@ -202,14 +206,22 @@ TEST_F(PlanCommand, WritesTheExpandedModelAsJson) {
   write_text(config(), kGraph);
   const Ended ended = run_lacuna({"plan", config(), "--json"});
   const Config json = parse_yaml(ended.out, "plan");
-  EXPECT_EQ(json.required<int64_t>("dense_flops"), 12544 + 12544 + 128 + 64 + 96);
-  EXPECT_EQ(json.required<int64_t>("flops"), 6272 + 6272 + 64 + 64 + 96);
+  for (const char* key : {"dense_inference_flops", "dense_flops"}) {
+    EXPECT_EQ(json.required<int64_t>(key), 12544 + 12544 + 128 + 64 + 96);
+  }
+  for (const char* key : {"inference_flops", "flops"}) {
+    EXPECT_EQ(json.required<int64_t>(key), 6272 + 6272 + 64 + 64 + 96);
+  }
+  EXPECT_EQ(json.required<int64_t>("dense_training_flops"),
+            2 * 12544 + 3 * (12544 + 128 + 64 + 96));
+  EXPECT_EQ(json.required<int64_t>("training_flops"), 2 * 6272 + 3 * (6272 + 64 + 64 + 96));
   const std::vector<Config> layers = json.at("layers").items();
   ASSERT_EQ(layers.size(), 13u);
   std::vector<std::string> keys;
   for (const auto& [key, value] : layers[2].entries()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("path", "type", "description", "output", "parameters", "final_nnz",
-                                "dense_flops", "flops"));
+                                "inference_flops", "dense_inference_flops", "training_flops",
+                                "dense_training_flops", "flops", "dense_flops"));
   EXPECT_EQ(layers[2].required<std::string>("description"), "shortcut: linear down");
   EXPECT_EQ(layers[3].required<std::string>("path"), "b.0.fc");
   EXPECT_EQ(layers[3].required<std::string>("type"), "linear");

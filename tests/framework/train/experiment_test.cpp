@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/data/model_checks.h"
@@ -163,15 +164,59 @@ TEST(Experiment, AsksForMemoryForTheValuesThatAreStored) {
                             "sparsity: {algorithm: static, sparsity: 0.9, layout: csr, "
                             "param_filter: fc1.weight}\n");
   fits(*sparse, kFirst / 10 + kOthers + 64);
-  // A template's layer, at the place where it is written; and a size whose bytes overflow.
-  const auto nested = build(
-      "{define: {block: {layers: [{type: linear, name: wide, out_features: 4000000000000000}, "
-      "relu, {type: linear, name: narrow, out_features: 10}]}}, layers: [flatten, "
-      "{type: linear, out_features: 1000}, {type: block, name: b}]}");
-  expect_throws<MemoryError>([&] { fits(*nested, int64_t{1} << 50); },
-                             "layer 'b.wide' (linear): parameter 'b.wide.weight' "
-                             "[4000000000000000, 1000] with 4000000000000000000 values: out of "
-                             "memory: 16000000000000.0 MB more were asked for");
+}
+
+// With a gradient and a momentum for each value that is trained, and an average of all.
+TEST(Experiment, AsksForMemoryForWhatIsTrained) {
+  constexpr int64_t kFirst = (784 * 8 + 8) * 4, kLast = (80 + 10) * 4;
+  const std::string frozen =
+      "[flatten, {type: linear, name: fc1, out_features: 8, trainable: false}, relu, "
+      "{type: linear, name: fc2, out_features: 10}]";
+  build(kLayers)->require_training_fits(3 * (kFirst + kLast));
+  build(frozen)->require_training_fits(kFirst + 3 * kLast);
+  for (const auto& [model, bytes] :
+       {std::pair{std::string(kLayers), 3 * (kFirst + kLast)}, {frozen, kFirst + 3 * kLast}}) {
+    expect_throws<MemoryError>(
+        [&, &text = model, &fit = bytes] { build(text)->require_training_fits(fit - 1); },
+        "e.yaml:2:8: model: out of memory: values, gradients and optimizer "
+        "states of 4 parameters take 0.");
+  }
+  const auto averaged = build_experiment(
+      parse_yaml(std::string("data: {type: glyphs, train_size: 40, test_size: 10}\nmodel: ") +
+                     kLayers + "\noptimizer: {type: adam}\ntrain: {batch_size: 20, ema: 0.9}\n",
+                 "e.yaml"));
+  averaged->require_training_fits(5 * (kFirst + kLast));
+  EXPECT_THROW(averaged->require_training_fits(5 * (kFirst + kLast) - 1), MemoryError);
+}
+
+// Before the rest of the model is made, and anything drawn or measured; at the place where the
+// layer is written; and where the bytes overflow.
+TEST(Experiment, RefusesValuesThatNeverFitBeforeThereAreAny) {
+  const std::string huge = "{type: linear, name: wide, out_features: 4000000000000000}";
+  const std::string words =
+      "[4000000000000000, 1000] with 4000000000000000000 values: out of memory: "
+      "16000000000000.0 MB more were asked for, and there are ";
+  const std::string nested = "{define: {block: {layers: [" + huge +
+                             ", relu, {type: linear, name: narrow, out_features: 10}]}}, layers: "
+                             "[flatten, {type: linear, out_features: 1000}, {type: block, name: "
+                             "b}]}";
+  reset_memory_peak();
+  const int64_t before = memory_stats().current;
+  expect_throws<MemoryError>([&] { build(nested); },
+                             "model.define.block.layers.0: layer 'b.wide' (linear): parameter "
+                             "'b.wide.weight' " +
+                                 words);
+  // Another weight's sparsity does not help it, nor does a little of its own.
+  expect_throws<MemoryError>(
+      [&] { build(nested, "sparsity: {sparsity: 0.5, param_filter: 'linear1.weight'}\n"); },
+      "layer 'b.wide' (linear): parameter 'b.wide.weight' " + words);
+  expect_throws<MemoryError>([&] { build(nested, "sparsity: 0.5\n"); },
+                             "e.yaml:5:1: sparsity: parameter 'b.wide.weight' [4000000000000000, "
+                             "1000] with 2000000000000000000 nonzeros: out of memory: ");
+  EXPECT_LT(memory_stats().peak - before, int64_t{1} << 20);
+  // A shortcut that is not used takes nothing.
+  build("[flatten, {type: residual, shortcut: " + huge +
+        ", layers: [relu]}, {type: linear, out_features: 10}]");
 }
 
 TEST(Experiment, AsksForAnOutputForEachDecision) {

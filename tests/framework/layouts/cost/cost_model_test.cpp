@@ -31,6 +31,8 @@ class Cache : public testing::Environment {
                           << "40x48/32/2" << suffix << "1.5 0.5\n"
                           << "a torn li\n"
                           << "40x48/32/4" << suffix << "0.5 1.5\n"
+                          << "1024x1024/64/6" << suffix << "2 1\n"
+                          << "1024x1024/64/7" << suffix << "2 0.5\n"
                           << "1024x1024/256/6" << suffix << "8 4\n"
                           << "1024x1024/256/7" << suffix << "8 2\n";
     std::ofstream costs(file(), std::ios::app);
@@ -38,6 +40,10 @@ class Cache : public testing::Environment {
       costs << "50x60/8/" << h << suffix << "1 " << (h < 3 ? 2.0 : 0.5) << "\n"
             << "51x60/8/" << h << suffix << "1 2\n"
             << "52x60/8/" << h << suffix << "1 0.5\n"
+            << "53x60/64/" << h << suffix << "2 4\n"
+            << "53x60/256/" << h << suffix << "8 8.5\n"
+            << "54x60/64/" << h << suffix << "3 2\n"
+            << "54x60/256/" << h << suffix << "2 1\n"
             << "50x60/8/" << h << suffix.substr(0, suffix.size() - 1) << "/one_step 1 "
             << (h < 5 ? 2.0 : 0.5) << "\n";
     }
@@ -68,6 +74,20 @@ TEST(CostModel, ScalesLargeWeightsFromTheirClass) {
   EXPECT_NEAR(choice.costs.masked_ms, 8.0 * 256 * 2, 1e-9);
   EXPECT_NEAR(choice.costs.compressed_ms / (256 * 2), 2.1377, 0.001);  // 7 % of the way
   EXPECT_LT(memory_stats().largest, side * side);
+}
+
+// What costs once a batch, csr 2.5 ms and masked nothing, counts less and less.
+TEST(CostModel, TakesMoreRowsThanAreTimedFromALine) {
+  const Shape shape{53, 60};
+  const auto costs = [&](int64_t rows) { return compare_layouts(shape, 1590, rows).costs; };
+  EXPECT_DOUBLE_EQ(costs(256).compressed_ms, 8.5);
+  EXPECT_DOUBLE_EQ(costs(448).masked_ms, 14.0);
+  EXPECT_DOUBLE_EQ(costs(448).compressed_ms, 13.0);
+  EXPECT_DOUBLE_EQ(costs(65536 + 64).masked_ms, 2.0 + 1024 * 2.0);
+  EXPECT_EQ(density_limit(shape, 256), 0.0);
+  EXPECT_EQ(density_limit(shape, 4096), 1.0);
+  // Noise makes no row cost less than nothing.
+  EXPECT_DOUBLE_EQ(compare_layouts(Shape{54, 60}, 1620, 4096).costs.masked_ms, 2.0);
 }
 
 TEST(CostModel, MeasuresAndRemembersWhatIsNew) {
