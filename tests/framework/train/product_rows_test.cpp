@@ -1,8 +1,10 @@
 // By how many rows a batch multiplies each weight, which layouts are chosen and FLOPs counted by.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +37,7 @@ class ProductRows : public testing::Test {
   std::unique_ptr<Experiment> build(const std::string& data, const std::string& model) const {
     return build_experiment(
         parse_yaml("data: " + data + "\nmodel: " + model +
-                       "\noptimizer: {type: sgd}\ntrain: {batch_size: 4, threads: 1}\n"
+                       "\noptimizer: {type: adam}\ntrain: {batch_size: 4, threads: 1}\n"
                        "sparsity: {algorithm: static, sparsity: 0.5, layout: masked}\n",
                    "e.yaml"));
   }
@@ -90,10 +92,10 @@ TEST_F(ProductRows, OfTransformersAreTokens) {
 }
 
 TEST_F(ProductRows, OfConvolutionsArePlacesOfItsImages) {
-  const auto e = build("{type: glyphs, train_size: 40, test_size: 8}",
+  const auto e = build("{type: colour_glyphs, train_size: 40, test_size: 8}",
                        "[{type: conv2d, name: a, out_channels: 4, kernel: 3, stride: 2}, relu, "
                        "flatten, {type: linear, name: b, out_features: 10}]");
-  expect_rows(*e, {{"a.weight", 4 * 13 * 13}, {"b.weight", 4}});
+  expect_rows(*e, {{"a.weight", 4 * 15 * 15}, {"b.weight", 4}});
   const ParameterPtr weight = e->model->parameter("a.weight");
   EXPECT_EQ(e->sparsity->compression().convolution_of(*weight).batch, 4);
 }
