@@ -9,10 +9,13 @@
 #include <limits>
 #include <new>
 #include <numbers>
+#include <numeric>
+#include <ranges>
 #include <span>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
@@ -190,6 +193,20 @@ void count_piece(Module& model, const LossFunction& loss, const Batch& batch, in
   count_rows(*last, run_for_loss(before, batch).value(), loss, batch, rows, counts);
 }
 
+// The first of those that are the longest. *Cost:* memory for `count` of them alone.
+std::vector<int64_t> longest_examples(const Dataset& data, int64_t count) {
+  std::vector<int64_t> indices(static_cast<size_t>(count));
+  const std::span<const int32_t> lengths = data.lengths();
+  const auto comes_before = [lengths](int64_t a, int64_t b) {
+    if (lengths.empty()) return a < b;
+    const int32_t of_a = lengths[static_cast<size_t>(a)], of_b = lengths[static_cast<size_t>(b)];
+    return of_a != of_b ? of_a > of_b : a < b;
+  };
+  const int64_t seen = lengths.empty() ? count : data.size();
+  std::ranges::partial_sort_copy(std::views::iota(int64_t{0}, seen), indices, comes_before);
+  return indices;
+}
+
 ExamplePieces pieces_of(Module& model, const Dataset& data, int64_t batch_size) {
   return example_pieces(model, data.example_shape(), std::min(batch_size, data.size()));
 }
@@ -201,23 +218,32 @@ Batch examples_from(const Dataset& data, int64_t first, int64_t end) {
 }
 
 // Tells what an evaluation needs where there is no memory for it.
+[[noreturn]] void fail_for_memory(const ExamplePieces& pieces, const std::string& what) {
+  const bool is_one = pieces.examples == 1;
+  throw Error(
+      fmt::format("{}; evaluating {} at a time takes about {:.1f} MB; {}", what,
+                  is_one ? std::string("one example") : fmt::format("{} examples", pieces.examples),
+                  pieces.bytes / 1e6,
+                  is_one ? "a smaller model or shorter examples need less"
+                         : "a smaller train.eval_batch_size or model needs less"));
+}
+
+// What is certain is half of the estimate: a layer may give what it is given.
+void require_fits(const ExamplePieces& pieces) {
+  const auto there = static_cast<double>(total_memory());
+  if (pieces.bytes / 2.0 <= there) return;
+  fail_for_memory(pieces, fmt::format("out of memory: there are {:.1f} MB in all", there / 1e6));
+}
+
 template <class Action>
 void naming_memory(const ExamplePieces& pieces, const Action& action) {
-  const auto fail = [&](const std::string& what) {
-    const bool is_one = pieces.examples == 1;
-    throw Error(fmt::format(
-        "{}; evaluating {} at a time takes about {:.1f} MB; {}", what,
-        is_one ? std::string("one example") : fmt::format("{} examples", pieces.examples),
-        pieces.bytes / 1e6,
-        is_one ? "a smaller model or shorter examples need less"
-               : "a smaller train.eval_batch_size or model needs less"));
-  };
+  require_fits(pieces);
   try {
     action();
   } catch (const MemoryError& error) {
-    fail(error.what());
+    fail_for_memory(pieces, error.what());
   } catch (const std::bad_alloc& error) {
-    fail(describe(error));
+    fail_for_memory(pieces, describe(error));
   }
 }
 
@@ -290,18 +316,16 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   return result;
 }
 
+void require_evaluation_fits(Module& model, const Dataset& data, int64_t batch_size) {
+  require_fits(pieces_of(model, data, batch_size));
+}
+
 void try_evaluation(Module& model, const LossFunction& loss, const Dataset& data,
                     int64_t batch_size) {
   if (sparsifies_activations(model)) return;
   const EvaluationMode mode(model);
   const ExamplePieces pieces = pieces_of(model, data, batch_size);
-  std::vector<int64_t> indices(static_cast<size_t>(data.size()));
-  std::iota(indices.begin(), indices.end(), int64_t{0});
-  const auto longer = [lengths = data.lengths()](int64_t a, int64_t b) {
-    return lengths[static_cast<size_t>(a)] > lengths[static_cast<size_t>(b)];
-  };
-  if (!data.lengths().empty()) std::ranges::stable_sort(indices, longer);
-  indices.resize(static_cast<size_t>(pieces.examples));
+  const std::vector<int64_t> indices = longest_examples(data, pieces.examples);
   naming_memory(pieces, [&] {
     Counts counts;
     count_piece(model, loss.for_evaluation(), data.gather(indices), pieces.rows, nullptr, counts);

@@ -60,6 +60,10 @@ Evaluation evaluate(Module& model, const LossFunction& loss, const Dataset& data
                     int64_t batch_size, const BatchWatcher& watcher = nullptr,
                     Communicator* job = nullptr);
 
+/// Refuses an evaluation with this batch size for which the machine's memory cannot be enough.
+/// *Errors:* as `evaluate`, where a piece surely takes more than all of it.
+void require_evaluation_fits(Module& model, const Dataset& data, int64_t batch_size);
+
 /// Evaluates one piece, of the longest examples, as `evaluate` with this batch size would, so that
 /// it is known at once whether there is memory for it. Nothing changes: where activations are
 /// sparsified, which may draw at random, it does nothing. *Errors:* as `evaluate`.

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/nn/module_rows.h"
@@ -21,8 +19,14 @@
 #include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/model_checks.h"
+<<<<<<< HEAD
 #include "lacuna/framework/train/data/run_origins.h"
+=======
+#include "lacuna/framework/train/data/sparsifier_checks.h"
+#include "lacuna/framework/train/data/token_fingerprint.h"
+>>>>>>> b468b9e (train: refuse evaluations that no memory is enough for)
 #include "lacuna/framework/train/data/vocabulary_checks.h"
+#include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.h"
@@ -216,44 +220,30 @@ void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
 }
 
 // Sizes of the batches that a run will see, each once, and where the first of a size comes from.
-std::map<int64_t, std::string> batch_sizes(const Experiment& e) {
-  std::map<int64_t, std::string> sizes;
-  const auto add = [&](int64_t examples, int64_t batch, const std::string& name, bool whole_only) {
-    if (examples >= batch) sizes.emplace(batch, name);
-    if (examples % batch != 0 && !whole_only) {
-      sizes.emplace(examples % batch, "the last batch of " + name);
-    }
+std::map<int64_t, BatchOrigin> batch_sizes(const Experiment& e) {
+  std::map<int64_t, BatchOrigin> sizes;
+  const auto add = [&](int64_t examples, int64_t batch, const BatchOrigin& of, bool whole_only) {
+    if (examples >= batch) sizes.emplace(batch, of);
+    if (examples % batch == 0 || whole_only) return;
+    sizes.emplace(examples % batch, BatchOrigin{"the last batch of " + of.name, of.key});
   };
-  add(e.data.train->size(), e.train.batch_size, "training", e.train.drop_last);
+  add(e.data.train->size(), e.train.batch_size, {"training", "train.batch_size"},
+      e.train.drop_last);
   for (const auto& split : {e.data.validation, e.data.test}) {
-    if (split != nullptr) add(split->size(), e.train.eval_batch_size, "evaluation", false);
+    if (split == nullptr) continue;
+    add(split->size(), e.train.eval_batch_size, {"evaluation", "train.eval_batch_size"}, false);
   }
   return sizes;
 }
 
-// Inputs of zeros, of tokens where the data is.
-Variable blank_input(const Dataset& data, const Shape& shape) {
-  if (data.vocabulary_size() == 0) return Variable(Tensor::zeros(shape));
-  return token_ids(IndexTensor(shape, std::vector<int64_t>(static_cast<size_t>(shape.numel()), 0)));
-}
-
-// Whether sparsifiers take the shape of every batch is found out on zeros, not at an epoch's end.
-void require_sparsifiers_fit(Experiment& e) {
-  const Config section = e.config.get("sparsify");
-  if (section.is_null() || section.items().empty()) return;
-  const NoGrad no_grad;
-  e.model->eval();
-  for (const auto& [examples, name] : batch_sizes(e)) {
-    std::vector<int64_t> shape{examples};
-    std::ranges::copy(e.data.train->example_shape().sizes(), std::back_inserter(shape));
-    try {
-      (*e.model)(blank_input(*e.data.train, Shape(shape)));
-    } catch (const ShapeError& error) {
-      section.error(fmt::format("in {} ({} example{}): {}", name, examples,
-                                examples == 1 ? "" : "s", error.what()));
-    }
+// Whether they and the memory take every batch is found out at once, not at an epoch's end.
+void require_evaluations_fit(Experiment& e) {
+  for (const auto& split : {e.data.validation, e.data.test}) {
+    if (split != nullptr) require_evaluation_fits(*e.model, *split, e.train.eval_batch_size);
   }
-  e.model->train();
+  const Config sparsify = e.config.get("sparsify");
+  if (sparsify.is_null() || sparsify.items().empty()) return;
+  require_sparsifiers_fit(*e.model, sparsify, *e.data.train, batch_sizes(e));
 }
 
 // A norm learns nothing from one value a channel: that too is found out now.
@@ -385,7 +375,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   if (e->train.ema)
     e->average = std::make_unique<WeightAverage>(*e->model, *e->train.ema, e->model->buffers());
   require_norms_fit(*e);
-  require_sparsifiers_fit(*e);
+  require_evaluations_fit(*e);
   require_sentences_fit(*e->model, layers, e->data);
   return e;
 }

@@ -114,8 +114,39 @@ TEST_F(WideRuns, FailAtOnceWhereThereIsNoMemoryToEvaluate) {
                     HasSubstr("; a smaller train.eval_batch_size or model needs less"),
                     Not(HasSubstr("train.batch_size"))));
   EXPECT_TRUE(events(run_dir()).empty());
+  const ProcessOptions smaller{.max_address_bytes = 500 * kMegabyte};
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"plan", config()}, {"train", config(), "--run-dir", run_dir("other")}}) {
+    const Ended refused = run_lacuna(command, smaller);
+    EXPECT_EQ(refused.code, 1) << command[0];
+    EXPECT_THAT(
+        refused.err,
+        AllOf(HasSubstr("out of memory: there are 500.0 MB in all; evaluating 750 examples"),
+              HasSubstr("; a smaller train.eval_batch_size or model needs less")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_dir("other")));
   const Ended resumed = train({"--resume", "--set", "train.eval_batch_size=50"}, "run", small_);
   EXPECT_EQ(resumed.code, 0) << resumed.err;
+}
+
+// Sparsified activations are of whole batches, too.
+TEST_F(WideRuns, NameTheKeyOfABatchThatIsSparsified) {
+  write_config("{type: linear, name: b, out_features: 3}");
+  const std::string sparsify =
+      "sparsify=[{tensor: a.output, sparsifier: {type: scalar_fraction, "
+      "fraction: 0.5}}]";
+  const auto refused = [&](const std::string& key, const std::string& batch) {
+    const Ended ended = train({"--set", sparsify, "--set", key + "=700"}, "run", small_);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.err,
+                AllOf(HasSubstr("layer 'a' (linear) with [700, 2]: out of memory: 1120.0 MB more"),
+                      HasSubstr("; " + batch +
+                                " (700 examples) runs at once where activations are "
+                                "sparsified; a smaller " +
+                                key + " or model needs less\n")));
+  };
+  refused("train.eval_batch_size", "evaluation");
+  refused("train.batch_size", "training");
 }
 
 // As many at a time as train.eval_batch_size has would take 1.2 GB.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,11 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/inference/example_pieces.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/run_model.h"
+#include "lacuna/layers/linear.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -176,6 +179,44 @@ std::vector<Network> with_big_examples() {
                    " num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 8,"
                    " max_position_embeddings: 512, initializer_range: 0.5}\n"},
   };
+}
+
+// Sentences of 1 to 9 tokens, in no order, and which of them were asked for.
+class Sentences final : public Dataset {
+ public:
+  int64_t size() const override { return static_cast<int64_t>(lengths_.size()); }
+  const Shape& example_shape() const override { return shape_; }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t num_classes() const override { return 2; }
+  int64_t num_outputs() const override { return 0; }
+  Batch gather(std::span<const int64_t> indices) const override {
+    asked_.emplace_back(indices.begin(), indices.end());
+    Batch batch;
+    batch.size = static_cast<int64_t>(indices.size());
+    batch.inputs = Tensor::zeros(Shape{batch.size, 4});
+    batch.labels = IndexTensor(Shape{batch.size}, std::vector<int64_t>(indices.size(), 0));
+    return batch;
+  }
+
+  mutable std::vector<std::vector<int64_t>> asked_;
+
+ private:
+  Shape shape_{4};
+  std::vector<int32_t> lengths_{3, 9, 1, 9, 4, 2, 8};
+};
+
+TEST(TriedEvaluation, IsOfTheLongestExamples) {
+  const Sentences data;
+  const LossFunction loss = LossFunction::from_config(Config::map(), data);
+  Sequential model;
+  model.add<Linear>("a", {.in_features = 4, .out_features = 2});
+  try_evaluation(model, loss, data, 3);
+  EXPECT_THAT(data.asked_.back(), testing::ElementsAre(1, 3, 6));
+  EXPECT_TRUE(model.training());
+  const size_t before = data.asked_.size();
+  model.register_output_transform([](const Variable& x) { return x; });
+  try_evaluation(model, loss, data, 3);  // may draw at random
+  EXPECT_EQ(data.asked_.size(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, OneBigExample, testing::ValuesIn(with_big_examples()),
