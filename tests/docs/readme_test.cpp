@@ -59,7 +59,8 @@ std::vector<std::string> links(const std::string& line) {
 }
 
 TEST(Documents, LinkToFilesThatExist) {
-  std::vector<std::string> documents = {"README.md"};
+  std::vector<std::string> documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+                                        "SECURITY.md"};
   for (const auto& entry : fs::directory_iterator(documents::source_path("docs"))) {
     if (entry.path().extension() == ".md") {
       documents.push_back("docs/" + entry.path().filename().string());
