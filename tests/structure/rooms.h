@@ -15,7 +15,7 @@ namespace lacuna::structure {
 struct Room {
   std::string path;
   std::string visibility;
-  std::set<std::string> may_include;  ///< `path/*` replaced by the rooms below path, above this row
+  std::set<std::string> may_include;
 
   bool is_public() const { return visibility == "public"; }
 };
@@ -58,17 +58,7 @@ inline std::vector<Room> read_rooms() {
     const std::vector<std::string> row = cells(line);
     if (row.size() != 4) throw std::runtime_error("docs/architecture.md: not four cells: " + line);
     Room room{quoted(row[0]).front(), row[1], {}};
-    for (const std::string& other : quoted(row[3])) {
-      if (!other.ends_with("/*")) {
-        room.may_include.insert(other);
-        continue;
-      }
-      for (const Room& above : rooms) {
-        if (above.path.starts_with(other.substr(0, other.size() - 1))) {
-          room.may_include.insert(above.path);
-        }
-      }
-    }
+    for (const std::string& other : quoted(row[3])) room.may_include.insert(other);
     rooms.push_back(std::move(room));
   }
   return rooms;
