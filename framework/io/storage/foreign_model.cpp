@@ -90,8 +90,9 @@ Tool tool_of_bytes(const std::string& path, std::string_view header) {
     return Tool::Keras;
   }
   // Field 1, the version of the format; then field 2, a text: the name of what wrote it.
-  if (header.size() > 4 && header[0] == '\x08' && header[1] > 0 && header[1] < 32 &&
-      header[2] == '\x12' && header[3] != 0) {
+  // TensorFlow's saved_model.pb begins alike.
+  if (!lower(path).ends_with(".pb") && header.size() > 4 && header[0] == '\x08' && header[1] > 0 &&
+      header[1] < 32 && header[2] == '\x12' && header[3] != 0) {
     return Tool::Onnx;
   }
   return Tool::None;

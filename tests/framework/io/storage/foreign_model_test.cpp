@@ -99,8 +99,10 @@ TEST(ForeignModel, OfAFolderIsTheSavedModelInIt) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "tf");
   EXPECT_EQ(foreign_model(folder / "tf"), "");
-  folder.write("tf/saved_model.pb", "x");
+  // Its first bytes are those of an ONNX file.
+  folder.write("tf/saved_model.pb", std::string("\x08\x01\x12\x04tags", 8));
   EXPECT_THAT(foreign_model(folder / "tf"), HasSubstr("is a TensorFlow model"));
+  EXPECT_THAT(foreign_model(folder / "tf/saved_model.pb"), HasSubstr("is a TensorFlow model"));
 }
 
 TEST(ForeignModel, IsNothingForOtherFiles) {
