@@ -235,7 +235,8 @@ void read_labels(const Hdf5File& file, const SplitNames& names, int64_t num_clas
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= bound) {
       fail(file, names.targets,
-           fmt::format("label {} at index {} is outside of [0, {})", examples.labels[i], i, bound));
+           fmt::format("label {} at index {} is outside of [0, {}){}", examples.labels[i], i, bound,
+                       num_classes > 0 ? "" : "; number the classes 0, 1, 2, …"));
     }
   }
   examples.num_classes = num_classes > 0    ? num_classes

@@ -136,7 +136,9 @@ TEST_F(LoadHdf5, RefusesLabelsOutOfRange) {
 TEST_F(LoadHdf5, RefusesNegativeLabels) {
   write_floats("train_inputs", Shape{2, 1}, {1, 2});
   write_integers("train_targets", Shape{2}, {-1, 0});
-  EXPECT_THAT(error(), HasSubstr("label -1 at index 0 is outside of [0, 1048576)"));
+  EXPECT_THAT(
+      error(),
+      HasSubstr("label -1 at index 0 is outside of [0, 1048576); number the classes 0, 1, 2, …"));
 }
 
 TEST_F(LoadHdf5, RefusesTargetsOfThreeDimensions) {
