@@ -25,7 +25,12 @@ arguments() {
     wide) echo "configs/cifar10_wrn16_2_rigl90.yaml --set train.epochs=$wide_epochs" \
       "--set optimizer.lr.half_period=$wide_steps --set sparsity.update.stop=$wide_end" \
       "--set sparsity.drop_fraction.half_period=$wide_end --set sparsity.distribution=uniform" ;;
-    *) echo "configs/cifar10_resnet20_$1.yaml" ;;
+    rigl90) echo "configs/cifar10_resnet20_sparse.yaml" ;;
+    rigl80) echo "configs/cifar10_resnet20_sparse.yaml --set sparsity.sparsity=0.8" \
+      "--set sparsity.distribution=erk" ;;
+    static90) echo "configs/cifar10_resnet20_sparse.yaml --set" \
+      "'sparsity={algorithm: static, sparsity: 0.9, param_filter: \"layer*.conv*.weight\"}'" ;;
+    *) echo "$0: no variant $1" >&2; exit 1 ;;
   esac
 }
 
@@ -58,9 +63,9 @@ with the machine to itself; seconds are that times the steps, evaluations not co
 |---|---|---|---|---|---|---|
 $({
     row dense "ResNet-20, dense ([cifar10_resnet20](../configs/cifar10_resnet20.yaml))"
-    row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_rigl80](../configs/cifar10_resnet20_rigl80.yaml))"
-    row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_rigl90](../configs/cifar10_resnet20_rigl90.yaml))"
-    row static90 "ResNet-20, static 90 % ([cifar10_resnet20_static90](../configs/cifar10_resnet20_static90.yaml))"
+    row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
+    row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
+    row static90 "ResNet-20, static 90 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
     row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)"
   })
 TEXT
