@@ -19,12 +19,8 @@
 #include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/model_checks.h"
-<<<<<<< HEAD
 #include "lacuna/framework/train/data/run_origins.h"
-=======
 #include "lacuna/framework/train/data/sparsifier_checks.h"
-#include "lacuna/framework/train/data/token_fingerprint.h"
->>>>>>> b468b9e (train: refuse evaluations that no memory is enough for)
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/initial_values.hpp"
