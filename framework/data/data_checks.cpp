@@ -28,16 +28,11 @@ DataSplits with_named_paths(const Config& data, const std::function<DataSplits()
   try {
     return load();
   } catch (const DataError& error) {
-    // Of several that are not there, the one that the error is about.
-    std::vector<Config> gone;
+    const std::string what = error.what();
     for (const Config& path : paths) {
       std::error_code unknown;
-      if (!std::filesystem::exists(path.text(), unknown)) gone.push_back(path);
-    }
-    const std::string what = error.what();
-    std::ranges::stable_partition(
-        gone, [&](const Config& path) { return what.find(path.text()) != std::string::npos; });
-    for (const Config& path : gone) {
+      const bool is_there = std::filesystem::exists(path.text(), unknown);
+      if (is_there || what.find(path.text()) == std::string::npos) continue;
       const std::string where = path.where();
       const std::string key = where.substr(where.rfind(' ') + 1);
       const bool is_set = where.starts_with("--set");

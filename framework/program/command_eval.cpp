@@ -16,6 +16,7 @@
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/config_changes.hpp"
 #include "lacuna/framework/program/evaluation_report.hpp"
+#include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/held_out_changes.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
@@ -153,6 +154,9 @@ int run_eval(const EvalCommand& command) {
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   DataSplits data = load_splits(run, config, train.seed, known_data(config, format, *model));
+  require_same_columns(value_at(config.clone(), "data.train").text(),
+                       {.inputs = format.columns, .label = format.label_column},
+                       {.inputs = data.columns, .label = data.label_column});
   if (data.train->example_shape() != format.example_shape) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());

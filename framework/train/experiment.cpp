@@ -11,14 +11,13 @@
 
 #include "lacuna/framework/autograd/ops/token_ids.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/calibration_data.h"
 #include "lacuna/framework/train/choices/convolution_algorithms.h"
 #include "lacuna/framework/train/choices/density_limits.h"
+#include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/model_checks.h"
 #include "lacuna/framework/train/data/token_fingerprint.h"
@@ -121,8 +120,18 @@ CheckpointFile find_teacher(const Config& key) {
   }
 }
 
+// A teacher reads columns by their place.
+void judge_teachers_columns(const std::vector<std::string>& trained, Experiment& e) {
+  const auto [moved, renamed] =
+      compare_columns({.inputs = trained, .label = {}}, {.inputs = e.data.columns, .label = {}});
+  if (!moved.empty()) throw ConfigError("the teacher was trained on a table, and " + moved);
+  const bool is_table = e.data.train->vocabulary_size() == 0;  // text is found by the configuration
+  if (!renamed.empty() && is_table)
+    log_warning("the teacher reads columns by their place: " + renamed);
+}
+
 // The model that a loss of type distillation learns from.
-std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
+std::unique_ptr<Sequential> load_teacher(Experiment& e) {
   if (!e.loss.distillation()) return nullptr;
   const Config key = e.config.at("loss").at("teacher");
   return at_position(key, [&] {
@@ -130,8 +139,9 @@ std::unique_ptr<Sequential> load_teacher(const Experiment& e) {
     const Checkpoint checkpoint = file.read();
     const Config config = saved_config(checkpoint, file.path());
     const Shape& example = e.data.train->example_shape();
-    require_teachers_vocabulary(*e.data.train,
-                                InputFormat::from_state(checkpoint.state.below("data")).tokenizer);
+    const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
+    require_teachers_vocabulary(*e.data.train, format.tokenizer);
+    judge_teachers_columns(format.columns, e);
     std::unique_ptr<Sequential> teacher;
     naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
     if (const auto misfit = find_attention_misfit(*teacher, *e.data.train)) {
@@ -177,7 +187,7 @@ void require_validation(const Experiment& e) {
 
 // Activations are sparsified by the model itself; weights by an algorithm of their own.
 void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
-                    std::unique_ptr<SparsityAlgorithm>* weights) {
+                    std::unique_ptr<SparsityAlgorithm>& weights) {
   const std::vector<SparsifyEntry> entries = sparsify_from_config(section, seed);
   for (size_t i = 0; i < entries.size(); ++i) {
     try {
@@ -186,13 +196,12 @@ void apply_sparsify(const Config& section, uint64_t seed, Sequential& model,
       section.items()[i].at("tensor").error(error.what());
     }
   }
-  if (weights == nullptr) return;
   auto algorithm = sparsify_weights(entries);
   if (algorithm == nullptr) return;
-  if (*weights != nullptr) {
+  if (weights != nullptr) {
     section.error("weights are sparsified here and by `sparsity`; give them in one of both");
   }
-  *weights = std::move(algorithm);
+  weights = std::move(algorithm);
 }
 
 // Sizes of the batches that a run will see, each once, and where the first of a size comes from.
@@ -339,7 +348,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                     e->parallel == nullptr ? Choice::Measured : Choice::Plain);
   e->model->initialize(e->train.seed);
   FirstValues first;
-  if (start == Start::Fresh) first = load_first_values(e->config, *e->model, *e->data.train);
+  if (start == Start::Fresh) first = load_first_values(e->config, *e->model, e->data);
   if (model.is_map()) model.get("init_from").mark_read();
   require_sentences_fit(*e->model, layers, e->data);
   e->optimizer = make_optimizer(optimizer, e->model->parameters());
@@ -349,7 +358,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
     write_calibration_defaults(e->config.get("sparsity"), *e->data.train, e->train.batch_size);
   }
   e->sparsity = configure(config.get("sparsity"), e->train.seed);
-  apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, &e->sparsity);
+  apply_sparsify(config.get("sparsify"), e->train.seed, *e->model, e->sparsity);
   DensityLimits csr_up_to = read_density_limits(config, *e->model);
   config.require_all_read();
   require_validation(*e);
@@ -362,36 +371,6 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   require_norms_fit(*e);
   require_sparsifiers_fit(*e);
   return e;
-}
-
-Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
-  if (checkpoint.config_yaml.empty()) {
-    throw CheckpointError("'" + path +
-                          "' holds a model without the configuration of a run, which is needed "
-                          "here; use it with model.init_from");
-  }
-  return parse_yaml(checkpoint.config_yaml, path);
-}
-
-std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
-                                          const Shape& example_shape) {
-  register_builtins();
-  auto model = build_model(model_layers(config.at("model")), example_shape);
-  model->load_state_dict(state.below("model"));
-  const Config train = config.get("train");
-  if (train.is_map() && train.has("ema"))
-    load_average(state.below("ema"), *model, model->buffers());
-  const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
-  apply_sparsify(config.get("sparsify"), static_cast<uint64_t>(seed), *model, nullptr);
-  model->eval();
-  return model;
-}
-
-std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
-                                          const Shape& example_shape) {
-  auto model = restore_model(config, state, example_shape);
-  fold_batch_norm(*model, example_shape);
-  return model;
 }
 
 }  // namespace lacuna

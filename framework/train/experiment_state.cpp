@@ -1,4 +1,4 @@
-// What of an experiment is saved, and how it is loaded again.
+// What of an experiment is saved, and how it, or its model alone, is loaded again.
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -6,9 +6,15 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {
 
@@ -23,6 +29,11 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
         "the data has another vocabulary than the run was trained with; a run continues on the "
         "same data only");
   }
+  const ColumnDifference columns =
+      compare_columns({.inputs = saved.columns, .label = saved.label_column},
+                      {.inputs = data.columns, .label = data.label_column});
+  const std::string difference = columns.moved + columns.renamed;
+  if (!difference.empty()) throw CheckpointError("the training data: " + difference);
   if (!saved.class_names.empty() && saved.class_names != data.train->class_names()) {
     throw CheckpointError(
         "the data's classes have other names than those that the run was trained with; a run "
@@ -96,6 +107,37 @@ int64_t Experiment::nnz() const {
   int64_t total = 0;
   for (const ParameterPtr& parameter : model->parameters()) total += parameter->pattern()->nnz();
   return total;
+}
+
+Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
+  if (checkpoint.config_yaml.empty()) {
+    throw CheckpointError("'" + path +
+                          "' holds a model without the configuration of a run, which is needed "
+                          "here; use it with model.init_from");
+  }
+  return parse_yaml(checkpoint.config_yaml, path);
+}
+
+std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
+  register_builtins();
+  auto model = build_model(model_layers(config.at("model")), example_shape);
+  model->load_state_dict(state.below("model"));
+  const Config train = config.get("train");
+  if (train.is_map() && train.has("ema"))
+    load_average(state.below("ema"), *model, model->buffers());
+  const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
+  sparsify_activations(*model,
+                       sparsify_from_config(config.get("sparsify"), static_cast<uint64_t>(seed)));
+  model->eval();
+  return model;
+}
+
+std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
+                                          const Shape& example_shape) {
+  auto model = restore_model(config, state, example_shape);
+  fold_batch_norm(*model, example_shape);
+  return model;
 }
 
 }  // namespace lacuna

@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/mask_set.h"
+#include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/sparsity/configure.h"
@@ -72,6 +73,25 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
       throw CheckpointError(named_by(path) + ": " + error.what());
     }
   });
+}
+
+// The model's first layer reads columns by their place.
+void judge_columns(const Config& source, const std::vector<std::string>& trained,
+                   const DataSplits& data) {
+  const ColumnDifference difference =
+      compare_columns({.inputs = trained, .label = {}}, {.inputs = data.columns, .label = {}});
+  const Config shown = source.clone();  // looking marks keys as read
+  const bool skips = shown.is_map() && shown.has("skip");
+  if (!difference.moved.empty() && !skips) {
+    throw ConfigError(named_by(shown.is_map() ? shown.at("path") : shown) +
+                      ": the loaded weights are of a run on a table, and " + difference.moved);
+  }
+  const std::string text = difference.moved + difference.renamed;
+  if (text.empty() || data.train->vocabulary_size() > 0) return;  // sentences are found by name
+  log_warning(named_by(shown.is_map() ? shown.at("path") : shown) +
+              ": the loaded weights are of a run on a table with other columns, and read these by "
+              "their place: " +
+              text);
 }
 
 // The algorithm of an entry, made to be asked how its masks begin: with `init_method: inherit`
@@ -188,7 +208,7 @@ std::string pattern_note(const Parameter& parameter, const Pattern& loaded,
 
 }  // namespace
 
-FirstValues load_first_values(Config& config, Module& model, const Dataset& data) {
+FirstValues load_first_values(Config& config, Module& model, const DataSplits& data) {
   const Config section_of_model = config.at("model");
   LoadedWeights loaded = load_initial_values(section_of_model, model);
   if (!section_of_model.is_map() || section_of_model.get("init_from").is_null()) return {};
@@ -200,8 +220,9 @@ FirstValues load_first_values(Config& config, Module& model, const Dataset& data
     config.set("sparsity", section);
   }
   for (const std::string& warning : loaded.warnings) log_warning(warning);
+  judge_columns(section_of_model.get("init_from"), loaded.columns, data);
   FirstValues values{.notes = std::move(loaded.notes)};
-  if (!has_same_vocabulary(data, loaded.tokenizer)) {
+  if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +
                 ": the loaded weights are of a run on text with another vocabulary than the "
                 "data's, so that their rows of tokens stand for other tokens here; give the data "

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
-#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/sparsity/algorithm.h"
@@ -32,10 +32,11 @@ struct FirstValues {
 /// `path`, `rename`, `skip` and `find_pattern` (`WeightNames`). Where it is, sparsity inherits the
 /// masks of the loaded weights, pruned by magnitude where more is asked for, unless its algorithm
 /// (`SparsityAlgorithm::first_masks`) or its `init_method` says otherwise: that is written into the
-/// configuration. A warning is logged where
-/// the weights are of a run on text with another vocabulary than the data's. *Errors:* ConfigError
+/// configuration. A warning is logged where the weights are of a run on text with another
+/// vocabulary than the data's, or on a table whose columns have other names. *Errors:* ConfigError
 /// and CheckpointError with the position, or the argument of the command line (`set_init_from`);
-/// those of `load_weights`.
-FirstValues load_first_values(Config& config, Module& model, const Dataset& data);
+/// those of `load_weights`; ConfigError where the weights are of a run on a table with the data's
+/// columns in another order, unless `skip` is given, which may leave out the layer that reads them.
+FirstValues load_first_values(Config& config, Module& model, const DataSplits& data);
 
 }  // namespace lacuna

@@ -54,9 +54,12 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   if (!names.empty()) {
     require_stars(names);
     std::vector<std::string> notes;
-    const auto stored = open_stored_checkpoint(find_weights(path, notes));
+    const CheckpointFile file = find_weights(path, notes);
+    const auto stored = open_stored_checkpoint(file);
     LoadedWeights loaded = WeightComparison(model, *stored, names).load();
     loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
+    const StateDict data = file.read().state.below("data");
+    if (!data.empty()) loaded.columns = InputFormat::from_state(data).columns;
     return loaded;
   }
   std::vector<std::string> notes;
@@ -72,9 +75,11 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   }
   const StateDict data = checkpoint.state.below("data");
   if (data.empty()) return {.notes = std::move(notes), .masked = {}};
+  const InputFormat format = InputFormat::from_state(data);
   return {.notes = std::move(notes),
           .masked = {},
-          .tokenizer = InputFormat::from_state(data).tokenizer};
+          .tokenizer = format.tokenizer,
+          .columns = format.columns};
 }
 
 bool is_foreign_weights(const std::string& path) {

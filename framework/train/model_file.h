@@ -42,6 +42,8 @@ struct LoadedWeights {
   std::vector<std::string> warnings = {};  ///< weights of another tool's file that are all zeros
   std::vector<std::string> masked;   ///< parameters that another tool's file, or zeros, gave a mask
   TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
+  /// Of a run on a table whose first line names them: the columns of the inputs, in their order.
+  std::vector<std::string> columns = {};
 };
 
 /// Gives the model the values of a file.

@@ -1,0 +1,26 @@
+// The columns of a table held against those that a model was trained on, by their names.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/data/csv.h"
+
+namespace lacuna {
+
+/// How the columns of a table differ from those in training: in a sentence, or empty.
+struct ColumnDifference {
+  /// A name stands at another place, so that a model would read one column as another.
+  std::string moved = {};
+  /// Only names differ, or there are other columns; no name stands at another place.
+  std::string renamed = {};
+};
+
+/// Compares inputs, and labels where both have a name. Tables without names (`header: false`) have
+/// nothing that could be compared.
+ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& found);
+
+/// *Errors:* DataError, which begins with `what` ("train.csv"), unless there is no difference.
+void require_same_columns(const std::string& what, const CsvColumns& trained,
+                          const CsvColumns& found);
+
+}  // namespace lacuna
