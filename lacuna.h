@@ -179,6 +179,7 @@
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/glyphs.h"
+#include "lacuna/framework/data/hashes/data_hash.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
 #include "lacuna/framework/data/image_folder.h"
 #include "lacuna/framework/data/labelled_text.h"

@@ -12,11 +12,9 @@ endforeach()
 if(LACUNA_SANITIZE)
   message(NOTICE "Properties: random configurations are not run under sanitizers")
 elseif(LACUNA_PYTHON_WITH_YAML)
-  # columns waits for tables that are matched by name: docs/robustness.md.
   add_test(NAME properties.of_random_configurations COMMAND ${LACUNA_PYTHON_WITH_YAML} -B
     ${CMAKE_CURRENT_SOURCE_DIR}/properties/run.py $<TARGET_FILE:lacuna_program>
-    ${PROJECT_BINARY_DIR}/properties_check --count 18 --seed 1 --extremes 4
-    --without columns)
+    ${PROJECT_BINARY_DIR}/properties_check --count 18 --seed 1 --extremes 4)
   set_tests_properties(properties.of_random_configurations PROPERTIES TIMEOUT 600 PROCESSORS 2
     COST 50)
 else()

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -89,6 +91,18 @@ void require_number_of_classes(const Config& data, const Dataset& train) {
   data.get("num_classes")
       .error(fmt::format("is {}, and the data has {} classes; leave this key out", *wanted,
                          train.num_classes()));
+}
+
+SplitHashes hash_splits(const Config& data, const DataSplits& splits) {
+  constexpr HashLimits kLimits;
+  const auto hash = [&](const std::shared_ptr<const Dataset>& split) -> std::optional<DataHash> {
+    if (split == nullptr || split->size() == 0) return std::nullopt;
+    const auto limit = split == splits.train ? data.optional<int64_t>("limit") : std::nullopt;
+    return split->hash(std::min(limit.value_or(split->size()), split->size()), kLimits);
+  };
+  return {.train = hash(splits.train),
+          .validation = hash(splits.validation),
+          .test = hash(splits.test)};
 }
 
 void tell_lost_classes(const Config& data, const Dataset& train, std::span<const int64_t> staying) {

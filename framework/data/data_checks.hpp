@@ -34,4 +34,7 @@ void require_number_of_classes(const Config& data, const Dataset& train);
 /// these. `staying` are the indices that are trained on. *Cost:* a look at each label.
 void tell_lost_classes(const Config& data, const Dataset& train, std::span<const int64_t> staying);
 
+/// The hashes of the splits that a factory has made, of the training examples up to data.limit.
+SplitHashes hash_splits(const Config& data, const DataSplits& splits);
+
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -164,7 +165,42 @@ class Subset final : public Dataset {
   std::vector<int32_t> lengths_;
 };
 
+// Float inputs, or all integers by name; and the answers.
+void add_batch(const Batch& batch, DataHash& hash) {
+  constexpr HashLimits kAll{.all_up_to = std::numeric_limits<int64_t>::max()};
+  if (batch.inputs.defined()) {
+    hash.inputs = hash_values(batch.inputs.to_vector(), kAll, hash.inputs);
+  }
+  for (const auto& [name, numbers] : batch.named) {
+    hash.inputs = hash_values(numbers.values(), kAll, hash.inputs);
+  }
+  if (batch.labels.defined()) {
+    hash.answers = hash_values(batch.labels.values(), kAll, hash.answers);
+  }
+  if (batch.targets.defined()) {
+    hash.answers = hash_values(batch.targets.to_vector(), kAll, hash.answers);
+  }
+}
+
 }  // namespace
+
+DataHash Dataset::hash(int64_t examples, const HashLimits& limits) const {
+  constexpr int64_t kBytes = 4, kFewest = 2, kAtOnce = int64_t{1} << 17;
+  const int64_t values = std::max<int64_t>(1, example_shape().numel());
+  const int64_t count = examples <= limits.all_up_to / kBytes / values
+                            ? examples
+                            : std::min(examples, std::max(kFewest, limits.samples / values));
+  const auto at_once = static_cast<size_t>(std::max<int64_t>(1, kAtOnce / values));
+  DataHash hash{.size = examples};
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < count; ++i) {
+    indices.push_back(evenly_spread(i, count, examples));
+    if (i + 1 < count && indices.size() < at_once) continue;
+    add_batch(gather(indices), hash);
+    indices.clear();
+  }
+  return hash;
+}
 
 int64_t Examples::size() const { return input_values(*this) / example_shape.numel(); }
 
@@ -225,6 +261,22 @@ Batch ArrayDataset::gather(std::span<const int64_t> indices) const {
     }
   }
   return batch;
+}
+
+DataHash ArrayDataset::hash(int64_t examples, const HashLimits& limits) const {
+  const auto values = static_cast<size_t>(examples * example_shape().numel());
+  DataHash hash{.size = examples};
+  hash.inputs =
+      std::visit([&](const auto& all) { return hash_values(std::span(all).first(values), limits); },
+                 examples_->inputs);
+  const auto count = static_cast<size_t>(examples);
+  if (num_classes() > 0) {
+    hash.answers = hash_values(std::span(examples_->labels).first(count), limits);
+  } else if (num_outputs() > 0) {
+    const size_t targets = count * static_cast<size_t>(num_outputs());
+    hash.answers = hash_values(std::span(examples_->targets).first(targets), limits);
+  }
+  return hash;
 }
 
 void ArrayDataset::gather_bytes(std::span<const int64_t> indices, float* out) const {

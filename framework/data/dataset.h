@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/named_tensors.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/data/hashes/data_hash.h"
 
 namespace lacuna {
 
@@ -86,6 +87,10 @@ class Dataset {
                                     uint64_t /*epoch*/) const {
     return gather(indices);
   }
+  /// A hash of the first `examples` as they are stored, before normalization. Default: of what
+  /// gather() gives; of data beyond the limit, of examples at even distances. *Requires* 1 ≤
+  /// examples ≤ size().
+  virtual DataHash hash(int64_t examples, const HashLimits& limits) const;
 };
 
 /// Each input becomes (input − mean) / std. Mean and std have one value for all features, or one
@@ -133,6 +138,7 @@ class ArrayDataset final : public Dataset {
   std::vector<std::string> class_names() const override { return examples_->class_names; }
   /// *Cost:* one product and one addition per value, on the calling thread.
   Batch gather(std::span<const int64_t> indices) const override;
+  DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
   const Examples& examples() const { return *examples_; }
   const Normalization& normalization() const { return normalization_; }

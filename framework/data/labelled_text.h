@@ -37,6 +37,7 @@ class LabelledText final : public Dataset {
   int64_t num_classes() const override { return num_classes_; }
   int64_t num_outputs() const override { return 0; }
   Batch gather(std::span<const int64_t> indices) const override;
+  DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
  private:
   bool has_pairs() const { return !firsts_.empty(); }
@@ -55,7 +56,7 @@ class LabelledText final : public Dataset {
 class SentenceFile;
 
 /// The examples of a file, as LabelledText has them; with `is_streamed` their tokens are made anew
-/// whenever they are asked for, and what is kept is 20 bytes an example, and the file. *Errors:*
+/// whenever they are asked for, and what is kept is 28 bytes an example, and the file. *Errors:*
 /// DataError "file:line: …" on text that cannot be encoded, on an example without tokens, and on a
 /// label that is no class.
 std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> file,
@@ -86,7 +87,7 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 /// *Errors:* DataError "file:line: …" on a line without a label or a sentence, on a label that is
 /// no class, and on text that is not UTF-8 or not in the vocabulary; ConfigError on values out of
 /// range. *Cost:* in memory 4 bytes a token and, while it is read, the text and 40 bytes an
-/// example; streamed, 60 bytes an example, and its text is encoded once more in every epoch.
+/// example; streamed, 68 bytes an example, and its text is encoded once more in every epoch.
 DataSplits load_labelled_text(const Config& data, uint64_t seed);
 /// The other splits alone, which are files (load_held_out).
 DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known);

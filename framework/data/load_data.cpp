@@ -323,6 +323,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
   if (parts.train) tell_lost_classes(data, *splits.train, *parts.train);
+  splits.hashes = hash_splits(data, splits);
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);
@@ -385,6 +386,7 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
     if (type == "labelled_text") return load_labelled_text_held_out(data, seed, known);
     return {};
   });
+  splits.hashes = hash_splits(data, splits);
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;
   const HoldOut parts{.size = splits.train->size(), .train = {}};

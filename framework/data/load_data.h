@@ -33,6 +33,10 @@ struct DataSplits {
   /// What targets were scaled by (data.normalize_targets): each became (target − mean) / std. One
   /// value for each output, or none: they are as they were.
   std::vector<double> target_mean = {}, target_std = {};
+  /// Of the training examples that data.limit leaves, those held out among them, and of the splits
+  /// that are not held out of these; as they were before normalization. Set by load_data and
+  /// load_held_out.
+  SplitHashes hashes = {};
 };
 
 /// Factories from the `data` section and the run's seed, by the section's `type`.

@@ -107,6 +107,12 @@ Batch MaskedWindows::gather_for_training(std::span<const int64_t> indices, uint6
   return masked(indices, rng_of_training(seed, epoch));
 }
 
+DataHash MaskedWindows::hash(int64_t examples, const HashLimits& limits) const {
+  const int64_t last = begin_ + (examples - 1) * options_.windows.stride;
+  const int64_t end = examples == size_ ? end_ : last + content_;
+  return {.size = end - begin_, .inputs = hash_tokens(*sequence_, begin_, end, limits)};
+}
+
 MaskedSentences::MaskedSentences(std::shared_ptr<const Dataset> sentences, TokenMasking masking,
                                  uint64_t seed)
     : sentences_(std::move(sentences)), masking_(std::move(masking)), seed_(seed) {}
@@ -145,6 +151,12 @@ Batch MaskedSentences::gather(std::span<const int64_t> indices) const {
 Batch MaskedSentences::gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                                            uint64_t epoch) const {
   return masked(indices, rng_of_training(seed, epoch));
+}
+
+DataHash MaskedSentences::hash(int64_t examples, const HashLimits& limits) const {
+  DataHash hash = sentences_->hash(examples, limits);
+  hash.answers = kEmptyHash;
+  return hash;
 }
 
 }  // namespace lacuna

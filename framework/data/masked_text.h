@@ -44,6 +44,7 @@ class MaskedWindows final : public Dataset {
   int64_t num_outputs() const override { return 0; }
   TokenLabel token_label() const override { return TokenLabel::Hidden; }
   Batch gather(std::span<const int64_t> indices) const override;
+  DataHash hash(int64_t examples, const HashLimits& limits) const override;
   Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                             uint64_t epoch) const override;
 
@@ -79,6 +80,8 @@ class MaskedSentences final : public Dataset {
   int64_t num_outputs() const override { return 0; }
   TokenLabel token_label() const override { return TokenLabel::Hidden; }
   Batch gather(std::span<const int64_t> indices) const override;
+  /// Without the other dataset's labels.
+  DataHash hash(int64_t examples, const HashLimits& limits) const override;
   Batch gather_for_training(std::span<const int64_t> indices, uint64_t seed,
                             uint64_t epoch) const override;
 

@@ -50,9 +50,10 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
 /// - `mask_fraction`: as for `text`; with `vocab` and `merges` `mask_token` is what stands for a
 ///   hidden token, without them `mask_id`, an id below `vocab_size`.
 ///
-/// Files are mapped, and tokens held against `vocab_size` when they are drawn. *Errors:* DataError,
-/// with file and position, on a token outside of it; with the file when it is missing, is cut off
-/// within a token, or has too few tokens.
+/// Files are mapped, and tokens held against `vocab_size` when they are read: at once where they
+/// are hashed (all of them up to 2²⁸), else when they are drawn. *Errors:* DataError, with file and
+/// position, on a token outside of it; with the file when it is missing, is cut off within a token,
+/// or has too few tokens.
 DataSplits load_tokens(const Config& data, uint64_t seed);
 /// The splits of val.bin and test.bin (load_held_out), and whether train.bin is there.
 DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownData& known);

@@ -79,4 +79,10 @@ Batch TokenWindows::gather(std::span<const int64_t> indices) const {
   return batch;
 }
 
+DataHash TokenWindows::hash(int64_t examples, const HashLimits& limits) const {
+  const int64_t last = begin_ + (examples - 1) * options_.stride;
+  const int64_t end = examples == size_ ? end_ : last + options_.context + 1;
+  return {.size = end - begin_, .inputs = hash_tokens(*sequence_, begin_, end, limits)};
+}
+
 }  // namespace lacuna

@@ -50,6 +50,7 @@ class TokenWindows final : public Dataset {
   double characters_per_label() const override { return options_.characters_per_token; }
   /// *Errors:* DataError also on a token outside of the vocabulary.
   Batch gather(std::span<const int64_t> indices) const override;
+  DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
   /// Tokens that the examples are windows of.
   int64_t tokens() const { return end_ - begin_; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
@@ -19,6 +20,7 @@
 #include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/held_out_changes.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
+#include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -78,13 +80,61 @@ void require_same_split(const Config& run, const Config& now,
 void tell_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
   const Config validation = value_at(run.clone(), "data.validation");
   const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
-  if (!is_held_out || !state.contains("loader/dataset_size")) return;
+  if (!is_held_out || !state.contains("loader/dataset_size") || state.contains("origins/data")) {
+    return;  // a hash says more
+  }
   const auto before = state.get<int64_t>("loader/dataset_size");
   if (before == train.size()) return;
   log_warning(fmt::format(
       "there are {} training examples beside the validation split, and the run was trained on {}: "
       "the split is drawn anew from other data, and may hold examples that were trained on",
       train.size(), before));
+}
+
+// Whether a split is a part of the training data, by a fraction or a number.
+bool is_held_out(const Config& config, Split split) {
+  const char* key = split == Split::Test ? "data.test" : "data.validation";
+  const Config value = value_at(config.clone(), key);
+  return value.is_number() && value.as<double>() > 0.0;
+}
+
+// What of the data that is evaluated on is not as it was in training, a line for each split. Splits
+// in files of their own are left out where they were given for this evaluation: `is_given`.
+std::vector<std::string> changed_splits(const Config& config, const SplitHashes& before,
+                                        const DataSplits& data, bool is_given) {
+  std::vector<std::string> lines;
+  const std::string training = split_change(before, data.hashes, Split::Train);
+  for (const Split split : {Split::Validation, Split::Test}) {
+    if ((split == Split::Test ? data.test : data.validation) == nullptr) continue;
+    std::string change = split_change(before, data.hashes, split);
+    if (is_held_out(config, split)) {
+      const std::string name = split == Split::Test ? "test" : "validation";
+      if (change.empty()) change = training;
+      if (change.empty()) continue;
+      lines.push_back(change + " (the " + name +
+                      " split is a part of that data, and may hold examples that were trained on)");
+    } else if (!change.empty() && !is_given) {
+      lines.push_back(change);
+    }
+  }
+  return lines;
+}
+
+// Refuses data that has changed, or says so. Returns what was said.
+std::vector<std::string> judge_changes(const EvalCommand& command, const Config& run,
+                                       const Config& config, const SplitHashes& before,
+                                       const DataSplits& data) {
+  const bool is_given = !(run.get("data") == config.get("data"));
+  std::vector<std::string> lines = changed_splits(config, before, data, is_given);
+  if (lines.empty()) return lines;
+  if (!command.data_changed) {
+    throw DataError("the data has changed since the run was trained: " + join(lines, "; ") +
+                    ". Restore it, or evaluate what is there now by --data-changed");
+  }
+  for (const std::string& line : lines) {
+    log_warning("the data has changed since the run was trained: " + line);
+  }
+  return lines;
 }
 
 // A vocabulary that is made of the text is another one where the text is.
@@ -144,7 +194,11 @@ int run_eval(const EvalCommand& command) {
   const Checkpoint checkpoint = file.read();
   Config config = saved_config(checkpoint, path);
   InputFormat format;
-  naming_file(path, [&] { format = InputFormat::from_state(checkpoint.state.below("data")); });
+  RunOrigins origins;
+  naming_file(path, [&] {
+    format = InputFormat::from_state(checkpoint.state.below("data"));
+    origins = RunOrigins::from_state(checkpoint.state);
+  });
   keep_normalization(config, format);
   const Config run = config.clone();
   apply_eval_overrides(config, command.overrides);
@@ -166,6 +220,7 @@ int run_eval(const EvalCommand& command) {
   if (data.train != data.test && data.train != data.validation) {
     tell_other_examples(config, *data.train, checkpoint.state);
   }
+  const std::vector<std::string> changes = judge_changes(command, run, config, origins.data, data);
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.take_outputs(model->output_shape(format.example_shape));
   loss.set_target_scale(data.target_std);
@@ -177,8 +232,9 @@ int run_eval(const EvalCommand& command) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
   if (command.json) {
-    const Config report =
+    Config report =
         Config::map({{"checkpoint", path}, {"step", checkpoint.step}, {"splits", splits}});
+    if (!changes.empty()) report.set("data_changed", Config::from_value(changes));
     print_json(report);
     return kDone;
   }

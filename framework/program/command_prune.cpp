@@ -160,6 +160,14 @@ void tell_moved_split(const Source& source, const Config& config) {
       value_at(config.clone(), key).where(), value_at(source.config->clone(), key).text()));
 }
 
+// So it is where the data lies where it lay, and has changed.
+void tell_changed_data(const Source& source, const Config& given, const Experiment& e) {
+  if (!source.config || given.has("data")) return;
+  for (const std::string& change : e.changes_since(source.checkpoint.state)) {
+    log_warning(fmt::format("changed since '{}' was saved: {}", source.path, change));
+  }
+}
+
 // The weights are those of the checkpoint, with their masks; `rename` and `skip` may be given.
 void start_from(Config& config, const Config& given, const std::string& path) {
   Config model = config.get("model");
@@ -345,6 +353,7 @@ int run_prune(const PruneCommand& command) {
     const auto format = InputFormat::from_state(source.checkpoint.state.below("data"));
     require_same_classes(e->data.train->class_names(), format.class_names);
   }
+  tell_changed_data(source, given, *e);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
   e->plan();                                     // refuses what can only be a mistake
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned

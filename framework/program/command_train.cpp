@@ -30,8 +30,8 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/run_words.hpp"
 #include "lacuna/framework/program/verification.hpp"
-#include "lacuna/framework/train/data/examples_hash.h"
 #include "lacuna/framework/train/data/model_checks.h"
+#include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/trainer.h"
 
@@ -128,31 +128,35 @@ void require_alone(const TrainCommand& command, const Communicator* job) {
   throw ConfigError("--verify compares runs of one process; start one");
 }
 
-uint64_t model_hash(Module* model) {
-  uint64_t hash = values_hash({});
-  if (model == nullptr) return hash;
-  for (const ParameterPtr& parameter : model->parameters()) {
-    hash = values_hash(parameter->values().storage(), hash);
+uint64_t hash_of(const Module& model) {
+  uint64_t hash = kEmptyHash;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    hash = hash_values(parameter->values().storage(), {}, hash);
   }
   return hash;
+}
+
+std::string hash_of(const std::optional<DataHash>& split) {
+  return split ? fmt::format("{:x}", joined_hash(split->inputs, split->answers)) : "none";
 }
 
 // Data that one node has and another has not, or another version of it, ends up as other numbers
 // of examples, or other examples; and whoever draws other weights would train another model.
 void require_same_start(Communicator* job, const Experiment& e) {
   if (job == nullptr) return;
-  std::vector<std::string> sizes, hashes;
+  std::vector<std::string> sizes;
   for (const auto& split : {e.data.train, e.data.validation, e.data.test}) {
     sizes.push_back(fmt::format("{}", split == nullptr ? 0 : split->size()));
-    hashes.push_back(fmt::format("{:x}", split == nullptr ? 0 : examples_hash(*split)));
   }
+  const SplitHashes& data = e.data.hashes;
+  const std::array hashes{hash_of(data.train), hash_of(data.validation), hash_of(data.test)};
   const std::array<Agreed, 4> what = {
       {{"their data: examples to train, validate and test on", join(sizes, ", ")},
        {"their data: what is in examples to train, validate and test on",
         "hashes " + join(hashes, ", ")},
-       {"the model's first values", fmt::format("hash {:x}", model_hash(e.model.get()))},
+       {"the model's first values", fmt::format("hash {:x}", hash_of(*e.model))},
        {"the values of the teacher (loss.teacher)",
-        fmt::format("hash {:x}", model_hash(e.teacher.get()))}}};
+        fmt::format("hash {:x}", e.origins->teacher ? e.origins->teacher->hash : 0)}}};
   require_agreement(*job, what);
 }
 
@@ -324,7 +328,10 @@ int train_resumed(const TrainCommand& command, const std::shared_ptr<Communicato
   }
   require_same_start(job.get(), *experiment);
   Trainer trainer(*experiment, folder, progress_style(command));
-  if (checkpoint) trainer.resume(*checkpoint);
+  if (checkpoint) {
+    trainer.resume(*checkpoint,
+                   command.change ? ChangedOrigins::Accepted : ChangedOrigins::Refused);
+  }
   const auto verification = make_verification(command, *experiment, checkpoint);
   if (is_first) {
     record_changes(folder, run.told,

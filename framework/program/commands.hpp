@@ -27,9 +27,11 @@ struct TrainCommand {
   std::optional<std::string> threads;  ///< short for --set train.threads=…
   std::optional<std::string> seed;     ///< short for --set train.seed=…
   std::optional<std::string>
-      init_from;             ///< what model.init_from names; absent: the configuration's
-  bool last = false;         ///< with init_from: a run's last checkpoint, not the best
-  bool change = false;       ///< with resume: the optimizer may be changed, which is recorded
+      init_from;      ///< what model.init_from names; absent: the configuration's
+  bool last = false;  ///< with init_from: a run's last checkpoint, not the best
+  /// With resume: the optimizer may be changed, which is recorded, and what data or teacher are now
+  /// is taken where they have changed.
+  bool change = false;
   bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
@@ -55,6 +57,7 @@ struct EvalCommand {
   std::string checkpoint;
   bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
   std::vector<std::string> overrides;
+  bool data_changed = false;  ///< evaluates although the data is not what it was in training
   bool json = false;
 };
 

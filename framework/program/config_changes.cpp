@@ -33,14 +33,13 @@ const std::vector<std::string>& changeable() {
                                                  "data.validation_dir",
                                                  "data.validation",
                                                  "data.vocab",
-                                                 "data.merges"};
+                                                 "data.merges",
+                                                 "loss.teacher"};
   return paths;
 }
 
 bool is_path(const Config& value) { return value.is_scalar() && !value.is_number(); }
-bool holds_out(const Config& value) {
-  return value.is_scalar() && value.is_number() && value.as<double>() != 0.0;
-}
+bool holds_out(const Config& value) { return value.is_number() && value.as<double>() != 0.0; }
 
 // What is held out of the training data stays; where a split of its own lies is another matter.
 bool may_change(const std::string& path, const Config& before, const Config& now) {

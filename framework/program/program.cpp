@@ -45,6 +45,12 @@ void add_last(CLI::App& command, bool& last) {
   command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
 }
 
+void add_set(CLI::App& command, std::vector<std::string>& overrides) {
+  command.add_option("--set", overrides, "Change a value: path=value, lists by index")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+}
+
 // What CLI11's own checks of ranges do not name is the range.
 CLI::Validator whole_number(const std::string& what, int64_t least, int64_t most) {
   return {[=](std::string& text) { return whole_number_error(text, what, least, most); }, ""};
@@ -54,9 +60,7 @@ void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
   CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
   command->add_option("config", c.config_path, "YAML file (docs/config.md)")->type_name("CONFIG");
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, c.overrides);
   command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")->type_name("DIR");
   command
       ->add_option("--init-from", c.init_from,
@@ -67,7 +71,7 @@ void add_train(CLI::App& app, Action& action) {
                     "kept");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_flag("--change", c.change,
-                    "With --resume: --set may change the optimizer; RUN/changes.jsonl tells it");
+                    "With --resume: accept changed data or teacher, and --set of the optimizer");
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
   command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
@@ -90,9 +94,7 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("config", c.config_path, "YAML file (docs/config.md)")
       ->type_name("CONFIG")
       ->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, c.overrides);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_plan(c); }; });
 }
@@ -110,9 +112,7 @@ void add_prune(CLI::App& app, Action& action) {
   command->add_option("--run-dir,--out", c.run_dir, "Folder for the results")
       ->type_name("DIR")
       ->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, c.overrides);
   command->add_option("--threads", c.threads, "Threads to use (default: all cores)")
       ->type_name("N");
   add_last(*command, c.last);
@@ -128,6 +128,8 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--set", c.overrides, "Change a value of the checkpoint's configuration")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  command->add_flag("--data-changed", c.data_changed,
+                    "Evaluate although the data is not what the run was trained with");
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
@@ -212,9 +214,7 @@ void add_import(CLI::App& app, Action& action) {
       ->type_name("CONFIG")
       ->required();
   command->add_option("--run-dir,--out", c.out, "Folder for the run")->type_name("RUN")->required();
-  command->add_option("--set", c.overrides, "Change a value: path=value, lists by index")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,
                     "Zeros are masks; say which patterns they have");
   command->callback([&action] { action = [] { return run_import(c); }; });

@@ -97,7 +97,9 @@ Verification::Verification(const Config& config, int64_t steps,
   set_sparsity_layout(masked, "masked");
   if (has_weights) set_sparsify_layout(masked, "masked");
   reference_ = build_experiment(masked, checkpoint ? Start::FromCheckpoint : Start::Fresh);
-  if (checkpoint) reference_->load_state_dict(checkpoint->read().state);
+  if (checkpoint) {  // the run itself has been judged
+    reference_->load_state_dict(checkpoint->read().state, ChangedOrigins::Accepted);
+  }
   reference_->model->train();
 }
 

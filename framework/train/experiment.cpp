@@ -20,7 +20,7 @@
 #include "lacuna/framework/train/data/column_checks.h"
 #include "lacuna/framework/train/data/ignored_labels.h"
 #include "lacuna/framework/train/data/model_checks.h"
-#include "lacuna/framework/train/data/token_fingerprint.h"
+#include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/input_format.h"
@@ -121,7 +121,7 @@ CheckpointFile find_teacher(const Config& key) {
 }
 
 // A teacher reads columns by their place.
-void judge_teachers_columns(const std::vector<std::string>& trained, Experiment& e) {
+void judge_teachers_columns(const std::vector<std::string>& trained, const Experiment& e) {
   const auto [moved, renamed] =
       compare_columns({.inputs = trained, .label = {}}, {.inputs = e.data.columns, .label = {}});
   if (!moved.empty()) throw ConfigError("the teacher was trained on a table, and " + moved);
@@ -130,8 +130,17 @@ void judge_teachers_columns(const std::vector<std::string>& trained, Experiment&
     log_warning("the teacher reads columns by their place: " + renamed);
 }
 
+// The part of a teacher's state that it answers by.
+StateDict weights_of(const Checkpoint& checkpoint, const Config& config) {
+  StateDict weights;
+  weights.merge("model", checkpoint.state.below("model"));
+  const Config train = config.get("train");
+  if (train.is_map() && train.has("ema")) weights.merge("ema", checkpoint.state.below("ema"));
+  return weights;
+}
+
 // The model that a loss of type distillation learns from.
-std::unique_ptr<Sequential> load_teacher(Experiment& e) {
+std::unique_ptr<Sequential> load_teacher(const Experiment& e, RunOrigins& origins) {
   if (!e.loss.distillation()) return nullptr;
   const Config key = e.config.at("loss").at("teacher");
   return at_position(key, [&] {
@@ -142,6 +151,7 @@ std::unique_ptr<Sequential> load_teacher(Experiment& e) {
     const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
     require_teachers_vocabulary(*e.data.train, format.tokenizer);
     judge_teachers_columns(format.columns, e);
+    origins.teacher = {.step = checkpoint.step, .hash = hash_state(weights_of(checkpoint, config))};
     std::unique_ptr<Sequential> teacher;
     naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
     if (const auto misfit = find_attention_misfit(*teacher, *e.data.train)) {
@@ -323,7 +333,9 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   e->loss = LossFunction::from_config(config, *e->data.train);
   if (const auto label = e->loss.ignored_label()) e->data = with_ignored_label(e->data, *label);
   e->loader = make_loader(*e, job.get());
-  e->fingerprint = token_fingerprint(*e->data.train);
+  RunOrigins origins{.data = e->data.hashes,
+                     .train_size = e->data.train->size(),
+                     .columns = {.inputs = e->data.columns, .label = e->data.label_column}};
   e->loss.set_target_scale(e->data.target_std);
   if (!e->data.target_std.empty() && !e->loss.is_regression()) {
     config.at("data").get("normalize_targets").error("this goes with the loss mse alone");
@@ -341,7 +353,8 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                        .values = e->loss.outputs(),
                        .values_are = e->loss.outputs_are()});
   require_attention_fits(*e->model, layers, *e->data.train);
-  e->teacher = load_teacher(*e);
+  e->teacher = load_teacher(*e, origins);
+  e->origins = std::make_shared<const RunOrigins>(std::move(origins));
   freeze_parameters(*e->model, model);
   e->parallel = make_parallel(*e, job);
   choose_algorithms(e->config, *e->model, e->train.batch_size,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,14 @@
 
 namespace lacuna {
 
+struct RunOrigins;
+
+/// What a run that goes on does with data, or a teacher, that is not what it was trained with.
+enum class ChangedOrigins {
+  Refused,
+  Accepted,  ///< it goes on with what is there now, from the same step
+};
+
 /// Everything that a training run works on. The members that others refer to come first, so that
 /// they go last.
 struct Experiment {
@@ -29,9 +36,9 @@ struct Experiment {
   TrainOptions train;
   DataSplits data;
   std::unique_ptr<Loader> loader;  ///< over data.train
-  /// Of the training data where it is tokens: a run that goes on must find the same
-  /// (train/data/token_fingerprint.h).
-  std::optional<int64_t> fingerprint = {};
+  /// Hashes of the data and of the teacher, which a run that goes on must find again
+  /// (train/data/run_origins.h).
+  std::shared_ptr<const RunOrigins> origins = {};
   std::unique_ptr<Sequential> model;
   ModelLayers layers;  ///< what the model was built of: where its layers are written
   LossFunction loss;
@@ -60,13 +67,17 @@ struct Experiment {
   /// planning found for later phases. *Requires* sparsity.
   void write_layouts();
 
-  /// The state of model, optimizer, sparsity, average and loader, and the format of the inputs
-  /// ("data").
+  /// The state of model, optimizer, sparsity, average and loader, the format of the inputs
+  /// ("data"), and the hashes of data and teacher ("origins").
   StateDict state_dict() const;
   /// Restores model, optimizer, sparsity, average and loader from a run's checkpoint; each
   /// parameter in the layout it was saved in, unless the configuration names another. *Errors:*
-  /// CheckpointError.
-  void load_state_dict(const StateDict& state);
+  /// CheckpointError, also where data or teacher are others and `changed` refuses these. Other
+  /// vocabularies, classes and orders of columns are never accepted: what the model learned has
+  /// another meaning there.
+  void load_state_dict(const StateDict& state, ChangedOrigins changed = ChangedOrigins::Refused);
+  /// What of data and teacher is another than when a state was saved, in words.
+  std::vector<std::string> changes_since(const StateDict& state) const;
 
   /// *Errors:* CheckpointError when the parts of a state are of different steps.
   void require_same_step(const StateDict& state) const;

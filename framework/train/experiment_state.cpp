@@ -2,14 +2,16 @@
 #include <fmt/core.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/inference/fold_batch_norm.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/data/vocabulary_checks.h"
 #include "lacuna/framework/train/experiment.h"
 #include "lacuna/framework/train/input_format.h"
@@ -29,11 +31,10 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
         "the data has another vocabulary than the run was trained with; a run continues on the "
         "same data only");
   }
-  const ColumnDifference columns =
-      compare_columns({.inputs = saved.columns, .label = saved.label_column},
-                      {.inputs = data.columns, .label = data.label_column});
-  const std::string difference = columns.moved + columns.renamed;
-  if (!difference.empty()) throw CheckpointError("the training data: " + difference);
+  const std::string moved = compare_columns({.inputs = saved.columns, .label = saved.label_column},
+                                            {.inputs = data.columns, .label = data.label_column})
+                                .moved;
+  if (!moved.empty()) throw CheckpointError("the training data: " + moved);
   if (!saved.class_names.empty() && saved.class_names != data.train->class_names()) {
     throw CheckpointError(
         "the data's classes have other names than those that the run was trained with; a run "
@@ -41,13 +42,12 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
   }
 }
 
-// As many examples as before say nothing of what they are.
-void require_same_tokens(const std::optional<int64_t>& fingerprint, const StateDict& state) {
-  if (!fingerprint || !state.contains("data/fingerprint")) return;  // not by earlier versions
-  if (state.get<int64_t>("data/fingerprint") == *fingerprint) return;
-  throw CheckpointError(
-      "the training data has other tokens or labels than those that the run was trained on; a run "
-      "continues on the same data only (a new run can begin with its weights: --init-from)");
+// Where a run stands in an epoch of other data after as many steps.
+StateDict moved_to_step(StateDict loader, const Experiment& e, int64_t step) {
+  loader.set("dataset_size", e.loader->dataset().size());
+  loader.set("epoch", step / e.steps_per_epoch());
+  loader.set("batch", step % e.steps_per_epoch() * e.train.accumulate);
+  return loader;
 }
 
 }  // namespace
@@ -79,13 +79,23 @@ StateDict Experiment::state_dict() const {
   if (average != nullptr) state.merge("ema", average->state_dict());
   state.merge("loader", loader->state());
   state.merge("data", InputFormat::of(data).state_dict());
-  if (fingerprint) state.set("data/fingerprint", *fingerprint);
+  state.merge("origins", origins->state_dict());
   return state;
 }
 
-void Experiment::load_state_dict(const StateDict& state) {
+std::vector<std::string> Experiment::changes_since(const StateDict& state) const {
+  return origins->changes_since(RunOrigins::from_state(state));
+}
+
+void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed) {
   require_same_names(data, state);
-  require_same_tokens(fingerprint, state);
+  const std::vector<std::string> changes = changes_since(state);
+  if (!changes.empty() && changed == ChangedOrigins::Refused) {
+    throw CheckpointError(fmt::format(
+        "changed since this was saved: {}. Restore what was there, or go on with what is there now "
+        "by --change (a new run can begin with these weights: --init-from)",
+        join_foreign(changes, "; ")));
+  }
   model->load_state_dict(state.below("model"));
   // Before the optimizer: a phase that is left lets go of states, which must not be the loaded
   // ones.
@@ -93,7 +103,9 @@ void Experiment::load_state_dict(const StateDict& state) {
   optimizer->load_state_dict(state.below("optimizer"));
   if (sparsity != nullptr) sparsity->restore_layouts();
   if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
-  loader->load_state(state.below("loader"));
+  const StateDict position = state.below("loader");
+  loader->load_state(changes.empty() ? position
+                                     : moved_to_step(position, *this, optimizer->steps()));
   require_same_step(state);
 }
 

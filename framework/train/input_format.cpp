@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/data/column_checks.h"
 
 namespace lacuna {
 
@@ -40,9 +42,7 @@ StateDict InputFormat::state_dict() const {
   }
   if (tokenizer != nullptr) state.set("tokenizer", tokenizer->to_json());
   if (!columns.empty()) {
-    state.set(
-        "columns",
-        Config::map({{"inputs", Config::from_value(columns)}, {"label", label_column}}).to_json());
+    state.set("columns", to_json(CsvColumns{.inputs = columns, .label = label_column}));
   }
   if (!target_std.empty()) state.set("target_normalization", scaling(target_mean, target_std));
   return state;
@@ -60,9 +60,9 @@ InputFormat InputFormat::from_state(const StateDict& state) {
                                .as<std::vector<std::string>>();
     }
     if (state.contains("columns")) {
-      const Config saved_columns = parse_yaml(state.get<std::string>("columns"), "columns");
-      format.columns = saved_columns.required<std::vector<std::string>>("inputs");
-      format.label_column = saved_columns.required<std::string>("label");
+      CsvColumns saved_columns = columns_from_json(state.get<std::string>("columns"));
+      format.columns = std::move(saved_columns.inputs);
+      format.label_column = std::move(saved_columns.label);
     }
     if (state.contains("target_normalization")) {
       const Config targets =

@@ -20,6 +20,7 @@
 #include "lacuna/framework/job/shared_checkpoint.h"
 #include "lacuna/framework/kernels/pointwise/reorder.h"
 #include "lacuna/framework/train/best_checkpoint.h"
+#include "lacuna/framework/train/data/run_origins.h"
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
 #include "lacuna/framework/train/training_step.h"
@@ -71,7 +72,7 @@ Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progres
 
 Trainer::~Trainer() = default;
 
-void Trainer::resume(const CheckpointFile& file) {
+void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
   const Checkpoint saved = file.read();
   if (saved.step > total_steps()) {
     const std::string length = experiment_.train.length.to_string();
@@ -82,7 +83,7 @@ void Trainer::resume(const CheckpointFile& file) {
         saved.step, length, length == steps ? "asked for" : steps));
   }
   naming_file(file.path(), [&] {
-    experiment_.load_state_dict(saved.state);
+    experiment_.load_state_dict(saved.state, changed);
     require_finite(saved.state, file.path());
     state_.load_state_dict(saved.state.below("trainer"), experiment_.loss.answers());
     const StateDict trainer = saved.state.below("trainer");
@@ -105,6 +106,11 @@ void Trainer::resume(const CheckpointFile& file) {
   reporter_->open_metrics(saved.metrics_bytes);
   if (!experiment_.is_first()) return;
   log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
+  for (const std::string& change : experiment_.changes_since(saved.state)) {
+    log_info(fmt::format("changed at step {}: {}", state_.step, change));
+  }
+  const std::string unknown = experiment_.origins->unknown_in(RunOrigins::from_state(saved.state));
+  if (!unknown.empty()) log_info(unknown);
   if (saved.arithmetic_revision != kArithmeticRevision) {
     log_info(arithmetic_notice(saved.arithmetic_revision));
   }

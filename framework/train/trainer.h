@@ -30,9 +30,9 @@ class Trainer {
   ~Trainer();
 
   /// Continues from a checkpoint of this run; what metrics.jsonl holds beyond it is cut off.
-  /// *Errors:* CheckpointError when it is of another model, ConfigError when the run is to end
-  /// before it.
-  void resume(const CheckpointFile& file);
+  /// *Errors:* CheckpointError when it is of another model, or of a run with other data or another
+  /// teacher and `changed` refuses these; ConfigError when the run is to end before it.
+  void resume(const CheckpointFile& file, ChangedOrigins changed = ChangedOrigins::Refused);
 
   /// Writes the checkpoint of step 0, so that the run can be evaluated and resumed before it has
   /// trained. *Errors:* as `run`.

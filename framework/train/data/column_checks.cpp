@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/yaml.h"
 
 namespace lacuna {
 namespace {
@@ -62,6 +63,17 @@ ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& fo
                 trained.inputs[i], i + 1, where, listed(trained.inputs))};
   }
   return {.renamed = renamed(trained, found)};
+}
+
+std::string to_json(const CsvColumns& columns) {
+  return Config::map({{"inputs", Config::from_value(columns.inputs)}, {"label", columns.label}})
+      .to_json();
+}
+
+CsvColumns columns_from_json(const std::string& json) {
+  const Config saved = parse_yaml(json, "columns");
+  return {.inputs = saved.required<std::vector<std::string>>("inputs"),
+          .label = saved.required<std::string>("label")};
 }
 
 void require_same_columns(const std::string& what, const CsvColumns& trained,

@@ -19,6 +19,11 @@ struct ColumnDifference {
 /// nothing that could be compared.
 ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& found);
 
+/// Columns as checkpoints keep them: JSON with `inputs` and `label`. *Errors:* ConfigError where a
+/// text is none.
+std::string to_json(const CsvColumns& columns);
+CsvColumns columns_from_json(const std::string& json);
+
 /// *Errors:* DataError, which begins with `what` ("train.csv"), unless there is no difference.
 void require_same_columns(const std::string& what, const CsvColumns& trained,
                           const CsvColumns& found);

@@ -106,7 +106,7 @@ TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   const Ended skipped =
       train_here(on_moved({"--set",
                            "model={layers: [{type: linear, out_features: 8}, relu, {type: linear, "
-                           "out_features: 3}], init_from: {path: run, skip: ['0.*']}}"}),
+                           "out_features: 3}], init_from: {path: run, skip: ['linear1.*']}}"}),
                  "skipped");
   EXPECT_EQ(skipped.code, 0) << skipped.err;
   std::string renamed = Table(1).with_labels;

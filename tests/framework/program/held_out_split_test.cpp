@@ -95,7 +95,7 @@ TEST_F(HeldOutSplit, OfATextLiesBeforeItsTestSplit) {
   EXPECT_THAT(other.err, HasSubstr("data.test is evaluated alone"));
 }
 
-TEST_F(HeldOutSplit, OfOtherFilesIsToldToBeAnother) {
+TEST_F(HeldOutSplit, OfOtherFilesIsAnother) {
   write_text(folder_ / "train.csv", Table(1).with_labels);
   write_text(folder_ / "more.csv", Table(2).with_labels + "500,-7,0\n");
   begin(
@@ -104,9 +104,17 @@ TEST_F(HeldOutSplit, OfOtherFilesIsToldToBeAnother) {
       "train: {epochs: 1, batch_size: 10, threads: 1}\n");
   EXPECT_THAT(evaluate({}).err, IsEmpty());
   const Ended other = evaluate({"data.train=" + (folder_ / "more.csv")});
-  EXPECT_EQ(other.code, 0);
-  EXPECT_THAT(other.err, HasSubstr("warning: there are 51 training examples beside the validation "
-                                   "split, and the run was trained on 50"));
+  EXPECT_EQ(other.code, 1);
+  const std::string change =
+      "the data has changed since the run was trained: training data of another size (61, which "
+      "was "
+      "60) (the validation split is a part of that data, and may hold examples that were trained "
+      "on)";
+  EXPECT_THAT(other.err, HasSubstr("error: " + change));
+  const Ended accepted = run_lacuna(
+      {"eval", run_dir(), "--data-changed", "--set", "data.train=" + (folder_ / "more.csv")});
+  EXPECT_EQ(accepted.code, 0);
+  EXPECT_THAT(accepted.err, HasSubstr("warning: " + change));
 }
 
 TEST_F(HeldOutSplit, IsToldByPruneToBeMoved) {

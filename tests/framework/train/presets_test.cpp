@@ -148,8 +148,9 @@ TEST(PresetModels, StartFromAFolderOfHuggingFaces) {
   const auto loaded = build_model(model_layers(section), {8});
   loaded->initialize(6);
   Config config = Config::map({{"model", section}});
-  const LabelledText text(std::make_shared<const ByteTokenizer>(), 8, 2);
-  EXPECT_THAT(load_first_values(config, *loaded, text).notes, testing::IsEmpty());
+  DataSplits data;
+  data.train = std::make_shared<const LabelledText>(std::make_shared<const ByteTokenizer>(), 8, 2);
+  EXPECT_THAT(load_first_values(config, *loaded, data).notes, testing::IsEmpty());
   section.require_all_read();
   for (const ParameterPtr& parameter : loaded->parameters()) {
     EXPECT_EQ(parameter->to_dense().to_vector(),
