@@ -24,9 +24,9 @@ size_t terminal_columns() {
   return static_cast<size_t>(size.ws_col) - 1;
 }
 
-// Lines of a run that are shown at most. Evaluations are what people look for: those of 50 epochs
-// all are.
-constexpr int64_t kReports = 20, kEvaluations = 50;
+// Lines of a run that are shown at most. Evaluations are what people look for: all are shown, but
+// of a run with thousands of them.
+constexpr int64_t kReports = 20, kEvaluations = 1000;
 
 // One decimal, or two digits of what would be 0.0.
 std::string percentage(double fraction) {
