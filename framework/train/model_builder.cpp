@@ -360,11 +360,10 @@ auto within(const ModelLayers& layers, const Work& work) -> decltype(work()) {
 
 ModelLayers expanded(const Config& model, const ModelContext& context) {
   if (!is_preset(model)) return expand_model(model, context);
-  const Config type = model.at("type");
-  const std::string at = model.position().text();
   ModelLayers preset;
-  preset.made_by = fmt::format("the preset '{}'{}{}", type.text(), at.empty() ? "" : " at ", at);
+  preset.made_by = preset_in_words(model);
   const Config section = within(preset, [&] { return expand_preset(model, context); });
+  preset.made_by = preset_in_words(model);  // the type may come of from_hf
   preset.moved_keys = preset_keys(model);
   ModelLayers layers = within(preset, [&] { return expand_model(section); });
   layers.copies.push_back(section);

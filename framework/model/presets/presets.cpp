@@ -45,6 +45,12 @@ std::vector<std::pair<std::string, std::string>> preset_list() {
   return list;
 }
 
+std::string preset_in_words(const Config& model) {
+  if (!model.has("type")) return "";
+  const std::string at = model.position().text();
+  return fmt::format("the preset '{}'{}{}", model.at("type").text(), at.empty() ? "" : " at ", at);
+}
+
 std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model) {
   std::vector<std::pair<std::string, std::string>> keys;
   const Config shown = model.clone();  // looking marks what it looks at as read

@@ -38,6 +38,10 @@ std::vector<std::pair<std::string, std::string>> preset_list();
 /// have no way to follow; when DIR/config.json cannot be read, or is of another family.
 Config expand_preset(const Config& model, const ModelContext& context = {});
 
+/// "the preset 'gpt2' at run.yaml:3:8", for messages; empty where the section does not say its
+/// type.
+std::string preset_in_words(const Config& model);
+
 /// Where the values of a preset's keys stand, and the same with the key (ModelLayers::moved_keys).
 /// To be called once `expand_preset` has written all keys.
 std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model);
