@@ -11,9 +11,10 @@
 
 namespace lacuna::test {
 
-/// As `active_instruction_set() == "avx512"`, which must not be asked before main(): it keeps the
-/// cap for the whole process, and death tests set one of their own.
-inline bool runs_avx512() {
+/// As `active_instruction_set() == "avx512"`, before main() alone. There that must not be asked: it
+/// keeps the cap for the whole process, and death tests set one of their own. Later this must not
+/// be: hwy::SupportedTargets() makes the kernels choose among all targets again, whatever the cap.
+inline bool will_run_avx512() {
 #if HWY_ARCH_X86
   const char* text = std::getenv("LACUNA_INSTRUCTION_SET");
   const std::string cap = text == nullptr ? "" : text;
@@ -28,7 +29,7 @@ inline bool runs_avx512() {
 /// suite needs GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST.
 template <class T>
 auto with_avx512(const std::vector<T>& values) {
-  return testing::ValuesIn(runs_avx512() ? values : std::vector<T>());
+  return testing::ValuesIn(will_run_avx512() ? values : std::vector<T>());
 }
 
 }  // namespace lacuna::test
