@@ -208,8 +208,8 @@ TEST_F(Training, StopsWhenTheLossIsNotFinite) {
 
 // The loss of the step was finite, and the update made the weights infinite: not to be saved.
 TEST_F(Training, SavesNoParameterThatIsNotFinite) {
-  const Ended ended =
-      train({"--set", "optimizer={type: sgd, lr: 1e45}", "--set", "train.checkpoint.every=1"});
+  const Ended ended = train({"--set", "optimizer={type: sgd, lr: 3e38, weight_decay: 1000}",
+                             "--set", "train.checkpoint.every=1"});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("is NaN or infinite at step 1: training has stopped"));
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000000.h5");
