@@ -281,14 +281,14 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
                dense = number(summary, "dense_parameter_bytes");
   add("bytes", fmt::format("{} of values, gradients and optimizer states{}", bytes_in_words(bytes),
                            nnz == numel ? ""
-                                        : fmt::format("; dense {}, {:.3g} times as many",
+                                        : fmt::format("; dense {}, {:.3g} times larger",
                                                       bytes_in_words(dense), dense / bytes)));
   if (summary.has("training_flops") && nnz != numel && number(summary, "training_flops") > 0) {
     const auto flops = [&](const char* key) { return flops_in_words(number(summary, key)); };
     const double training = number(summary, "training_flops"),
                  whole = number(summary, "dense_training_flops");
-    add("work", fmt::format("inference {}, training {} for one example; dense {} and {}, {:.3g} "
-                            "times as much in training",
+    add("work", fmt::format("inference {}, training {} per example; dense {} and {}, {:.3g} times "
+                            "more in training",
                             flops("inference_flops"), flops("training_flops"),
                             flops("dense_inference_flops"), flops("dense_training_flops"),
                             whole / training));

@@ -100,8 +100,8 @@ TEST_F(Columns, OfATeacherAreThoseOfTheData) {
           "loss.teacher: the teacher was trained on a table, and ");
 }
 
-// Without the layer that reads them it is for the user to know; and other names at the same places
-// are told.
+// Without the layer that reads them, only the user knows whether the order matters. Other names at
+// the same places give a warning.
 TEST_F(Columns, MayBeOthersOfOtherFirstLayers) {
   const Ended skipped =
       train_here(on_moved({"--set",

@@ -24,7 +24,7 @@ class ConfigPlaces : public RunFixture {
   }
 };
 
-// Shapes beyond 64 bits, wherever they come about, are told at the layer.
+// An error on a shape beyond 64 bits names the layer, whichever computation finds it.
 TEST_F(ConfigPlaces, OfSizesThatCannotBe) {
   const auto doubled = [](const std::string& data, int times, const std::string& branch) {
     return "data: {type: " + data +

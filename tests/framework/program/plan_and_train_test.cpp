@@ -117,7 +117,7 @@ TEST_F(PlanAndTrain, MeasureATransformersWeightsWithItsTokens) {
   }
   EXPECT_THAT(costs, testing::AllOf(HasSubstr("8x8/24/"), HasSubstr("32x8/24/"),
                                     testing::Not(HasSubstr("x8/3/"))));
-  // What a run goes by is what the plan measured.
+  // A run uses the limits that the plan measured.
   const Ended trained = train({}, "run", own_cache);
   ASSERT_EQ(trained.code, 0) << trained.err;
   std::string after;
