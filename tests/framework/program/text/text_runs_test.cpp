@@ -42,6 +42,15 @@ class TextRuns : public RunFixture {
     yaml.replace(yaml.find("PATH"), 4, folder_ / file);
     write_text(config(), yaml);
   }
+  // The run "part", resumed until step 24, equals the run "whole" bit for bit.
+  void expect_part_becomes_whole() const {
+    const Ended resumed =
+        run_lacuna({"train", "--resume", "--run-dir", run_dir("part"), "--set", "train.steps=24"});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_THAT(differences(read_checkpoint(checkpoint(24, "part")).state,
+                            read_checkpoint(checkpoint(24, "whole")).state),
+                testing::IsEmpty());
+  }
 };
 
 TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
@@ -98,12 +107,7 @@ TEST_F(TextRuns, MaySparsifyActivations) {
 TEST_F(TextRuns, ResumeBitForBit) {
   ASSERT_EQ(train({}, "whole").code, 0);
   ASSERT_EQ(train({"--set", "train.steps=13"}, "part").code, 0);
-  const Ended resumed =
-      run_lacuna({"train", "--resume", "--run-dir", run_dir("part"), "--set", "train.steps=24"});
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(differences(read_checkpoint(checkpoint(24, "part")).state,
-                          read_checkpoint(checkpoint(24, "whole")).state),
-              testing::IsEmpty());
+  expect_part_becomes_whole();
 }
 
 // 010 is ten, not eight, and 1e1 is ten in a configuration.
@@ -311,12 +315,7 @@ TEST_F(TextRuns, HideTheSameTokensOnAnyThreadsAndAfterAResume) {
             "part")
           .code,
       0);
-  const Ended resumed =
-      run_lacuna({"train", "--resume", "--run-dir", run_dir("part"), "--set", "train.steps=24"});
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(differences(read_checkpoint(checkpoint(24, "part")).state,
-                          read_checkpoint(checkpoint(24, "whole")).state),
-              testing::IsEmpty());
+  expect_part_becomes_whole();
 }
 
 constexpr const char* kClassifier = R"(
