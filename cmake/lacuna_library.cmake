@@ -7,7 +7,8 @@ endforeach()
 add_library(lacuna STATIC ${objects})
 add_library(lacuna::lacuna ALIAS lacuna)
 target_include_directories(lacuna PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/umbrella> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(lacuna PUBLIC cxx_std_20)
 # A static library hands on what it must be linked with, and no include paths or definitions:
 # public headers name no third-party library.
@@ -30,12 +31,13 @@ install(TARGETS lacuna lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lac
   lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx EXPORT lacuna_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lacuna_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/lacuna.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna)
-foreach(room IN LISTS LACUNA_PUBLIC_ROOMS)
-  foreach(folder ${room} ${room}/ops)
-    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna/${folder})
-  endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/umbrella/lacuna/lacuna.h
+  ${PROJECT_BINARY_DIR}/umbrella/lacuna/extend.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna)
+foreach(header IN LISTS LACUNA_PUBLIC_HEADERS LACUNA_EXTENSION_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/${header}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lacuna/${folder})
 endforeach()
 
 include(CMakePackageConfigHelpers)

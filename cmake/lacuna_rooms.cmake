@@ -1,16 +1,16 @@
-# lacuna_room(PATH PUBLIC|INTERNAL [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object
-# target. The headers (.h) of a public room are installed; tests/structure holds the word against the
-# table in docs/architecture.md.
+# lacuna_room(PATH [LIBRARY...]): the sources in PATH (and its ops/ folder) as one object target.
 #
 # The target is named after the whole path (framework/kernels/csr becomes lacuna_framework_kernels_csr).
 # Every room sees the public include root; messages are formatted by fmt everywhere; the third-party
 # libraries a room alone uses are named in the call.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/lacuna SYMBOLIC)
+include(lacuna_headers)
 
 add_library(lacuna_flags INTERFACE)
 target_include_directories(lacuna_flags INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/umbrella> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(lacuna_flags INTERFACE cxx_std_20)
 
 # Flags for our own sources only: users of the library do not inherit them.
@@ -38,14 +38,7 @@ lacuna_precompiled(lacuna_precompiled_kernels ON ${PROJECT_SOURCE_DIR}/cmake/pre
   lacuna_fmt lacuna_highway)
 
 set(LACUNA_ROOMS "" CACHE INTERNAL "")
-set(LACUNA_PUBLIC_ROOMS "" CACHE INTERNAL "")
-function(lacuna_room path visibility)
-  if(NOT visibility MATCHES "^(PUBLIC|INTERNAL)$")
-    message(FATAL_ERROR "lacuna_room(${path} ${visibility} ...): a room is PUBLIC or INTERNAL")
-  endif()
-  if(visibility STREQUAL "PUBLIC")
-    set(LACUNA_PUBLIC_ROOMS ${LACUNA_PUBLIC_ROOMS} ${path} CACHE INTERNAL "")
-  endif()
+function(lacuna_room path)
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path}/*.cpp
     ${PROJECT_SOURCE_DIR}/${path}/ops/*.cpp)

@@ -1,7 +1,7 @@
 // What the targets of files of arrays share.
 #pragma once
 
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/fuzz/input.h"
 
 namespace lacuna::fuzz {

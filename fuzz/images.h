@@ -1,7 +1,7 @@
 // What the targets of image files share.
 #pragma once
 
-#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/fuzz/input.h"
 
 namespace lacuna::fuzz {

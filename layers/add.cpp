@@ -1,4 +1,4 @@
-#include "lacuna/layers/add.h"
+#include "lacuna/layers/add.hpp"
 
 #include <fmt/core.h>
 

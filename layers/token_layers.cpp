@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/layers/layer_options.hpp"
 #include "lacuna/layers/tokens/attention.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
 

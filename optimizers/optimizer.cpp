@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/integer_range.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/integer_range.h"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/schedule.h"
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/hooks.h"
-#include "lacuna/framework/core/schedule.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/optimizers/step_scope.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/registry.h"
 #include "lacuna/optimizers/optimizer.h"
 
 namespace lacuna {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/param/saved_slot.h"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/param/saved_slot.hpp"
 #include "lacuna/optimizers/optimizer.h"
 
 namespace lacuna {

@@ -1,6 +1,6 @@
 #include "lacuna/optimizers/sgd.h"
 
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
 

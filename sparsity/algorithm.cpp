@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/hooks.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/calibration/calibration.h"

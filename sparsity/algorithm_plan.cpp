@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/algorithm.h"
-#include "lacuna/sparsity/weights/target_checks.h"
+#include "lacuna/sparsity/weights/target_checks.hpp"
 
 namespace lacuna {
 

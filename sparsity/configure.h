@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/config/registry.h"
 #include "lacuna/sparsity/algorithm.h"
 #include "lacuna/sparsity/dynamic.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/config/schedule.h"
 #include "lacuna/sparsity/algorithm.h"
 
 namespace lacuna {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/dynamic.h"
-#include "lacuna/sparsity/weights/target_checks.h"
+#include "lacuna/sparsity/weights/target_checks.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/sparsity/calibration/prune_layer.h"
+#include "lacuna/sparsity/calibration/prune_layer.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 

@@ -8,9 +8,9 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 #include "lacuna/sparsity/masks/mask_selector.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 namespace {

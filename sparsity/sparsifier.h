@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "lacuna/framework/config/pattern_shape.h"
+#include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/pattern_shape.h"
-#include "lacuna/framework/core/registry.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {

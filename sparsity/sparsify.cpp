@@ -5,8 +5,8 @@
 
 #include "lacuna/framework/autograd/ops/keep.h"
 #include "lacuna/framework/autograd/ops/shape.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/sparsified_weight.h"
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/pattern_shape.h"
-#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/pattern_shape.h"
+#include "lacuna/framework/config/schedule.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/sparsity/masks/mask_init.h"
 #include "lacuna/sparsity/options/distribution.h"

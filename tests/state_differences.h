@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "lacuna/framework/core/state_dict.h"
+#include "lacuna/framework/config/state_dict.h"
 
 namespace lacuna {
 

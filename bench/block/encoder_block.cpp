@@ -11,7 +11,7 @@
 #include "common/operations.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/sparsity/configure.h"
 
 namespace lacuna::bench {

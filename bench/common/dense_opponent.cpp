@@ -3,7 +3,7 @@
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>
 #else
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 #endif
 
 namespace lacuna::bench {

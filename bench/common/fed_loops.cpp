@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/fed_loops.cpp"

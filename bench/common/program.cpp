@@ -11,8 +11,8 @@
 #include "common/dense_opponent.h"
 #include "common/moment.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna::bench {

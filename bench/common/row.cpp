@@ -1,7 +1,7 @@
 #include "common/row.h"
 
 #include "common/report.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna::bench {
 

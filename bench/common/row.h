@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/measure.h"
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/optimizers/optimizer.h"
 #include "lacuna/sparsity/algorithm.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "conv/contender.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna::bench {
 namespace {

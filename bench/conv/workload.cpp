@@ -1,6 +1,6 @@
 #include "conv/workload.h"
 
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna::bench {
 

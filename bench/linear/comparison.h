@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/measure.h"
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 namespace lacuna::bench {
 

@@ -1,5 +1,5 @@
 // Which of Eigen's variants runs: the best that the active instruction set allows.
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "linear/eigen_variants.h"
 
 namespace lacuna::bench {

@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "common/operands.h"
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/layouts/cost/position_sample.hpp"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/positions.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna::bench {

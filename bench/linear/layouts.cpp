@@ -1,9 +1,9 @@
 // lacuna's own layouts, run as the linear operation and Adam run them.
 #include <utility>
 
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "linear/contender.h"
 
 namespace lacuna::bench {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/pointwise/mask.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/pointwise/mask.hpp"
 
 namespace lacuna::bench {
 

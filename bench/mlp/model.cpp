@@ -1,7 +1,7 @@
 // The block as a user of lacuna writes it.
 #include "lacuna/framework/autograd/engine.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/cost/position_sample.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/gelu.h"

@@ -3,7 +3,7 @@
 
 #include "common/dense_opponent.h"
 #include "common/operands.h"
-#include "lacuna/framework/kernels/pointwise/activation.h"
+#include "lacuna/framework/kernels/pointwise/activation.hpp"
 #include "mlp/contender.h"
 
 namespace lacuna::bench {

@@ -8,8 +8,8 @@
 
 #include "common/program.h"
 #include "common/row.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "model/convolutions.h"
 #include "model/trainee.h"
 #include "model/transformer_comparison.h"

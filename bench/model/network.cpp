@@ -1,10 +1,10 @@
 #include "model/network.h"
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/layouts/cost/cost_model.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "model/transformer.h"
 

@@ -10,7 +10,7 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/sparsity/configure.h"
 #include "model/median.h"
 #include "model/stored_as.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/optimizers/adamw.h"
 #include "lacuna/sparsity/algorithm.h"

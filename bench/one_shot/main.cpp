@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna::bench {

@@ -11,7 +11,7 @@
 #include "common/row.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "lacuna/sparsity/masks/largest_part.hpp"
 
 namespace lacuna::bench {

@@ -15,7 +15,7 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shards.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

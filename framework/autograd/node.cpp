@@ -5,8 +5,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shards.h"
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/core/fault.h"
+#include "lacuna/framework/core/fault.hpp"
 
 #include <atomic>
 #include <csignal>

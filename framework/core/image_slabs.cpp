@@ -1,4 +1,4 @@
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 
 #include "lacuna/framework/core/error.h"
 

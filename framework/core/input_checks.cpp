@@ -1,4 +1,4 @@
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 #include <fmt/core.h>
 #include <sys/resource.h>

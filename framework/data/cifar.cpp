@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/formats/cifar_records.h"
+#include "lacuna/framework/data/formats/cifar_records.hpp"
 
 namespace lacuna {
 namespace {

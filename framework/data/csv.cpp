@@ -14,12 +14,12 @@
 #include <string_view>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/data/csv_table.hpp"
-#include "lacuna/framework/data/formats/csv_records.h"
-#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/formats/csv_records.hpp"
+#include "lacuna/framework/data/formats/text_file.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/load_data.h"
 

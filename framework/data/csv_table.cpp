@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 

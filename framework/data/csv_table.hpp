@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lacuna/framework/data/csv.h"
-#include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/csv_records.hpp"
 
 namespace lacuna {
 

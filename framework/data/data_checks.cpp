@@ -10,8 +10,8 @@
 #include <system_error>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {

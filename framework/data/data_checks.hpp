@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/load_data.h"
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/data/hashes/data_hash.h"

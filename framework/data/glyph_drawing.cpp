@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "lacuna/framework/core/integer_range.h"
+#include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/data/permutation.hpp"
+#include "lacuna/framework/data/changes/permutation.hpp"
 
 namespace lacuna {
 namespace {

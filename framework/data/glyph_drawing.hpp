@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/glyph_shapes.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/load_data.h"
 
 namespace lacuna {

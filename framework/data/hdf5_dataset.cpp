@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
 
 namespace lacuna {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/load_data.h"
 
 namespace lacuna {

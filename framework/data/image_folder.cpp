@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/image_folder.hpp"
 
 #include <fmt/core.h>
 
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/data/formats/image.h"
-#include "lacuna/framework/data/formats/image_resize.h"
+#include "lacuna/framework/data/formats/image.hpp"
+#include "lacuna/framework/data/formats/image_resize.hpp"
 
 namespace lacuna {
 namespace {

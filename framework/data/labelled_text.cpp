@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/data/labelled_text.hpp"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/data/formats/sentence_file.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/sentence_file.hpp"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
 
 namespace lacuna {

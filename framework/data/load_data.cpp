@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/changes/permutation.hpp"
 #include "lacuna/framework/data/cifar.h"
-#include "lacuna/framework/data/colour_glyphs.h"
+#include "lacuna/framework/data/colour_glyphs.hpp"
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/data_checks.hpp"
 #include "lacuna/framework/data/glyphs.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
-#include "lacuna/framework/data/image_folder.h"
-#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/data/image_folder.hpp"
+#include "lacuna/framework/data/labelled_text.hpp"
 #include "lacuna/framework/data/mnist.h"
-#include "lacuna/framework/data/permutation.hpp"
 #include "lacuna/framework/data/synthetic.h"
-#include "lacuna/framework/data/text_dataset.h"
+#include "lacuna/framework/data/text_dataset.hpp"
 
 namespace lacuna {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/text/tokenizer.h"

@@ -9,15 +9,15 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/data/data_checks.hpp"
-#include "lacuna/framework/data/formats/sentence_columns.h"
-#include "lacuna/framework/data/formats/sentence_file.h"
-#include "lacuna/framework/data/labelled_text.h"
-#include "lacuna/framework/data/masked_text.h"
+#include "lacuna/framework/data/formats/sentence_columns.hpp"
+#include "lacuna/framework/data/formats/sentence_file.hpp"
+#include "lacuna/framework/data/labelled_text.hpp"
+#include "lacuna/framework/data/masked_text.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
-#include "lacuna/framework/text/character_tokenizer.h"
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 
 namespace lacuna {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/changes/mixup.h"
-#include "lacuna/framework/data/epoch_order.hpp"
+#include "lacuna/framework/data/changes/epoch_order.hpp"
+#include "lacuna/framework/data/changes/mixup.hpp"
 
 namespace lacuna {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/shards.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/masked_text.h"
+#include "lacuna/framework/data/masked_text.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 namespace lacuna {
 namespace {

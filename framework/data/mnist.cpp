@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/idx.hpp"
 
 namespace lacuna {
 namespace {

@@ -8,8 +8,8 @@
 #include <numbers>
 #include <utility>
 
+#include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/integer_range.h"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/data/load_data.h"

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/text_dataset.h"
+#include "lacuna/framework/data/text_dataset.hpp"
 
 #include <fmt/core.h>
 
@@ -14,15 +14,15 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/text_file.h"
-#include "lacuna/framework/data/formats/token_sequence.h"
-#include "lacuna/framework/data/masked_text.h"
-#include "lacuna/framework/data/token_windows.h"
+#include "lacuna/framework/data/formats/text_file.hpp"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
+#include "lacuna/framework/data/masked_text.hpp"
+#include "lacuna/framework/data/token_windows.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
+#include "lacuna/framework/text/encode_by_parts.hpp"
+#include "lacuna/framework/text/text_length.hpp"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
-#include "lacuna/framework/text/character_tokenizer.h"
-#include "lacuna/framework/text/encode_by_parts.h"
-#include "lacuna/framework/text/text_length.h"
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 
 namespace lacuna {
 namespace {

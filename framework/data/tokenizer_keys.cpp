@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/formats/text_file.h"
-#include "lacuna/framework/text/bpe_tokenizer.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/data/formats/text_file.hpp"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 
 namespace lacuna {
 namespace {

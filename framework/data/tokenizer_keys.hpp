@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/changes/token_masking.h"
 #include "lacuna/framework/text/tokenizer.h"
-#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/text/word_tokenizer.hpp"
 
 namespace lacuna {
 

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/distributed/communicator.h"
-#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/distributed/data_parallel.hpp"
 #include "lacuna/framework/param/gradient_collector.h"
 
 namespace lacuna {

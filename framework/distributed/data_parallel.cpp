@@ -1,4 +1,4 @@
-#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/distributed/data_parallel.hpp"
 
 #include <fmt/core.h>
 

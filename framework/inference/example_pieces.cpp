@@ -1,4 +1,4 @@
-#include "lacuna/framework/inference/example_pieces.h"
+#include "lacuna/framework/inference/example_pieces.hpp"
 
 #include <algorithm>
 #include <optional>

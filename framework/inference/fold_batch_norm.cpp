@@ -1,4 +1,4 @@
-#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/inference/generation.h"
+#include "lacuna/framework/inference/generation.hpp"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/nn/decoding.h"

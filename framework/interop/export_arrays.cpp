@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "lacuna/framework/interop/export_formats.hpp"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/interop/load_run.h"
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 
 namespace lacuna {
 

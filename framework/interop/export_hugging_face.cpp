@@ -7,11 +7,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/folder_lock.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
-#include "lacuna/framework/model/presets/foreign_names.h"
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/model/presets/foreign_names.hpp"
+#include "lacuna/framework/model/presets/presets.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,9 +1,9 @@
 #include <map>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/interop/export_formats.hpp"
-#include "lacuna/framework/onnx/export_onnx.h"
+#include "lacuna/framework/onnx/export_onnx.hpp"
 
 namespace lacuna {
 

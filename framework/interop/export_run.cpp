@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/interop/export_formats.hpp"
 
 namespace lacuna {

@@ -6,11 +6,11 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/train/trainer.hpp"
 
 namespace lacuna {
 namespace {

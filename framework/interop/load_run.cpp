@@ -6,11 +6,11 @@
 #include "lacuna/framework/autograd/variable.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/inference/example_pieces.h"
+#include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/nn/sequential.h"

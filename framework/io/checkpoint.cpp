@@ -9,14 +9,14 @@
 #include <utility>
 #include <variant>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/fault.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
+#include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/arithmetic_revision.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/version.h"
 
 namespace lacuna {

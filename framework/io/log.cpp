@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 namespace {

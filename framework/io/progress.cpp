@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {

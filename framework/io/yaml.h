@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna {
 

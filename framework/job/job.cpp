@@ -1,4 +1,4 @@
-#include "lacuna/framework/job/job.h"
+#include "lacuna/framework/job/job.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -15,12 +15,12 @@
 #include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/distributed/data_parallel.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/job/shared_checkpoint.h"
+#include "lacuna/framework/job/shared_checkpoint.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>

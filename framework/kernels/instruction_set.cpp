@@ -1,12 +1,12 @@
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #include <hwy/targets.h>
 
 #include <cstdlib>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/layouts/find_pattern.h"
+#include "lacuna/framework/layouts/find_pattern.hpp"
 
 #include <fmt/core.h>
 

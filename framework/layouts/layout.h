@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/accumulate.h"
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/positions.h"
 
@@ -154,7 +154,7 @@ const Layout& dense_layout();
 /// Every position is stored; those outside a bit mask are zero. The reference for what the
 /// compressed layouts compute.
 const Layout& masked_layout();
-/// Only the nonzeros are stored, as a stream (kernels/csr/csr.h): time and memory follow them.
+/// Only the nonzeros are stored, as a stream (kernels/csr/csr.hpp): time and memory follow them.
 const Layout& csr_layout();
 /// The layout made for a pattern, named as its text: "nm 2:4", "block 16x16"; csr where it is
 /// unstructured. One object for each text, alive for the whole program. The pattern's norm and

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/pattern_shape.h"
 
 namespace lacuna {
 namespace {

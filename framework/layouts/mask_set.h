@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/positions.h"
 

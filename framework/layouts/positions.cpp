@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/select/bit_columns.h"
+#include "lacuna/framework/kernels/select/bit_columns.hpp"
 #include "lacuna/framework/layouts/row_match.hpp"
 
 namespace lacuna {

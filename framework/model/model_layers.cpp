@@ -1,4 +1,4 @@
-#include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/model_layers.hpp"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/model/qkv.hpp"
 #include "lacuna/framework/model/templates.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/model/expression.hpp"
 
 namespace lacuna {

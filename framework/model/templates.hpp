@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/model/substitution.h"
 
 namespace lacuna {

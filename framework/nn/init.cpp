@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <string_view>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/param/initializer.h"
 
 namespace lacuna {

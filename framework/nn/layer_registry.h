@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lacuna/framework/core/registry.h"
+#include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -14,7 +14,7 @@ namespace lacuna {
 using LayerRegistry = Registry<std::unique_ptr<Module>(const Config& options, const Shape& input)>;
 
 /// The one registry of this program. The built-in layers are added by `register_layers`
-/// (layers/builtin.h).
+/// (layers/builtin.hpp).
 LayerRegistry& layer_registry();
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "lacuna/framework/nn/memory_report.h"
+#include "lacuna/framework/nn/memory_report.hpp"
 
 #include <fmt/core.h>
 

@@ -9,12 +9,12 @@
 #include <set>
 #include <variant>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/path_clash.hpp"
 #include "lacuna/framework/nn/sharded_batch.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/hooks.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/param/parameter.h"
 

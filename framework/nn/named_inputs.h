@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 
 namespace lacuna {
 

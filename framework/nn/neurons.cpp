@@ -1,4 +1,4 @@
-#include "lacuna/framework/nn/neurons.h"
+#include "lacuna/framework/nn/neurons.hpp"
 
 #include <fmt/core.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/core/shards.h"
 
 namespace lacuna {

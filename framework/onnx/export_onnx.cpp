@@ -1,4 +1,4 @@
-#include "lacuna/framework/onnx/export_onnx.h"
+#include "lacuna/framework/onnx/export_onnx.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -15,7 +15,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 namespace {

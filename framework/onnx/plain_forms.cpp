@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "lacuna/framework/onnx/layer_forms.hpp"
-#include "lacuna/layers/add.h"
+#include "lacuna/layers/add.hpp"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"

@@ -1,6 +1,6 @@
 #include "lacuna/framework/param/gradient_collector.h"
 
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 
 namespace lacuna {
 

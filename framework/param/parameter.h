@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/param/gradient_sink.h"

@@ -1,12 +1,12 @@
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 

@@ -6,12 +6,12 @@
 #include "lacuna/framework/interop/import_run.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_changes.hpp"
-#include "lacuna/framework/program/data_paths.hpp"
-#include "lacuna/framework/program/output_guard.hpp"
+#include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/data_paths.hpp"
 
 namespace lacuna {
 

@@ -11,11 +11,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/inference/generation.h"
-#include "lacuna/framework/program/checkpoint_choice.hpp"
+#include "lacuna/framework/inference/generation.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/masked_prediction.hpp"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/program/output/masked_prediction.hpp"
+#include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
 

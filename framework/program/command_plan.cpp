@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/inference/example_pieces.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_changes.hpp"
-#include "lacuna/framework/program/data_paths.hpp"
-#include "lacuna/framework/program/model_table.hpp"
+#include "lacuna/framework/program/output/model_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/data_paths.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 
 namespace lacuna {
 namespace {

@@ -11,23 +11,23 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/program/checkpoint_choice.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_changes.hpp"
-#include "lacuna/framework/program/data_paths.hpp"
-#include "lacuna/framework/program/evaluation_report.hpp"
+#include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/train/data/held_out_changes.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/data_paths.hpp"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/train/data/held_out_changes.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/run_state.h"
+#include "lacuna/framework/train/run_state.hpp"
 #include "lacuna/sparsity/one_shot_pruning.h"
 
 namespace lacuna {

@@ -10,9 +10,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/report/page.h"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_table.hpp"
 #include "lacuna/framework/train/run_folder.h"
 
 namespace lacuna {

@@ -13,21 +13,21 @@
 #include <thread>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/folder_lock.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/child_process.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_changes.hpp"
-#include "lacuna/framework/program/output_guard.hpp"
-#include "lacuna/framework/program/sweep_plan.hpp"
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/report/page.h"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/program/output/output_guard.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/sweep_plan.hpp"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 

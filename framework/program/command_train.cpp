@@ -14,25 +14,25 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/job/job.h"
-#include "lacuna/framework/job/shared_checkpoint.h"
-#include "lacuna/framework/nn/neurons.h"
-#include "lacuna/framework/program/checkpoint_choice.hpp"
+#include "lacuna/framework/job/job.hpp"
+#include "lacuna/framework/job/shared_checkpoint.hpp"
+#include "lacuna/framework/nn/neurons.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_changes.hpp"
-#include "lacuna/framework/program/data_paths.hpp"
+#include "lacuna/framework/program/output/run_words.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/program/run_words.hpp"
+#include "lacuna/framework/program/settings/checkpoint_choice.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/program/verification.hpp"
-#include "lacuna/framework/train/data/run_origins.h"
+#include "lacuna/framework/train/data/run_origins.hpp"
 #include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/train/trainer.hpp"
 
 namespace lacuna {
 namespace {

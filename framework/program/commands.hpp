@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna {
 

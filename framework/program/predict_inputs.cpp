@@ -10,16 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/data/cifar.h"
 #include "lacuna/framework/data/csv.h"
-#include "lacuna/framework/data/formats/idx.h"
-#include "lacuna/framework/data/formats/image.h"
-#include "lacuna/framework/data/formats/sentence_file.h"
-#include "lacuna/framework/data/formats/text_file.h"
-#include "lacuna/framework/data/image_folder.h"
-#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/data/formats/idx.hpp"
+#include "lacuna/framework/data/formats/image.hpp"
+#include "lacuna/framework/data/formats/sentence_file.hpp"
+#include "lacuna/framework/data/formats/text_file.hpp"
+#include "lacuna/framework/data/image_folder.hpp"
+#include "lacuna/framework/data/labelled_text.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {

@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/job/job.h"
+#include "lacuna/framework/job/job.hpp"
 #include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/train/train_options.h"

@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 
 namespace lacuna {
 

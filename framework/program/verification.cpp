@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/program/layout_config.hpp"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/program/settings/layout_config.hpp"
+#include "lacuna/framework/train/training_step.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 
 namespace lacuna {
 

@@ -1,11 +1,11 @@
-#include "lacuna/framework/records/change_record.h"
+#include "lacuna/framework/records/change_record.hpp"
 
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/records/event_file.h"
+#include "lacuna/framework/records/event_file.hpp"
 
 #include <array>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 namespace {

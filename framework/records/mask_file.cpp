@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
-#include "lacuna/framework/records/mask_record.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/records/mask_record.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // A mask recorded, and its picture; its files are in mask_file.cpp.
-#include "lacuna/framework/records/mask_record.h"
+#include "lacuna/framework/records/mask_record.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/records/png_image.h"
+#include "lacuna/framework/records/png_image.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/records/png_image.h"
+#include "lacuna/framework/records/png_image.hpp"
 
 #include <fmt/core.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/records/tensorboard.h"
+#include "lacuna/framework/records/tensorboard.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/records/json_text.hpp"
 
 namespace lacuna {
 

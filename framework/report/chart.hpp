@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/report/run_data.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/report/run_data.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/report/page.h"
+#include "lacuna/framework/report/page.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -10,13 +10,13 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/chart.hpp"
 #include "lacuna/framework/report/embedded_files.hpp"
 #include "lacuna/framework/report/html.hpp"
 #include "lacuna/framework/report/run_section.hpp"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 

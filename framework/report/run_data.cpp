@@ -1,4 +1,4 @@
-#include "lacuna/framework/report/run_data.h"
+#include "lacuna/framework/report/run_data.hpp"
 
 #include <fmt/core.h>
 
@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/folder_lock.h"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/records/json_text.hpp"
 
 namespace lacuna {
 

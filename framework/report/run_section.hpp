@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lacuna/framework/report/chart.hpp"
-#include "lacuna/framework/report/run_data.h"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/report/run_data.hpp"
+#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 

@@ -1,5 +1,5 @@
 // Results, sorted and grouped; how they are written is in text_table.cpp.
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/report/run_table.hpp"
 
 #include <fmt/core.h>
 

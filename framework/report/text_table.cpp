@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "lacuna/framework/io/progress.h"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 namespace {

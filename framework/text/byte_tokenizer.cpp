@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/byte_tokenizer.h"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
 
 #include "lacuna/framework/text/tokenizer_json.hpp"
 

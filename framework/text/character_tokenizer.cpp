@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 
 #include <fmt/core.h>
 
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 
 namespace lacuna {
 namespace {

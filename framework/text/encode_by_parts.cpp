@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/encode_by_parts.h"
+#include "lacuna/framework/text/encode_by_parts.hpp"
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/sentences.h"
+#include "lacuna/framework/text/sentences.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/text_length.h"
+#include "lacuna/framework/text/text_length.hpp"
 
 #include <algorithm>
 

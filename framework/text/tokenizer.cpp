@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/text/bpe_tokenizer.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
-#include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/text/tokenizer_json.hpp"
-#include "lacuna/framework/text/word_tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/word_tokenizer.hpp"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 
 namespace lacuna {
 

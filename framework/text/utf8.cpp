@@ -1,11 +1,11 @@
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 
 #include <fmt/core.h>
 
 #include <cstdint>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/text/unicode.hpp"
 
 namespace lacuna {

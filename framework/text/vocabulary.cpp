@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/text/word_tokenizer.hpp"
 
 #include <fmt/core.h>
 
@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 #include "lacuna/framework/text/vocabulary.hpp"
 
 namespace lacuna {

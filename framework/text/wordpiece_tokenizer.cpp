@@ -1,14 +1,14 @@
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 
 #include <fmt/core.h>
 
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/text/tokenizer_json.hpp"
 #include "lacuna/framework/text/unicode.hpp"
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 #include "lacuna/framework/text/vocabulary.hpp"
 
 namespace lacuna {

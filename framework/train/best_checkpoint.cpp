@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/best_checkpoint.h"
+#include "lacuna/framework/train/best_checkpoint.hpp"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/records/json_text.hpp"
 
 namespace lacuna {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/nn/layer_registry.h"
-#include "lacuna/layers/builtin.h"
+#include "lacuna/layers/builtin.hpp"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsifier.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/calibration_data.h"
+#include "lacuna/framework/train/calibration_data.hpp"
 
 #include <algorithm>
 #include <span>
@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna {

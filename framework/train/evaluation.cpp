@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/inference/example_pieces.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/inference/example_pieces.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 namespace {

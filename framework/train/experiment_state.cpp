@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/choices/density_limits.h"
-#include "lacuna/framework/train/data/column_checks.h"
-#include "lacuna/framework/train/data/model_checks.h"
-#include "lacuna/framework/train/data/run_origins.h"
-#include "lacuna/framework/train/data/vocabulary_checks.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/choices/density_limits.hpp"
+#include "lacuna/framework/train/data/column_checks.hpp"
+#include "lacuna/framework/train/data/model_checks.hpp"
+#include "lacuna/framework/train/data/run_origins.hpp"
+#include "lacuna/framework/train/data/vocabulary_checks.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/layouts/mask_set.h"
-#include "lacuna/framework/train/data/column_checks.h"
-#include "lacuna/framework/train/data/vocabulary_checks.h"
+#include "lacuna/framework/train/data/column_checks.hpp"
+#include "lacuna/framework/train/data/vocabulary_checks.hpp"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/sparsity/configure.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/module.h"

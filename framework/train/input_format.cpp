@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/column_checks.hpp"
 
 namespace lacuna {
 

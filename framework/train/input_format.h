@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/shape.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/text/tokenizer.h"
 

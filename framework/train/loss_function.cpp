@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 

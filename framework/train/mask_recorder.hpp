@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/records/mask_record.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/records/mask_record.hpp"
+#include "lacuna/framework/train/experiment.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 
 #include <fmt/core.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 #include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"

@@ -11,7 +11,7 @@
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/run_folder.h"
 #include "lacuna/framework/train/weight_comparison.hpp"
-#include "lacuna/framework/train/weight_files/stored_values.h"
+#include "lacuna/framework/train/weight_files/stored_values.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/text/tokenizer.h"
 
@@ -29,7 +29,7 @@ struct WeightNames {
   /// has it under that name (after `rename`); what the file alone has is ignored if it matches.
   std::vector<std::string> skip = {};
   /// Whether the zeros of linear and convolution weights that come without a mask are their mask,
-  /// and which pattern a mask has is looked for (layouts/find_pattern.h): such a weight is stored
+  /// and which pattern a mask has is looked for (layouts/find_pattern.hpp): such a weight is stored
   /// in the layout of its pattern. A weight without zeros, or of nothing else, stays dense.
   bool find_pattern = false;
 
@@ -58,7 +58,7 @@ struct LoadedWeights {
 ///   and ones called as it is with `_mask` behind (as cstorch saves masks; so does
 ///   torch.nn.utils.prune, which calls the weight `NAME_orig`): it is stored as csr or masked, and
 ///   values outside of the mask are dropped. Names that Hugging Face's files have with or without a
-///   family's prefix, or had (`gamma` and `beta`), are found (model/presets/foreign_names.h),
+///   family's prefix, or had (`gamma` and `beta`), are found (model/presets/foreign_names.hpp),
 ///   GPT-2's four weights a block that are stored [in, out] are transposed. A head's weight that
 ///   the model ties to another is passed over where it is equal to that one. So is what other
 ///   frameworks keep beside weights, where the model has nothing of that name:

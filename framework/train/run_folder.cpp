@@ -14,14 +14,14 @@
 #include <iterator>
 #include <system_error>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/fault.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/core/fault.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/foreign_model.h"
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/train/best_checkpoint.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/train/best_checkpoint.hpp"
 
 namespace lacuna {
 

@@ -1,10 +1,10 @@
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/run_model.hpp"
 
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {

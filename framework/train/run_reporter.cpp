@@ -16,10 +16,10 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/nn/memory_report.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/nn/memory_report.hpp"
 #include "lacuna/framework/nn/module_rows.h"
-#include "lacuna/framework/nn/neurons.h"
+#include "lacuna/framework/nn/neurons.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/progress.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/records/tensorboard.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/records/tensorboard.hpp"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/mask_recorder.hpp"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/run_state.h"
+#include "lacuna/framework/train/run_state.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/run_state.h"
+#include "lacuna/framework/train/run_state.hpp"
 
 #include <algorithm>
 #include <cmath>

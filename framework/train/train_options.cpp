@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/framework/config/integer_range.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/integer_range.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/optimizers/optimizer_registry.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/layouts/dense_fallback.h"
 
 namespace lacuna {

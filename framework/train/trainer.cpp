@@ -1,5 +1,5 @@
 // The loop; docs/training-step.md tells it line by line.
-#include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/train/trainer.hpp"
 
 #include <fmt/core.h>
 
@@ -15,15 +15,15 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/fault.h"
+#include "lacuna/framework/core/fault.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/job/shared_checkpoint.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/train/best_checkpoint.h"
-#include "lacuna/framework/train/data/run_origins.h"
+#include "lacuna/framework/job/shared_checkpoint.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/train/best_checkpoint.hpp"
+#include "lacuna/framework/train/data/run_origins.hpp"
 #include "lacuna/framework/train/run_reporter.hpp"
 #include "lacuna/framework/train/stop_signal.hpp"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/training_step.hpp"
 #include "lacuna/framework/train/weight_comparison.hpp"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/training_step.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/engine.h"
-#include "lacuna/framework/core/fault.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 

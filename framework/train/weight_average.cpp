@@ -1,14 +1,14 @@
-#include "lacuna/framework/train/weight_average.h"
+#include "lacuna/framework/train/weight_average.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
-#include "lacuna/framework/param/saved_slot.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
+#include "lacuna/framework/param/saved_slot.hpp"
 #include "lacuna/sparsity/weights/master_weight.h"
 
 namespace lacuna {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/model/presets/foreign_names.hpp"
 #include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {

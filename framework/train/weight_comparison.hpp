@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/weight_files/stored_values.h"
+#include "lacuna/framework/train/weight_files/stored_values.hpp"
 
 namespace lacuna {
 

@@ -7,11 +7,11 @@
 #include <map>
 #include <variant>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/layouts/find_pattern.h"
-#include "lacuna/framework/model/presets/foreign_names.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/layouts/find_pattern.hpp"
+#include "lacuna/framework/model/presets/foreign_names.hpp"
+#include "lacuna/framework/param/saved_parameter.hpp"
 #include "lacuna/framework/train/weight_comparison.hpp"
 
 namespace lacuna {

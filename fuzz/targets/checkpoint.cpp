@@ -2,8 +2,8 @@
 // header. What is read is written, and read again.
 #include "lacuna/framework/io/checkpoint.h"
 
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 #include "lacuna/fuzz/reading_server.h"
 
 using namespace lacuna;

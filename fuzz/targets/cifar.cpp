@@ -1,6 +1,6 @@
 // CIFAR's binary files, of both kinds. Short inputs are filled up to a record.
 #include "lacuna/framework/data/cifar.h"
-#include "lacuna/framework/data/formats/cifar_records.h"
+#include "lacuna/framework/data/formats/cifar_records.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

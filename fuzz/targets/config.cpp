@@ -1,8 +1,8 @@
 // A configuration: parsed, read as every type, its model expanded, written and read again.
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/model/model_layers.h"
-#include "lacuna/framework/model/presets/presets.h"
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/model/model_layers.hpp"
+#include "lacuna/framework/model/presets/presets.hpp"
+#include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -1,8 +1,8 @@
 // HDF5 data, as data.type: hdf5 reads it: labels, and numbers. What crashes the HDF5 library must
 // have crashed it in the child process.
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/hdf5_dataset.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
 #include "lacuna/fuzz/reading_server.h"
 
 using namespace lacuna;

@@ -1,5 +1,5 @@
 // IDX files, plain and gzipped: images, and labels.
-#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/idx.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -1,8 +1,8 @@
 // Files of masks (masks/step-N.h5) and the masks in checkpoints, behind a good seal: the input is
 // what follows the header.
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/hdf5_probe.h"
-#include "lacuna/framework/records/mask_record.h"
+#include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "lacuna/framework/records/mask_record.hpp"
 #include "lacuna/fuzz/reading_server.h"
 
 using namespace lacuna;

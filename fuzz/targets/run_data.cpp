@@ -1,10 +1,10 @@
 // What report and compare read of a run: metrics.jsonl, summary.json and config.yaml, the parts of
 // the input between bytes 0xFF.
-#include "lacuna/framework/report/run_data.h"
+#include "lacuna/framework/report/run_data.hpp"
 
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/report/page.h"
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_table.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

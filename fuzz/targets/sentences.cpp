@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lacuna/framework/data/formats/sentence_file.h"
-#include "lacuna/framework/data/labelled_text.h"
-#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/data/formats/sentence_file.hpp"
+#include "lacuna/framework/data/labelled_text.hpp"
+#include "lacuna/framework/text/word_tokenizer.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -1,5 +1,5 @@
 // The text of sweep's --over, several behind each other.
-#include "lacuna/framework/program/sweep_plan.hpp"
+#include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

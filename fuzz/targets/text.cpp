@@ -1,11 +1,11 @@
 // Text through every tokenizer and back. The first part of the input (up to a byte 0xFF) is what
 // vocabularies are made of, the second what is encoded; it is an array of ids besides.
-#include "lacuna/framework/text/bpe_tokenizer.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
-#include "lacuna/framework/text/character_tokenizer.h"
-#include "lacuna/framework/text/text_length.h"
-#include "lacuna/framework/text/word_tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
+#include "lacuna/framework/text/text_length.hpp"
+#include "lacuna/framework/text/word_tokenizer.hpp"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -1,7 +1,7 @@
 // Other tools' vocabularies, as data.vocab and data.merges name them: vocab.json and merges.txt
 // (behind a byte 0xFF), or WordPiece's vocab.txt.
-#include "lacuna/framework/text/bpe_tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lacuna/framework/autograd/ops/attention.h"
+#include "lacuna/framework/autograd/tokens/attention.h"
 #include "lacuna/framework/nn/decoding.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/nn/named_inputs.h"
@@ -15,11 +15,11 @@
 namespace lacuna {
 
 /// Attention of the queries, keys and values that a layer before it has put side by side: it has no
-/// parameters (autograd/ops/attention.h). Keys where the batch's named input `mask` is 0 are seen
-/// by nobody; in a batch without `attention_mask` all are. What dropout draws is a function of the
-/// seed, the layer's path and the number of the call, as in Dropout. In the scope of a Decoding the
-/// tokens go on from those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch, T,
-/// heads · d].
+/// parameters (autograd/tokens/attention.h). Keys where the batch's named input `mask` is 0 are
+/// seen by nobody; in a batch without `attention_mask` all are. What dropout draws is a function of
+/// the seed, the layer's path and the number of the call, as in Dropout. In the scope of a Decoding
+/// the tokens go on from those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch,
+/// T, heads · d].
 class Attention final : public Module, public OwnProducts {
  public:
   struct Options {

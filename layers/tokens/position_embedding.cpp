@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/autograd/ops/shape.h"
+#include "lacuna/framework/autograd/tokens/embedding.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
 #include "lacuna/layers/tokens/token_embedding.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "lacuna/framework/autograd/ops/attention.h"
+#include "lacuna/framework/autograd/tokens/attention.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/embedding.h"
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/embedding.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {

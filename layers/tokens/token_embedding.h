@@ -9,8 +9,8 @@
 namespace lacuna {
 
 /// A vector for each token: the rows of `weight` that its ids name. The input is a `token_ids`
-/// (autograd/ops/token_ids.h). *Shapes:* ids [batch, T] → [batch, T, features]; parameter `weight`
-/// [vocab_size, features].
+/// (autograd/tokens/token_ids.h). *Shapes:* ids [batch, T] → [batch, T, features]; parameter
+/// `weight` [vocab_size, features].
 class TokenEmbedding final : public Module {
  public:
   struct Options {

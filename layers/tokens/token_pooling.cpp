@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/tokens.h"
+#include "lacuna/framework/autograd/tokens/tokens.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/embedding.h"
+#include "lacuna/framework/autograd/tokens/embedding.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/layers/tokens/token_embedding.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/weight_inputs.h"
+#include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/integer_range.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/sparsity/calibration/unfold.hpp"
 

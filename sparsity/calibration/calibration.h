@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/param/parameter.h"

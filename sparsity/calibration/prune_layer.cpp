@@ -1,4 +1,4 @@
-#include "lacuna/sparsity/calibration/prune_layer.h"
+#include "lacuna/sparsity/calibration/prune_layer.hpp"
 
 #include <fmt/core.h>
 

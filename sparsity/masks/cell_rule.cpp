@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 namespace lacuna {
 namespace {

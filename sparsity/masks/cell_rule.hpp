@@ -1,11 +1,11 @@
 // CellRule: which units of one cell of an N:M pattern may be kept together (see
-// core/pattern_shape.h).
+// config/pattern_shape.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
 
 namespace lacuna {
@@ -32,7 +32,7 @@ class CellRule {
   /// `kept` and those of `candidates` that add the largest scores, as far as the rule lets them in.
   /// Ties: the lower unit; among transposable patterns with the same sum the lower one as a number,
   /// or, where a tile is filled from nothing, what PatternShape::Search::Exact
-  /// (kernels/nm/nm_selection.h) takes. NaN counts as nothing. *Requires*
+  /// (kernels/nm/nm_selection.hpp) takes. NaN counts as nothing. *Requires*
   /// allows(kept), and scores that are not negative.
   CellBits best(CellBits kept, CellBits candidates, std::span<const float> scores) const;
   /// A full cell that holds `kept`, drawn uniformly, from words `index`, … of the sequence. A

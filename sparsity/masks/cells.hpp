@@ -1,6 +1,7 @@
 // Cells: selections in which every cell of an N:M pattern keeps to its quota (see
-// core/pattern_shape.h). Of the weight of a convolution the units are a matrix too, [out, channels
-// · taps], and the rule knows how many taps; cells and units ascend as their first positions do.
+// config/pattern_shape.h). Of the weight of a convolution the units are a matrix too, [out,
+// channels · taps], and the rule knows how many taps; cells and units ascend as their first
+// positions do.
 #pragma once
 
 #include <span>

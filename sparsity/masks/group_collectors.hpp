@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/framework/kernels/select/topk.hpp"
 #include "lacuna/framework/layouts/positions.h"
 #include "lacuna/sparsity/options/score_groups.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/bit_words.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/select/block_scores.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/select/block_scores.hpp"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 namespace lacuna {
 namespace {

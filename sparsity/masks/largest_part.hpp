@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {

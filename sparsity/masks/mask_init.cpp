@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/masks/balanced_mask.hpp"
 #include "lacuna/sparsity/masks/mask_selector.h"
 #include "lacuna/sparsity/masks/scores.h"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/sparsity/options/score_groups.h"

@@ -13,7 +13,7 @@
 #include "lacuna/sparsity/masks/shared_growth.hpp"
 #include "lacuna/sparsity/masks/top_k.hpp"
 #include "lacuna/sparsity/masks/units.hpp"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 namespace {

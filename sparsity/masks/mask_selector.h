@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"

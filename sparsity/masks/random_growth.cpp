@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/kernels/select/draws.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 #include "lacuna/sparsity/masks/group_counts.hpp"
 
 namespace lacuna {

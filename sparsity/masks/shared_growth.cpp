@@ -8,7 +8,7 @@
 
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/shards.h"
-#include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/framework/kernels/select/topk.hpp"
 #include "lacuna/sparsity/masks/group_collectors.hpp"
 #include "lacuna/sparsity/masks/group_counts.hpp"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
-#include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
+#include "lacuna/framework/kernels/select/topk.hpp"
 #include "lacuna/sparsity/masks/group_collectors.hpp"
 #include "lacuna/sparsity/masks/group_counts.hpp"
 #include "lacuna/sparsity/masks/shared_growth.hpp"

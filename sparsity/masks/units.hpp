@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/layouts/positions.h"
 #include "lacuna/sparsity/masks/scores.h"
 

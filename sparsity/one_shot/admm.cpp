@@ -11,8 +11,8 @@
 
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/cholesky.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 
 namespace lacuna {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lacuna/framework/kernels/dense/cholesky.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 
 namespace lacuna {

@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 
 namespace lacuna {
 namespace {

@@ -13,7 +13,7 @@ namespace lacuna {
 ///
 /// The features of a convolution are the columns of its weight as a matrix (core/shape.h): feature
 /// c·taps + t is tap t of input channel c, which is how an image is unfolded. So the rules for
-/// patterns of weights of rank 4 (core/pattern_shape.h) hold for Gram and weight alike.
+/// patterns of weights of rank 4 (config/pattern_shape.h) hold for Gram and weight alike.
 class InputGram {
  public:
   explicit InputGram(int64_t features);

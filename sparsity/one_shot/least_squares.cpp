@@ -8,8 +8,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/cholesky.h"
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "lacuna/sparsity/one_shot/complement_fit.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 #include "lacuna/sparsity/one_shot/one_shot_problem.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "lacuna/sparsity/one_shot/one_shot.h"
 
 namespace lacuna {

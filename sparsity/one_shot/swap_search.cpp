@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/cholesky.h"
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
 #include "lacuna/sparsity/one_shot/swap_tableau.hpp"
 

@@ -1,4 +1,4 @@
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/shape.h"
 
 namespace lacuna {

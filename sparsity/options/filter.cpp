@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/sparsity/options/cstorch_names.hpp"
 
 namespace lacuna {

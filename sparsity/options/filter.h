@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/param/parameter.h"
 

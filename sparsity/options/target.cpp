@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 

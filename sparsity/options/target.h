@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/config/schedule.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/sparsity/options/distribution.h"
 #include "lacuna/sparsity/options/score_groups.h"

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/sparsity/masks/mask_selector.h"
 
 namespace lacuna {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/layouts/density_limits.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/mask_set.h"

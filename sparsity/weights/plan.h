@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/param/parameter.h"

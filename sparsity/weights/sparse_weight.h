@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/state_dict.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/layouts/mask_set.h"
 #include "lacuna/framework/param/parameter.h"

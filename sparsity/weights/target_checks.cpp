@@ -1,4 +1,4 @@
-#include "lacuna/sparsity/weights/target_checks.h"
+#include "lacuna/sparsity/weights/target_checks.hpp"
 
 #include <fmt/core.h>
 

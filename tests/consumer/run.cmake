@@ -15,9 +15,11 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix} --config ${CONFIG})
 
-# All headers that are installed can be had by lacuna.h.
+# All headers that are installed can be had by lacuna.h and extend.h.
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
-file(READ ${SOURCE_DIR}/lacuna.h umbrella)
+file(READ ${prefix}/include/lacuna/lacuna.h umbrella)
+file(READ ${prefix}/include/lacuna/extend.h extension)
+string(APPEND umbrella "${extension}\n#include \"lacuna/extend.h\"\n")
 foreach(header IN LISTS headers)
   string(FIND "${umbrella}" "#include \"${header}\"" position)
   if(position EQUAL -1 AND NOT header STREQUAL "lacuna/lacuna.h")
@@ -25,7 +27,7 @@ foreach(header IN LISTS headers)
   endif()
 endforeach()
 if(strangers)
-  message(FATAL_ERROR "installed, but not in lacuna.h: ${strangers}")
+  message(FATAL_ERROR "installed, but neither in lacuna.h nor in extend.h: ${strangers}")
 endif()
 
 # What is installed must work without the trees it came from.
@@ -52,12 +54,12 @@ run(${prefix}/bin/lacuna info)
 
 # What is internal cannot be included: the compiler must say that there is no such file, and compile
 # the same source without it.
-set(internal lacuna/framework/kernels/dense/gemm.h)
-if(NOT EXISTS ${SOURCE_DIR}/framework/kernels/dense/gemm.h)
+set(internal lacuna/framework/kernels/dense/gemm.hpp)
+if(NOT EXISTS ${SOURCE_DIR}/framework/kernels/dense/gemm.hpp)
   message(FATAL_ERROR "the internal header of this test is gone from the sources: ${internal}")
 endif()
 set(compile ${CXX_COMPILER} -std=c++20 -fsyntax-only -I ${prefix}/include)
-file(WRITE ${work}/public.cpp "#include \"lacuna/lacuna.h\"\nint main() {}\n")
+file(WRITE ${work}/public.cpp "#include \"lacuna/extend.h\"\nint main() {}\n")
 file(WRITE ${work}/internal.cpp "#include \"${internal}\"\nint main() {}\n")
 run(${compile} ${work}/public.cpp)
 execute_process(COMMAND ${compile} ${work}/internal.cpp RESULT_VARIABLE result

@@ -9,7 +9,7 @@
 
 #include "docs/documents.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "docs/documents.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.h"
-#include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/trainer.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -11,9 +11,9 @@
 #include "faults/write_faults.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/records/event_file.h"
-#include "lacuna/framework/records/mask_record.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/records/event_file.hpp"
+#include "lacuna/framework/records/mask_record.hpp"
 #include "state_differences.h"
 #include "temporary_folder.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
 namespace lacuna::golden {
 

@@ -5,7 +5,7 @@
 #include "golden/golden.h"
 #include "lacuna/sparsity/masks/mask_init.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "golden/golden.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 namespace lacuna {
 namespace {

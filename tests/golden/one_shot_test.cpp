@@ -7,7 +7,7 @@
 #include "golden/golden.h"
 #include "golden/models.h"
 #include "lacuna/sparsity/one_shot/one_shot.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
 namespace {

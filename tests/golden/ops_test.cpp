@@ -9,17 +9,17 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/attention.h"
 #include "lacuna/framework/autograd/ops/batch_norm.h"
 #include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/autograd/ops/convolution.h"
-#include "lacuna/framework/autograd/ops/embedding.h"
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/autograd/ops/matmul.h"
 #include "lacuna/framework/autograd/ops/norm.h"
 #include "lacuna/framework/autograd/ops/pooling.h"
 #include "lacuna/framework/autograd/ops/softmax.h"
+#include "lacuna/framework/autograd/tokens/attention.h"
+#include "lacuna/framework/autograd/tokens/embedding.h"
 
 namespace lacuna {
 namespace {

@@ -11,7 +11,7 @@
 #include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
-#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/train/model_file.h"

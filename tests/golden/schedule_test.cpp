@@ -1,5 +1,5 @@
 // Schedules against cstorch's values.
-#include "lacuna/framework/core/schedule.h"
+#include "lacuna/framework/config/schedule.h"
 
 #include <gmock/gmock.h>
 

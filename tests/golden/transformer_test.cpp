@@ -14,9 +14,9 @@
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
-#include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/model/presets/foreign_names.hpp"
 #include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
 namespace {

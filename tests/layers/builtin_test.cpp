@@ -1,4 +1,4 @@
-#include "lacuna/layers/builtin.h"
+#include "lacuna/layers/builtin.hpp"
 
 #include <gmock/gmock.h>
 

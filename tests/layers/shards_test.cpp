@@ -10,7 +10,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/distributed/data_parallel.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/convolutions/conv2d.h"

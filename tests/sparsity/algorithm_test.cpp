@@ -7,7 +7,7 @@
 
 #include "lacuna/sparsity/dynamic.h"
 #include "lacuna/sparsity/group.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/static.h"
 #include "test_model.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "sparsity/convolution_model.h"
 #include "sparsity/masks/by_hand.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/sparsify.h"
 #include "lacuna/sparsity/static.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/sparsity/gmp.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/rigl.h"
 #include "lacuna/sparsity/set.h"
 #include "test_model.h"

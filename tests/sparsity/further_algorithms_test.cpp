@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 #include "lacuna/sparsity/acdc.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/sparsity/calibration/prune_layer.h"
+#include "lacuna/sparsity/calibration/prune_layer.hpp"
 #include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/group.h"
 #include "lacuna/sparsity/one_shot_pruning.h"

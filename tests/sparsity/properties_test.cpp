@@ -12,7 +12,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "sparsity/masks/by_definition.h"
 #include "test_model.h"
 

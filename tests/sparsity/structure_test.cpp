@@ -12,7 +12,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/masks/cell_rule.hpp"

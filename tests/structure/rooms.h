@@ -11,13 +11,10 @@
 
 namespace lacuna::structure {
 
-/// A row "| `path` | public or internal | what it holds | `room`, … that it may include |".
+/// A row "| `path` | what it holds | `room`, … that it may include |".
 struct Room {
   std::string path;
-  std::string visibility;
   std::set<std::string> may_include;
-
-  bool is_public() const { return visibility == "public"; }
 };
 
 /// The words in backquotes in a piece of text.
@@ -56,9 +53,9 @@ inline std::vector<Room> read_rooms() {
     if (!line.starts_with("|")) is_in_table = false;
     if (!is_in_table || !line.starts_with("| `")) continue;
     const std::vector<std::string> row = cells(line);
-    if (row.size() != 4) throw std::runtime_error("docs/architecture.md: not four cells: " + line);
-    Room room{quoted(row[0]).front(), row[1], {}};
-    for (const std::string& other : quoted(row[3])) room.may_include.insert(other);
+    if (row.size() != 3) throw std::runtime_error("docs/architecture.md: not three cells: " + line);
+    Room room{quoted(row[0]).front(), {}};
+    for (const std::string& other : quoted(row[2])) room.may_include.insert(other);
     rooms.push_back(std::move(room));
   }
   return rooms;

@@ -1,5 +1,4 @@
-// The public surface: what is installed, what lacuna.h includes, and that every header stands
-// alone.
+// The public surface: which headers are installed, and that every header stands alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,9 +15,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Surface, EveryRoomIsPublicOrInternalAsTheBuildSays) {
-  std::map<std::string, std::string> of_build;
-  const std::regex call(R"(^ *lacuna_room\(([^ )]+) +(PUBLIC|INTERNAL)[ )].*$)");
+// The headers that a list of cmake/ names.
+std::set<std::string> listed(const std::string& name) {
+  std::set<std::string> headers;
+  for (const std::string& line : read_source(LACUNA_SOURCE_DIR, "cmake/" + name).lines) {
+    if (line.empty() || line.starts_with("#")) continue;
+    EXPECT_TRUE(headers.insert(line).second) << name << " holds twice: " << line;
+  }
+  return headers;
+}
+
+TEST(Surface, EveryRoomWithSourcesIsBuilt) {
+  std::set<std::string> of_build;
+  const std::regex call(R"(^ *lacuna_room\(([^ )]+)[ )].*$)");
   const std::regex loop(R"(^foreach\(([a-z]+) ([a-z_ ]+)\)$)");
   std::smatch match;
   std::string variable, values;
@@ -27,28 +36,24 @@ TEST(Surface, EveryRoomIsPublicOrInternalAsTheBuildSays) {
       variable = match[1], values = match[2];
     } else if (std::regex_match(line, match, call)) {
       const std::string path = match[1];
-      const std::string visibility = match[2] == "PUBLIC" ? "public" : "internal";
       const size_t place = path.find("${");
       if (place == std::string::npos) {
-        of_build[path] = visibility;
+        of_build.insert(path);
         continue;
       }
       ASSERT_EQ(path.substr(place), "${" + variable + "}");
       std::istringstream words(values);
-      for (std::string word; words >> word;) of_build[path.substr(0, place) + word] = visibility;
+      for (std::string word; words >> word;) of_build.insert(path.substr(0, place) + word);
     }
   }
-  std::map<std::string, std::string> of_table;
+  std::set<std::string> of_table;
   for (const Room& room : read_rooms()) {
-    EXPECT_THAT(room.visibility, testing::AnyOf("public", "internal")) << room.path;
     const fs::path folder = fs::path(LACUNA_SOURCE_DIR) / room.path;
     const auto is_source = [](const fs::directory_entry& entry) {
       return entry.path().extension() == ".cpp";
     };
     // A room of headers alone is no target.
-    if (std::ranges::any_of(fs::directory_iterator(folder), is_source)) {
-      of_table[room.path] = room.visibility;
-    }
+    if (std::ranges::any_of(fs::directory_iterator(folder), is_source)) of_table.insert(room.path);
   }
   EXPECT_EQ(of_build, of_table);
 }
@@ -62,38 +67,18 @@ TEST(Surface, FilesLieInTheirRoomsFolderOrInOps) {
   }
 }
 
-TEST(Surface, UmbrellaIncludesAllPublicHeadersAndNothingElse) {
-  const auto rooms = rooms_by_path();
-  std::set<std::string> expected, found;
+TEST(Surface, HeadersThatAreListedAreThoseNamedH) {
+  const std::set<std::string> users = listed("public_headers.txt"),
+                              authors = listed("extension_headers.txt");
+  EXPECT_GT(users.size(), 40u);
+  std::set<std::string> both = users, found;
+  for (const std::string& header : authors) {
+    EXPECT_TRUE(both.insert(header).second) << header << " is in both lists";
+  }
   for (const SourceFile& file : library_sources()) {
-    if (!file.ends_with(".h") || !rooms.at(room_of(file.path, rooms)).is_public()) continue;
-    expected.insert(file.path);
+    if (file.ends_with(".h")) found.insert(file.path);
   }
-  for (const Include& include : includes(read_source(LACUNA_SOURCE_DIR, "lacuna.h"))) {
-    EXPECT_TRUE(include.is_ours) << include.path;
-    found.insert(include.path);
-  }
-  EXPECT_GT(expected.size(), 40u);
-  std::vector<std::string> missing, extra;
-  std::ranges::set_difference(expected, found, std::back_inserter(missing));
-  std::ranges::set_difference(found, expected, std::back_inserter(extra));
-  EXPECT_THAT(missing, testing::IsEmpty())
-      << "headers (.h) of public rooms that are not in lacuna.h; one that its room alone includes "
-         "is named .hpp";
-  EXPECT_THAT(extra, testing::IsEmpty()) << "lacuna.h includes what is no header of a public room";
-}
-
-TEST(Surface, PublicHeadersIncludePublicHeadersOnly) {
-  const auto rooms = rooms_by_path();
-  for (const SourceFile& file : library_sources()) {
-    const std::string room = room_of(file.path, rooms);
-    if (!file.ends_with(".h") || !rooms.at(room).is_public()) continue;
-    for (const Include& include : includes(file)) {
-      if (!include.is_ours) continue;
-      EXPECT_TRUE(rooms.at(room_of(include.path, rooms)).is_public())
-          << at(file, include.line) << include.path << " is internal, so it is not installed";
-    }
-  }
+  EXPECT_EQ(found, both) << "a header that is not installed is named .hpp";
 }
 
 // The other half of "every header stands alone": those with a .cpp are compiled first in it, so

@@ -8,9 +8,9 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/activation.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/pointwise/swiglu.h"
+#include "lacuna/framework/kernels/pointwise/activation.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/pointwise/swiglu.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/broadcast.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/broadcast.hpp"
 
 namespace lacuna {
 namespace {

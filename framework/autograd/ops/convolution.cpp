@@ -8,10 +8,10 @@
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/image_slabs.h"
-#include "lacuna/framework/kernels/dense/convolution.h"
-#include "lacuna/framework/kernels/images/batch_norm.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/core/image_slabs.hpp"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "lacuna/framework/autograd/variable.h"
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 namespace lacuna {
 

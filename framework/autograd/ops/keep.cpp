@@ -9,9 +9,9 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/nm_value.hpp"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/pointwise/mask.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/pointwise/mask.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -18,7 +18,7 @@ using KeepFunction = std::function<BitMask(const Tensor& rows)>;
 Variable keep(const Variable& x, const KeepFunction& choose);
 
 /// y = the n largest |x| of each m consecutive features, else 0: what the kernels select
-/// (kernels/nm/nm_selection.h); of equal ones those that come first. The gradient passes to what
+/// (kernels/nm/nm_selection.hpp); of equal ones those that come first. The gradient passes to what
 /// was kept alone. The result knows that it is N:M sparse (`Variable::nm`), for a linear operation
 /// that comes next. *Shapes:* [..., features]; the result is row-major. *Errors:* ConfigError
 /// unless 1 ≤ n ≤ m ≤ 16; ShapeError when m does not divide the features. *Saves:* at 2:4 a bit an

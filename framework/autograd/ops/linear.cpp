@@ -8,8 +8,8 @@
 #include "lacuna/framework/autograd/ops/linear_sparse_input.hpp"
 #include "lacuna/framework/autograd/weight_inputs.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/reduce.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/nm_value.hpp"
-#include "lacuna/framework/kernels/nm/nm_activations.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/reduce.h"
+#include "lacuna/framework/kernels/nm/nm_activations.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
 namespace lacuna {
 namespace {

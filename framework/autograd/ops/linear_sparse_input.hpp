@@ -12,10 +12,11 @@ namespace lacuna {
 bool linear_sparse_input_pays(const Variable& x, const WeightReference& weight);
 
 /// Y = X Wᵀ + b as `linear` gives it, to rounding. All three products skip what x does not hold
-/// (kernels/nm/nm_activations.h); the input gradient is dY W in x's slots and zero elsewhere, which
-/// is what x's own operation passes on. A zero of x times an infinite or NaN weight or gradient may
-/// be nothing instead of NaN. *Requires* shapes that fit, x.nm(), and a weight in layout dense.
-/// *Saves:* x's slots, not x. The weight keeps a copy of its values in slabs of outputs.
+/// (kernels/nm/nm_activations.hpp); the input gradient is dY W in x's slots and zero elsewhere,
+/// which is what x's own operation passes on. A zero of x times an infinite or NaN weight or
+/// gradient may be nothing instead of NaN. *Requires* shapes that fit, x.nm(), and a weight in
+/// layout dense. *Saves:* x's slots, not x. The weight keeps a copy of its values in slabs of
+/// outputs.
 Variable linear_sparse_input(const Variable& x, const WeightReference& weight,
                              const Variable& bias);
 

@@ -9,9 +9,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/loss.h"
-#include "lacuna/framework/kernels/rowwise/softmax.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/loss.hpp"
+#include "lacuna/framework/kernels/rowwise/softmax.hpp"
 
 namespace lacuna {
 namespace {

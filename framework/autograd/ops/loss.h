@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/variable.h"
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 
 namespace lacuna {
 

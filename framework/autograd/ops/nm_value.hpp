@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
 
 namespace lacuna {
 

@@ -6,13 +6,13 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/group_norm.h"
-#include "lacuna/framework/kernels/rowwise/norm.h"
-#include "lacuna/framework/kernels/rowwise/norm_slabs.h"
-#include "lacuna/framework/kernels/rowwise/reduce.h"
-#include "lacuna/framework/kernels/rowwise/rms_norm.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/group_norm.hpp"
+#include "lacuna/framework/kernels/rowwise/norm.hpp"
+#include "lacuna/framework/kernels/rowwise/norm_slabs.hpp"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
+#include "lacuna/framework/kernels/rowwise/rms_norm.hpp"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/batch_norm.h"
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 namespace lacuna {
 

@@ -8,9 +8,9 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/image_slabs.h"
-#include "lacuna/framework/kernels/images/pooling.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/core/image_slabs.hpp"
+#include "lacuna/framework/kernels/images/pooling.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/core/random.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/changes/mixup.h"
+#include "lacuna/framework/data/changes/mixup.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 
 namespace lacuna {
 namespace {

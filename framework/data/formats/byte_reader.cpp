@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/byte_reader.hpp"
 
 #include <zlib.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 

@@ -1,11 +1,11 @@
-#include "lacuna/framework/data/formats/cifar_records.h"
+#include "lacuna/framework/data/formats/cifar_records.hpp"
 
 #include <fmt/core.h>
 
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/byte_reader.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/csv_records.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/exif.h"
+#include "lacuna/framework/data/formats/exif.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/idx.hpp"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/data/formats/byte_reader.hpp"
 
 namespace lacuna {
 namespace {

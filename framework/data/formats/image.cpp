@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/image.hpp"
 
 #include <fmt/core.h>
 
@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/byte_reader.h"
-#include "lacuna/framework/data/formats/exif.h"
+#include "lacuna/framework/data/formats/byte_reader.hpp"
+#include "lacuna/framework/data/formats/exif.hpp"
 #include "lacuna/framework/data/formats/image_decoders.hpp"
 
 namespace lacuna {

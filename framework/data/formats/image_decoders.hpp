@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/image.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/image_resize.h"
+#include "lacuna/framework/data/formats/image_resize.hpp"
 
 #include <algorithm>
 #include <cmath>

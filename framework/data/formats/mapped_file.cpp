@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/mapped_file.h"
+#include "lacuna/framework/data/formats/mapped_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/sentence_columns.h"
+#include "lacuna/framework/data/formats/sentence_columns.hpp"
 
 #include <fmt/core.h>
 

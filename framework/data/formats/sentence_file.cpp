@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/sentence_file.h"
+#include "lacuna/framework/data/formats/sentence_file.hpp"
 
 #include <fmt/core.h>
 
@@ -8,12 +8,12 @@
 #include <span>
 #include <utility>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/csv_records.hpp"
 #include "lacuna/framework/data/formats/sentence_labels.hpp"
-#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/formats/text_file.hpp"
 
 namespace lacuna {
 namespace {

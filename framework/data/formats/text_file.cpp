@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/formats/text_file.hpp"
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/data/formats/byte_reader.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/byte_reader.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/data/formats/mapped_file.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/mapped_file.hpp"
 
 namespace lacuna {
 namespace {

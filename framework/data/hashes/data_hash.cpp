@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 namespace lacuna {
 namespace {

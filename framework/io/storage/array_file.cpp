@@ -1,10 +1,10 @@
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 
 #include <fmt/core.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/npz_file.hpp"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/io/storage/foreign_model.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
 
 namespace lacuna {
 namespace {

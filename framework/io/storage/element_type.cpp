@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/element_type.h"
+#include "lacuna/framework/io/storage/element_type.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/io/storage/leftovers.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/storage/leftovers.hpp"
 
 namespace lacuna {
 namespace {

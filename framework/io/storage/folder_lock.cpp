@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/folder_lock.h"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

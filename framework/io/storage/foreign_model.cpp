@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/foreign_model.h"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
 
 #include <fmt/core.h>
 

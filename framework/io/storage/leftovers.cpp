@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/leftovers.h"
+#include "lacuna/framework/io/storage/leftovers.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "lacuna/framework/io/storage/folder_lock.h"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 
 namespace lacuna {
 namespace {

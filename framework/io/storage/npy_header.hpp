@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/shape.h"
-#include "lacuna/framework/io/storage/element_type.h"
+#include "lacuna/framework/io/storage/element_type.hpp"
 
 namespace lacuna {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 

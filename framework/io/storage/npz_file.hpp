@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 
 namespace lacuna {
 

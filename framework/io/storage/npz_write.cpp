@@ -4,8 +4,8 @@
 #include <set>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/array_file.h"
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 

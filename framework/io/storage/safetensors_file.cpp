@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 #include <fmt/core.h>
 
@@ -12,10 +12,10 @@
 #include <span>
 #include <tuple>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
-#include "lacuna/framework/core/names.h"
-#include "lacuna/framework/io/storage/element_type.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/io/storage/element_type.hpp"
 #include "lacuna/framework/io/storage/safetensors_header.hpp"
 
 namespace lacuna {

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_header.hpp"
 
 namespace lacuna {

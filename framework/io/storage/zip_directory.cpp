@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 
 namespace lacuna {

@@ -2,13 +2,13 @@
 // key head with all its query heads, whose gradients of keys and values are added in their order.
 // A task copies its head's rows out of the activations into arrays of its own, padded so that
 // kernels run over whole vectors.
-#include "lacuna/framework/kernels/attention/attention.h"
+#include "lacuna/framework/kernels/attention/attention.hpp"
 
 #include <limits>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/attention/attention_head.h"
-#include "lacuna/framework/kernels/attention/head_rows.h"
+#include "lacuna/framework/kernels/attention/attention_head.hpp"
+#include "lacuna/framework/kernels/attention/head_rows.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,8 +4,8 @@
 // five products of 64 × 64 × d in registers. Three blocks of weights are 48 KiB on the stack.
 #include <cmath>
 
-#include "lacuna/framework/kernels/attention/attention_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/attention/attention_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/attention/attention_backward.cpp"

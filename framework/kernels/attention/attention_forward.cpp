@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "lacuna/framework/kernels/attention/attention_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/attention/attention_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/attention/attention_forward.cpp"

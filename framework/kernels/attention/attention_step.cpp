@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/attention/attention_step.h"
+#include "lacuna/framework/kernels/attention/attention_step.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
-#include "lacuna/framework/kernels/attention/head_rows.h"
+#include "lacuna/framework/kernels/attention/head_rows.hpp"
 
 #include <algorithm>
 
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,12 +1,12 @@
 // Vectors run along the pairs of a row, or in slabs along the examples' positions of a pair. Bound
 // by memory.
-#include "lacuna/framework/kernels/attention/rotary.h"
+#include "lacuna/framework/kernels/attention/rotary.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/attention/rotary.cpp"

@@ -10,10 +10,10 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/blocks/block_products.h"
-#include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
+#include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/blocks/cell_rows.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_gradient.cpp"

@@ -9,15 +9,15 @@
 //
 // 4 × 4 cells have their input gradient by the forward loop over the transposed cells, with the
 // weights read where they lie; other cells are scattered (block_scatter.cpp).
-#include "lacuna/framework/kernels/blocks/block_products.h"
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/blocks/block_reference.h"
+#include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/blocks/cell_rows.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_products.cpp"

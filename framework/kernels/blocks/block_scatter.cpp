@@ -3,14 +3,14 @@
 // The output gradients of a row of cells stay in registers; each column of the tile is loaded,
 // added to and stored: one store for eight (four) multiply-adds, and no transposed index. A thread
 // has a tile of columns to itself, and goes through the rows in the stream's order.
-#include "lacuna/framework/kernels/blocks/block_products.h"
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/blocks/block_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/blocks/block_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_scatter.cpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/blocks/block_products.h"
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 namespace lacuna {
 namespace {

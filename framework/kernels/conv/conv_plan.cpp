@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/conv/conv_plan.h"
+#include "lacuna/framework/kernels/conv/conv_plan.hpp"
 
 #include <algorithm>
 #include <utility>

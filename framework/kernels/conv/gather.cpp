@@ -8,10 +8,10 @@
 // pixels meets first, of sources and outputs, is asked for while this one is computed: no processor
 // sees so many streams coming. The last tile of a row or
 // column overlaps the one before: pixels that two tiles compute get the same bits twice.
-#include "lacuna/framework/kernels/conv/gather.h"
+#include "lacuna/framework/kernels/conv/gather.hpp"
 
-#include "lacuna/framework/kernels/conv/gather_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/conv/gather_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/conv/gather.cpp"

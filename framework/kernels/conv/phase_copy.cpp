@@ -1,9 +1,9 @@
-#include "lacuna/framework/kernels/conv/phase_copy.h"
+#include "lacuna/framework/kernels/conv/phase_copy.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,7 +1,7 @@
 // The tasks of a product are a slab, or a part of its pixels where nothing is copied; those of the
 // weight gradient are slabs, of which up to kGradientTasks sums are kept and added in their order,
 // so that results do not depend on the number of threads.
-#include "lacuna/framework/kernels/conv/sparse_convolution.h"
+#include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/conv/gather.h"
-#include "lacuna/framework/kernels/conv/phase_copy.h"
-#include "lacuna/framework/kernels/images/part_moments.h"
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/conv/gather.hpp"
+#include "lacuna/framework/kernels/conv/phase_copy.hpp"
+#include "lacuna/framework/kernels/images/part_moments.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 namespace lacuna {
 namespace {

@@ -2,9 +2,9 @@
 //
 // The output gradient's tile of a row stays in registers; a nonzero is a multiply-add for each of
 // its lines with a shifted run of x, and four nonzeros are summed over their lanes together.
-#include "lacuna/framework/kernels/conv/gather.h"
-#include "lacuna/framework/kernels/conv/gather_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/conv/gather.hpp"
+#include "lacuna/framework/kernels/conv/gather_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/conv/tap_gradient.cpp"

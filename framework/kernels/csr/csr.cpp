@@ -3,16 +3,16 @@
 // Loads are the bottleneck: beside a 64-byte load of activations even a 4-byte index costs half a
 // cycle. So four offsets come with one 64-bit load, and where a core loads one vector a cycle four
 // values with one 16-byte load that is replicated to all lanes and spread by in-lane permutes.
-#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/csr/csr_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/csr/csr_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr.cpp"

@@ -1,15 +1,15 @@
 // The weight gradient at the nonzeros, over batch slabs. See csr.cpp.
-#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/csr/csr_reference.h"
+#include "lacuna/framework/kernels/csr/csr_reference.hpp"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr_gradient.cpp"

@@ -1,9 +1,9 @@
 // The products for a few examples side by side: see csr.h. Scalar code, compiled for each
 // instruction set for its vectors: the compiler turns the loops over the examples into them.
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/csr/csr.h"
-#include "lacuna/framework/kernels/csr/csr_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
+#include "lacuna/framework/kernels/csr/csr_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr_interleaved.cpp"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
-#include "lacuna/framework/kernels/csr/row_pairs.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/csr/row_pairs.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/csr/csr.h"
-#include "lacuna/framework/kernels/csr/csr_reference.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
+#include "lacuna/framework/kernels/csr/csr_reference.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr_rows.cpp"

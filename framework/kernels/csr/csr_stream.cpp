@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
 
 namespace lacuna::internal {
 

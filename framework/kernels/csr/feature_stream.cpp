@@ -1,15 +1,15 @@
 // A feature's examples lie side by side in a slab: one pass counts those that are not zero, which
 // gives all places, the other writes values and offsets there, 16 at a time compressed in a
 // register.
-#include "lacuna/framework/kernels/csr/feature_stream.h"
+#include "lacuna/framework/kernels/csr/feature_stream.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/feature_stream.cpp"

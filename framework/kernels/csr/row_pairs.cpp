@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/csr/row_pairs.h"
+#include "lacuna/framework/kernels/csr/row_pairs.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // By blocks of 64 rows: the blocks on the diagonal are factored and inverted by plain loops, and
 // everything else is products (double_product.h), the solves too, by those inverses.
-#include "lacuna/framework/kernels/dense/cholesky.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 
 namespace lacuna {
 namespace {

@@ -2,17 +2,17 @@
 // one single-threaded product, so that results do not depend on the number of threads. A block has
 // tiles enough (of 4 × 4 outputs, Winograd's) for the transformation of the weight, which each
 // repeats, to be the less of the work.
-#include "lacuna/framework/kernels/dense/convolution.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/array.h"
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/convolution_block.hpp"
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "lacuna/framework/core/convolution_shape.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/dense/convolution.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
 
 namespace lacuna {
 

@@ -1,13 +1,13 @@
 // A tile of C takes 128 of the k at a time: B's part is packed into panels as wide as a register
 // tile, A's into groups of four rows, both filled up with zeros, so that there is one loop: a panel
 // of B (32 KiB with AVX-512) stays in the first cache while all groups of A pass it.
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/dense/double_product.cpp"

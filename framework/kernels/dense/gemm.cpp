@@ -5,7 +5,7 @@
 // alone, and each is one single-threaded call. Measured (Sapphire Rapids, one core, batch 128,
 // 1024→1024): cutting costs 2–3 % of one core's time, and gains 8 % over sgemm's own threading on
 // two.
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/kernel_memory.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #if LACUNA_HAVE_DNNL
 #include <dnnl.h>

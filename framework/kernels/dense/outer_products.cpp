@@ -1,7 +1,7 @@
 // Four rows by four (or two) vectors of columns are summed over the examples in registers, then
 // selected from by the mask's bits and written: at a few examples, writing the gradient is what
 // takes the time.
-#include "lacuna/framework/kernels/dense/outer_products.h"
+#include "lacuna/framework/kernels/dense/outer_products.hpp"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/dense/outer_products.cpp"

@@ -1,11 +1,11 @@
 // The map by channel: a normalization with what follows it.
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include <hwy/cache_control.h>
 
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/images/batch_norm.cpp"

@@ -1,8 +1,8 @@
 // Sums by channel: moments and plain sums.
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
-#include "lacuna/framework/kernels/images/part_moments.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/images/part_moments.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/images/channel_sums.cpp"

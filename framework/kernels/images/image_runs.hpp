@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {

@@ -1,8 +1,8 @@
 // The gradient of a normalization with what followed it: sums by channel, and a map by them.
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include "lacuna/framework/kernels/images/channel_passes.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/images/norm_gradient.cpp"

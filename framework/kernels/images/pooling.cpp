@@ -1,11 +1,11 @@
 // Plain loops, which take a small part of a network's time: a plane is one task.
-#include "lacuna/framework/kernels/images/pooling.h"
+#include "lacuna/framework/kernels/images/pooling.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/images/image_runs.hpp"
 

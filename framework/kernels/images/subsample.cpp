@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/images/pooling.h"
+#include "lacuna/framework/kernels/images/pooling.hpp"
 
 namespace lacuna {
 namespace {

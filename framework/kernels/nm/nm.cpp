@@ -4,15 +4,15 @@
 // pointers to a group's activations and a value adds only its code to them: for 2:4 one byte of
 // codes serves four values. On Zen 4, where a cycle has one 64-byte load and one multiply-add, both
 // rows' 32 of either for four slots hide the rest.
-#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_reference.h"
-#include "lacuna/framework/kernels/simd/processor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_reference.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm.cpp"

@@ -1,14 +1,14 @@
 // Each slab of outputs is a product of its own, made in memory that stays in a second-level cache
 // and then brought to row-major order: rows are copied, a weight's gradient is transposed.
-#include "lacuna/framework/kernels/nm/nm_activations.h"
+#include "lacuna/framework/kernels/nm/nm_activations.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/csr/feature_stream.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/csr/feature_stream.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 namespace lacuna {
 namespace {

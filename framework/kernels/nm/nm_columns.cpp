@@ -1,12 +1,12 @@
-#include "lacuna/framework/kernels/nm/nm_columns.h"
+#include "lacuna/framework/kernels/nm/nm_columns.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_columns.cpp"

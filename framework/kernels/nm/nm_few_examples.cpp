@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm.h"
-#include "lacuna/framework/kernels/nm/nm_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm.hpp"
+#include "lacuna/framework/kernels/nm/nm_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_few_examples.cpp"

@@ -1,13 +1,13 @@
 // The N:M weight gradient over batch slabs. See nm.cpp.
-#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_reference.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_reference.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_gradient.cpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
 
 namespace lacuna {
 namespace {

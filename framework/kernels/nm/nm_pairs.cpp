@@ -1,13 +1,13 @@
-#include "lacuna/framework/kernels/nm/nm_pairs.h"
+#include "lacuna/framework/kernels/nm/nm_pairs.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/csr/row_pairs.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/csr/row_pairs.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_pairs.cpp"

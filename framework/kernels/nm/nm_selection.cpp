@@ -1,13 +1,13 @@
 // Selecting N:M masks: see nm_selection.h and nm_select_part.inc.
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 #include <bit>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_selection.cpp"

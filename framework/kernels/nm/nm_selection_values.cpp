@@ -2,7 +2,7 @@
 //
 // The bits of a row's part of a tile give its codes by tables, a byte at a time, and its values by
 // compressing vectors.
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_selection_values.cpp"

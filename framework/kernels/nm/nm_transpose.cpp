@@ -1,7 +1,7 @@
 // A tile of 4 × 4 has its eight values in four rows of either matrix, two side by side. They are
 // loaded into one vector, permuted, and stored as four pairs: a tile for every few cycles, and half
 // a byte of index a value, where a gather would read four bytes.
-#include "lacuna/framework/kernels/nm/nm_transpose.h"
+#include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/core/bit_mask.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/nm_transpose.cpp"

@@ -10,14 +10,14 @@
 // each round, and the rounds end where nothing changes.
 //
 // Who beats whom takes one comparison a pair, and becomes a bit; then a word of bits has 16 tiles.
-#include "lacuna/framework/kernels/nm/transposable_greedy.h"
+#include "lacuna/framework/kernels/nm/transposable_greedy.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/transposable_greedy.cpp"

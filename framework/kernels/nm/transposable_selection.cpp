@@ -9,11 +9,11 @@
 #include "lacuna/framework/core/bit_words.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
-#include "lacuna/framework/kernels/nm/transposable_greedy.h"
-#include "lacuna/framework/kernels/nm/transposable_patterns.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
+#include "lacuna/framework/kernels/nm/transposable_greedy.hpp"
+#include "lacuna/framework/kernels/nm/transposable_patterns.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/transposable_selection.cpp"

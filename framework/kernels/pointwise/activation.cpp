@@ -1,7 +1,7 @@
 // ReLU and its square are bound by memory; the others by one exponential (about 15 instructions)
 // and a division an element. Blocks of 16384 elements whatever the kind, so that small arrays start
 // no threads.
-#include "lacuna/framework/kernels/pointwise/activation.h"
+#include "lacuna/framework/kernels/pointwise/activation.hpp"
 
 #include <fmt/core.h>
 
@@ -9,8 +9,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/activation_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/activation.cpp"

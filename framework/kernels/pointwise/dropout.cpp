@@ -1,14 +1,14 @@
 // Words are drawn into a buffer of 256 on the stack (rows: 64 blocks of four columns; slabs: four
 // columns of 64 examples), then applied by vectors. The time goes into Philox. Tasks of about 4096
 // elements.
-#include "lacuna/framework/kernels/pointwise/dropout.h"
+#include "lacuna/framework/kernels/pointwise/dropout.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/dropout_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/dropout_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/dropout.cpp"

@@ -1,13 +1,13 @@
 // Bound by memory: one vector per iteration suffices. A block of 16384 floats is 64 KiB an array,
 // large enough to hide the start of a thread and small enough for the second-level cache.
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 
 #include <fmt/core.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/elementwise_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/elementwise_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/elementwise.cpp"

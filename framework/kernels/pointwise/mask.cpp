@@ -1,13 +1,13 @@
 // One 64-bit word of the mask serves 64 floats: 4 AVX-512 vectors, 8 of AVX2, 16 of SSE. The word
 // stays in a register; each vector takes its bits by LoadMaskBits.
-#include "lacuna/framework/kernels/pointwise/mask.h"
+#include "lacuna/framework/kernels/pointwise/mask.hpp"
 
 #include <fmt/core.h>
 
 #include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/mask.cpp"

@@ -8,7 +8,7 @@
 // The last, partial vector is computed by the same instructions on a padded copy, so that an
 // element gets the same value wherever it stands: compressed and dense layouts train to the same
 // bits.
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/optimizer_update.cpp"
@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/optimizer_update_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/optimizer_update_reference.hpp"
 
 #ifndef LACUNA_OPTIMIZER_UPDATE_ARRAYS
 #define LACUNA_OPTIMIZER_UPDATE_ARRAYS

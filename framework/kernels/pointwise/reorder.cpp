@@ -1,11 +1,11 @@
 // As many rows as a vector has lanes, by four columns, are transposed in four registers: a row's
 // four columns are a block of a register, so that the steps are those of a 4 × 4 transposition.
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder_images.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 

@@ -1,12 +1,12 @@
 // One exponential and a division an element of y. Tasks of about 16384 elements, parts of a row
 // where rows are long.
-#include "lacuna/framework/kernels/pointwise/swiglu.h"
+#include "lacuna/framework/kernels/pointwise/swiglu.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/swiglu_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/swiglu_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/pointwise/swiglu.cpp"

@@ -1,6 +1,6 @@
 // Plain loops with the last dimension innermost: the compiler vectorizes copies and fills, and sums
 // over leading dimensions, the usual case, go to sum_rows.
-#include "lacuna/framework/kernels/rowwise/broadcast.h"
+#include "lacuna/framework/kernels/rowwise/broadcast.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/reduce.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
 namespace lacuna {
 namespace {

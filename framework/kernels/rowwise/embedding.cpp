@@ -1,12 +1,12 @@
 // Copies and sums along rows. A sum is a row's own: the places of each id are found by counting,
 // and rows are shared out to threads.
-#include "lacuna/framework/kernels/rowwise/embedding.h"
+#include "lacuna/framework/kernels/rowwise/embedding.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/embedding.cpp"

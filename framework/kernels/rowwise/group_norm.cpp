@@ -1,13 +1,13 @@
 // A group of an example at a time: one run of memory for mean and variance, then channel by
 // channel, vectors along a channel, for what has a weight of its own. Tasks of about 8192 elements.
-#include "lacuna/framework/kernels/rowwise/group_norm.h"
+#include "lacuna/framework/kernels/rowwise/group_norm.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/rowwise/group_norm_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/group_norm_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/group_norm.cpp"

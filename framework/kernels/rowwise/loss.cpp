@@ -1,15 +1,15 @@
 // Cross-entropy: row by row, vectors along the row; with the 10 classes of a digit a row is one
 // masked vector. Tasks of 16384 elements, so that 128 × 10 logits start no threads.
-#include "lacuna/framework/kernels/rowwise/loss.h"
+#include "lacuna/framework/kernels/rowwise/loss.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/rowwise/block_sum.h"
-#include "lacuna/framework/kernels/rowwise/loss_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/block_sum.hpp"
+#include "lacuna/framework/kernels/rowwise/loss_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/loss.cpp"

@@ -1,13 +1,13 @@
 // Row by row, vectors along the row, which stays in the first-level cache between the passes.
 // Tasks of about 8192 elements.
-#include "lacuna/framework/kernels/rowwise/norm.h"
+#include "lacuna/framework/kernels/rowwise/norm.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/rowwise/norm_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/norm.cpp"

@@ -1,13 +1,13 @@
 // A slab is a task. Four vectors (or all of a slab's row where that is fewer) of examples go down
 // the features together: each line of 64 floats is read as it lies. Sums run in float over 64
 // features at a time, and over those sums: as exact as a sum along the row.
-#include "lacuna/framework/kernels/rowwise/norm_slabs.h"
+#include "lacuna/framework/kernels/rowwise/norm_slabs.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/simd/slab.h"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/norm_slabs.cpp"

@@ -2,15 +2,15 @@
 // registers; the sums of the row blocks are then added in double, in order. In batch slabs a
 // feature's examples are contiguous and are summed along. Tasks of 32768 elements: starting a
 // thread costs about as much as summing that many.
-#include "lacuna/framework/kernels/rowwise/reduce.h"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/kernels/rowwise/block_sum.h"
-#include "lacuna/framework/kernels/rowwise/reduce_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/kernels/rowwise/block_sum.hpp"
+#include "lacuna/framework/kernels/rowwise/reduce_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/reduce.cpp"

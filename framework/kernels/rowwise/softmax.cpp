@@ -1,14 +1,14 @@
 // Row by row, vectors along the row: maximum, exponentials, sum, scaling. The row is in the
 // first-level cache after the first pass. A NaN that the maximum passes over comes back through the
 // sum of exponentials. Tasks of about 8192 elements.
-#include "lacuna/framework/kernels/rowwise/softmax.h"
+#include "lacuna/framework/kernels/rowwise/softmax.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/rowwise/softmax_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/rowwise/softmax.cpp"

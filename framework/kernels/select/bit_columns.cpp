@@ -1,12 +1,12 @@
 // A vector of numbers is packed by the mask's own bits: no branch depends on how many
 // are set, where a loop over the ones of a word mispredicts its end. A word without ones is
 // skipped.
-#include "lacuna/framework/kernels/select/bit_columns.h"
+#include "lacuna/framework/kernels/select/bit_columns.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/bit_columns.cpp"

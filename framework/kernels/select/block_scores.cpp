@@ -1,13 +1,13 @@
 // Columns are added up over a tile's rows first, as many side by side as a stack buffer holds, then
 // the columns of each tile. The order of a tile's sum depends on the tile's shape alone.
-#include "lacuna/framework/kernels/select/block_scores.h"
+#include "lacuna/framework/kernels/select/block_scores.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/select/block_scores_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/select/block_scores_reference.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/block_scores.cpp"

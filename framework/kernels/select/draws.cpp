@@ -2,11 +2,11 @@
 // round is two widening multiplications, two shifts and two three-way exclusive ors. What is left
 // in the upper halves never reaches the lower ones. Two vectors at a time, for one's ten rounds
 // wait for each other.
-#include "lacuna/framework/kernels/select/draws.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 #include <bit>
 
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/draws.cpp"

@@ -1,7 +1,7 @@
 // A sample of the keys gives two bounds with the k-th largest from one to the other, almost surely.
 // A pass by vectors counts the keys above and at the bounds, and packs those between, among which
 // the search goes on. Keys that many items share become bounds: they are counted, not packed.
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/array.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/kth_largest.cpp"

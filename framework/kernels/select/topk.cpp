@@ -1,13 +1,13 @@
 // The stream is read in chunks of 4096 scores, which fit the first-level cache with their
 // survivors. |score| as bits orders like the float, so one integer comparison per vector decides,
 // and the survivors' bits and offsets are packed side by side: no branch depends on the scores.
-#include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/framework/kernels/select/topk.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/select/topk.cpp"

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 #include <hwy/targets.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 
 namespace lacuna {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "lacuna/framework/core/input_checks.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/core/version.h"
 
 namespace lacuna {

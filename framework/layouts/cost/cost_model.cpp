@@ -1,5 +1,5 @@
 // What costs at any density, from those at the measured ones.
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/convolution.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/layouts/cost/position_sample.hpp"
 
 #include <algorithm>
 #include <utility>

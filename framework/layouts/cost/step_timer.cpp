@@ -9,11 +9,11 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/dense/convolution.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 #include "lacuna/framework/layouts/cost/convolution_sample.hpp"
-#include "lacuna/framework/layouts/cost/position_sample.h"
+#include "lacuna/framework/layouts/cost/position_sample.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

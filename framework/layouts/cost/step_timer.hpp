@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 namespace lacuna {
 

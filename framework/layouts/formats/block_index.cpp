@@ -1,4 +1,4 @@
-#include "lacuna/framework/layouts/formats/block_index.h"
+#include "lacuna/framework/layouts/formats/block_index.hpp"
 
 #include <numeric>
 #include <utility>

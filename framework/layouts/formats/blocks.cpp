@@ -3,7 +3,7 @@
 //
 // Formats whose groups or blocks have no multiple of four rows keep csr's index and leave all to
 // the csr layout; what is theirs is the name and the check of the positions.
-#include "lacuna/framework/layouts/formats/blocks.h"
+#include "lacuna/framework/layouts/formats/blocks.hpp"
 
 #include <fmt/core.h>
 
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/layouts/formats/block_index.h"
-#include "lacuna/framework/layouts/formats/csr_products.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/formats/block_index.hpp"
+#include "lacuna/framework/layouts/formats/csr_products.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

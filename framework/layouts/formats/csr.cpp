@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/csr/csr.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/layouts/formats/csr_convolution.h"
-#include "lacuna/framework/layouts/formats/csr_products.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/formats/csr_convolution.hpp"
+#include "lacuna/framework/layouts/formats/csr_products.hpp"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
 

@@ -1,10 +1,10 @@
-#include "lacuna/framework/layouts/formats/csr_convolution.h"
+#include "lacuna/framework/layouts/formats/csr_convolution.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "lacuna/framework/core/image_slabs.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/core/image_slabs.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

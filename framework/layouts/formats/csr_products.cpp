@@ -1,8 +1,8 @@
-#include "lacuna/framework/layouts/formats/csr_products.h"
+#include "lacuna/framework/layouts/formats/csr_products.hpp"
 
 #include <algorithm>
 
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "lacuna/framework/kernels/dense/convolution.h"
-#include "lacuna/framework/kernels/dense/gemm.h"
-#include "lacuna/framework/kernels/dense/outer_products.h"
-#include "lacuna/framework/kernels/pointwise/mask.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/dense/outer_products.hpp"
+#include "lacuna/framework/kernels/pointwise/mask.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

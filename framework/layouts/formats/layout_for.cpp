@@ -4,9 +4,9 @@
 #include <mutex>
 #include <string>
 
-#include "lacuna/framework/core/pattern_shape.h"
-#include "lacuna/framework/layouts/formats/blocks.h"
-#include "lacuna/framework/layouts/formats/nm.h"
+#include "lacuna/framework/config/pattern_shape.h"
+#include "lacuna/framework/layouts/formats/blocks.hpp"
+#include "lacuna/framework/layouts/formats/nm.hpp"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {

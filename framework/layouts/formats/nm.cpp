@@ -1,10 +1,10 @@
-// The N:M layouts: values, gradient and states by slot (kernels/nm/nm.h).
+// The N:M layouts: values, gradient and states by slot (kernels/nm/nm.hpp).
 //
 // The input gradient of 2:4 goes by groups of four columns where the processor has a kernel for it
-// (kernels/nm/nm_columns.h). Else it is the forward product of the transposed matrix with its own
+// (kernels/nm/nm_columns.hpp). Else it is the forward product of the transposed matrix with its own
 // copy of the values: of a transposable pattern an N:M matrix too, of another one a stream of
 // nonzeros, as in the csr layout.
-#include "lacuna/framework/layouts/formats/nm.h"
+#include "lacuna/framework/layouts/formats/nm.hpp"
 
 #include <fmt/core.h>
 
@@ -15,12 +15,12 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/nm/nm.h"
-#include "lacuna/framework/kernels/nm/nm_columns.h"
-#include "lacuna/framework/kernels/nm/nm_pairs.h"
-#include "lacuna/framework/kernels/nm/nm_transpose.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
-#include "lacuna/framework/layouts/formats/csr_products.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
+#include "lacuna/framework/kernels/nm/nm_columns.hpp"
+#include "lacuna/framework/kernels/nm/nm_pairs.hpp"
+#include "lacuna/framework/kernels/nm/nm_transpose.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/formats/csr_products.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {

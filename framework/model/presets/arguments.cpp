@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/preset.hpp"
 

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/preset.hpp"
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 
 namespace lacuna::presets {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/preset.hpp"
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 
 namespace lacuna {
 namespace presets {

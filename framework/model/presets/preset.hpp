@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/model/model_layers.hpp"
 #include "lacuna/framework/model/substitution.h"
 
 namespace lacuna::presets {

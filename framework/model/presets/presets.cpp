@@ -1,10 +1,10 @@
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/model/presets/preset.hpp"
 
 namespace lacuna {

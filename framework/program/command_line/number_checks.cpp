@@ -1,11 +1,11 @@
-#include "lacuna/framework/program/command_line/number_checks.h"
+#include "lacuna/framework/program/command_line/number_checks.hpp"
 
 #include <fmt/core.h>
 
 #include <cmath>
 #include <optional>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {

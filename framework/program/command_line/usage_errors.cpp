@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/command_line/usage_errors.h"
+#include "lacuna/framework/program/command_line/usage_errors.hpp"
 
 #include <fmt/core.h>
 
@@ -6,8 +6,8 @@
 #include <cctype>
 #include <utility>
 
-#include "lacuna/framework/core/config.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/names.h"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/choices/convolution_algorithms.h"
+#include "lacuna/framework/train/choices/convolution_algorithms.hpp"
 
 #include <fmt/core.h>
 
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/layers/convolutions/conv2d.h"
 
 namespace lacuna {

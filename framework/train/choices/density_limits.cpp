@@ -1,10 +1,10 @@
-#include "lacuna/framework/train/choices/density_limits.h"
+#include "lacuna/framework/train/choices/density_limits.hpp"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/column_checks.hpp"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
 
 namespace lacuna {

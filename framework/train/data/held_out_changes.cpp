@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/held_out_changes.h"
+#include "lacuna/framework/train/data/held_out_changes.hpp"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/ignored_labels.h"
+#include "lacuna/framework/train/data/ignored_labels.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/model_checks.h"
+#include "lacuna/framework/train/data/model_checks.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/layers/tokens/attention.h"

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/run_origins.h"
+#include "lacuna/framework/train/data/run_origins.hpp"
 
 #include <fmt/core.h>
 
@@ -6,11 +6,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/column_checks.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/sparsifier_checks.h"
+#include "lacuna/framework/train/data/sparsifier_checks.hpp"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 
 namespace lacuna {

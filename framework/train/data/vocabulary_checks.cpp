@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/data/vocabulary_checks.h"
+#include "lacuna/framework/train/data/vocabulary_checks.hpp"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/names.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/layers/tokens/attention.h"
 #include "lacuna/layers/tokens/token_embedding.h"

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/array_file.h"
-#include "lacuna/framework/io/storage/foreign_model.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
 #include "lacuna/framework/layouts/positions.h"
-#include "lacuna/framework/train/weight_files/stored_values.h"
+#include "lacuna/framework/train/weight_files/stored_values.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,10 +1,10 @@
-#include "lacuna/framework/train/weight_files/stored_values.h"
+#include "lacuna/framework/train/weight_files/stored_values.hpp"
 
 #include <utility>
 #include <variant>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // The storage orders of images: where pixels lie, and tensors that are stored so.
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 
 #include <gtest/gtest.h>
 

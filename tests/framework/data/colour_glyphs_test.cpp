@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/colour_glyphs.h"
+#include "lacuna/framework/data/colour_glyphs.hpp"
 
 #include <gmock/gmock.h>
 

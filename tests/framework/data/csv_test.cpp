@@ -1,5 +1,5 @@
 #include "lacuna/framework/data/csv.h"
-#include "lacuna/framework/data/formats/csv_records.h"
+#include "lacuna/framework/data/formats/csv_records.hpp"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
 
 namespace lacuna {
 namespace {

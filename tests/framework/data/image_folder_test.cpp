@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/image_folder.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/data/labelled_text.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/masked_text.h"
+#include "lacuna/framework/data/masked_text.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,12 +7,12 @@
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/token_sequence.h"
-#include "lacuna/framework/data/labelled_text.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
+#include "lacuna/framework/data/labelled_text.hpp"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/text/tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -14,7 +14,7 @@
 #include "framework/data/image_files.h"
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

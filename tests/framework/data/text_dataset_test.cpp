@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/text_dataset.h"
+#include "lacuna/framework/data/text_dataset.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/loader.h"
-#include "lacuna/framework/data/token_windows.h"
+#include "lacuna/framework/data/token_windows.hpp"
 #include "lacuna/framework/text/tokenizer.h"
 #include "test_data.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/token_windows.h"
+#include "lacuna/framework/data/token_windows.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 namespace lacuna {
 namespace {

@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/distributed/communicator.h"
-#include "lacuna/framework/job/job.h"
+#include "lacuna/framework/job/job.hpp"
 #include "throws.h"
 
 namespace lacuna {

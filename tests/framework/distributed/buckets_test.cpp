@@ -12,7 +12,7 @@
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
-#include "lacuna/framework/distributed/data_parallel.h"
+#include "lacuna/framework/distributed/data_parallel.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/linear.h"
 #include "random_values.h"

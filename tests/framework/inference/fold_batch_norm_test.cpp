@@ -1,6 +1,6 @@
 // Batch normalizations folded into the weights before them: what the model gives stays what it was,
 // and what cannot be folded is left.
-#include "lacuna/framework/inference/fold_batch_norm.h"
+#include "lacuna/framework/inference/fold_batch_norm.hpp"
 
 #include <gmock/gmock.h>
 
@@ -17,7 +17,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/configure.h"

@@ -16,8 +16,8 @@
 #include "framework/onnx/onnx_file.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_run.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
-#include "lacuna/framework/onnx/export_onnx.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/onnx/export_onnx.hpp"
 
 namespace lacuna {
 namespace {

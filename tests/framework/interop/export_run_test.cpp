@@ -9,7 +9,7 @@
 #include "framework/interop/runs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/load_run.h"
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/layouts/layout.h"
 #include "temporary_folder.h"
 #include "throws.h"

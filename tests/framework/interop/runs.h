@@ -9,7 +9,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/model_file.h"
 
 namespace lacuna {

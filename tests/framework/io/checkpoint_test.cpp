@@ -15,9 +15,9 @@
 
 #include "framework/io/file_size_limit.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -1,5 +1,5 @@
 // The cap on the instruction set, by the environment.
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

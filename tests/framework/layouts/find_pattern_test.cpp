@@ -1,5 +1,5 @@
 // Patterns found in masks: N:M, shared by rows, transposable; blocks; and what is taken for none.
-#include "lacuna/framework/layouts/find_pattern.h"
+#include "lacuna/framework/layouts/find_pattern.hpp"
 
 #include <gtest/gtest.h>
 

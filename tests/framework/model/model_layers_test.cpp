@@ -1,4 +1,4 @@
-#include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/model_layers.hpp"
 
 #include <gmock/gmock.h>
 

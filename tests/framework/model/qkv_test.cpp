@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/model/model_layers.h"
+#include "lacuna/framework/model/model_layers.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,6 +1,6 @@
 // Exported models pass the standard's checker and give, evaluated by its text in NumPy, what they
 // give here: every layer, at two sizes of batch and two lengths.
-#include "lacuna/framework/onnx/export_onnx.h"
+#include "lacuna/framework/onnx/export_onnx.hpp"
 
 #include <algorithm>
 #include <cstdlib>

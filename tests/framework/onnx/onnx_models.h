@@ -14,10 +14,10 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
-#include "lacuna/framework/onnx/export_onnx.h"
+#include "lacuna/framework/onnx/export_onnx.hpp"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/model_builder.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/model_builder.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 #include "random_values.h"
 #include "temporary_folder.h"
 

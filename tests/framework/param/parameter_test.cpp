@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/param/parameters.h"
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "throws.h"
 
 namespace lacuna {

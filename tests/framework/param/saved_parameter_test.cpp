@@ -1,4 +1,4 @@
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

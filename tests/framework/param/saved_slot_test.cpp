@@ -1,4 +1,4 @@
-#include "lacuna/framework/param/saved_slot.h"
+#include "lacuna/framework/param/saved_slot.hpp"
 
 #include <gmock/gmock.h>
 

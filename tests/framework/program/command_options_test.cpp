@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/program/trained_table.h"
-#include "lacuna/framework/core/names.h"
+#include "lacuna/framework/config/names.h"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "framework/program/runs.h"
 #include "framework/train/tiny_convolution.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 namespace {

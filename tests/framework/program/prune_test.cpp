@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "framework/program/runs.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 namespace {

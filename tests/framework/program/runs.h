@@ -10,7 +10,7 @@
 
 #include "framework/program/process.h"
 #include "framework/train/tiny_run.h"
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/run_folder.h"

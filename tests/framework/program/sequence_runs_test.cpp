@@ -8,8 +8,8 @@
 
 #include "framework/program/runs.h"
 #include "framework/train/tiny_sequences.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 namespace {

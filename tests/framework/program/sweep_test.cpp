@@ -9,8 +9,8 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/folder_lock.h"
-#include "lacuna/framework/program/sweep_plan.hpp"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
+#include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "framework/program/runs.h"
-#include "lacuna/framework/core/pattern_shape.h"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/config/pattern_shape.h"
+#include "lacuna/framework/train/training_step.hpp"
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 

@@ -1,5 +1,5 @@
 // Event files byte by byte; tests/report/event_file_test.py reads those of a run.
-#include "lacuna/framework/records/event_file.h"
+#include "lacuna/framework/records/event_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/records/json_text.h"
+#include "lacuna/framework/records/json_text.hpp"
 
 #include <gtest/gtest.h>
 

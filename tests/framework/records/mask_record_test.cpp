@@ -1,5 +1,5 @@
 // Masks recorded, drawn, written and read back.
-#include "lacuna/framework/records/mask_record.h"
+#include "lacuna/framework/records/mask_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/image.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

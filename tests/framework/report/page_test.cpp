@@ -1,5 +1,5 @@
 // The page as text; tests/report/browser_test.py looks at one in a browser.
-#include "lacuna/framework/report/page.h"
+#include "lacuna/framework/report/page.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/records/json_text.h"
-#include "lacuna/framework/records/png_image.h"
+#include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/records/png_image.hpp"
 #include "temporary_folder.h"
 #include "throws.h"
 

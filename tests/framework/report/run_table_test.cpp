@@ -1,4 +1,4 @@
-#include "lacuna/framework/report/run_table.h"
+#include "lacuna/framework/report/run_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/bpe_tokenizer.h"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/byte_tokenizer.h"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 

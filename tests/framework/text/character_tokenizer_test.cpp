@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/encode_by_parts.h"
+#include "lacuna/framework/text/encode_by_parts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
-#include "lacuna/framework/text/character_tokenizer.h"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,9 +1,9 @@
-#include "lacuna/framework/text/sentences.h"
+#include "lacuna/framework/text/sentences.hpp"
 
 #include <gmock/gmock.h>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,8 +1,8 @@
-#include "lacuna/framework/text/text_length.h"
+#include "lacuna/framework/text/text_length.hpp"
 
 #include <gmock/gmock.h>
 
-#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/text/word_tokenizer.hpp"
 
 namespace lacuna {
 namespace {

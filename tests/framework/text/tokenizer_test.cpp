@@ -4,11 +4,11 @@
 
 #include "framework/text/bpe_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/text/bpe_tokenizer.h"
-#include "lacuna/framework/text/byte_tokenizer.h"
-#include "lacuna/framework/text/character_tokenizer.h"
-#include "lacuna/framework/text/word_tokenizer.h"
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/bpe_tokenizer.hpp"
+#include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
+#include "lacuna/framework/text/word_tokenizer.hpp"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/utf8.h"
+#include "lacuna/framework/text/utf8.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/word_tokenizer.h"
+#include "lacuna/framework/text/word_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 

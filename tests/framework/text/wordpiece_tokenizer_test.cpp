@@ -1,4 +1,4 @@
-#include "lacuna/framework/text/wordpiece_tokenizer.h"
+#include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 

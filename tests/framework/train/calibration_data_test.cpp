@@ -1,11 +1,11 @@
 // What one-shot algorithms calibrate on where a configuration leaves it out: the resolved one says.
-#include "lacuna/framework/train/calibration_data.h"
+#include "lacuna/framework/train/calibration_data.hpp"
 
 #include <gtest/gtest.h>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "throws.h"
 
 namespace lacuna {

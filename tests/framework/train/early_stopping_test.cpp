@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/early_stopping.h"
+#include "lacuna/framework/train/early_stopping.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What build_experiment makes of the sections together.
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/data/model_checks.h"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/data/model_checks.hpp"
+#include "lacuna/framework/train/training_step.hpp"
 #include "throws.h"
 
 namespace lacuna {

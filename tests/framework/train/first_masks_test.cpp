@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/set.h"

@@ -7,7 +7,7 @@
 #include "framework/io/storage/safetensors_bytes.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/layers/batch_norm.h"

@@ -1,4 +1,4 @@
-#include "lacuna/framework/inference/generation.h"
+#include "lacuna/framework/inference/generation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 #include <memory>
 #include <vector>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "throws.h"
 
 namespace lacuna {

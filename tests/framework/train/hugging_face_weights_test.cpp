@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/model_file.h"
 #include "lacuna/layers/layer_norm.h"

@@ -11,7 +11,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "throws.h"

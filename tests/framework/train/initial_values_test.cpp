@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/model_file.h"
 #include "temporary_folder.h"
 #include "throws.h"

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/engine.h"
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.h"
+#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/run_model.h"
-#include "lacuna/framework/train/trainer.h"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/training_step.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/model_builder.h"
+#include "lacuna/framework/train/model_builder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/framework/train/experiment.h"
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

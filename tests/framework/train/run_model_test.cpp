@@ -1,11 +1,11 @@
-#include "lacuna/framework/train/run_model.h"
+#include "lacuna/framework/train/run_model.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
 

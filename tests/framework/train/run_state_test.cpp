@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/run_state.h"
+#include "lacuna/framework/train/run_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

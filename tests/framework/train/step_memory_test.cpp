@@ -12,8 +12,8 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
-#include "lacuna/framework/train/experiment.h"
-#include "lacuna/framework/train/training_step.h"
+#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/training_step.hpp"
 
 namespace lacuna {
 namespace {

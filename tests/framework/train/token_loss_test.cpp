@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "lacuna/framework/core/config.h"
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/loss_function.h"

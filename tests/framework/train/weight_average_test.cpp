@@ -1,4 +1,4 @@
-#include "lacuna/framework/train/weight_average.h"
+#include "lacuna/framework/train/weight_average.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/kernels/test_values.h"
-#include "lacuna/framework/autograd/ops/attention.h"
+#include "lacuna/framework/autograd/tokens/attention.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/named_inputs.h"

@@ -6,7 +6,7 @@
 
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
-#include "lacuna/framework/autograd/ops/token_ids.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/convolutions/conv1d.h"

@@ -1,5 +1,5 @@
 // prune_layer: what is told of a convolution in groups is of all of them together.
-#include "lacuna/sparsity/calibration/prune_layer.h"
+#include "lacuna/sparsity/calibration/prune_layer.hpp"
 
 #include <gmock/gmock.h>
 

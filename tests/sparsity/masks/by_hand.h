@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/bit_mask.h"
-#include "lacuna/framework/core/pattern_shape.h"
 #include "lacuna/framework/core/shape.h"
 
 namespace lacuna::by_hand {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lacuna/sparsity/masks/random_growth.hpp"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "sparsity/masks/by_definition.h"
 #include "throws.h"
 

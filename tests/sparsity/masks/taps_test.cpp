@@ -9,7 +9,7 @@
 #include "lacuna/sparsity/masks/mask_init.h"
 #include "lacuna/sparsity/masks/mask_selector.h"
 #include "lacuna/sparsity/masks/units.hpp"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/sparsity_options.h"
 #include "sparsity/masks/by_hand.h"
 #include "throws.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lacuna/sparsity/masks/scores.h"
-#include "lacuna/sparsity/options/counting.h"
+#include "lacuna/sparsity/options/counting.hpp"
 #include "lacuna/sparsity/options/target.h"
 #include "throws.h"
 

@@ -6,7 +6,7 @@
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/activation_reference.h"
+#include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/rowwise/loss_reference.h"
+#include "lacuna/framework/kernels/rowwise/loss_reference.hpp"
 
 namespace lacuna {
 namespace {

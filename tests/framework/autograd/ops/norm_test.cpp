@@ -4,10 +4,10 @@
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/rowwise/group_norm_reference.h"
-#include "lacuna/framework/kernels/rowwise/norm_reference.h"
-#include "lacuna/framework/kernels/rowwise/rms_norm_reference.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/rowwise/group_norm_reference.hpp"
+#include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
+#include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "framework/autograd/derivatives.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/rowwise/softmax_reference.h"
+#include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
 namespace lacuna {
 namespace {

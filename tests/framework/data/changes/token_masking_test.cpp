@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "lacuna/framework/core/named_tensors.h"
+#include "lacuna/framework/config/named_tensors.h"
 
 namespace lacuna {
 namespace {

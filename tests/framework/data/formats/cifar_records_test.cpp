@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/cifar_records.h"
+#include "lacuna/framework/data/formats/cifar_records.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/exif.h"
+#include "lacuna/framework/data/formats/exif.hpp"
 
 #include <gmock/gmock.h>
 #include <zlib.h>
@@ -12,7 +12,7 @@
 #include "framework/data/formats/jpeg_files.h"
 #include "framework/data/image_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/image_folder.h"
+#include "lacuna/framework/data/image_folder.hpp"
 
 namespace lacuna {
 namespace {

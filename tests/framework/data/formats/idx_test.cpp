@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/idx.h"
+#include "lacuna/framework/data/formats/idx.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/formats/image.h"
+#include "lacuna/framework/data/formats/image.hpp"
 
 #include <gmock/gmock.h>
 

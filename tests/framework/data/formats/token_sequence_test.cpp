@@ -1,10 +1,10 @@
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 #include <gmock/gmock.h>
 
 #include "framework/data/data_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/formats/text_file.h"
+#include "lacuna/framework/data/formats/text_file.hpp"
 
 namespace lacuna {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "lacuna/framework/data/formats/token_sequence.h"
+#include "lacuna/framework/data/formats/token_sequence.hpp"
 
 namespace lacuna {
 namespace {

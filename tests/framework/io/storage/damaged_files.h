@@ -13,7 +13,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

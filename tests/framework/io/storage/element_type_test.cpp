@@ -1,5 +1,5 @@
 // Elements of other types: names, sizes, and what becomes of their bits.
-#include "lacuna/framework/io/storage/element_type.h"
+#include "lacuna/framework/io/storage/element_type.hpp"
 
 #include <gmock/gmock.h>
 

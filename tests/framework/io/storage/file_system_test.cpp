@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/file_system.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/foreign_model.h"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
-#include "lacuna/framework/train/weight_files/stored_values.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/train/weight_files/stored_values.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -11,8 +11,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/io/storage/checkpoint_seal.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 #include "temporary_folder.h"
 #include "throws.h"
 

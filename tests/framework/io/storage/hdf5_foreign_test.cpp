@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/hdf5_file.h"
+#include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/leftovers.h"
+#include "lacuna/framework/io/storage/leftovers.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "lacuna/framework/io/storage/file_system.h"
-#include "lacuna/framework/io/storage/folder_lock.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
+#include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -8,7 +8,7 @@
 #include "framework/io/storage/npz_bytes.h"
 #include "framework/io/storage/safetensors_bytes.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/storage/zip_archive.hpp"
 #include "temporary_folder.h"
 #include "throws.h"

@@ -1,4 +1,4 @@
-#include "lacuna/framework/io/storage/safetensors_file.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/attention/rotary.h"
+#include "lacuna/framework/kernels/attention/rotary.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/blocks/block_products.h"
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
 
 #include <gtest/gtest.h>
 

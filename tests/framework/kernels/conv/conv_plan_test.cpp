@@ -1,6 +1,6 @@
 // Plans of convolutions: every line that a gather reads is the pixel that the definition names, or
 // a line that no pixel lies in.
-#include "lacuna/framework/kernels/conv/conv_plan.h"
+#include "lacuna/framework/kernels/conv/conv_plan.hpp"
 
 #include <gtest/gtest.h>
 

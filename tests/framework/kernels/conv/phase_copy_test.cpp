@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/conv/phase_copy.h"
+#include "lacuna/framework/kernels/conv/phase_copy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The products of sparse convolutions against sums in double, over sizes that exercise every copy.
-#include "lacuna/framework/kernels/conv/sparse_convolution.h"
+#include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 
 #include <gtest/gtest.h>
 

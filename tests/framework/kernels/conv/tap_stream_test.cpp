@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/conv/tap_stream.h"
+#include "lacuna/framework/kernels/conv/tap_stream.hpp"
 
 #include <gtest/gtest.h>
 

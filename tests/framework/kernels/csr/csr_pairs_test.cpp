@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/csr/csr.h"
+#include "lacuna/framework/kernels/csr/csr.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "random_values.h"
 
 namespace lacuna {

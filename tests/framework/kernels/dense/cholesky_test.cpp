@@ -1,11 +1,11 @@
-#include "lacuna/framework/kernels/dense/cholesky.h"
+#include "lacuna/framework/kernels/dense/cholesky.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/dense/double_product.h"
+#include "lacuna/framework/kernels/dense/double_product.hpp"
 #include "random_values.h"
 
 namespace lacuna {

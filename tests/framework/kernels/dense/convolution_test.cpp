@@ -1,5 +1,5 @@
 // Dense convolutions against sums in double, with either algorithm and on whichever provider.
-#include "lacuna/framework/kernels/dense/convolution.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/dense/gemm.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

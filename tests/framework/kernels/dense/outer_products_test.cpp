@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/dense/outer_products.h"
+#include "lacuna/framework/kernels/dense/outer_products.hpp"
 
 #include <gtest/gtest.h>
 

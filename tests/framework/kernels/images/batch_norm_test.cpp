@@ -1,5 +1,5 @@
 // The passes of batch normalization against their formulas in double, in every storage order.
-#include "lacuna/framework/kernels/images/batch_norm.h"
+#include "lacuna/framework/kernels/images/batch_norm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/images/pooling.h"
+#include "lacuna/framework/kernels/images/pooling.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "framework/kernels/images/image_cases.h"
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/images/pooling.h"
+#include "lacuna/framework/kernels/images/pooling.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/nm/nm_activations.h"
+#include "lacuna/framework/kernels/nm/nm_activations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/csr/feature_stream.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/csr/feature_stream.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "random_values.h"
 
 namespace lacuna {

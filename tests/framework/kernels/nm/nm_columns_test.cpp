@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/nm/nm_columns.h"
+#include "lacuna/framework/kernels/nm/nm_columns.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "instruction_sets/avx512.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "random_values.h"
 
 namespace lacuna {

@@ -7,9 +7,9 @@
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/nm/nm.h"
-#include "lacuna/framework/kernels/nm/nm_selection.h"
-#include "lacuna/framework/kernels/nm/nm_transpose.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
+#include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 
 namespace lacuna {
 namespace {

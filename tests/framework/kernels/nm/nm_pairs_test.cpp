@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/nm/nm_pairs.h"
+#include "lacuna/framework/kernels/nm/nm_pairs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "instruction_sets/avx512.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/instruction_set.h"
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 #include "random_values.h"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/nm/nm_selection.h"
+#include "lacuna/framework/kernels/nm/nm_selection.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/nm/nm_selection_reference.h"
+#include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
 #include "throws.h"
 
 namespace lacuna {

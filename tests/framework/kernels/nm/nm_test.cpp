@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/nm/nm.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
 
 #include <gtest/gtest.h>
 

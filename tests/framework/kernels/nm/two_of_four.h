@@ -6,8 +6,8 @@
 
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/nm/nm.h"
-#include "lacuna/framework/kernels/nm/nm_columns.h"
+#include "lacuna/framework/kernels/nm/nm.hpp"
+#include "lacuna/framework/kernels/nm/nm_columns.hpp"
 #include "random_values.h"
 
 namespace lacuna::test {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/pointwise/activation.h"
+#include "lacuna/framework/kernels/pointwise/activation.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/kernels/pointwise/activation_reference.h"
+#include "lacuna/framework/kernels/pointwise/activation_reference.hpp"
 
 namespace lacuna {
 namespace {

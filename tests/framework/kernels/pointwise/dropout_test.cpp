@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/pointwise/dropout.h"
+#include "lacuna/framework/kernels/pointwise/dropout.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/pointwise/dropout_reference.h"
+#include "lacuna/framework/kernels/pointwise/dropout_reference.hpp"
 
 namespace lacuna {
 namespace {

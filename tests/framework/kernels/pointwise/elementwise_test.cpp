@@ -1,11 +1,11 @@
-#include "lacuna/framework/kernels/pointwise/elementwise.h"
+#include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 
 #include <gmock/gmock.h>
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/pointwise/elementwise_reference.h"
+#include "lacuna/framework/kernels/pointwise/elementwise_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/pointwise/mask.h"
+#include "lacuna/framework/kernels/pointwise/mask.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/pointwise/optimizer_update.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
-#include "lacuna/framework/kernels/pointwise/optimizer_update_reference.h"
+#include "lacuna/framework/kernels/pointwise/optimizer_update_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/pointwise/reorder.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 #include <gtest/gtest.h>
 

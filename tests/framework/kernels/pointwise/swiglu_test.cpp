@@ -1,9 +1,9 @@
-#include "lacuna/framework/kernels/pointwise/swiglu.h"
+#include "lacuna/framework/kernels/pointwise/swiglu.hpp"
 
 #include <gtest/gtest.h>
 
 #include "framework/kernels/test_values.h"
-#include "lacuna/framework/kernels/pointwise/swiglu_reference.h"
+#include "lacuna/framework/kernels/pointwise/swiglu_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/rowwise/broadcast.h"
+#include "lacuna/framework/kernels/rowwise/broadcast.hpp"
 
 #include <gmock/gmock.h>
 

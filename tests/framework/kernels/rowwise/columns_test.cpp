@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/rowwise/columns.h"
+#include "lacuna/framework/kernels/rowwise/columns.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/rowwise/embedding.h"
+#include "lacuna/framework/kernels/rowwise/embedding.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "lacuna/framework/kernels/rowwise/norm_slabs.h"
+#include "lacuna/framework/kernels/rowwise/norm_slabs.hpp"
 
 #include <gtest/gtest.h>
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/rowwise/norm_reference.h"
-#include "lacuna/framework/kernels/rowwise/rms_norm_reference.h"
+#include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
+#include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
 namespace lacuna {
 namespace {

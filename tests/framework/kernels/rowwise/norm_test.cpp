@@ -1,9 +1,9 @@
-#include "lacuna/framework/kernels/rowwise/norm.h"
+#include "lacuna/framework/kernels/rowwise/norm.hpp"
 
 #include <gtest/gtest.h>
 
 #include "framework/kernels/test_values.h"
-#include "lacuna/framework/kernels/rowwise/norm_reference.h"
+#include "lacuna/framework/kernels/rowwise/norm_reference.hpp"
 
 namespace lacuna {
 namespace {

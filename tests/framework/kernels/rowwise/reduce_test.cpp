@@ -1,10 +1,10 @@
-#include "lacuna/framework/kernels/rowwise/reduce.h"
+#include "lacuna/framework/kernels/rowwise/reduce.hpp"
 
 #include <gmock/gmock.h>
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/framework/kernels/rowwise/reduce_reference.h"
+#include "lacuna/framework/kernels/rowwise/reduce_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,9 +1,9 @@
-#include "lacuna/framework/kernels/rowwise/rms_norm.h"
+#include "lacuna/framework/kernels/rowwise/rms_norm.hpp"
 
 #include <gtest/gtest.h>
 
 #include "framework/kernels/test_values.h"
-#include "lacuna/framework/kernels/rowwise/rms_norm_reference.h"
+#include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
 namespace lacuna {
 namespace {

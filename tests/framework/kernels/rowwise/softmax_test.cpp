@@ -1,11 +1,11 @@
-#include "lacuna/framework/kernels/rowwise/softmax.h"
+#include "lacuna/framework/kernels/rowwise/softmax.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "framework/kernels/test_values.h"
-#include "lacuna/framework/kernels/rowwise/softmax_reference.h"
+#include "lacuna/framework/kernels/rowwise/softmax_reference.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/select/bit_columns.h"
+#include "lacuna/framework/kernels/select/bit_columns.hpp"
 
 #include <gtest/gtest.h>
 

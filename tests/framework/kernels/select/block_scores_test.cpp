@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/select/block_scores.h"
+#include "lacuna/framework/kernels/select/block_scores.hpp"
 
 #include <gtest/gtest.h>
 

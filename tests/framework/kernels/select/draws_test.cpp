@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/select/draws.h"
+#include "lacuna/framework/kernels/select/draws.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/select/kth_largest.h"
+#include "lacuna/framework/kernels/select/kth_largest.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/select/topk.h"
+#include "lacuna/framework/kernels/select/topk.hpp"
 
 #include <gtest/gtest.h>
 

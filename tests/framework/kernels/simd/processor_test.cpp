@@ -1,4 +1,4 @@
-#include "lacuna/framework/kernels/simd/processor.h"
+#include "lacuna/framework/kernels/simd/processor.hpp"
 
 #include <gtest/gtest.h>
 

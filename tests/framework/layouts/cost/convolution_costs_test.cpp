@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/kernels/dense/convolution.h"
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/kernels/dense/convolution.hpp"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/layouts/cost/cost_model.h"
+#include "lacuna/framework/layouts/cost/cost_model.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/kernels/instruction_set.h"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
 namespace lacuna {

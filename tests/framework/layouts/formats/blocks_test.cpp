@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/layout_registry.h"

@@ -11,7 +11,7 @@
 #include "framework/kernels/test_values.h"
 #include "framework/layouts/formats/convolution_weights.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/image_slabs.h"
+#include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/layouts/pattern.h"

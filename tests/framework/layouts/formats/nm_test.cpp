@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "lacuna/framework/core/pattern_shape.h"
+#include "lacuna/framework/config/pattern_shape.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/layout_registry.h"

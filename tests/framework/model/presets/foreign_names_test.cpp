@@ -1,4 +1,4 @@
-#include "lacuna/framework/model/presets/foreign_names.h"
+#include "lacuna/framework/model/presets/foreign_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 #include "temporary_folder.h"
 #include "throws.h"
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/model/presets/presets.h"
+#include "lacuna/framework/model/presets/presets.hpp"
 
 #include <gmock/gmock.h>
 

@@ -13,8 +13,8 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/param/saved_parameter.h"
-#include "lacuna/framework/train/trainer.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
+#include "lacuna/framework/train/trainer.hpp"
 #include "throws.h"
 
 namespace lacuna {

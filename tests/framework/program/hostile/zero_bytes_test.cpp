@@ -7,7 +7,7 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/io/storage/array_file.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
 
 namespace lacuna {
 namespace {

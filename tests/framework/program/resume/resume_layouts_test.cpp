@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "framework/program/runs.h"
-#include "lacuna/framework/param/saved_parameter.h"
+#include "lacuna/framework/param/saved_parameter.hpp"
 
 namespace lacuna {
 namespace {

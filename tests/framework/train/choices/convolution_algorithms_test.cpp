@@ -1,5 +1,5 @@
 // The algorithms of dense convolutions in a configuration: measured once, written, read again.
-#include "lacuna/framework/train/choices/convolution_algorithms.h"
+#include "lacuna/framework/train/choices/convolution_algorithms.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Columns held against those of training.
-#include "lacuna/framework/train/data/column_checks.h"
+#include "lacuna/framework/train/data/column_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What checkpoints keep of data and teacher, and what is said where these are others.
-#include "lacuna/framework/train/data/run_origins.h"
+#include "lacuna/framework/train/data/run_origins.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,23 @@
+# The headers that are installed, by the lists beside this file, and the two headers made of them:
+# lacuna/lacuna.h and lacuna/extend.h. A line "# ..." of a list is a comment, in the umbrella too.
+function(lacuna_umbrella list umbrella headers_variable)
+  set(path ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${list})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(STRINGS ${path} lines)
+  set(headers "")
+  set(text "// Made from cmake/${list}.\n#pragma once\n${ARGN}")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^# (.*)$")
+      string(APPEND text "\n// ${CMAKE_MATCH_1}\n")
+    elseif(line)
+      string(APPEND text "#include \"lacuna/${line}\"\n")
+      list(APPEND headers ${line})
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/umbrella/lacuna/${umbrella} CONTENT "${text}" @ONLY)
+  set(${headers_variable} ${headers} PARENT_SCOPE)
+endfunction()
+
+lacuna_umbrella(public_headers.txt lacuna.h LACUNA_PUBLIC_HEADERS)
+lacuna_umbrella(extension_headers.txt extend.h LACUNA_EXTENSION_HEADERS
+  "\n#include \"lacuna/lacuna.h\"\n")

@@ -1,0 +1,65 @@
+// What a layout of blocks knows of a pattern: its cells, and where each value belongs.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lacuna/framework/kernels/blocks/block_products.hpp"
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// How the kernels of cells take a weight W.
+struct CellForm {
+  PatternShape cell;
+  bool is_transposed = false;  ///< the stream is that of Wᵀ, whose cells are cell.unit_rows() × 1
+};
+
+/// Blocks of 4 × 4 where both sides allow; else the longest cells of one column, or of one row,
+/// which are those of the transposed weight. None where neither side is a multiple of four.
+std::optional<CellForm> choose_cells(const PatternShape& pattern);
+
+class BlockIndex final : public PatternIndex {
+ public:
+  /// *Requires* positions that consist of whole cells.
+  BlockIndex(const Shape& shape, const CellForm& form, const Positions& positions);
+  /// Of a stream of cells of the weight itself, and the same positions as bits.
+  BlockIndex(const Shape& shape, BlockStream cells, BitMask mask);
+
+  int64_t bytes() const override;
+  const BitMask* mask() const override { return mask_ ? &*mask_ : nullptr; }
+
+  /// The cells by columns; built when first asked for: a pattern whose layer comes first in a model
+  /// never needs it.
+  const BlockTransposed& by_columns() const;
+
+  Positions positions() const;
+
+  /// For each value in the stream's order its place among the elements, ascending by flat index.
+  /// *Cost:* O(nnz); 4 bytes for each.
+  std::vector<uint32_t> elements() const;
+
+  /// The values at the cells, from a row-major matrix. *Requires* !is_transposed. *Cost:* O(nnz).
+  void take(std::span<const float> dense, std::span<float> values) const;
+
+ private:
+  struct Cell {
+    int64_t row = 0, column = 0, place = 0;  // of cells, and in the stream
+  };
+  std::vector<Cell> cells_by_rows() const;
+  std::vector<int64_t> row_begins(const std::vector<Cell>& cells) const;
+
+  Shape shape_;
+  std::optional<BitMask> mask_;
+  mutable std::once_flag once_;
+  mutable BlockTransposed by_columns_;
+
+ public:
+  const bool is_transposed;
+  const BlockStream stream;
+};
+
+}  // namespace lacuna

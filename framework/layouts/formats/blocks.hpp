@@ -1,0 +1,18 @@
+// Layouts for weights whose nonzeros come in tiles: N:M patterns shared by groups of rows, and
+// blocks. Only the nonzeros are stored, without padding; docs/kernels.md tells in which order.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/framework/config/pattern_shape.h"
+#include "lacuna/framework/layouts/layout.h"
+
+namespace lacuna {
+
+/// Units of a multiple of four rows, and blocks of which either side is one, run on the kernels of
+/// kernels/blocks/block_products.hpp, others on those of csr. The layout's make_index() throws
+/// ShapeError when the shape is not a multiple of the unit, and when the positions are not whole
+/// units or more than n of m. *Requires* pattern.is_structured().
+std::unique_ptr<const Layout> make_block_layout(const PatternShape& pattern);
+
+}  // namespace lacuna

@@ -1,0 +1,399 @@
+#include "lacuna/framework/program/settings/config_changes.hpp"
+
+#include <algorithm>
+
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/settings/layout_config.hpp"
+
+namespace lacuna {
+namespace {
+
+const std::vector<std::string>& changeable() {
+  static const std::vector<std::string> paths = {"data.dir",
+                                                 "train.epochs",
+                                                 "train.steps",
+                                                 "train.threads",
+                                                 "train.log_every",
+                                                 "train.eval_every",
+                                                 "train.eval_batch_size",
+                                                 "train.checkpoint",
+                                                 "train.early_stopping",
+                                                 "train.prefetch",
+                                                 "run_dir",
+                                                 "sparsity.layout",
+                                                 "sparsify.layout",
+                                                 "data.path",
+                                                 "train.tensorboard",
+                                                 "data.train",
+                                                 "data.test",
+                                                 "data.train_dir",
+                                                 "data.test_dir",
+                                                 "data.validation_dir",
+                                                 "data.validation",
+                                                 "data.vocab",
+                                                 "data.merges",
+                                                 "loss.teacher"};
+  return paths;
+}
+
+bool is_path(const Config& value) { return value.is_scalar() && !value.is_number(); }
+bool holds_out(const Config& value) { return value.is_number() && value.as<double>() != 0.0; }
+
+// What is held out of the training data stays; where a split of its own lies is another matter.
+bool may_change(const std::string& path, const Config& before, const Config& now) {
+  if (path == "data.validation") return is_path(before) && is_path(now);
+  if (path.starts_with("train.early_stopping")) return !before.is_null();  // none was judged so far
+  if (path == "data.test" && (holds_out(before) || holds_out(now))) return false;
+  return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
+           return path == allowed || path.starts_with(allowed + ".");
+         });
+}
+
+std::string show(const Config& value) {
+  return value.is_null() ? "nothing" : value.is_scalar() ? value.text() : value.to_json();
+}
+
+std::string path_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+// `sparsity.layout` and `sparsify.layout` are those of all entries. Returns whether it was one.
+bool set_all_layouts(Config& config, const std::string& assignment) {
+  const std::string path = path_of(assignment);
+  const std::string section = path.substr(0, path.find('.'));
+  if (path != section + ".layout" || !config.is_map() || !config.has(section)) return false;
+  if (section != "sparsity" && section != "sparsify") return false;
+  Config parsed = Config::map();
+  apply_override(parsed, assignment);
+  const Config layout = parsed.at(section).at("layout");
+  section == "sparsity" ? set_sparsity_layout(config, layout) : set_sparsify_layout(config, layout);
+  return true;
+}
+
+// A model section without where its values come from: what a run that goes on does not read again.
+// A list of layers and a map that has nothing else mean the same.
+Config without_origin(const Config& model) {
+  Config copy = model.clone();
+  if (!copy.is_map()) return copy;
+  copy.erase("init_from");
+  return copy.entries().size() == 1 && copy.has("layers") ? copy.get("layers") : copy;
+}
+
+struct Difference {
+  std::string path;
+  Config run, given;
+  std::string line() const {
+    return path + ": the run has " + show(run) + ", the configuration given " + show(given);
+  }
+};
+
+// Where `given` states another value than the run's (which holds defaults besides). Like `find` it
+// is for clones: looking marks what it looks at as read, and unknown keys must stay unread.
+void compare(const Config& run, const Config& given, const std::string& path,
+             std::vector<Difference>& differences) {
+  if (run == given) return;
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (run.is_map() && given.is_map()) {
+    for (const auto& [key, value] : given.entries()) {
+      compare(run.get(key), value, below(key), differences);
+    }
+  } else if (run.is_list() && given.is_list() && run.items().size() == given.items().size()) {
+    for (size_t i = 0; i < run.items().size(); ++i) {
+      compare(run.items()[i], given.items()[i], below(std::to_string(i)), differences);
+    }
+  } else {
+    differences.push_back({path, run, given});
+  }
+}
+
+// Where two configurations say different things, either of them perhaps nothing. Of clones.
+void find_changes(const Config& run, const Config& written, const std::string& path,
+                  std::vector<Difference>& changes) {
+  if (run == written) return;
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (run.is_map() && written.is_map()) {
+    for (const auto& [key, value] : run.entries()) {
+      find_changes(value, written.get(key), below(key), changes);
+    }
+    for (const auto& [key, value] : written.entries()) {
+      if (run.get(key).is_null()) find_changes(Config(), value, below(key), changes);
+    }
+  } else if (run.is_list() && written.is_list() && run.items().size() == written.items().size()) {
+    for (size_t i = 0; i < run.items().size(); ++i) {
+      find_changes(run.items()[i], written.items()[i], below(std::to_string(i)), changes);
+    }
+  } else {
+    changes.push_back({path, run, written});
+  }
+}
+
+std::vector<Difference> changes_between(const Config& run, const Config& written) {
+  std::vector<Difference> changes;
+  find_changes(run.clone(), written.clone(), "", changes);
+  return changes;
+}
+
+[[noreturn]] void refuse_change(const std::string& change, const std::string& path,
+                                const Config& before) {
+  std::vector<std::string> paths = changeable();
+  std::erase(paths, "run_dir");  // which follows the folder
+  std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
+  throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
+                    "; only these may change: " + join(paths, ", ") +
+                    "; and with --change the optimizer (not its type, nor momentum from or to 0), "
+                    "which changes.jsonl then tells");
+}
+
+[[noreturn]] void refuse_edit(const std::string& file, const Difference& d) {
+  refuse_change(file + ", " + d.path + " = " + show(d.given), d.path, d.run);
+}
+
+// "optimizer.lr" of what is in or below it: an optimizer's values change whole, so that a schedule
+// is another schedule. Empty for other paths, and for its type, which has states of its own.
+std::string optimizer_key(const std::string& path) {
+  const std::string section = "optimizer.";
+  if (!path.starts_with(section)) return "";
+  const std::string key = path.substr(0, path.find('.', section.size()));
+  return key == section + "type" ? "" : key;
+}
+
+// Whether an optimizer's state has the same arrays under both values of momentum. Of clones.
+bool keeps_states(const Config& run, const Config& changed) {
+  const auto has_momentum = [](const Config& config) {
+    const Config momentum = value_at(config, "optimizer.momentum");
+    return momentum.is_number() && momentum.as<double>() != 0.0;
+  };
+  return has_momentum(run) == has_momentum(changed);
+}
+
+// Whether nothing is another in the optimizer that must stay.
+bool may_change_optimizer(const Config& run, const Config& changed) {
+  for (const Difference& d : changes_between(run, changed)) {
+    if (d.path.starts_with("optimizer") && optimizer_key(d.path).empty()) return false;
+  }
+  return keeps_states(run.clone(), changed.clone());
+}
+
+// Sections that are measured and not chosen; new layouts have new ones.
+bool is_measured(const std::string& path) {
+  const std::string section = path.substr(0, path.find('.'));
+  return section == "csr_up_to" || section == "convolution_algorithms";
+}
+
+// "train" of "train.epochs", and "" of "train".
+std::string parent_of(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+// A key that went while one came that is nearly called so was misspelt.
+void refuse_misspelt(const std::vector<Difference>& changes) {
+  for (const Difference& added : changes) {
+    if (!added.run.is_null() || is_measured(added.path)) continue;
+    for (const Difference& gone : changes) {
+      const std::string name = last_part(gone.path), given = last_part(added.path);
+      if (!gone.given.is_null() || parent_of(gone.path) != parent_of(added.path)) continue;
+      if (!is_misspelling(given, name)) continue;
+      added.given.error("unknown key '" + given + "'; did you mean '" + name + "'?");
+    }
+  }
+}
+
+// A key that came, where nothing asked for it, is no key at all. Which were asked for is known to
+// the tree that an experiment was built of: it is tried as a part of that.
+void refuse_unknown(const Config& resolved, const Difference& added) {
+  const std::string parent = parent_of(added.path), key = last_part(added.path);
+  Config map = parent.empty() ? resolved : value_at(resolved, parent);
+  if (!map.is_map()) return;
+  map.set(key, added.given.clone());
+  try {
+    map.require_all_read();
+  } catch (const ConfigError& error) {
+    const std::string problem = error.what();
+    map.erase(key);
+    if (problem.find("did you mean '" + key + "'") != std::string::npos) return;
+    // Of a layer that is repeated the copies were read: not all of its keys are known here.
+    const bool is_sure =
+        !added.path.starts_with("model") || problem.find("did you mean") != std::string::npos;
+    if (is_sure) throw;
+  }
+}
+
+// `sparsity: 0.9` becomes a map when a layout is chosen for it.
+void write_out_sparsity(Config& run, const Config& written) {
+  const Config now = written.clone().get("sparsity");
+  if (!run.clone().get("sparsity").is_scalar() || !now.is_map() || !now.has("layout")) return;
+  set_sparsity_layout(run, now.get("layout"));
+}
+
+void put(Config& run, const std::string& path, const Config& value) {
+  if (!value.is_null()) return run.set_path(path, value);
+  const size_t dot = path.rfind('.');
+  Config parent = dot == std::string::npos ? run : value_at(run, path.substr(0, dot));
+  if (parent.is_map()) parent.erase(path.substr(dot == std::string::npos ? 0 : dot + 1));
+}
+
+}  // namespace
+
+Config value_at(const Config& root, const std::string& path) {
+  Config node = root;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (node.is_list()) {
+      const std::vector<Config> items = node.items();
+      const bool is_index =
+          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
+      node = index < items.size() ? items[index] : Config();
+    } else if (node.is_map()) {
+      node = node.get(key);
+    } else {
+      return {};
+    }
+    begin = end + 1;
+  }
+  return node;
+}
+
+std::vector<std::string> differences_in_words(const Config& before, const Config& now,
+                                              const std::vector<std::string>& ignored) {
+  std::vector<std::string> lines;
+  for (const Difference& d : changes_between(before, now)) {
+    const bool is_ignored = std::ranges::any_of(ignored, [&](const std::string& key) {
+      return d.path == key || d.path.starts_with(key + ".");
+    });
+    if (!is_ignored) lines.push_back(in_words({.key = d.path, .before = d.run, .after = d.given}));
+  }
+  return lines;
+}
+
+std::string in_words(const ConfigChange& change) {
+  return change.key + " was " + show(change.before) + ", and is " + show(change.after);
+}
+
+void take_changes(Config& run, const Config& written, const std::string& file,
+                  const MayChange& may) {
+  write_out_sparsity(run, written);
+  const bool may_edit = may.optimizer && may_change_optimizer(run, written);
+  Config told = run.clone();  // with what was recorded since
+  for (const ConfigChange& change : may.recorded) put(told, change.key, change.after);
+  const std::vector<Difference> changes = changes_between(run, written);
+  refuse_misspelt(changes);
+  const bool has_other_layouts =
+      std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
+  const Config now = written.clone();
+  for (const Difference& d : changes) {
+    const std::string section = d.path.substr(0, d.path.find('.'));
+    const std::string key = optimizer_key(d.path);
+    const bool is_told = !key.empty() && value_at(told.clone(), key) == value_at(now.clone(), key);
+    if (may_change(d.path, d.run, d.given)) {
+      put(run, d.path, d.given);
+    } else if (is_told || (!key.empty() && may_edit)) {
+      put(run, key, value_at(now.clone(), key));
+    } else if (is_measured(d.path) && (has_other_layouts || !run.clone().has(section))) {
+      now.has(section) ? run.set(section, now.get(section).clone()) : run.erase(section);
+    } else if (!d.run.is_null() && !is_measured(d.path)) {
+      refuse_edit(file, d);
+    } else if (is_measured(d.path) && !(run.clone().get(section) == now.get(section))) {
+      refuse_edit(file, d);
+    }
+  }
+}
+
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file) {
+  for (const Difference& d : changes_between(resolved, written)) {
+    if (d.given.is_null() || may_change(d.path, d.run, d.given) || is_measured(d.path)) continue;
+    if (d.run.is_null()) refuse_unknown(resolved, d);
+    refuse_edit(file, d);
+  }
+}
+
+void write_out_loss(Config& config, const std::string& assignment) {
+  if (!assignment.starts_with("loss.") || !config.is_map()) return;
+  const Config name = config.clone().get("loss");
+  if (!name.is_scalar() || name.is_null()) return;
+  Config loss = Config::map({{"type", name}});
+  loss.set_position(name.position());
+  config.set("loss", loss);
+}
+
+void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) {
+    const std::string path = path_of(assignment);
+    if (set_all_layouts(config, assignment)) continue;
+    write_out_loss(config, assignment);
+    apply_override(config, assignment);
+    if (is_layout_path(path)) config.erase("csr_up_to");
+    const char* unit = path == "train.steps" ? "epochs" : path == "train.epochs" ? "steps" : "";
+    if (*unit != 0 && !value_at(config.clone(), path).is_null()) config.get("train").erase(unit);
+  }
+}
+
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
+                            const MayChange& may) {
+  for (const std::string& assignment : assignments) {
+    Config changed = run.clone();
+    apply_overrides(changed, {assignment});
+    const std::string path = path_of(assignment);
+    const Config before = value_at(run.clone(), path);
+    if (path == "run_dir" && !(before == value_at(changed.clone(), path))) {
+      throw ConfigError("--set " + assignment +
+                        ": a run goes on in its own folder, which --run-dir names");
+    }
+    const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
+    const bool is_allowed = may_change(path, before, value_at(changed.clone(), path)) ||
+                            (is_optimizer && may.optimizer && may_change_optimizer(run, changed));
+    if (!(before == value_at(changed.clone(), path)) && !is_allowed) {
+      refuse_change("--set " + assignment, path, before);
+    }
+    run = changed;
+  }
+}
+
+std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
+                                            const Config& resolved, int64_t step) {
+  std::vector<ConfigChange> changes;
+  for (const Difference& d : changes_between(before, asked)) {
+    const std::string key = optimizer_key(d.path);
+    const bool is_known =
+        std::ranges::any_of(changes, [&](const ConfigChange& c) { return c.key == key; });
+    if (key.empty() || is_known) continue;
+    const Config old = value_at(before.clone(), key), now = value_at(resolved.clone(), key);
+    if (!(old == now)) changes.push_back({.step = step, .key = key, .before = old, .after = now});
+  }
+  return changes;
+}
+
+void require_same_model(const Config& run, const Config& given) {
+  if (given.is_null()) return;
+  std::vector<Difference> differences;
+  compare(without_origin(run.get("model")), without_origin(given.get("model")), "model",
+          differences);
+  if (differences.empty()) return;
+  std::vector<std::string> lines;
+  for (const Difference& difference : differences) lines.push_back(difference.line());
+  throw ConfigError("a run cannot be resumed with another model: " + join(lines, "; "));
+}
+
+std::vector<std::string> unused_changes(const Config& run, const Config& given) {
+  std::vector<std::string> lines;
+  if (given.is_null()) return lines;
+  std::vector<Difference> differences;
+  compare(run.clone(), given.clone(), "", differences);
+  for (const Difference& difference : differences) {
+    if (difference.path == "run_dir") continue;
+    lines.push_back(difference.line() + "; the run's is used" +
+                    (may_change(difference.path, difference.run, difference.given)
+                         ? " (change it with --set)"
+                         : ""));
+  }
+  return lines;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,71 @@
+// --set on `train`, and what may change when a run is resumed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/records/change_record.hpp"
+
+namespace lacuna {
+
+/// Applies --set assignments to a configuration, one after the other. `train.steps` takes the place
+/// of `train.epochs`, and the other way round; `sparsity.layout` and `sparsify.layout` are those
+/// of every entry.
+/// *Errors:* ConfigError.
+void apply_overrides(Config& config, const std::vector<std::string>& assignments);
+
+/// Makes a map of a loss that is a name alone, where an assignment is to one of its keys.
+void write_out_loss(Config& config, const std::string& assignment);
+
+/// What may change of a run that goes on, beside what always may.
+struct MayChange {
+  /// The optimizer's keys (--change): not its type, and momentum not from or to 0, whose states the
+  /// checkpoint does not have or has for nothing.
+  bool optimizer = false;
+  std::vector<ConfigChange> recorded = {};  ///< of changes.jsonl, since the checkpoint
+};
+
+/// Applies --set assignments to the configuration of a run that goes on. Allowed are data.dir, the
+/// length, and whatever does not touch the numbers: threads, logging, evaluation, checkpoints,
+/// layouts; any key set to the value it has; and what `may` says. *Errors:* ConfigError that names
+/// the key, the run's value, and what may be changed.
+void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
+                            const MayChange& may = {});
+
+/// Brings the configuration of a run's checkpoint to what its config.yaml (`written`, of the name
+/// `file`) has been changed to since by --set. *Errors:* ConfigError, as of apply_resume_overrides,
+/// when the file says another thing that may not change: somebody edited it.
+void take_changes(Config& run, const Config& written, const std::string& file,
+                  const MayChange& may = {});
+
+/// Which of the optimizer's values are others than `before`: `asked` says which keys were changed,
+/// `resolved` what they are with their defaults.
+std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& asked,
+                                            const Config& resolved, int64_t step);
+/// "optimizer.lr was 0.01, and is 0.001".
+std::string in_words(const ConfigChange& change);
+
+/// The same of keys that the checkpoint's configuration did not have, once the experiment is built
+/// and the defaults are known (`resolved`), which a newer version may have more of. *Errors:*
+/// ConfigError.
+void refuse_additions(const Config& resolved, const Config& written, const std::string& file);
+
+/// A line for each key of which two configurations say different things: "optimizer.lr was 0.01,
+/// and is 0.1"; `ignored` keys, and what is below them, left out.
+std::vector<std::string> differences_in_words(const Config& before, const Config& now,
+                                              const std::vector<std::string>& ignored);
+
+/// The value at a dotted path, lists by index; null where there is none. Looking marks what it
+/// looks at as read: of clones.
+Config value_at(const Config& root, const std::string& path);
+
+/// *Errors:* ConfigError that shows each difference when `given` (null: anything
+/// goes) describes another model.
+void require_same_model(const Config& run, const Config& given);
+
+/// Other values that `given` states differently from the run: a line each that says the run's is
+/// used. Empty when `given` is null.
+std::vector<std::string> unused_changes(const Config& run, const Config& given);
+
+}  // namespace lacuna

@@ -1,0 +1,71 @@
+#include "lacuna/framework/program/settings/layout_config.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace lacuna {
+namespace {
+
+void set_in_entries(Config list, const Config& layout) {
+  for (Config entry : list.items()) {
+    if (entry.is_map()) entry.set("layout", layout.clone());
+  }
+}
+
+// Of `sparsify`: the others' tensors are not stored.
+bool is_of_weights(const Config& entry) {
+  if (!entry.is_map()) return false;
+  const Config tensor = entry.get("tensor");
+  return tensor.is_scalar() && tensor.text().ends_with(".weight");
+}
+
+}  // namespace
+
+bool sparsifies_weights(const Config& config) {
+  const Config section = config.get("sparsify");
+  return section.is_list() && std::ranges::any_of(section.items(), is_of_weights);
+}
+
+void set_sparsify_layout(Config& config, const Config& layout) {
+  config.erase("csr_up_to");
+  const Config section = config.get("sparsify");
+  if (!sparsifies_weights(config)) {
+    section.error("no entry is of weights, and only these are stored in a layout");
+  }
+  for (Config entry : section.items()) {
+    if (is_of_weights(entry)) entry.set("layout", layout.clone());
+  }
+}
+
+void set_sparsity_layout(Config& config, const Config& layout) {
+  Config section = config.get("sparsity");
+  config.erase("csr_up_to");
+  if (section.is_null()) return;
+  if (section.is_list()) {
+    set_in_entries(section, layout);
+    return;
+  }
+  if (!section.is_map()) {
+    section = Config::map({{"algorithm", "static"}, {"sparsity", section}});
+    config.set("sparsity", section);
+  }
+  section.set("layout", layout.clone());
+  if (section.has("phases")) set_in_entries(section.get("phases"), layout);
+}
+
+bool is_layout_path(std::string_view path) {
+  constexpr std::string_view kBegin = "sparsity.", kOther = "sparsify.", kEnd = "layout";
+  static_assert(kBegin.size() == kOther.size());
+  const bool sparsify = path.starts_with(kOther);
+  if ((!path.starts_with(kBegin) && !sparsify) || !path.ends_with(kEnd)) return false;
+  std::string_view between = path.substr(kBegin.size(), path.size() - kBegin.size() - kEnd.size());
+  if (!sparsify && between.starts_with("phases."))
+    between.remove_prefix(std::string_view("phases.").size());
+  if (between.empty()) return true;
+  if (!between.ends_with('.')) return false;
+  between.remove_suffix(1);
+  return !between.empty() &&
+         std::ranges::all_of(between, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace lacuna

@@ -1,0 +1,79 @@
+// RunData: what a run folder says of its run, read for looking at: curves, layers, masks, result.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/records/mask_record.hpp"
+
+namespace lacuna {
+
+/// Values over steps.
+struct Curve {
+  std::vector<double> steps, values;
+
+  void add(double step, double value);
+  bool empty() const { return steps.empty(); }
+};
+
+/// How one sparse parameter went.
+struct LayerData {
+  std::string name;
+  Shape shape;  ///< of rank 0 where nothing says it
+  /// Fractions of nonzeros: aimed at, and got.
+  Curve target, actual;
+  Curve dropped, grown, churn, ever_active, dead_rows, dead_columns, nnz;
+  std::vector<int64_t> picture_steps;
+  std::vector<MaskPicture> pictures;
+  std::vector<int64_t> fan_in;  ///< of each row, of the newest mask; empty where there is none
+  int64_t fan_in_step = 0;
+};
+
+/// Loss and the like of one split: by name, as metrics.jsonl has them.
+using SplitCurves = std::map<std::string, Curve>;
+
+struct RunData {
+  std::string folder;  ///< as it was given
+  std::string name;    ///< what it is called in tables and curves
+  /// "finished", "stopped early", "running" (a process holds the folder), or "unfinished".
+  std::string state = {};
+  Config config = {};   ///< null where it cannot be read
+  Config summary = {};  ///< null where there is none
+  std::map<std::string, SplitCurves> splits = {};
+  Curve step_seconds = {};  ///< between two events of training
+  std::vector<LayerData> layers = {};
+  int64_t damaged_lines = 0;              ///< of metrics.jsonl
+  std::vector<std::string> remarks = {};  ///< what could not be read
+};
+
+/// Reads a run's folder, finished or not; `most_pixels` is the longest side of a mask's picture, 0
+/// for none. What is damaged is left out and remarked on. *Errors:* DataError when the folder is
+/// missing or holds no config.yaml of a run. *Cost:* reads metrics.jsonl, and with pictures masks/,
+/// or where that is missing the checkpoints.
+RunData read_run(const std::string& folder, int64_t most_pixels);
+
+/// Whether the run in a folder has come to its end: config.yaml is there, and summary.json can be
+/// read.
+bool has_ended(const std::string& folder);
+
+/// The runs in a folder that `lacuna sweep` has filled, by name; `folder` itself where it is none.
+std::vector<std::string> runs_in(const std::string& folder);
+
+/// The folders of the runs that are given, of a sweep's folder those in it. *Errors:* as read_run,
+/// before anything of them is read.
+std::vector<std::string> folders_of_runs(const std::vector<std::string>& given);
+
+/// The longest side of a mask's picture on a page of so many runs: `most_pixels` of up to four, of
+/// more less, so that all pictures together stay as large.
+int64_t picture_side(size_t runs, int64_t most_pixels);
+
+/// Reads several, each under the shortest end of its path that no other one has; of a sweep's
+/// folder the runs in it. Pictures are of the size that `picture_side` says; where it makes them
+/// smaller, a layer keeps its first and its last.
+std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels);
+
+}  // namespace lacuna
