@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 

@@ -7,10 +7,10 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/loop/trainer.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 namespace {
@@ -37,8 +37,6 @@ ImportedRun import_run(const std::string& file, const Config& config, const std:
                        const ImportOptions& options) {
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
   const auto experiment = build_experiment(with_source(config, file, run_dir, options));
-  experiment->plan();  // refuses what can only be a mistake
-  if (experiment->sparsity != nullptr) experiment->write_layouts();
   ImportedRun imported{.checkpoint = {},
                        .notes = experiment->notes,
                        .numel = experiment->numel(),

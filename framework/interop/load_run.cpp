@@ -8,9 +8,9 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/checkpoint.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 namespace {

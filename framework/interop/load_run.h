@@ -10,7 +10,7 @@
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 

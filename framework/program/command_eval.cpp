@@ -17,14 +17,14 @@
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
-#include "lacuna/framework/train/data/column_checks.hpp"
-#include "lacuna/framework/train/data/held_out_changes.hpp"
-#include "lacuna/framework/train/data/ignored_labels.hpp"
-#include "lacuna/framework/train/data/run_origins.hpp"
-#include "lacuna/framework/train/data/vocabulary_checks.hpp"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/checks/column_checks.hpp"
+#include "lacuna/framework/train/checks/held_out_changes.hpp"
+#include "lacuna/framework/train/checks/ignored_labels.hpp"
+#include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 namespace {

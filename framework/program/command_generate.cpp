@@ -15,9 +15,9 @@
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/masked_prediction.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
-#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 namespace {

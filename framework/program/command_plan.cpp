@@ -17,7 +17,7 @@
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 namespace {
@@ -160,7 +160,6 @@ int run_plan(const PlanCommand& command) {
   apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
-  experiment->require_training_fits(total_memory());
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
   if (command.json) {

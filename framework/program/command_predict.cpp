@@ -22,10 +22,10 @@
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
-#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/input_format.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 namespace {

@@ -23,11 +23,11 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/records/json_text.hpp"
-#include "lacuna/framework/train/data/held_out_changes.hpp"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/run_state.hpp"
+#include "lacuna/framework/train/checks/held_out_changes.hpp"
+#include "lacuna/framework/train/loop/run_state.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/framework/train/weights/model_file.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
 
 namespace lacuna {
@@ -180,7 +180,7 @@ void start_from(Config& config, const Config& given, const std::string& path) {
 // said of that one.
 std::unique_ptr<Experiment> build(const Config& config, const Config& given, const Source& source) {
   try {
-    return build_experiment(config);
+    return build_experiment(config, Start::ForPruning);
   } catch (const ConfigError& error) {
     if (!source.config || !std::string_view(error.what()).starts_with(source.path + ":")) throw;
     for (const char* section : {"model", "data", "loss", "optimizer"}) {
@@ -355,7 +355,6 @@ int run_prune(const PruneCommand& command) {
   }
   tell_changed_data(source, given, *e);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
-  e->plan();                                     // refuses what can only be a mistake
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned
     naming_file(source.path, [&] {
       load_average(source.checkpoint.state.below("ema"), *e->model, e->model->buffers());

@@ -13,7 +13,7 @@
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/page.hpp"
 #include "lacuna/framework/report/run_table.hpp"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 namespace {

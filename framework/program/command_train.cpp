@@ -30,9 +30,9 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/program/verification.hpp"
-#include "lacuna/framework/train/data/run_origins.hpp"
-#include "lacuna/framework/train/model_file.h"
-#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/loop/trainer.hpp"
+#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 namespace {
@@ -128,38 +128,6 @@ void require_alone(const TrainCommand& command, const Communicator* job) {
   throw ConfigError("--verify compares runs of one process; start one");
 }
 
-uint64_t hash_of(const Module& model) {
-  uint64_t hash = kEmptyHash;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    hash = hash_values(parameter->values().storage(), {}, hash);
-  }
-  return hash;
-}
-
-std::string hash_of(const std::optional<DataHash>& split) {
-  return split ? fmt::format("{:x}", joined_hash(split->inputs, split->answers)) : "none";
-}
-
-// Data that one node has and another has not, or another version of it, ends up as other numbers
-// of examples, or other examples; and whoever draws other weights would train another model.
-void require_same_start(Communicator* job, const Experiment& e) {
-  if (job == nullptr) return;
-  std::vector<std::string> sizes;
-  for (const auto& split : {e.data.train, e.data.validation, e.data.test}) {
-    sizes.push_back(fmt::format("{}", split == nullptr ? 0 : split->size()));
-  }
-  const SplitHashes& data = e.data.hashes;
-  const std::array hashes{hash_of(data.train), hash_of(data.validation), hash_of(data.test)};
-  const std::array<Agreed, 4> what = {
-      {{"their data: examples to train, validate and test on", join(sizes, ", ")},
-       {"their data: what is in examples to train, validate and test on",
-        "hashes " + join(hashes, ", ")},
-       {"the model's first values", fmt::format("hash {:x}", hash_of(*e.model))},
-       {"the values of the teacher (loss.teacher)",
-        fmt::format("hash {:x}", e.origins->teacher ? e.origins->teacher->hash : 0)}}};
-  require_agreement(*job, what);
-}
-
 // What --init-from names; with --last a checkpoint of it.
 std::string first_weights(const TrainCommand& command) {
   const std::string& path = *command.init_from;
@@ -193,10 +161,6 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   if (job != nullptr) require_same_config(*job, config);
   apply_process_options(config);
   const auto experiment = build_experiment(config, Start::Fresh, job);
-  require_same_start(job.get(), *experiment);
-  experiment->plan();  // refuses what can only be a mistake
-  experiment->require_training_fits(total_memory());
-  if (experiment->sparsity != nullptr) experiment->write_layouts();
   const auto verification = make_verification(command, *experiment);
   const RunFolder folder =
       is_first ? RunFolder::create(run_dir, config.to_yaml()) : RunFolder::of_another(run_dir);
@@ -326,7 +290,6 @@ int train_resumed(const TrainCommand& command, const std::shared_ptr<Communicato
   if (checkpoint && is_first) {
     refuse_additions(experiment->config, run.written, folder.config_path());
   }
-  require_same_start(job.get(), *experiment);
   Trainer trainer(*experiment, folder, progress_style(command));
   if (checkpoint) {
     trainer.resume(*checkpoint,

@@ -10,7 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/settings/layout_config.hpp"
-#include "lacuna/framework/train/training_step.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
 
 namespace lacuna {
 namespace {

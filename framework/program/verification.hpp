@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 

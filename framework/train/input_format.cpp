@@ -8,7 +8,7 @@
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/data/column_checks.hpp"
+#include "lacuna/framework/train/checks/column_checks.hpp"
 
 namespace lacuna {
 

@@ -83,7 +83,7 @@ class LossFunction {
   }
 
   /// The label that does not count (`ignore_index`): in the batches that this is given it is
-  /// kIgnoredLabel (train/data/ignored_labels.hpp).
+  /// kIgnoredLabel (train/checks/ignored_labels.hpp).
   std::optional<int64_t> ignored_label() const { return ignored_label_; }
 
   /// What evaluations are by: the same without label smoothing, which belongs to training, so that

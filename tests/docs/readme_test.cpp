@@ -9,7 +9,7 @@
 
 #include "docs/documents.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "docs/documents.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/loop/trainer.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

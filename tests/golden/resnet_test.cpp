@@ -14,7 +14,7 @@
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
-#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 namespace {

@@ -15,8 +15,8 @@
 #include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/model/presets/foreign_names.hpp"
-#include "lacuna/framework/train/model_file.h"
 #include "lacuna/framework/train/run_model.hpp"
+#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 namespace {

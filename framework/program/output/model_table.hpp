@@ -8,7 +8,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/nn/module_rows.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 

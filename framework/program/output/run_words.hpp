@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 

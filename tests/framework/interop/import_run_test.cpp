@@ -14,9 +14,9 @@
 #include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/run_folder.h"
-#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/loop/trainer.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 #include "temporary_folder.h"
 #include "throws.h"
 

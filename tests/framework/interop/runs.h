@@ -10,7 +10,7 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/model_builder.hpp"
-#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/weights/model_file.h"
 
 namespace lacuna {
 

@@ -9,7 +9,7 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/weights/model_file.h"
 #include "lacuna/layers/linear.h"
 
 namespace lacuna {

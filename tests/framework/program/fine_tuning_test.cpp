@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 
 namespace lacuna {
 namespace {

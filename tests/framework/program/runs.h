@@ -13,7 +13,7 @@
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/runs/run_folder.h"
 #include "state_differences.h"
 #include "temporary_folder.h"
 

@@ -6,7 +6,7 @@
 
 #include "framework/program/runs.h"
 #include "lacuna/framework/config/pattern_shape.h"
-#include "lacuna/framework/train/training_step.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 

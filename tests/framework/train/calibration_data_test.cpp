@@ -5,7 +5,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
 namespace lacuna {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "golden/models.h"
-#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/weights/model_file.h"
 #include "test_data.h"
 
 namespace lacuna {

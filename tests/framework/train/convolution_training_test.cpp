@@ -13,8 +13,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/training_step.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "state_differences.h"
 #include "throws.h"
 

@@ -18,7 +18,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/layers/linear.h"
 #include "temporary_folder.h"

@@ -11,7 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/framework/train/data/ignored_labels.hpp"
+#include "lacuna/framework/train/checks/ignored_labels.hpp"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/linear.h"

@@ -10,11 +10,11 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/run_folder.h"
+#include "lacuna/framework/train/loop/trainer.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
-#include "lacuna/framework/train/trainer.hpp"
-#include "lacuna/framework/train/training_step.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -9,8 +9,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/framework/train/experiment.hpp"
-#include "lacuna/framework/train/training_step.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "throws.h"
 
 namespace lacuna {

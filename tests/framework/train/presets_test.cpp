@@ -12,9 +12,9 @@
 #include "lacuna/framework/model/presets/foreign_names.hpp"
 #include "lacuna/framework/text/byte_tokenizer.hpp"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/initial_values.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
-#include "lacuna/framework/train/model_file.h"
+#include "lacuna/framework/train/weights/initial_values.hpp"
+#include "lacuna/framework/train/weights/model_file.h"
 #include "temporary_folder.h"
 #include "throws.h"
 

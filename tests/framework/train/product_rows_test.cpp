@@ -11,7 +11,7 @@
 
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/module_rows.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

@@ -11,7 +11,7 @@
 #include "lacuna/framework/data/loader.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/framework/train/experiment.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 #include "temporary_folder.h"
 

@@ -7,8 +7,8 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/framework/train/experiment.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
+#include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/layers/tied_linear.h"
 #include "throws.h"
 

@@ -9,7 +9,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
-#include "lacuna/framework/train/weight_files/stored_values.hpp"
+#include "lacuna/framework/train/weights/stored_values.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {

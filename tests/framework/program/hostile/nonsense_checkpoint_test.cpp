@@ -14,7 +14,7 @@
 #include "framework/program/runs.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/param/saved_parameter.hpp"
-#include "lacuna/framework/train/trainer.hpp"
+#include "lacuna/framework/train/loop/trainer.hpp"
 #include "throws.h"
 
 namespace lacuna {

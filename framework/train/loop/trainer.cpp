@@ -1,0 +1,398 @@
+// The loop; docs/training-step.md tells it line by line.
+#include "lacuna/framework/train/loop/trainer.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/core/arithmetic_revision.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/job/shared_checkpoint.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/loop/run_reporter.hpp"
+#include "lacuna/framework/train/loop/stop_signal.hpp"
+#include "lacuna/framework/train/loop/training_step.hpp"
+#include "lacuna/framework/train/runs/best_checkpoint.hpp"
+#include "lacuna/framework/train/weights/weight_comparison.hpp"
+
+namespace lacuna {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  // Some virtual machines' steady clocks run backwards.
+  return std::max(0.0, std::chrono::duration<double>(Clock::now() - start).count());
+}
+
+// Tells the log of each node of the backward pass, and of the forward pass what it converts.
+TrainingSums run_traced_batches(Experiment& experiment) {
+  ConversionCount backward;
+  const ConversionCount before = conversions_so_far();
+  const BackwardTrace tracing([&](const NodeRun& node) {
+    log_info("backward  " + node.to_string());
+    backward = backward + ConversionCount{node.conversions, node.converted_bytes};
+  });
+  const TrainingSums sums = run_batches(experiment);
+  const ConversionCount forward = conversions_so_far() - before - backward;
+  log_info(fmt::format("storage orders: {} conversions forward ({} bytes), {} backward ({} bytes)",
+                       forward.conversions, forward.bytes, backward.conversions, backward.bytes));
+  return sums;
+}
+
+// For a run that goes on with another arithmetic than the one that has made its checkpoint.
+std::string arithmetic_notice(std::optional<int64_t> saved) {
+  const std::string has =
+      saved ? fmt::format("arithmetic revision {}", *saved) : "no arithmetic revision";
+  return fmt::format(
+      "the checkpoint has {}, and this lacuna has revision {}: last digits may differ from those "
+      "of a run that never stopped",
+      has, kArithmeticRevision);
+}
+
+}  // namespace
+
+Trainer::Trainer(Experiment& experiment, RunFolder folder, ProgressStyle progress)
+    : experiment_(experiment),
+      folder_(std::move(folder)),
+      state_{.stopping = EarlyStopping(experiment.train.early_stopping)},
+      reporter_(std::make_unique<RunReporter>(experiment_, state_, folder_, progress)) {}
+
+Trainer::~Trainer() = default;
+
+void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
+  const Checkpoint saved = file.read();
+  if (saved.step > total_steps()) {
+    const std::string length = experiment_.train.length.to_string();
+    const std::string steps = fmt::format("{} steps", total_steps());
+    throw ConfigError(fmt::format(
+        "the run has done {} steps already, and {} are {}: give train.epochs or train.steps "
+        "a larger value",
+        saved.step, length, length == steps ? "asked for" : steps));
+  }
+  naming_file(file.path(), [&] {
+    experiment_.load_state_dict(saved.state, changed);
+    require_finite(saved.state, file.path());
+    state_.load_state_dict(saved.state.below("trainer"), experiment_.loss.answers());
+    const StateDict trainer = saved.state.below("trainer");
+    for (const char* key : {"test_accuracy", "validation_accuracy", "best_test_accuracy",
+                            "best_validation_accuracy"}) {
+      const bool must_be = trainer.contains(key) && experiment_.loss.has_accuracy();
+      if (must_be) saved.state.number(std::string("trainer/") + key, 0.0, 1.0);  // not NaN
+    }
+    if (state_.step == saved.step) return;
+    throw CheckpointError(
+        fmt::format("its attribute 'step' is {}, 'trainer/step' in the saved state {}", saved.step,
+                    state_.step));
+  });
+  state_.train_seconds = saved.train_seconds;
+  last_saved_step_ = state_.step;
+  if (experiment_.is_first()) {
+    folder_.prune_checkpoints(experiment_.train.checkpoint.keep_last);
+    set_stale_best_aside(folder_, &saved);
+  }
+  reporter_->open_metrics(saved.metrics_bytes);
+  if (!experiment_.is_first()) return;
+  log_info(fmt::format("resumed at step {} from {}", state_.step, file.path()));
+  for (const std::string& change : experiment_.changes_since(saved.state)) {
+    log_info(fmt::format("changed at step {}: {}", state_.step, change));
+  }
+  const std::string unknown = experiment_.origins->unknown_in(RunOrigins::from_state(saved.state));
+  if (!unknown.empty()) log_info(unknown);
+  if (saved.arithmetic_revision != kArithmeticRevision) {
+    log_info(arithmetic_notice(saved.arithmetic_revision));
+  }
+}
+
+RunEnd Trainer::run() {
+  const StopSignal stop_signal;
+  begin();
+  while (!finished() && !must_stop()) {
+    train_step();
+    has_trained_ = true;
+    state_.evaluation_is_due = is_due(experiment_.train.eval_every) || state_.step == total_steps();
+    const bool is_last = state_.evaluation_is_due && state_.step == total_steps();
+    if (is_last || is_due(experiment_.train.checkpoint.every)) save();
+    if (state_.evaluation_is_due) evaluate_splits();
+    fault_point("step.between");
+  }
+  return finished() ? finish() : interrupt();
+}
+
+// A signal to any process stops all, before the same step.
+bool Trainer::must_stop() {
+  signal_ = StopSignal::received();
+  if (Communicator* job = experiment_.communicator()) {
+    const double own = signal_;
+    for (const std::vector<double>& other : job->gather(std::span(&own, 1))) {
+      signal_ = std::max(signal_, static_cast<int>(other[0]));
+    }
+  }
+  return signal_ != 0;
+}
+
+void Trainer::save_beginning() {
+  reporter_->open_metrics(0);
+  save();
+}
+
+void Trainer::begin() {
+  experiment_.model->train();
+  if (last_saved_step_ < 0) {
+    if (experiment_.is_first()) set_stale_best_aside(folder_, nullptr);
+    save_beginning();  // every run can be resumed from it
+  }
+  if (finished()) {
+    log_info("nothing is left to train: " + how_it_ended());
+  } else if (experiment_.is_first()) {
+    std::error_code ignored;  // of an earlier, shorter run; the new one replaces it at the end
+    std::filesystem::remove(folder_.summary_path(), ignored);
+  }
+  reporter_->begin();
+  if (state_.evaluation_is_due) {
+    evaluate_splits();  // which the checkpoint was saved before
+    if (experiment_.is_first()) {
+      const Checkpoint now = checkpoint();
+      set_stale_best_aside(folder_, &now);
+    }
+  } else if (!finished()) {
+    try_evaluations();
+  }
+}
+
+// Whether there is memory to evaluate is known before an epoch is trained.
+void Trainer::try_evaluations() {
+  for (const auto& data : {experiment_.data.validation, experiment_.data.test}) {
+    if (data == nullptr) continue;
+    try_evaluation(*experiment_.model, experiment_.loss, *data, experiment_.train.eval_batch_size);
+  }
+}
+
+// And what to type where it may go on as it is.
+std::string Trainer::how_it_ended() const {
+  const std::string at = fmt::format(" at step {}", state_.step);
+  if (!state_.stopping.has_stopped()) return "the run has ended" + at;
+  const std::string ended = "early stopping has ended the run" + at;
+  if (state_.step >= total_steps()) return ended;
+  return fmt::format(
+      "{} of {}; to go on: lacuna train --resume --run-dir {} --set "
+      "train.early_stopping.patience={} (or --set train.early_stopping=null, to the end)",
+      ended, total_steps(), folder_.path(), 2 * experiment_.train.early_stopping->patience);
+}
+
+void Trainer::train_step() {
+  const Clock::time_point start = Clock::now();
+  const TrainingSums sums =
+      is_traced() ? run_traced_batches(experiment_) : run_batches(experiment_);
+  if (!std::isfinite(sums.mean_loss())) fail_diverged("the training loss", state_.step + 1);
+  fault_point("step.before_update");
+  if (state_.training_flops) {  // before the masks change
+    const Flops flops =
+        count_flops(experiment_.rows, [](const Parameter& p) { return p.pattern()->nnz(); });
+    *state_.training_flops += flops.training * static_cast<double>(sums.examples);
+  }
+  experiment_.optimizer->step();
+  if (experiment_.average) experiment_.average->update(experiment_.optimizer->steps());
+  experiment_.optimizer->zero_grad();
+  const double seconds = seconds_since(start);
+  state_.add_step(sums, seconds, experiment_.steps_per_epoch());
+  reporter_->count_step(sums, seconds);
+  after_step(sums);
+}
+
+bool Trainer::is_traced() const { return experiment_.train.trace_autograd && state_.step == 0; }
+
+void Trainer::after_step(const TrainingSums& sums) {
+  if (step_watcher_) {
+    reporter_->clear();
+    step_watcher_(sums.mean_loss());
+  }
+  reporter_->report_mask_updates();
+  if (is_due(experiment_.train.log_every)) {
+    reporter_->report_training();
+    state_.window = {};
+  }
+  reporter_->show_progress(sums);
+}
+
+bool Trainer::is_due(const Period& period) const {
+  return state_.step % period.in_steps(experiment_.steps_per_epoch()) == 0;
+}
+
+void Trainer::evaluate_splits() {
+  const DataSplits& data = experiment_.data;
+  bool is_best = false;
+  if (data.validation != nullptr) {
+    state_.validation = evaluate_split("validation", *data.validation);
+    is_best = judge(*state_.validation);
+  }
+  if (data.test != nullptr) {
+    state_.test = evaluate_split("test", *data.test);
+    if (data.validation == nullptr) is_best = judge(*state_.test);
+  }
+  state_.last_evaluated_step = state_.step;
+  state_.evaluation_is_due = false;
+  has_unsaved_evaluation_ = true;
+  if (is_best) {
+    state_.best = {.step = state_.step, .test = state_.test, .validation = state_.validation};
+  }
+  const bool is_kept = is_best && data.validation != nullptr && experiment_.is_first();
+  if (is_kept && experiment_.train.checkpoint.keep_best) {
+    const Checkpoint best = checkpoint();
+    write_checkpoint(folder_.best_path(), best);
+    remove_remade_best(folder_, best);
+  } else if (is_kept) {
+    set_best_aside(folder_, fmt::format("is no longer the best: step {} is, which is not kept "
+                                        "(train.checkpoint.keep_best)",
+                                        state_.step));
+  }
+}
+
+Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
+  const Clock::time_point start = Clock::now();
+  const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
+  const Evaluation result =
+      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size,
+               nullptr, experiment_.communicator());
+  const double seconds = seconds_since(start);
+  if (!std::isfinite(result.loss)) fail_diverged(fmt::format("the {} loss", split), state_.step);
+  reporter_->report_evaluation(split, result, seconds);
+  return result;
+}
+
+// Whether this is the best evaluation so far. Notes when it is time to stop.
+bool Trainer::judge(const Evaluation& result) {
+  const LossFunction& loss = experiment_.loss;
+  const bool by_accuracy = loss.has_accuracy() && !loss.labels_tokens();
+  int64_t nonzeros = 0;
+  for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
+  const bool is_best =
+      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros, result.loss);
+  if (state_.stopping.has_stopped()) {
+    log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
+                         state_.step, experiment_.train.early_stopping->patience));
+  }
+  return is_best;
+}
+
+void Trainer::save() {
+  if (last_saved_step_ == state_.step && !has_unsaved_evaluation_) return;
+  require_finite_values();
+  if (experiment_.is_first()) {
+    const Checkpoint now = checkpoint();
+    if (const std::string name = first_not_finite(now.state); !name.empty()) {
+      fail_diverged("the state '" + name + "'", state_.step);
+    }
+    folder_.save_checkpoint(now, experiment_.train.checkpoint.keep_last);
+  }
+  last_saved_step_ = state_.step;
+  has_unsaved_evaluation_ = false;
+}
+
+Checkpoint Trainer::checkpoint() const {
+  Checkpoint checkpoint{.state = experiment_.state_dict(),
+                        .config_yaml = experiment_.config.to_yaml(),
+                        .step = state_.step,
+                        .train_seconds = state_.train_seconds,
+                        .metrics_bytes = reporter_->flushed_metrics_bytes()};
+  checkpoint.state.merge("trainer", state_.state_dict());
+  return checkpoint;
+}
+
+RunEnd Trainer::finish() {
+  // Only a run that was made shorter has not been evaluated at its end.
+  const bool is_evaluated = state_.last_evaluated_step == state_.step;
+  if (!is_evaluated) evaluate_splits();
+  save();
+  // The summary of a run that had ended before tells of the process that trained it, and stays.
+  const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
+  fault_point("run.before_summary");
+  reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
+  if (!state_.stopping.has_stopped()) return RunEnd::Finished;
+  restore_best();
+  return RunEnd::StoppedEarly;
+}
+
+const Config& Trainer::summary() const { return reporter_->summary(); }
+
+// The model alone: nothing is trained any more.
+void Trainer::restore_best() {
+  if (!state_.best || state_.best->step == state_.step) return;
+  std::error_code missing;
+  std::optional<CheckpointFile> kept;
+  if (experiment_.is_first() && std::filesystem::exists(folder_.best_path(), missing)) {
+    try {
+      kept.emplace(folder_.best_path());
+    } catch (const CheckpointError& damaged) {
+      log_warning(std::string(damaged.what()) + "; the model stays what it was at the last step");
+    }
+  }
+  const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
+  if (!shared.file()) return;
+  const Checkpoint best = shared.file()->read();
+  if (best.step != state_.best->step) {
+    if (experiment_.is_first()) {
+      log_warning(
+          fmt::format("'{}' is of step {}, and the run's best of step {}; the model stays "
+                      "what it was at the last step",
+                      folder_.best_path(), best.step, state_.best->step));
+    }
+    return;
+  }
+  experiment_.model->load_state_dict(best.state.below("model"));
+  log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
+}
+
+// After a signal.
+RunEnd Trainer::interrupt() {
+  reporter_->clear();
+  save();
+  if (experiment_.is_first())
+    log_warning(
+        fmt::format("stopped at step {} of {}; continue with `lacuna train --resume --run-dir {}`",
+                    state_.step, total_steps(), folder_.path()));
+  if (signal_ == SIGHUP) return RunEnd::HungUp;
+  return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
+}
+
+void Trainer::require_finite_values() const {
+  const auto require = [&](const char* what, const std::string& name, const Tensor& values) {
+    if (std::ranges::all_of(values.storage(), [](float value) { return std::isfinite(value); })) {
+      return;
+    }
+    fail_diverged(fmt::format("the {} '{}'", what, name), state_.step);
+  };
+  for (const ParameterPtr& parameter : experiment_.model->parameters()) {
+    require("parameter", parameter->name(), parameter->values());
+  }
+  for (const auto& [name, values] : experiment_.model->buffers()) {
+    require("buffer", name, *values);
+  }
+}
+
+void Trainer::fail_diverged(const std::string& what, int64_t step) const {
+  if (last_saved_step_ < 0) {
+    throw Error(
+        fmt::format("{} is NaN or infinite at step {}, before the first one: nothing can be "
+                    "trained from such values",
+                    what, step));
+  }
+  throw Error(fmt::format(
+      "{} is NaN or infinite at step {}: training has stopped, and the last checkpoint is of step "
+      "{}. Resuming would repeat this; in a new run a smaller learning rate, a warmup or clip_norm "
+      "may help",
+      what, step, last_saved_step_));
+}
+
+}  // namespace lacuna

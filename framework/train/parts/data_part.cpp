@@ -1,0 +1,45 @@
+// The data of an experiment.
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+
+namespace lacuna {
+namespace {
+
+// Unknown keys are reported before files that are missing, so that both can be corrected in one go.
+DataSplits load_data_of(const Config& config, uint64_t seed) {
+  try {
+    return load_data(config.at("data"), seed);
+  } catch (const DataError&) {
+    require_known_data_keys(config.at("data"));
+    require_known_keys(config, seed);
+    throw;
+  }
+}
+
+void build(ExperimentBuild& b) {
+  DataSplits& data = b.e.data;
+  data = load_data_of(b.e.config, b.e.train.seed);
+  b.origins.data = data.hashes;
+  b.origins.train_size = data.train->size();
+  b.origins.columns = {.inputs = data.columns, .label = data.label_column};
+}
+
+// early_stopping and keep_best judge a model by held-out data, so they need some.
+void check(ExperimentBuild& b) {
+  const TrainOptions& options = b.e.train;
+  const bool is_needed = options.checkpoint.keep_best || options.early_stopping;
+  if (!is_needed || b.e.data.validation != nullptr) return;
+  const Config train = b.e.config.get("train");
+  const Config key = options.early_stopping ? train.get("early_stopping")
+                                            : train.get("checkpoint").get("keep_best");
+  key.error(
+      "this needs a validation split, and there is none; hold one out with data.validation (a "
+      "fraction such as 0.1, or a number of examples)");
+}
+
+}  // namespace
+
+ExperimentPart data_part() { return {.build = build, .check = check}; }
+
+}  // namespace lacuna

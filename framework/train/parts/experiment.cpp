@@ -1,0 +1,31 @@
+#include "lacuna/framework/train/parts/experiment.hpp"
+
+#include <string>
+#include <utility>
+
+#include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+
+namespace lacuna {
+
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
+                                             std::shared_ptr<Communicator> job) {
+  register_builtins();
+  require_known_sections(config);
+  auto e = std::make_unique<Experiment>();
+  e->config = config;
+  if (!config.has("train")) e->config.set("train", Config::map());
+  config.optional<std::string>("run_dir");
+  e->train = TrainOptions::from_config(config.get("train"));
+  config.get("train").require_all_read();
+  ExperimentBuild build{.e = *e, .start = start, .job = std::move(job)};
+  for (const ExperimentPart& part : experiment_parts()) part.read(build);
+  for (const ExperimentPart& part : experiment_parts()) part.build(build);
+  config.require_all_read();
+  for (const ExperimentPart& part : experiment_parts()) part.check(build);
+  for (const ExperimentPart& part : experiment_parts()) part.finish(build);
+  e->origins = std::make_shared<const RunOrigins>(std::move(build.origins));
+  return e;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,98 @@
+// The model of an experiment, and its first values.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/train/checks/model_checks.hpp"
+#include "lacuna/framework/train/checks/vocabulary_checks.hpp"
+#include "lacuna/framework/train/model_builder.hpp"
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/layers/batch_norm.h"
+
+namespace lacuna {
+namespace {
+
+void read(ExperimentBuild& b) { model_layers(b.e.config.at("model").clone()); }
+
+// By `model.frozen`, beside what layers have frozen themselves.
+void freeze_parameters(Module& model, const Config& section) {
+  const Config frozen = section.is_map() ? section.get("frozen") : Config();
+  if (!frozen.is_null()) {
+    at_position(frozen, [&] {
+      model.freeze(frozen.is_scalar() ? std::vector<std::string>{frozen.as<std::string>()}
+                                      : frozen.as<std::vector<std::string>>());
+    });
+  }
+  const std::vector<ParameterPtr> all = model.parameters();
+  if (std::ranges::any_of(all, [](const ParameterPtr& p) { return p->trainable; })) return;
+  if (all.empty()) return;  // the optimizer says so
+  (frozen.is_null() ? section : frozen)
+      .error(
+          "all parameters of the model are frozen, so there is nothing to train; leave some out "
+          "of `frozen`, or take `trainable: false` off their layers");
+}
+
+// For values that are all dense: none are made sparse, and none come with masks.
+LayerCheck size_check(const ExperimentBuild& b) {
+  const Config model = b.e.config.at("model");
+  const Config masks = model.is_map() ? model.get("init_from") : Config();
+  for (const Config& section : {masks, b.e.config.get("sparsity"), b.e.config.get("sparsify")}) {
+    if (!section.is_null() || !b.is_fresh()) return {};
+  }
+  return [&layers = b.e.layers, memory = total_memory()](const Module& made, const ModelLayer& at) {
+    require_layer_fits(made, at, layers, memory);
+  };
+}
+
+void build(ExperimentBuild& b) {
+  Experiment& e = b.e;
+  const Config section = e.config.at("model");
+  const Dataset& data = *e.data.train;
+  e.layers = model_layers(section, {.vocabulary_size = data.vocabulary_size(),
+                                    .num_classes = e.loss.outputs(),
+                                    .labels_tokens = e.loss.labels_tokens()});
+  e.model = build_model(e.layers, data.example_shape(), size_check(b));
+  require_tokens_fit(section, *e.model, data);
+  e.loss.take_outputs(e.model->output_shape(data.example_shape()));
+  require_output_fits(*e.model, e.layers, data,
+                      {.shape = e.loss.output_shape(),
+                       .values = e.loss.outputs(),
+                       .values_are = e.loss.outputs_are()});
+  require_attention_fits(*e.model, e.layers, data);
+  freeze_parameters(*e.model, section);
+  e.model->initialize(e.train.seed);
+  if (b.is_fresh()) b.first = load_first_values(e.config, *e.model, e.data);
+  if (section.is_map()) section.get("init_from").mark_read();
+  require_lengths_fit(*e.model, e.layers, e.data);
+  e.rows = module_rows(*e.model, data.example_shape(), data.lengths());
+}
+
+// A norm learns nothing from one value a channel.
+void check(ExperimentBuild& b) {
+  const Experiment& e = b.e;
+  const int64_t batch = e.train.batch_size;
+  const bool has_last = batch > 1 && e.data.train->size() % batch == 1 && !e.train.drop_last &&
+                        e.total_steps() >= e.steps_per_epoch();
+  if (batch > 1 && !has_last) return;
+  for (const ModuleRow& row : e.rows) {
+    const auto* norm = dynamic_cast<const BatchNorm*>(row.module);
+    if (norm == nullptr || !norm->needs_batch() || !row.input) continue;
+    if (row.input->numel() > (*row.input)[0]) continue;
+    e.config.at("train").error(fmt::format(
+        "{} training {} of one example, and layer '{}' (batch_norm), which is given shape {} per "
+        "example, needs more than one value a channel; {}",
+        has_last ? "the last batch of an epoch of" : "the batches of", has_last ? "is" : "are",
+        norm->path(), row.input->to_string(),
+        has_last ? "give drop_last: true, or another batch_size" : "give a larger batch_size"));
+  }
+}
+
+}  // namespace
+
+ExperimentPart model_part() { return {.read = read, .build = build, .check = check}; }
+
+}  // namespace lacuna

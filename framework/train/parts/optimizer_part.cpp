@@ -1,0 +1,28 @@
+// The optimizer of an experiment.
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/optimizers/optimizer_registry.h"
+
+namespace lacuna {
+namespace {
+
+void read(ExperimentBuild& b) { b.e.config.at("optimizer"); }
+
+void build(ExperimentBuild& b) {
+  b.e.optimizer = make_optimizer(b.e.config.at("optimizer"), b.e.model->parameters());
+}
+
+void check(ExperimentBuild& b) {
+  require_learning_rates(b.e.config.at("optimizer"), b.e.total_steps());
+}
+
+void finish(ExperimentBuild& b) {
+  if (b.is_fresh()) judge_warmup(b.e.config.at("optimizer"), b.e.total_steps());
+}
+
+}  // namespace
+
+ExperimentPart optimizer_part() {
+  return {.read = read, .build = build, .check = check, .finish = finish};
+}
+
+}  // namespace lacuna

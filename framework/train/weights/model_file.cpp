@@ -1,0 +1,104 @@
+#include "lacuna/framework/train/weights/model_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/framework/train/weights/stored_values.hpp"
+#include "lacuna/framework/train/weights/weight_comparison.hpp"
+
+namespace lacuna {
+namespace {
+
+void require_stars(const WeightNames& names) {
+  for (const auto& [from, to] : names.rename) {
+    if (std::ranges::count(to, '*') <= std::ranges::count(from, '*')) continue;
+    throw ConfigError(fmt::format(
+        "rename: '{}' has more stars than '{}', and each stands for what one of these matched", to,
+        from));
+  }
+}
+
+// Of a run folder the best that is kept, as those who use a model take it.
+CheckpointFile find_weights(const std::string& path, std::vector<std::string>& notes) {
+  CheckpointFile file = find_checkpoint(path, KeptCheckpoint::Best);
+  if (file.path() != path && file.path().ends_with("/best.h5")) {
+    notes.push_back(
+        fmt::format("taking '{}', the best that the run has kept (--init-from RUN --last takes the "
+                    "last; so does its path)",
+                    file.path()));
+  }
+  return file;
+}
+
+}  // namespace
+
+void save_model(const std::string& path, const Module& model) {
+  Checkpoint checkpoint;
+  checkpoint.state.merge("model", model.state_dict());
+  write_checkpoint(path, checkpoint);
+}
+
+LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names) {
+  if (is_foreign_file(path)) {
+    require_stars(names);
+    const std::unique_ptr<StoredValues> stored = open_stored_arrays(path);
+    return WeightComparison(model, *stored, names).load();
+  }
+  if (!names.empty()) {
+    require_stars(names);
+    std::vector<std::string> notes;
+    const CheckpointFile file = find_weights(path, notes);
+    const auto stored = open_stored_checkpoint(file);
+    LoadedWeights loaded = WeightComparison(model, *stored, names).load();
+    loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
+    const StateDict data = file.read().state.below("data");
+    if (!data.empty()) loaded.columns = InputFormat::from_state(data).columns;
+    return loaded;
+  }
+  std::vector<std::string> notes;
+  const CheckpointFile file = find_weights(path, notes);
+  const Checkpoint checkpoint = file.read();
+  const StateDict state = checkpoint.state.below("model");
+  require_finite(state, file.path());
+  require_variances(state, file.path());
+  try {
+    model.load_state_dict(state);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(fmt::format("{} (in '{}')", error.what(), file.path()));
+  }
+  const StateDict data = checkpoint.state.below("data");
+  if (data.empty()) return {.notes = std::move(notes), .masked = {}};
+  const InputFormat format = InputFormat::from_state(data);
+  return {.notes = std::move(notes),
+          .masked = {},
+          .tokenizer = format.tokenizer,
+          .columns = format.columns};
+}
+
+bool is_foreign_weights(const std::string& path) {
+  if (!is_foreign_file(path)) return false;
+  refuse_pickles(path);
+  return true;
+}
+
+void set_init_from(Config& config, const std::string& path, const std::string& argument) {
+  Config model = config.at("model");
+  if (model.is_list()) {
+    config.set("model", Config::map({{"layers", model}}));
+    model = config.at("model");
+  }
+  if (!model.is_map()) model.fail("a list of layers, or a map");
+  Config source(path);
+  source.set_position({argument, 0, 0});
+  Config stated = model.get("init_from");
+  stated.is_map() ? stated.set("path", source) : model.set("init_from", source);
+}
+
+}  // namespace lacuna

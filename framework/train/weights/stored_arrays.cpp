@@ -1,0 +1,352 @@
+// Files of other tools, as they hold values for models.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/foreign_model.hpp"
+#include "lacuna/framework/layouts/positions.h"
+#include "lacuna/framework/train/weights/stored_values.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMaskEnding = "_mask", kUnprunedEnding = "_orig", kCsrEnding = ".indptr";
+
+bool ends_as_pickle(std::string path) {
+  std::ranges::transform(path, path.begin(), [](unsigned char c) { return std::tolower(c); });
+  static constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".th", ".bin",
+                                                               ".pkl"};
+  return std::ranges::any_of(kEndings, [&](auto ending) { return path.ends_with(ending); });
+}
+
+// A pickle whatever its name is, or PyTorch's archive with one first. A safetensors file may begin
+// with 0x80 and a small number, too, as the size of its header; zeros follow there.
+bool begins_as_pickle(const std::string& path) {
+  constexpr size_t kLocalHeader = 30, kNameLength = 26;  // of a zip file
+  std::string head(kLocalHeader + 256, '\0');
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const std::string_view bytes = head;
+  if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) {
+    constexpr std::string_view kZeros("\0\0\0\0", 4);
+    constexpr char kFrame = '\x95';  // of protocols 4 and 5, with zeros in its length
+    return bytes.size() < 8 || bytes[2] == kFrame || bytes.substr(4, 4) != kZeros;
+  }
+  if (!bytes.starts_with("PK\x03\x04") || bytes.size() < kLocalHeader) return false;
+  const auto length = static_cast<unsigned char>(bytes[kNameLength]);
+  return bytes.substr(kLocalHeader, length).ends_with("/data.pkl");
+}
+
+std::string without_ending(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const size_t slash = path.rfind('/');
+  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  return has_ending ? path.substr(0, dot) : path;
+}
+
+// How a file of PyTorch's becomes one that is read; in a folder of Hugging Face's, the one that is
+// read there.
+std::string conversion(const std::string& path) {
+  constexpr std::string_view kOfFolder = "/pytorch_model.bin";
+  const std::string stem = path.ends_with(kOfFolder)
+                               ? path.substr(0, path.size() - kOfFolder.size()) + "/model"
+                               : without_ending(path);
+  return fmt::format(
+      "Convert it once, with these lines of Python:\n"
+      "  import torch, safetensors.torch\n"
+      "  state = torch.load('{0}', map_location='cpu', weights_only=True)\n"
+      "  safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in "
+      "state.get('state_dict', state).items()}}, '{1}.safetensors')",
+      path, stem);
+}
+
+[[noreturn]] void refuse_pickle(const std::string& path, std::string_view sign) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {  // which is said first: there is nothing to convert
+    throw CheckpointError(
+        "cannot read '" + path + "': " +
+        (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
+  }
+  throw CheckpointError(
+      fmt::format("'{}' is a pickle by its {}, a program that reading it would run, so lacuna "
+                  "never reads one. {}",
+                  path, sign, conversion(path)));
+}
+
+// The error of a file of NumPy's that holds Python objects says what to do, too.
+std::string with_advice(const std::string& problem, const std::string& path) {
+  if (problem.find("Python objects") != std::string::npos) {
+    return problem + fmt::format(
+                         ". Save plain arrays instead, where you trust the file:\n"
+                         "  import numpy\n"
+                         "  state = numpy.load('{}', allow_pickle=True)\n"
+                         "  numpy.savez('{}.plain.npz', **{{k: numpy.asarray(v, numpy.float32) for "
+                         "k, v in (state.items() if hasattr(state, 'items') else "
+                         "state.item().items())}})",
+                         path, without_ending(path));
+  }
+  if (problem.find("a file of PyTorch's") == std::string::npos) return problem;
+  return problem + ", which is never read. " + conversion(path);
+}
+
+class StoredArrays final : public StoredValues {
+ public:
+  explicit StoredArrays(const std::string& path)
+      : StoredValues(path), file_(open_array_file(path)) {
+    for (size_t i = 0; i < file_->arrays().size(); ++i) add(i);
+    try {
+      find_csr();
+    } catch (const DataError& error) {
+      throw CheckpointError(error.what());
+    }
+    for (auto found = places_.begin(); found != places_.end();) {
+      found = find_owner(found->first) ? places_.erase(found) : std::next(found);
+    }
+    for (const auto& [name, place] : places_) items_[name] = item(name, place);
+    for (const auto& [name, csr] : csr_) {
+      items_[name] = {.shape = csr.shape, .type = {}, .mask = name + std::string(kCsrEnding)};
+    }
+  }
+
+  bool is_foreign() const override { return true; }
+
+  void copy(const std::string& name, const std::string& as, StateDict& state) const override {
+    try {
+      const auto csr = csr_.find(name);
+      if (csr != csr_.end()) return copy_csr(csr->second, as, state);
+      state.set(as, file_->read(places_.at(name)));
+      const auto mask = masks_.find(name);
+      if (mask != masks_.end()) {
+        state.set(as + std::string(kMaskEnding), file_->read_mask(mask->second.place));
+      }
+    } catch (const DataError& error) {
+      throw CheckpointError(error.what());
+    }
+  }
+
+ private:
+  struct Mask {
+    std::string name;
+    size_t place;
+  };
+
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  struct Csr {
+    std::string name;
+    size_t data, indices, indptr;  // places in the file
+    Shape shape;
+  };
+
+  void add(size_t place) {
+    const std::string& original = file_->arrays()[place].name;
+    std::string name = original;
+    std::ranges::replace(name, '/', '.');
+    const auto [there, is_new] = places_.try_emplace(name, place);
+    if (is_new) return;
+    throw CheckpointError(
+        fmt::format("'{}' and '{}' in '{}' would both be '{}'; rename one of them there",
+                    file_->arrays()[there->second].name, original, path_, name));
+  }
+
+  // Arrays that together are one, as scipy has it; noted, and taken out of the others.
+  void find_csr() {
+    std::vector<std::string> stems;
+    for (const auto& [name, place] : places_) {
+      if (name.ends_with(kCsrEnding))
+        stems.push_back(name.substr(0, name.size() - kCsrEnding.size()));
+    }
+    for (const std::string& stem : stems) {
+      const auto place = [&](const char* part) {
+        const auto found = places_.find(stem + part);
+        return found == places_.end() ? kNone : found->second;
+      };
+      Csr csr{.name = stem,
+              .data = place(".data"),
+              .indices = place(".indices"),
+              .indptr = place(".indptr"),
+              .shape = {}};
+      const size_t matrix = place(".shape"), tensor = place(".tensor_shape");
+      if (csr.data == kNone || csr.indices == kNone || matrix == kNone) continue;
+      csr.shape = read_shape(tensor == kNone ? matrix : tensor);
+      if (places_.contains(stem)) {
+        throw CheckpointError(fmt::format(
+            "'{}' is in '{}' twice, dense and as csr; leave one of both out of it", stem, path_));
+      }
+      for (const char* part : {".data", ".indices", ".indptr", ".shape", ".tensor_shape"}) {
+        places_.erase(stem + part);
+      }
+      csr_[stem] = csr;
+    }
+  }
+
+  Shape read_shape(size_t place) const {
+    const ArrayEntry& entry = file_->arrays()[place];
+    if (entry.shape.rank() != 1 || entry.shape.numel() > Shape::kMaxRank) {
+      throw DataError(fmt::format("'{}' in '{}' has shape {}; expected the sizes of an array",
+                                  entry.name, path_, entry.shape.to_string()));
+    }
+    try {
+      return Shape(file_->read_integers(place));
+    } catch (const ShapeError& error) {
+      throw DataError(fmt::format("'{}' in '{}': {}", entry.name, path_, error.what()));
+    }
+  }
+
+  // Made dense: whoever asks has compared its shape with a model's.
+  void copy_csr(const Csr& csr, const std::string& as, StateDict& state) const {
+    const Tensor data = file_->read(csr.data);
+    const std::vector<int64_t> wide = file_->read_integers(csr.indices);
+    std::vector<uint32_t> indices;
+    for (const int64_t index : wide) {
+      if (index < 0 || index >= int64_t{1} << 32) refuse_csr(csr, "an index is no column");
+      indices.push_back(static_cast<uint32_t>(index));
+    }
+    if (data.numel() != static_cast<int64_t>(indices.size())) {
+      refuse_csr(csr, fmt::format("{} values for {} indices", data.numel(), indices.size()));
+    }
+    try {
+      const Positions positions(csr.shape, file_->read_integers(csr.indptr), indices);
+      Tensor dense = Tensor::zeros(csr.shape);
+      const float* from = data.data();
+      float* into = dense.mutable_data();
+      positions.for_each([&](int64_t flat) { into[flat] = *from++; });
+      state.set(as, dense);
+      state.set(as + std::string(kMaskEnding),
+                ByteArray{.shape = csr.shape, .values = positions.to_mask().to_bytes()});
+    } catch (const ShapeError& error) {
+      refuse_csr(csr, std::string(error.what()) +
+                          "; scipy's sum_duplicates() puts columns in order, each once");
+    }
+  }
+  [[noreturn]] void refuse_csr(const Csr& csr, const std::string& problem) const {
+    throw DataError(
+        fmt::format("the arrays of '{}' in '{}' are no csr matrix: {}; save the parts of scipy's "
+                    "csr_matrix, or the weight dense",
+                    csr.name, path_, problem));
+  }
+
+  // Whether an array is the mask of another one, which it is then noted for.
+  bool find_owner(const std::string& name) {
+    if (!name.ends_with(kMaskEnding)) return false;
+    const std::string stem = name.substr(0, name.size() - kMaskEnding.size());
+    const size_t place = places_.at(name);
+    const std::string unpruned = stem + std::string(kUnprunedEnding);
+    if (!places_.contains(stem) && places_.contains(unpruned)) {
+      auto node = places_.extract(unpruned);
+      node.key() = stem;
+      places_.insert(std::move(node));
+    }
+    const auto owner = places_.find(stem);
+    if (owner == places_.end()) return false;
+    const Shape &shape = file_->arrays()[owner->second].shape, &own = file_->arrays()[place].shape;
+    if (own != shape) {
+      throw CheckpointError(
+          fmt::format("the mask '{}' in '{}' has shape {}, what it masks {}; save it in that shape",
+                      name, path_, own.to_string(), shape.to_string()));
+    }
+    masks_[stem] = {name, place};
+    return true;
+  }
+
+  Item item(const std::string& name, size_t place) const {
+    const ArrayEntry& entry = file_->arrays()[place];
+    Item item{.shape = entry.shape, .type = {}};
+    if (!is_float(entry.type)) item.type = entry.type_name;
+    if (is_float(entry.type) && entry.type != ElementType::F32) item.stored_as = entry.type_name;
+    const auto mask = masks_.find(name);
+    if (mask != masks_.end()) item.mask = mask->second.name;
+    return item;
+  }
+
+  std::unique_ptr<ArrayFile> file_;
+  std::map<std::string, size_t> places_;  // in the file, by name
+  std::map<std::string, Mask> masks_;     // by the name of what they mask
+  std::map<std::string, Csr> csr_;        // by the name that their arrays begin with
+};
+
+bool is_folder_of_weights(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) &&
+         (fs::exists(path + "/model.safetensors", error) ||
+          fs::exists(path + "/model.safetensors.index.json", error) ||
+          fs::exists(path + "/pytorch_model.bin", error) ||
+          fs::exists(path + "/pytorch_model.bin.index.json", error));
+}
+
+}  // namespace
+
+bool is_foreign_file(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return is_folder_of_weights(path);  // whatever a run is called
+  return array_format(path) != ArrayFormat::None || ends_as_pickle(path) || begins_as_pickle(path);
+}
+
+std::string foreign_file(const std::string& path) {
+  std::error_code error;
+  if (!is_folder_of_weights(path)) return path;
+  if (fs::exists(path + "/model.safetensors", error)) return path + "/model.safetensors";
+  if (fs::exists(path + "/model.safetensors.index.json", error)) {
+    throw CheckpointError(
+        fmt::format("the weights in '{0}' are in several files (model.safetensors.index.json); "
+                    "write them into one, with these lines of Python:\n"
+                    "  import glob, safetensors.torch\n"
+                    "  state = {{k: v for f in glob.glob('{0}/model-*.safetensors') for k, v in "
+                    "safetensors.torch.load_file(f).items()}}\n"
+                    "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
+                    path));
+  }
+  if (fs::exists(path + "/pytorch_model.bin", error)) return path + "/pytorch_model.bin";
+  throw CheckpointError(fmt::format(
+      "the weights in '{0}' are pickles (pytorch_model.bin.index.json), programs that reading them "
+      "would run, so lacuna never reads them. Convert them once, with these lines of Python:\n"
+      "  import glob, torch, safetensors.torch\n"
+      "  state = {{k: v.clone().contiguous() for f in glob.glob('{0}/pytorch_model-*.bin') for k, "
+      "v in torch.load(f, map_location='cpu', weights_only=True).items()}}\n"
+      "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
+      path));
+}
+
+void refuse_pickles(const std::string& path) {
+  const std::string file = foreign_file(path);
+  if (ends_as_pickle(file)) {
+    if (const std::string words = foreign_model(file); !words.empty() && !begins_as_pickle(file)) {
+      throw CheckpointError("'" + file + "' " + words);
+    }
+    refuse_pickle(file, "name");
+  }
+  if (array_format(file) == ArrayFormat::None && begins_as_pickle(file)) {
+    refuse_pickle(file, "first bytes");
+  }
+}
+
+std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path) {
+  refuse_pickles(path);
+  const std::string file = foreign_file(path);
+  try {
+    return std::make_unique<StoredArrays>(file);
+  } catch (const DataError& error) {
+    const std::string problem = with_advice(error.what(), file);
+    if (problem == error.what() && begins_as_pickle(file)) refuse_pickle(file, "first bytes");
+    if (const std::string words = foreign_model(file); !words.empty()) {
+      throw CheckpointError("'" + file + "' " + words);
+    }
+    throw CheckpointError(problem);
+  }
+}
+
+}  // namespace lacuna
