@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains by several processes, and starts them again from the last good checkpoint when one was lost
-# (docs/cluster.md). What stands before -- goes to mpirun, what stands behind it to lacuna.
+# (docs/guides/cluster.md). What stands before -- goes to mpirun, what stands behind it to lacuna.
 # usage: scripts/cluster.sh [--restarts N] [--wait SECONDS] [MPIRUN OPTIONS] -- train CONFIG --run-dir DIR [OPTIONS]
 # MPIRUN and LACUNA are the programs (default: mpirun, lacuna).
 # It ends with the code of the last start: at once where that is 0 (done), 2 (a mistake in the command

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Trains ResNet-20 on CIFAR-10, dense and sparse, and a wider sparse network for as long as the dense
-# one takes, and rewrites the part of docs/results.md about them.
+# one takes, and rewrites the part of docs/measurements/results.md about them.
 # usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
-# What came of finished runs stands in docs/convolution_results.tsv, a line a run: they are not made
+# What came of finished runs stands in docs/measurements/convolution_results.tsv, a line a run: they are not made
 # again unless their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and
 # one that was interrupted resumes.
 set -euo pipefail
@@ -35,7 +35,7 @@ arguments() {
 }
 
 prefix=cifar10
-table=docs/convolution_results.tsv
+table=docs/measurements/convolution_results.tsv
 variants=${3:-dense rigl90 static90 rigl80 wide}
 train_and_note
 measure_steps
@@ -62,13 +62,13 @@ with the machine to itself; seconds are that times the steps, evaluations not co
 | network | accuracy | seeds | thousand nonzeros | MFLOPs | ms a step | seconds |
 |---|---|---|---|---|---|---|
 $({
-    row dense "ResNet-20, dense ([cifar10_resnet20](../configs/cifar10_resnet20.yaml))"
-    row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
-    row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
-    row static90 "ResNet-20, static 90 % ([cifar10_resnet20_sparse](../configs/cifar10_resnet20_sparse.yaml))"
-    row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)"
+    row dense "ResNet-20, dense ([cifar10_resnet20](../../configs/cifar10_resnet20.yaml))"
+    row rigl80 "ResNet-20, RigL 80 % ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
+    row rigl90 "ResNet-20, RigL 90 % ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
+    row static90 "ResNet-20, static 90 % ([cifar10_resnet20_sparse](../../configs/cifar10_resnet20_sparse.yaml))"
+    row wide "WRN-16-2, RigL 90 %, in the time of the dense ResNet-20 ([cifar10_wrn16_2_rigl90](../../configs/cifar10_wrn16_2_rigl90.yaml), $wide_epochs epochs, uniform)"
   })
 TEXT
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md"

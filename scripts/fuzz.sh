@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes what reads others' files (fuzz/): one target after the other, until each has done its
-# executions or its time is over, and prints a line for the table of docs/robustness.md for each.
+# executions or its time is over, and prints a line for the table of docs/development/robustness.md for each.
 # Inputs that find something are kept in build/fuzz/found/TARGET; one that is mended belongs into
 # fuzz/corpus/TARGET. What the fuzzer has learnt is kept in build/fuzz/grown/TARGET for the next time.
 # usage: scripts/fuzz.sh [TARGET...] [--runs N] [--seconds S]

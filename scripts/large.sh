@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains very wide sparse networks on synthetic data, and writes docs/large.md.
+# Trains very wide sparse networks on synthetic data, and writes docs/measurements/large.md.
 # usage: scripts/large.sh      (some ten minutes)
 # Runs that are finished are not made again: they stay in runs/large, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
@@ -50,8 +50,8 @@ are of a training step, updates of the topology included; memory is the largest 
 
 | configuration | neurons | on a path | nonzeros | steps | first loss | last loss | s per step | GiB |
 |---|---|---|---|---|---|---|---|---|
-$(row wide "[wide_sparse](../configs/wide_sparse.yaml)")
-$(row widest "[widest_sparse](../configs/large/widest_sparse.yaml)")
+$(row wide "[wide_sparse](../../configs/wide_sparse.yaml)")
+$(row widest "[widest_sparse](../../configs/large/widest_sparse.yaml)")
 TEXT
-} >docs/large.md
-echo "written: docs/large.md"
+} >docs/measurements/large.md
+echo "written: docs/measurements/large.md"

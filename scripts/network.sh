@@ -6,7 +6,7 @@
 # Needs root, iproute2, and a core for each process. Where the kernel has no netem the rate is made by
 # `tc tbf`, of which two packets' bytes may go at once, and the delay is the cable's own: some tens of
 # microseconds, which are measured and printed. Where it has neither, the script says so, and prints what
-# the model of docs/scaling.md predicts instead, from compute that it measures
+# the model of docs/development/scaling.md predicts instead, from compute that it measures
 # (scripts/scaling_check.py). LACUNA_BUILD_DIR is where the program and bench_network are (default:
 # build/release).
 set -euo pipefail

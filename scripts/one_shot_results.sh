@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prunes trained models in one shot by every method, and rewrites the part of docs/results.md about it.
+# Prunes trained models in one shot by every method, and rewrites the part of docs/measurements/results.md about it.
 # usage: scripts/one_shot_results.sh CIFAR10_FOLDER [TEXT_FOLDER]   (about an hour on two cores with both)
 # CIFAR10_FOLDER holds cifar-10-batches-bin; TEXT_FOLDER what scripts/text_results.sh takes, whose dense
 # models of seed 0 are trained first where they are not there.
@@ -123,13 +123,13 @@ others=$(results_without "$begin")
 
 $begin
 
-Trained models pruned without training ([pruning.md](pruning.md)), LS: what is kept fitted by least squares.
+Trained models pruned without training ([pruning.md](../guides/pruning.md)), LS: what is kept fitted by least squares.
 Written by
 
     scripts/one_shot_results.sh CIFAR10_FOLDER${text:+ TEXT_FOLDER}
 
 ResNet-20 on CIFAR-10, trained by others (tests/golden/models), all convolutions but the first, 512 training
-images ([configs/prune/cifar10_resnet20](../configs/prune/cifar10_resnet20.yaml)): test accuracy in percent on JPEG
+images ([configs/prune/cifar10_resnet20](../../configs/prune/cifar10_resnet20.yaml)): test accuracy in percent on JPEG
 copies of the images, $(number resnet magnitude 50 before test accuracy) before pruning.
 
 $head_row
@@ -162,6 +162,6 @@ $head_row
 $(rows bert test accuracy)
 TEXT
   fi
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md"

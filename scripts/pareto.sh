@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Trains GPTs on Tiny Shakespeare for equal time, dense ones of several widths and sparse ones of larger
-# widths, and rewrites the part of docs/results.md about them: loss over seconds, as a table and a curve.
+# widths, and rewrites the part of docs/measurements/results.md about them: loss over seconds, as a table and a curve.
 # usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]
 # (default seeds: "0"; eleven variants of two minutes each for a seed, two side by side on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt. A variant is dense-WIDTH, rigl80-WIDTH or rigl90-WIDTH.
 # LACUNA_PARETO_SECONDS are the seconds of training of each run, on one core (default 120): its steps
 # are as many as fit by the time of one, measured first, one variant after the other, with the machine to
-# itself. What was measured stands in docs/pareto_steps.tsv, what came of finished runs in
-# docs/pareto_results.tsv: neither is done again unless its lines are deleted. Runs stay in runs/results, or
+# itself. What was measured stands in docs/measurements/pareto_steps.tsv, what came of finished runs in
+# docs/measurements/pareto_results.tsv: neither is done again unless its lines are deleted. Runs stay in runs/results, or
 # where LACUNA_RESULTS_DIR says, and one that was interrupted resumes.
 set -euo pipefail
 text=$(cd "${1:?usage: scripts/pareto.sh TEXT_FOLDER [SEEDS [VARIANTS]]}" && pwd)
@@ -17,9 +17,9 @@ seconds=${LACUNA_PARETO_SECONDS:-120}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/training_runs.sh
 
-steps_table=docs/pareto_steps.tsv
-table=docs/pareto_results.tsv
-curve=docs/pareto.svg
+steps_table=docs/measurements/pareto_steps.tsv
+table=docs/measurements/pareto_results.tsv
+curve=docs/measurements/pareto.svg
 [ -e "$steps_table" ] || printf 'variant\tms\n' >"$steps_table"
 [ -e "$table" ] || printf 'variant\tseed\tseconds\tstep\tvalidation_loss\tnnz\n' >"$table"
 
@@ -187,7 +187,7 @@ others=$(results_without "$begin")
 $begin
 
 What sparsity buys in equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters a step, as
-[shakespeare_gpt_mini_rigl80](../configs/shakespeare_gpt_mini_rigl80.yaml)), dense ones of several widths and sparse
+[shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), dense ones of several widths and sparse
 ones of larger widths, each for $seconds seconds of training on one core of
 $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The steps are as many as fit by
 the time of one, the least of five times twenty with the machine to itself; learning rate and updates have their
@@ -204,6 +204,6 @@ $(conclusion)
 
 ![Validation loss over seconds of training](pareto.svg)
 TEXT
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md and $curve"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md and $curve"

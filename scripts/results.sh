@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains MNIST with every algorithm, sparsity and seed, and writes docs/results.md.
+# Trains MNIST with every algorithm, sparsity and seed, and writes docs/measurements/results.md.
 # usage: scripts/results.sh MNIST_FOLDER [SEEDS]      (default seeds: "0 1 2"; about 15 minutes)
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
@@ -62,7 +62,7 @@ table() { # DISTRIBUTION ALGORITHM...
 }
 
 # What scripts/structured_results.sh writes stays.
-structured=$([ -e docs/results.md ] && sed -n '/^## Structured patterns$/,$p' docs/results.md)
+structured=$([ -e docs/measurements/results.md ] && sed -n '/^## Structured patterns$/,$p' docs/measurements/results.md)
 seeds_text=$(echo $seeds | sed 's/ /, /g')
 {
   cat <<TEXT
@@ -98,5 +98,5 @@ $(table uniform $further)
 
 $structured
 TEXT
-} >docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md
+echo "written: docs/measurements/results.md"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the column "may include" of the table of rooms in docs/architecture.md: what each room includes.
+"""Writes the column "may include" of the table of rooms in docs/development/architecture.md: what each room includes.
 
 A room may include rooms of rows above its own only; an include of a row below stops the script. Run it after a change
 that needs another arrow, and look at the difference: each new arrow is a decision.
@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "docs/architecture.md"
+TABLE = ROOT / "docs/development/architecture.md"
 INCLUDE = re.compile(r'^\s*#include ["<]lacuna/([^">]+)[">]', re.MULTILINE)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The model of docs/scaling.md: seconds of a training step by N machines, dense beside sparse.
+"""The model of docs/development/scaling.md: seconds of a training step by N machines, dense beside sparse.
 
 usage: scripts/scaling.py [--compute SECONDS] [--backward SHARE] [--parameters N] [--dense N]
        [--sparsity S] [--tensors N] [--gathers N] [--statistics BYTES] [--latency SECONDS]
        [--overhead SECONDS] [--gbits RATE] [--memory BYTES_A_SECOND]
-Without arguments: the tables of docs/scaling.md, of networks and models named there. Every number that it
+Without arguments: the tables of docs/development/scaling.md, of networks and models named there. Every number that it
 prints is predicted from its arguments; none is measured.
 """
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures a run by several processes on this machine, and prints what the model of docs/scaling.md
+"""Measures a run by several processes on this machine, and prints what the model of docs/development/scaling.md
 predicts beside it: compute, latency and bandwidth are measured here, too.
 
 usage: scripts/scaling_check.py CONFIG [--processes N] [--steps N] [--mpirun "OPTIONS"]

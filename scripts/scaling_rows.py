@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Simulates a training step of layers that are larger than one machine: data parallel, where each
-machine holds all of every weight, beside layers that are partitioned by rows (docs/scaling.md).
+machine holds all of every weight, beside layers that are partitioned by rows (docs/development/scaling.md).
 
 usage: scripts/scaling_rows.py [--machines P] [--layers N] [--tokens B] [--density D] [--chunks K]
        [--rate FLOP_A_SECOND] [--memory BYTES] [--bytes-per-nonzero N]
-Prints docs/scaling.md's tables, which are those of the default values. Nothing is measured: computing and
+Prints docs/development/scaling.md's tables, which are those of the default values. Nothing is measured: computing and
 networks are assumptions. lacuna has no partitioned layers.
 """
 import argparse

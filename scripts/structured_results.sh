@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains MNIST with structured patterns, and rewrites the part of docs/results.md about them.
+# Trains MNIST with structured patterns, and rewrites the part of docs/measurements/results.md about them.
 # usage: scripts/structured_results.sh MNIST_FOLDER [SEEDS]     (default seeds: "0 1 2"; some five minutes)
 # Runs that are finished are not made again: they stay in runs/results, or where LACUNA_RESULTS_DIR says.
 set -euo pipefail
@@ -69,7 +69,7 @@ in configs/mnist_mlp_dense.yaml; else it is constant. This part is written by
 
 | hidden layers | accuracy |
 |---|---|
-$(row static-2:4 "static 2:4, the largest initial weights ([mnist_mlp_2_4](../configs/mnist_mlp_2_4.yaml))")
+$(row static-2:4 "static 2:4, the largest initial weights ([mnist_mlp_2_4](../../configs/mnist_mlp_2_4.yaml))")
 $(row static-2:4-random "static 2:4, random")
 $(row static-2:4-g4 "static 2:4, 4 rows share a pattern")
 $(row static-1:4 "static 1:4")
@@ -79,7 +79,7 @@ $(row gmp-2:4 "GMP 2:4")
 $(row semi-2:4 "SemiSparse 2:4, chosen at every step")
 $(row semi-2:4-decay "SemiSparse 2:4, SR-STE (decay 0.0002)")
 $(row activation-2:4 "dense weights, 2:4 activations after ReLU")
-$(row rigl-4x4 "RigL 90 %, blocks of 4×4 ([mnist_mlp_block](../configs/mnist_mlp_block.yaml))")
+$(row rigl-4x4 "RigL 90 %, blocks of 4×4 ([mnist_mlp_block](../../configs/mnist_mlp_block.yaml))")
 $(row rigl-1x1 "RigL 90 %, unstructured")
 
 Transposable 2:4, by the best of a tile's 90 patterns and by the largest weights first:
@@ -94,12 +94,12 @@ $(row semi-2:4-greedy "SemiSparse, chosen every 10 steps, greedy")
 ### Semi-sparse at first, dense for the rest
 
 SemiSparse 2:4 for a share of the steps, then the dense masters
-([mnist_mlp_semi_sparse](../configs/mnist_mlp_semi_sparse.yaml)):
+([mnist_mlp_semi_sparse](../../configs/mnist_mlp_semi_sparse.yaml)):
 
 | sparse steps | accuracy |
 |---|---|
 $(for s in $shares; do row "share-$s" "$s %"; done)
 TEXT
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Trains small transformers on text, dense and sparse, and rewrites the part of docs/results.md about them.
+# Trains small transformers on text, dense and sparse, and rewrites the part of docs/measurements/results.md about them.
 # usage: scripts/text_results.sh TEXT_FOLDER [SEEDS [CLASSIFIER_SEEDS]]
 # (default seeds: "0 1 2" of the language models, "0 1 2 3 4" of the classifiers, whose accuracies scatter
 # more; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
-# What came of finished runs stands in docs/text_results.tsv, a line a run: they are not made again unless
+# What came of finished runs stands in docs/measurements/text_results.tsv, a line a run: they are not made again unless
 # their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a
 # few steps.
@@ -54,7 +54,7 @@ plain_arguments() {
 models='gpt-dense gpt-dense-high gpt-rigl80 gpt-static80'
 models+=" $(for s in $shares; do [ "$s" = 0 ] || echo "gpt-share-$s"; done | tr '\n' ' ')"
 classifiers='bert-dense bert-rigl80 bert-2:4'
-table=docs/text_results.tsv
+table=docs/measurements/text_results.tsv
 seeds_of() { # VARIANT
   case $1 in
     gpt-*) echo "$model_seeds" ;;
@@ -146,9 +146,9 @@ larger one, the sparse model more.
 
 | model | validation loss | seconds |
 |---|---|---|
-$(model_row gpt-dense "dense, learning rate 1e-3 ([shakespeare_gpt_mini](../configs/shakespeare_gpt_mini.yaml))")
+$(model_row gpt-dense "dense, learning rate 1e-3 ([shakespeare_gpt_mini](../../configs/shakespeare_gpt_mini.yaml))")
 $(model_row gpt-dense-high "dense, 3e-3")
-$(model_row gpt-rigl80 "RigL 80 %, 3e-3 ([shakespeare_gpt_mini_rigl80](../configs/shakespeare_gpt_mini_rigl80.yaml))")
+$(model_row gpt-rigl80 "RigL 80 %, 3e-3 ([shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml))")
 $(model_row gpt-static80 "static 80 %, 3e-3")
 
 SST-2, sentences of film reviews, a BERT of 2 layers and 128 features from random weights: test accuracy in
@@ -156,8 +156,8 @@ percent of the checkpoint that is best on the validation split.
 
 | model | test accuracy | seconds |
 |---|---|---|
-$(classifier_row bert-dense "dense ([sst2_bert](../configs/sst2_bert.yaml))")
-$(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../configs/sst2_bert_rigl80.yaml))")
+$(classifier_row bert-dense "dense ([sst2_bert](../../configs/sst2_bert.yaml))")
+$(classifier_row bert-rigl80 "RigL 80 % ([sst2_bert_rigl80](../../configs/sst2_bert_rigl80.yaml))")
 $(classifier_row bert-2:4 "2:4, chosen at every step")
 
 ### Semi-sparse at first, dense for the rest, in a transformer
@@ -169,6 +169,6 @@ The GPT with SemiSparse 2:4 in its blocks for a share of the steps, then the den
 |---|---|
 $(for s in $shares; do share_row "$s"; done)
 TEXT
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md"

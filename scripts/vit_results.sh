@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Trains a small vision transformer on CIFAR-10, dense and sparse, and rewrites the part of
-# docs/results.md about it.
+# docs/measurements/results.md about it.
 # usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense 2:4 rigl80"; some half an hour a seed on two cores)
-# What came of finished runs stands in docs/vit_results.tsv, a line a run: they are not made again unless
+# What came of finished runs stands in docs/measurements/vit_results.tsv, a line a run: they are not made again unless
 # their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with
 # a few steps.
@@ -24,7 +24,7 @@ arguments() {
 }
 
 prefix=vit
-table=docs/vit_results.tsv
+table=docs/measurements/vit_results.tsv
 train_and_note
 measure_steps
 
@@ -48,11 +48,11 @@ Written by
 | blocks | accuracy | seeds | thousand nonzeros | MFLOPs | ms a step | seconds |
 |---|---|---|---|---|---|---|
 $({
-    row dense "dense ([cifar10_vit](../configs/cifar10_vit.yaml))"
-    row 2:4 "2:4, chosen at every step ([cifar10_vit_2_4](../configs/cifar10_vit_2_4.yaml))"
-    row rigl80 "RigL 80 % ([cifar10_vit_rigl80](../configs/cifar10_vit_rigl80.yaml))"
+    row dense "dense ([cifar10_vit](../../configs/cifar10_vit.yaml))"
+    row 2:4 "2:4, chosen at every step ([cifar10_vit_2_4](../../configs/cifar10_vit_2_4.yaml))"
+    row rigl80 "RigL 80 % ([cifar10_vit_rigl80](../../configs/cifar10_vit_rigl80.yaml))"
   })
 TEXT
-} >docs/results.md.new
-mv docs/results.md.new docs/results.md
-echo "written: docs/results.md"
+} >docs/measurements/results.md.new
+mv docs/measurements/results.md.new docs/measurements/results.md
+echo "written: docs/measurements/results.md"

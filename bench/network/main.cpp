@@ -1,5 +1,6 @@
-// What a message costs between processes, as training sends it: the numbers of docs/scaling.md's
-// model. Started by mpirun; process 0 prints them as JSON. --tiny: few rounds, to see that it runs.
+// What a message costs between processes, as training sends it: the numbers of
+// docs/development/scaling.md's model. Started by mpirun; process 0 prints them as JSON. --tiny:
+// few rounds, to see that it runs.
 // --exchange FLOATS: also a step's exchange of so many, in the buckets that the trainer makes of
 // them, while nothing is computed.
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace lacuna {
 /// processor, gives other bits: another order of summation in a kernel, another tiling, another
 /// way to draw random numbers. Leave it for changes that only add features, or that only change
 /// speed. Checkpoints of other revisions stay readable; resuming one prints a line
-/// (docs/checkpoint.md, What is promised).
+/// (docs/reference/checkpoint.md, What is promised).
 inline constexpr int64_t kArithmeticRevision = 2;
 
 }  // namespace lacuna

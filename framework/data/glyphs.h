@@ -26,7 +26,7 @@ struct Glyph {
 /// each is another digit, in random order. One of three ways to write the digit, its points
 /// jittered, is bent by a smooth wave, turned, sheared, stretched, moved, and drawn with a pen of
 /// random width; a stray stroke and pixel noise are laid over it. The label is always right.
-/// docs/glyphs.png shows the first ten of each digit in the training split of seed 0.
+/// docs/guides/glyphs.png shows the first ten of each digit in the training split of seed 0.
 /// *Cost:* about 25 µs.
 Glyph draw_glyph(uint64_t seed, std::string_view split, int64_t index);
 

@@ -27,7 +27,8 @@ constexpr std::array<Format, 5> kFormats = {{
      false},
     {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true},
     {"npz", "NumPy's npz: every weight dense", export_npz, true},
-    {"onnx", "an ONNX model of opset 13, for runtimes (docs/onnx.md)", export_onnx_model, false},
+    {"onnx", "an ONNX model of opset 13, for runtimes (docs/guides/onnx.md)", export_onnx_model,
+     false},
     {"safetensors", "a safetensors file: every weight dense", export_safetensors, true},
 }};
 

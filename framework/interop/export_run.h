@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> export_formats();
 /// Writes the weights of one of a run folder's checkpoints, or of a checkpoint file, to `path`,
 /// whole or not at all. Values are float32, zero where a mask has no position; parameters and
 /// buffers have their dotted names (`hf`: those of Hugging Face's files). A weight that is tied to
-/// another is there once, under its owner's name. docs/interop.md describes the formats.
+/// another is there once, under its owner's name. docs/guides/interop.md describes the formats.
 ///
 /// *Errors:* ConfigError on an unknown format, on one that takes no masks, and where a format
 /// cannot hold the model; StateError when there is something at `path` already, or it cannot be

@@ -1,5 +1,5 @@
-// Checkpoints: the state of a run as one HDF5 file, checked as a whole. docs/checkpoint.md is the
-// format.
+// Checkpoints: the state of a run as one HDF5 file, checked as a whole.
+// docs/reference/checkpoint.md is the format.
 #pragma once
 
 #include <cstdint>

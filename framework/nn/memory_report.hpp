@@ -11,7 +11,7 @@
 namespace lacuna {
 
 /// A map for each parameter: name, shape, layout, nnz, bytes (values, derived, gradient, states,
-/// index, total) and bytes_per_nonzero. docs/run-folder.md describes it.
+/// index, total) and bytes_per_nonzero. docs/reference/run-folder.md describes it.
 Config memory_report(const Module& model);
 
 /// Lines for the log: one for each parameter that is not dense, and one for all together.

@@ -37,7 +37,7 @@ std::vector<ModuleRow> module_rows(const Module& model, const Shape& example,
 /// Floating-point operations (FLOPs) for one example, or the mean over examples of several lengths:
 /// two, a multiplication and an addition, for each use of an element of a weight, and those of
 /// products without weights, as attention's. What costs little next to them (biases, activations,
-/// norms) is not counted. docs/run-folder.md has the definition for users.
+/// norms) is not counted. docs/reference/run-folder.md has the definition for users.
 struct Flops {
   /// "Inference FLOPs": of a forward pass.
   double forward = 0.0;

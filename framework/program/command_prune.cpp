@@ -115,7 +115,7 @@ Config merged_config(const Source& source, const Config& given,
     }
     given.error(
         "there is no `sparsity` section that says what to prune and how; give one of "
-        "magnitude, wanda, sparsegpt or admm (docs/pruning.md)");
+        "magnitude, wanda, sparsegpt or admm (docs/guides/pruning.md)");
   }
   Config config = source.config ? source.config->clone() : Config::map();
   for (auto [key, value] : given.entries()) {

@@ -53,7 +53,7 @@ void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
 }
 
 void add_config(CLI::App& command, std::string& path,
-                const char* about = "YAML file (docs/config.md)") {
+                const char* about = "YAML file (docs/reference/config.md)") {
   command.add_option("config", path, about)->type_name("CONFIG")->required();
 }
 
@@ -100,7 +100,8 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
   CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
-  command->add_option("config", c.config_path, "YAML file (docs/config.md)")->type_name("CONFIG");
+  command->add_option("config", c.config_path, "YAML file (docs/reference/config.md)")
+      ->type_name("CONFIG");
   add_set(*command, c.overrides);
   add_run_dir(*command, c.run_dir, "Folder for the results");
   command
@@ -141,7 +142,7 @@ void add_plan(CLI::App& app, Action& action) {
 void add_prune(CLI::App& app, Action& action) {
   static PruneCommand c;
   CLI::App* command =
-      app.add_subcommand("prune", "Prune a trained model in one shot (docs/pruning.md)");
+      app.add_subcommand("prune", "Prune a trained model in one shot (docs/guides/pruning.md)");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
   add_config(*command, c.config_path,
              "YAML file with the section sparsity; others take the place of the run's");
@@ -234,7 +235,7 @@ void add_import(CLI::App& app, Action& action) {
       ->add_option("file", c.file,
                    "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
       ->required();
-  command->add_option("--config", c.config_path, "The run's YAML file (docs/config.md)")
+  command->add_option("--config", c.config_path, "The run's YAML file (docs/reference/config.md)")
       ->type_name("CONFIG")
       ->required();
   add_run_dir(*command, c.out, "Folder for the run")->required();

@@ -13,7 +13,7 @@ namespace lacuna {
 
 /// What TensorBoard shows of a run: a function of metrics.jsonl and masks/, from which the event
 /// file is written anew whenever a run begins or goes on. So nothing is in it twice and nothing is
-/// missing, whatever became of the file before. docs/run-folder.md has the tags.
+/// missing, whatever became of the file before. docs/reference/run-folder.md has the tags.
 class TensorBoard {
  public:
   /// Replaces what tensorboard/ holds by the events of metrics.jsonl and the masks that are there

@@ -58,7 +58,8 @@ std::string svg_of(const Chart& chart, int width, int height, size_t most = 600)
 size_t points_of_a_curve(size_t runs);
 /// The same of the layers' curves, by the number of layers of all runs.
 size_t points_of_a_layer(const std::vector<RunData>& runs);
-/// As docs/report.md describes it; curves thinned to `most` points, with the digits of float32.
+/// As docs/guides/report.md describes it; curves thinned to `most` points, with the digits of
+/// float32.
 Config to_json(const Chart& chart, size_t most = 2000);
 
 }  // namespace lacuna

@@ -15,7 +15,7 @@ struct PageOptions {
 };
 
 /// An HTML page, in UTF-8: tables, curves, layers, masks, configurations, and the same as JSON
-/// (docs/report.md). Its content security policy lets it fetch nothing. *Requires* a run.
+/// (docs/guides/report.md). Its content security policy lets it fetch nothing. *Requires* a run.
 std::string render_page(const std::vector<RunData>& runs, const PageOptions& options = {});
 
 /// The file that a path leads to: links are followed, to where nothing is yet, too. *Errors:*

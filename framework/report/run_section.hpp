@@ -22,7 +22,7 @@ std::string remarks_of(const RunData& run, bool is_one_of_many);
 /// Layers with their charts and masks, and the configuration; `index` counts the runs of the page.
 std::string run_section(const RunData& run, size_t index, size_t runs, size_t most_points);
 
-/// The run as docs/report.md describes it. Appends the charts of its layers to `charts`.
+/// The run as docs/guides/report.md describes it. Appends the charts of its layers to `charts`.
 Config run_json(const RunData& run, size_t index, size_t most_points, Config& charts);
 
 }  // namespace lacuna

@@ -63,8 +63,8 @@ struct TrainOptions {
   /// How long to train: epochs (default 10), or optimizer steps.
   Period length = Period::epochs(10);
   int64_t batch_size = 128;
-  /// Parts that each batch is cut into, which processes share (docs/cluster.md). 0: none, one
-  /// process alone. The default is 8 under a launcher of MPI programs, else 0. At most 4096.
+  /// Parts that each batch is cut into, which processes share (docs/guides/cluster.md). 0: none,
+  /// one process alone. The default is 8 under a launcher of MPI programs, else 0. At most 4096.
   int64_t shards = 0;
   Reduction reduction = Reduction::Exact;
   NormBatch batch_norm = NormBatch::Synchronized;
@@ -79,7 +79,7 @@ struct TrainOptions {
   /// Where a layout lacks a product: make the weight dense for it, or stop with an error. Of the
   /// whole process.
   FallbackPolicy layout_fallback = FallbackPolicy::Dense;
-  bool tensorboard = false;     ///< write TensorBoard's event files too (docs/run-folder.md)
+  bool tensorboard = false;  ///< write TensorBoard's event files too (docs/reference/run-folder.md)
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;

@@ -1,5 +1,5 @@
 """Trains small models in lacuna and in PyTorch, from the same weights with the same batches, and prints the
-largest differences. Data and weights are made; docs/data-order.md describes the order of the data.
+largest differences. Data and weights are made; docs/reference/data-order.md describes the order of the data.
 
 usage: /usr/bin/python3 scripts/parity [--lacuna PROGRAM] [--steps N] [--limit DIFFERENCE] [--folder FOLDER]
                                        [--float32] [--record FILE] [CASE ...]

@@ -1,6 +1,6 @@
 """Which examples make up which batch, and how they are changed: lacuna's random numbers in NumPy.
 
-docs/data-order.md describes these rules. Everything is a pure function of the seed (train.seed), a name, a
+docs/reference/data-order.md describes these rules. Everything is a pure function of the seed (train.seed), a name, a
 stream (the epoch) and an index. Nothing here needs lacuna or PyTorch.
 """
 import numpy as np

@@ -18,8 +18,8 @@ inline constexpr double kSmallestPivot = 1e-6;
 /// with δ / (1 + δ), at most ½, the shrinkage that brings the inputs' correlation matrix nearest to
 /// that of all rows which might have been drawn. The fewer the rows, the larger it is; more than 8
 /// for each input count as 8, for with less damping than that leads to, SparseGPT loses more on
-/// other rows however many there are (docs/pruning.md). Dead inputs take no part. *Cost:* features²
-/// operations. *Source:* Chen et al., 2010, eq. 23 (arXiv:0907.4698).
+/// other rows however many there are (docs/guides/pruning.md). Dead inputs take no part. *Cost:*
+/// features² operations. *Source:* Chen et al., 2010, eq. 23 (arXiv:0907.4698).
 double automatic_damping(const InputGram& gram);
 
 /// The damping after `damping` where a factorization failed: ten times as much.

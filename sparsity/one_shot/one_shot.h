@@ -38,7 +38,7 @@ struct OneShotOptions {
   /// (admm loses less so than by rows, as golden/one_shot_test.cpp's layers show).
   OneShotGranularity granularity = OneShotGranularity::Layer;
   /// A `damping` that is chosen by the inputs: as a part of each element of the diagonal, and the
-  /// larger the fewer rows there are (docs/pruning.md).
+  /// larger the fewer rows there are (docs/guides/pruning.md).
   static constexpr double kAutomaticDamping = std::numeric_limits<double>::infinity();
   /// Added to the Gram matrix's diagonal, as a part of the diagonal's mean, dead inputs counted as
   /// zeros. Automatic for sparsegpt (its authors: 0.01, ModelOpt: 0.1), and 0.1 for admm, whose

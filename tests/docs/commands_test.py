@@ -1,4 +1,4 @@
-"""Holds every command line of the README and of docs/*.md that begins with `lacuna` against what the
+"""Holds every command line of the README and of docs/ that begins with `lacuna` against what the
 program's --help says: the command, each option and whether it takes a value, how many arguments there are,
 and that configurations of this repository that are named exist. Nothing is carried out.
 
@@ -100,7 +100,7 @@ def main():
     assert check(["train", "configs/none.yaml"], commands, source)
     assert check(["predict", "run"], commands, source)
     wrong, found = [], 0
-    for path in [os.path.join(source, "README.md")] + sorted(glob.glob(source + "/docs/*.md")):
+    for path in [os.path.join(source, "README.md")] + sorted(glob.glob(source + "/docs/**/*.md", recursive=True)):
         for number, line in logical_lines(open(path, encoding="utf-8").read()):
             words = command_of(line)
             if not words:

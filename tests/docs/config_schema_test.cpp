@@ -1,5 +1,5 @@
-// docs/config.md and configs/: everything they show is built, and the defaults they state are those
-// of the code.
+// docs/reference/config.md and configs/: everything they show is built, and the defaults they state
+// are those of the code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +113,7 @@ class ExampleFiles {
 };
 
 Config parse(const Block& block) {
-  return parse_yaml(block.text, "docs/config.md line " + std::to_string(block.line));
+  return parse_yaml(block.text, "docs/reference/config.md line " + std::to_string(block.line));
 }
 
 // The first block, without what the other blocks' sections need not fit to.
@@ -137,7 +137,7 @@ void save_first_run(const Config& base) {
 
 TEST(ConfigDocument, SchemaBuilds) {
   const ExampleFiles files;
-  Config schema = parse(documents::read_blocks("docs/config.md", "yaml").front());
+  Config schema = parse(documents::read_blocks("docs/reference/config.md", "yaml").front());
   save_first_run(base_config(schema));
   schema.get("train").set("threads", 1);
   const auto experiment = build_experiment(schema);
@@ -148,7 +148,7 @@ TEST(ConfigDocument, SchemaBuilds) {
 
 TEST(ConfigDocument, EveryOtherBlockBuildsInPlaceOfTheSchemasSections) {
   const ExampleFiles files;
-  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yaml");
+  const std::vector<Block> blocks = documents::read_blocks("docs/reference/config.md", "yaml");
   const Config base = base_config(parse(blocks.front()));
   ASSERT_GT(blocks.size(), 8u);
   for (size_t i = 1; i < blocks.size(); ++i) {
@@ -163,7 +163,7 @@ TEST(ConfigDocument, EveryOtherBlockBuildsInPlaceOfTheSchemasSections) {
       try {
         build_experiment(config);
       } catch (const std::exception& error) {
-        ADD_FAILURE() << "docs/config.md:" << blocks[i].line << ": " << error.what();
+        ADD_FAILURE() << "docs/reference/config.md:" << blocks[i].line << ": " << error.what();
       }
     });
   }
@@ -192,7 +192,7 @@ bool takes_every_integer(const std::string& path) {
 
 TEST(ConfigDocument, EveryIntegerHasARange) {
   const ExampleFiles files;
-  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yaml");
+  const std::vector<Block> blocks = documents::read_blocks("docs/reference/config.md", "yaml");
   const Config schema = parse(blocks.front());
   const Config base = base_config(schema);
   std::set<std::string> accepted;
@@ -228,7 +228,7 @@ TEST(ConfigDocument, EveryIntegerHasARange) {
 TEST(ConfigDocument, EveryBlockOfTokensLoads) {
   register_builtins();
   const ExampleFiles files;
-  const std::vector<Block> blocks = documents::read_blocks("docs/config.md", "yml");
+  const std::vector<Block> blocks = documents::read_blocks("docs/reference/config.md", "yml");
   ASSERT_GE(blocks.size(), 5u);
   for (const Block& block : blocks) {
     const Config config = parse(block);
@@ -237,7 +237,7 @@ TEST(ConfigDocument, EveryBlockOfTokensLoads) {
         EXPECT_GT(load_data(config.at("data"), 0).train->vocabulary_size(), 0);
         config.require_all_read();
       } catch (const std::exception& error) {
-        ADD_FAILURE() << "docs/config.md:" << block.line << ": " << error.what();
+        ADD_FAILURE() << "docs/reference/config.md:" << block.line << ": " << error.what();
       }
     });
   }
@@ -255,7 +255,8 @@ void expect_documented(const Config& resolved, const Config& schema,
                        const std::vector<std::string>& lines) {
   if (resolved.is_map()) {
     for (const auto& [key, value] : resolved.entries()) {
-      ASSERT_TRUE(schema.has(key)) << resolved.path() << "." << key << " is not in docs/config.md";
+      ASSERT_TRUE(schema.has(key))
+          << resolved.path() << "." << key << " is not in docs/reference/config.md";
       expect_documented(value, schema.get(key), lines);
     }
     return;
@@ -264,12 +265,12 @@ void expect_documented(const Config& resolved, const Config& schema,
   const std::string& line = lines.at(static_cast<size_t>(schema.position().line) - 1);
   EXPECT_NE(line.find("default " + as_written(resolved)), std::string::npos)
       << resolved.path() << ": the default is " << as_written(resolved)
-      << ", and docs/config.md says: " << line;
+      << ", and docs/reference/config.md says: " << line;
 }
 
 // What is built from the required keys alone holds all defaults.
 TEST(ConfigDocument, StatesEveryDefault) {
-  const Block block = documents::read_blocks("docs/config.md", "yaml").front();
+  const Block block = documents::read_blocks("docs/reference/config.md", "yaml").front();
   std::vector<std::string> lines;
   std::istringstream text(block.text);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
@@ -289,7 +290,7 @@ TEST(ConfigDocument, StatesEveryDefault) {
 }
 
 TEST(ConfigDocument, StatesEveryDefaultOfTheLayers) {
-  const Block block = documents::read_blocks("docs/config.md", "yaml").front();
+  const Block block = documents::read_blocks("docs/reference/config.md", "yaml").front();
   std::vector<std::string> lines;
   std::istringstream text(block.text);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
@@ -316,14 +317,15 @@ void expect_named(const Registry& registry, const std::string& text) {
                           text.find("type: " + name) != std::string::npos ||
                           text.find("- " + name) != std::string::npos ||
                           text.find("| " + name) != std::string::npos;
-    EXPECT_TRUE(is_named) << name << " is not in docs/config.md";
+    EXPECT_TRUE(is_named) << name << " is not in docs/reference/config.md";
   }
 }
 
 TEST(ConfigDocument, NamesEverythingThatIsRegistered) {
   register_builtins();
   std::string text;
-  for (const std::string& line : documents::read_lines("docs/config.md")) text += line + "\n";
+  for (const std::string& line : documents::read_lines("docs/reference/config.md"))
+    text += line + "\n";
   expect_named(layer_registry(), text);
   expect_named(optimizer_registry(), text);
   expect_named(algorithm_registry(), text);

@@ -1,4 +1,4 @@
-"""Runs the Python that docs/checkpoint.md shows, as it stands, beside runs of the quickstart: one with
+"""Runs the Python that docs/reference/checkpoint.md shows, as it stands, beside runs of the quickstart: one with
 each layout, csr and masked, as which checkpoints hold weights.
 
 usage: python_blocks_test.py LACUNA SOURCE FOLDER
@@ -17,7 +17,7 @@ def python_blocks(path):
 
 def main():
     lacuna, source, folder = sys.argv[1:]
-    blocks = python_blocks(os.path.join(source, "docs", "checkpoint.md"))
+    blocks = python_blocks(os.path.join(source, "docs/reference/checkpoint.md"))
     assert len(blocks) == 3, len(blocks)
     for layout in "csr", "masked":
         place = os.path.join(folder, layout)

@@ -35,7 +35,8 @@ TEST(Readme, ShowsCodeThatStandsInAnExample) {
   for (const auto& entry : fs::directory_iterator(documents::source_path("examples"))) {
     sources.push_back(whole_file(entry.path()));
   }
-  for (const auto& [document, least] : {std::pair{"README.md", 4u}, {"docs/interop.md", 2u}}) {
+  for (const auto& [document, least] :
+       {std::pair{"README.md", 4u}, {"docs/guides/interop.md", 2u}}) {
     const auto blocks = documents::read_blocks(document, "cpp");
     EXPECT_GE(blocks.size(), least) << document;
     for (const auto& block : blocks) {
@@ -61,16 +62,18 @@ std::vector<std::string> links(const std::string& line) {
 TEST(Documents, LinkToFilesThatExist) {
   std::vector<std::string> documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md",
                                         "SECURITY.md"};
-  for (const auto& entry : fs::directory_iterator(documents::source_path("docs"))) {
+  const fs::path docs = documents::source_path("docs");
+  for (const auto& entry : fs::recursive_directory_iterator(docs)) {
     if (entry.path().extension() == ".md") {
-      documents.push_back("docs/" + entry.path().filename().string());
+      documents.push_back("docs/" + fs::relative(entry.path(), docs).string());
     }
   }
   for (const std::string& document : documents) {
     const fs::path folder = fs::path(documents::source_path(document)).parent_path();
     for (const std::string& line : documents::read_lines(document)) {
       for (const std::string& target : links(line)) {
-        EXPECT_TRUE(fs::exists(folder / target)) << document << " links to " << target;
+        const std::string file = target.substr(0, target.find('#'));
+        EXPECT_TRUE(fs::exists(folder / file)) << document << " links to " << target;
       }
     }
   }
@@ -78,7 +81,7 @@ TEST(Documents, LinkToFilesThatExist) {
 
 // Words in backquotes that begin with a folder of the sources.
 TEST(Documents, NameSourceFilesThatExist) {
-  for (const char* document : {"README.md", "docs/training-step.md"}) {
+  for (const char* document : {"README.md", "docs/development/training-step.md"}) {
     for (const std::string& line : documents::read_lines(document)) {
       for (size_t begin = line.find('`'); begin != std::string::npos;) {
         const size_t end = line.find('`', begin + 1);

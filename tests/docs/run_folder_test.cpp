@@ -1,4 +1,4 @@
-// docs/run-folder.md names every key that a run writes, and no file that it does not.
+// docs/reference/run-folder.md names every key that a run writes, and no file that it does not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 // What stands in backquotes in the document.
 std::set<std::string> documented_words() {
   std::set<std::string> words;
-  for (const std::string& line : documents::read_lines("docs/run-folder.md")) {
+  for (const std::string& line : documents::read_lines("docs/reference/run-folder.md")) {
     for (size_t begin = line.find('`'); begin != std::string::npos;) {
       const size_t end = line.find('`', begin + 1);
       if (end == std::string::npos) break;
@@ -30,7 +30,7 @@ std::set<std::string> documented_words() {
 
 void expect_documented(const Config& event, const std::set<std::string>& words) {
   for (const auto& [key, value] : event.entries()) {
-    EXPECT_TRUE(words.contains(key)) << key << " is not in docs/run-folder.md";
+    EXPECT_TRUE(words.contains(key)) << key << " is not in docs/reference/run-folder.md";
     if (!value.is_map()) continue;
     for (const auto& [parameter, entry] : value.entries()) expect_documented(entry, words);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/scaling.md shows what its scripts print, and the simulation agrees with what can be computed by
+"""docs/development/scaling.md shows what its scripts print, and the simulation agrees with what can be computed by
 hand.
 
 usage: scaling_test.py SOURCE_FOLDER
@@ -23,7 +23,7 @@ def stack(layers=5, tokens=1024, machines=4):
 
 class Tables(unittest.TestCase):
     def test_are_what_the_scripts_print(self):
-        with open(SOURCE + "/docs/scaling.md", encoding="utf-8") as file:
+        with open(SOURCE + "/docs/development/scaling.md", encoding="utf-8") as file:
             document = file.read().splitlines()
         for script in ("scaling.py", "scaling_rows.py"):
             printed = subprocess.run([sys.executable, "-B", f"{SOURCE}/scripts/{script}"],

@@ -1,5 +1,5 @@
 """Trainings from given weights have the losses that PyTorch has, and augmented images the pixels of the rules in
-docs/data-order.md. scripts/parity makes the data and the weights; figures.json holds PyTorch's figures, which
+docs/reference/data-order.md. scripts/parity makes the data and the weights; figures.json holds PyTorch's figures, which
 `scripts/parity --record` writes.
 
 usage: parity_test.py LACUNA SOURCE_FOLDER FOLDER
@@ -76,7 +76,7 @@ class Order(unittest.TestCase):
         self.assertEqual(sorted(data_order.scattered(np.arange(300), 300, 1, "loader")), list(range(300)))
 
     def test_the_example_of_the_document(self):
-        with open(SOURCE + "/docs/data-order.md", encoding="utf-8") as file:
+        with open(SOURCE + "/docs/reference/data-order.md", encoding="utf-8") as file:
             document = file.read()
         rng = data_order.CounterRng(0, "loader", 1)
         for text in (", ".join(f"{int(word):08x}" for word in rng.block(0)),

@@ -102,7 +102,7 @@ def read_run(run):
 
 
 def expected_of(run):
-    """What metrics.jsonl says, under the tags of docs/run-folder.md."""
+    """What metrics.jsonl says, under the tags of docs/reference/run-folder.md."""
     expected = {}
 
     def add(tag, event, value):

@@ -1,4 +1,4 @@
-// The table of rooms in docs/architecture.md, read.
+// The table of rooms in docs/development/architecture.md, read.
 #pragma once
 
 #include <map>
@@ -48,12 +48,14 @@ inline std::vector<std::string> cells(const std::string& row) {
 inline std::vector<Room> read_rooms() {
   std::vector<Room> rooms;
   bool is_in_table = false;
-  for (const std::string& line : read_source(LACUNA_SOURCE_DIR, "docs/architecture.md").lines) {
+  for (const std::string& line :
+       read_source(LACUNA_SOURCE_DIR, "docs/development/architecture.md").lines) {
     if (line.starts_with("| room |")) is_in_table = true;
     if (!line.starts_with("|")) is_in_table = false;
     if (!is_in_table || !line.starts_with("| `")) continue;
     const std::vector<std::string> row = cells(line);
-    if (row.size() != 3) throw std::runtime_error("docs/architecture.md: not three cells: " + line);
+    if (row.size() != 3)
+      throw std::runtime_error("docs/development/architecture.md: not three cells: " + line);
     Room room{quoted(row[0]).front(), {}};
     for (const std::string& other : quoted(row[2])) room.may_include.insert(other);
     rooms.push_back(std::move(room));

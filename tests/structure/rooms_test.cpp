@@ -1,4 +1,5 @@
-// Who may include whom: the table of docs/architecture.md, held against the #include lines.
+// Who may include whom: the table of docs/development/architecture.md, held against the #include
+// lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ TEST(Rooms, TableHoldsEveryFolderAndPointsDownwards) {
   ASSERT_EQ(rooms.size(), table.size()) << "a room stands in the table twice";
   for (const SourceFile& file : library_sources()) {
     EXPECT_NE(room_of(file.path, rooms), "")
-        << file.path << " is in no room of the table in docs/architecture.md";
+        << file.path << " is in no room of the table in docs/development/architecture.md";
   }
   std::set<std::string> above;
   for (const Room& room : table) {
@@ -39,7 +40,7 @@ TEST(Rooms, IncludeOnlyWhatTheTableAllows) {
       const std::string other = room_of(include.path, rooms);
       EXPECT_TRUE(other == room || rooms.at(room).may_include.contains(other))
           << at(file, include.line) << room << " may not include " << include.path
-          << "; docs/architecture.md holds the table";
+          << "; docs/development/architecture.md holds the table";
     }
   }
 }
@@ -56,7 +57,8 @@ TEST(Rooms, TableAllowsOnlyWhatIsIncluded) {
   for (const auto& [path, room] : rooms) {
     for (const std::string& other : room.may_include) {
       EXPECT_TRUE(used[path].contains(other))
-          << path << " may include " << other << " by docs/architecture.md, and does not";
+          << path << " may include " << other
+          << " by docs/development/architecture.md, and does not";
     }
   }
 }

@@ -92,8 +92,8 @@ struct LinearSparseInputNode final : Node {
 
 // At 2:4, forward and backward with the selection, sparse products take 1.2 to 1.7 times less than
 // dense ones from these sizes on with one thread, 0.93 (32 examples, 256 to 256) to 1.6 with two
-// (AMD Zen 4; docs/performance-log.md). Fewer outputs leave a second thread too little of the
-// weight's gradient; fewer examples do not pay for bringing the weight to slabs.
+// (AMD Zen 4; docs/development/performance-log.md). Fewer outputs leave a second thread too little
+// of the weight's gradient; fewer examples do not pay for bringing the weight to slabs.
 constexpr int64_t kLeastBatch = 32, kLeastIn = 64, kLeastOut = 128;
 
 }  // namespace

@@ -31,7 +31,8 @@ struct Seal {
   uint32_t crc = 0;
 };
 
-// The header, in the only form that is accepted, so that no byte of it can change unnoticed.
+// The header, in the only form that is accepted, so that no byte of it can change unnoticed. Its
+// text is a part of the format: the page that it names is docs/reference/checkpoint.md now.
 std::string render(const Seal& seal) {
   std::string text = fmt::format(
       "{}{}\nbytes {:020}\ncrc32 {:08x}\n"

@@ -117,7 +117,7 @@ std::string stem_of(const std::string& path) {
 // Keras's kernels have their inputs first and convolutions their channels last.
 std::string keras_lines(const std::string& path) {
   return fmt::format(
-      "convert it once, with these lines of Python (where they fail: docs/interop.md):\n"
+      "convert it once, with these lines of Python (where they fail: docs/guides/interop.md):\n"
       "  import keras, numpy\n"
       "  def turned(name, a):\n"
       "    return a if 'kernel' not in name else a.transpose(3, 2, 0, 1) if a.ndim == 4 else a.T\n"

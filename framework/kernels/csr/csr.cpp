@@ -1,4 +1,4 @@
-// The product over batch slabs. What makes it fast is explained in docs/kernels.md.
+// The product over batch slabs. What makes it fast is explained in docs/development/kernels.md.
 //
 // Loads are the bottleneck: beside a 64-byte load of activations even a 4-byte index costs half a
 // cycle. So four offsets come with one 64-bit load, and where a core loads one vector a cycle four

@@ -1,5 +1,6 @@
 // Layouts for weights whose nonzeros come in tiles: N:M patterns shared by groups of rows, and
-// blocks. Only the nonzeros are stored, without padding; docs/kernels.md tells in which order.
+// blocks. Only the nonzeros are stored, without padding; docs/development/kernels.md tells in which
+// order.
 #pragma once
 
 #include <memory>

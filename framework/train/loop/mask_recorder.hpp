@@ -11,9 +11,9 @@
 
 namespace lacuna {
 
-/// Writes masks/step-N.h5 into a run's folder (docs/run-folder.md); nothing of a dense run. The
-/// bits of five files come to 64 MB at most: from the smallest parameter on while they fit, the
-/// rest as densities of tiles.
+/// Writes masks/step-N.h5 into a run's folder (docs/reference/run-folder.md); nothing of a dense
+/// run. The bits of five files come to 64 MB at most: from the smallest parameter on while they
+/// fit, the rest as densities of tiles.
 class MaskRecorder {
  public:
   /// The experiment must outlive it.

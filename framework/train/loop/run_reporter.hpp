@@ -21,7 +21,7 @@ enum class SummaryFile { Written, Kept };
 
 /// Writes into a run's folder, the log and the console what the experiment and the run's state,
 /// both of which must outlive it, are at the moment. Of several processes the first one writes: in
-/// the others every call does nothing. docs/run-folder.md describes the files.
+/// the others every call does nothing. docs/reference/run-folder.md describes the files.
 class RunReporter {
  public:
   RunReporter(const Experiment& experiment, const RunState& state, const RunFolder& folder,

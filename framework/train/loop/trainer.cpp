@@ -1,4 +1,4 @@
-// The loop; docs/training-step.md tells it line by line.
+// The loop; docs/development/training-step.md tells it line by line.
 #include "lacuna/framework/train/loop/trainer.hpp"
 
 #include <fmt/core.h>

@@ -109,7 +109,8 @@ TEST_F(BadConfig, OfTheCommandLine) {
        "error: lacuna predict needs --out FILE: CSV file to write; - for the standard output "
        "(lacuna predict --help tells more)\n"},
       {{"list"}, "error: lacuna list needs WHAT: algorithms, sparsifiers, layouts, "},
-      {{"plan"}, "error: lacuna plan needs CONFIG: YAML file (docs/config.md) (lacuna plan --help"},
+      {{"plan"},
+       "error: lacuna plan needs CONFIG: YAML file (docs/reference/config.md) (lacuna plan --help"},
       {{"info", "now"},
        "error: 'now' is one argument too many: lacuna info takes options alone (lacuna info"}};
   for (const auto& [arguments, message] : cases) {

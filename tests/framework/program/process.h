@@ -25,7 +25,7 @@ struct Ended {
 
 /// How it is started.
 struct ProcessOptions {
-  std::string fault = {};               ///< LACUNA_FAULT, see docs/checkpoint.md
+  std::string fault = {};               ///< LACUNA_FAULT, see docs/reference/checkpoint.md
   std::string folder = {};              ///< to run in; empty: that of this process
   int64_t max_file_bytes = 0;           ///< a stand-in for a full disk; 0: no limit
   std::string standard_out = {};        ///< a file for the output; empty: it is captured

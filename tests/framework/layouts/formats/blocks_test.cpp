@@ -157,7 +157,8 @@ TEST(BlockLayout, ConvolutionWeightsAreMatrices) {
             positions);
 }
 
-// The stored order, as docs/kernels.md states it: cell by cell, within a cell column by column.
+// The stored order, as docs/development/kernels.md states it: cell by cell, within a cell column by
+// column.
 TEST(BlockLayout, ValuesOfACellAreStoredByColumns) {
   const Shape shape{8, 8};
   BitMask mask = BitMask::zeros(64);
