@@ -15,8 +15,8 @@
 #include "lacuna/framework/data/formats/sentence_file.hpp"
 #include "lacuna/framework/data/labelled_text.hpp"
 #include "lacuna/framework/data/masked_text.hpp"
-#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/data/tokenizer_keys.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/text/utf8.hpp"
 
 namespace lacuna {

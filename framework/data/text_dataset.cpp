@@ -18,10 +18,10 @@
 #include "lacuna/framework/data/formats/token_sequence.hpp"
 #include "lacuna/framework/data/masked_text.hpp"
 #include "lacuna/framework/data/token_windows.hpp"
+#include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/text/encode_by_parts.hpp"
 #include "lacuna/framework/text/text_length.hpp"
-#include "lacuna/framework/data/tokenizer_keys.hpp"
 #include "lacuna/framework/text/utf8.hpp"
 
 namespace lacuna {

@@ -124,6 +124,7 @@ Config base_config(const Config& schema) {
   base.get("data").erase("limit");
   base.get("model").erase("init_from");
   base.get("train").set("threads", 1);
+  base.get("train").set("epochs", 1000);  // updates of masks must fall within the run
   return base;
 }
 

@@ -26,6 +26,7 @@ TEST(Readme, YamlBuilds) {
     Config config = parse_yaml(block.text, "README.md");
     config.set_path("data.train_size", 200);
     config.set_path("data.test_size", 50);
+    config.set_path("train.epochs", 1000);  // updates of masks must fall within the run
     EXPECT_NO_THROW(build_experiment(config)) << "README.md:" << block.line;
   }
 }
