@@ -7,24 +7,17 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/convolutions/conv1d.h"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/convolutions/pooling.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
-#include "lacuna/layers/gelu.h"
-#include "lacuna/layers/group_norm.h"
-#include "lacuna/layers/layer_norm.h"
 #include "lacuna/layers/layer_options.hpp"
-#include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
+#include "lacuna/layers/norms.h"
 #include "lacuna/layers/semi_sparse_activation.h"
-#include "lacuna/layers/sigmoid.h"
-#include "lacuna/layers/silu.h"
-#include "lacuna/layers/squared_relu.h"
-#include "lacuna/layers/tanh.h"
 #include "lacuna/layers/token_layers.hpp"
 
 namespace lacuna {
@@ -183,10 +176,13 @@ LayerPtr make_gelu(const Config& options, const Shape&) {
       GELU::Options{approximate == "tanh" ? GELU::Approximate::Tanh : GELU::Approximate::None});
 }
 
-LayerPtr make_layer_norm(const Config& options, const Shape& input) {
-  const double eps = read_eps(options);
-  return std::make_unique<LayerNorm>(
-      LayerNorm::Options{.features = read_features(options, "features", input), .eps = eps});
+// A layer norm, or one by the root of the mean square.
+template <class Norm>
+LayerPtr make_feature_norm(const Config& options, const Shape& input) {
+  typename Norm::Options layer;
+  layer.eps = read_eps(options, layer.eps);
+  layer.features = read_features(options, "features", input);
+  return std::make_unique<Norm>(layer);
 }
 
 LayerPtr make_group_norm(const Config& options, const Shape& input) {
@@ -256,8 +252,11 @@ void register_layers(LayerRegistry& registry) {
   registry.add("silu", "x σ(x)", make_plain<SiLU>);
   registry.add("sigmoid", "1 / (1 + e⁻ˣ)", make_plain<Sigmoid>);
   registry.add("tanh", "tanh x", make_plain<Tanh>);
+  registry.add("swiglu", "silu(gate) · up of [gate | up]", make_plain<SwiGLU>);
   registry.add("layer_norm", "normalization over the last dimension: eps, features",
-               make_layer_norm);
+               make_feature_norm<LayerNorm>);
+  registry.add("rms_norm", "division by the root of the mean square: eps, features",
+               make_feature_norm<RmsNorm>);
   registry.add("group_norm",
                "normalization over groups of an example's channels: groups, eps, channels",
                make_group_norm);

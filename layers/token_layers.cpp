@@ -13,9 +13,7 @@
 #include "lacuna/layers/tokens/class_token.h"
 #include "lacuna/layers/tokens/patch_embedding.h"
 #include "lacuna/layers/tokens/position_embedding.h"
-#include "lacuna/layers/tokens/rms_norm.h"
 #include "lacuna/layers/tokens/rotary.h"
-#include "lacuna/layers/tokens/swiglu.h"
 #include "lacuna/layers/tokens/token_embedding.h"
 #include "lacuna/layers/tokens/token_pooling.h"
 #include "lacuna/layers/tokens/token_type_embedding.h"
@@ -142,15 +140,6 @@ LayerPtr make_rotary(const Config& options, const Shape&) {
       {.heads = heads.of_queries, .kv_heads = heads.of_keys, .base = options.get("base", 10000.0)});
 }
 
-LayerPtr make_rms_norm(const Config& options, const Shape& input) {
-  const double eps = options.get("eps", 1e-6);
-  if (!(eps > 0.0)) options.at("eps").fail("a number above 0");
-  return make_at<RmsNorm>(options,
-                          {.features = read_features(options, "features", input), .eps = eps});
-}
-
-LayerPtr make_swiglu(const Config&, const Shape&) { return std::make_unique<SwiGLU>(); }
-
 LayerPtr make_select_token(const Config& options, const Shape&) {
   const auto index = options.get<int64_t>("index", 0);
   return std::make_unique<SelectToken>(
@@ -191,8 +180,6 @@ void register_token_layers(LayerRegistry& registry) {
                make_attention);
   registry.add("rotary", "turns queries and keys by their positions: heads, kv_heads, base (10000)",
                make_rotary);
-  registry.add("rms_norm", "division by the root of the mean square: eps, features", make_rms_norm);
-  registry.add("swiglu", "silu(gate) · up of [gate | up]", make_swiglu);
   registry.add("select_token", "one token of each sequence: index (0), mask", make_select_token);
   registry.add("labelled_tokens", "in training the tokens that have a label, else all",
                make_labelled_tokens);

@@ -1,10 +1,13 @@
 #include "lacuna/optimizers/adam.h"
 
-#include "lacuna/optimizers/adam_moments.hpp"
+#include <cmath>
+
+#include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
 
-Adam::Adam(std::vector<ParameterPtr> parameters, const AdamOptions& options)
+template <AdamDecay kDecay>
+BasicAdam<kDecay>::BasicAdam(std::vector<ParameterPtr> parameters, const Options& options)
     : Optimizer(std::move(parameters), {.lr = options.lr,
                                         .weight_decay = options.weight_decay,
                                         .warmup = options.warmup,
@@ -13,27 +16,48 @@ Adam::Adam(std::vector<ParameterPtr> parameters, const AdamOptions& options)
                                         .groups = options.groups}),
       betas_(options.betas),
       eps_(options.eps) {
-  require_adam_options(betas_, eps_);
+  for (const double beta : betas_) require_option_fraction("betas", beta);
+  require_option_at_least("eps", eps_, 0.0);
 }
 
-std::vector<Optimizer::StateSlot> Adam::state_slots() const {
+template <AdamDecay kDecay>
+std::vector<Optimizer::StateSlot> BasicAdam<kDecay>::state_slots() const {
   return {{.name = "exp_avg"}, {.name = "exp_avg_sq"}};
 }
 
-AdamCoefficients Adam::coefficients(const Update& update) const {
-  AdamCoefficients coefficients =
-      adam_coefficients(betas_, eps_, update.learning_rate, update.step);
-  coefficients.l2 = static_cast<float>(update.weight_decay);
+// Bias corrections are computed in double precision, as PyTorch does.
+template <AdamDecay kDecay>
+AdamCoefficients BasicAdam<kDecay>::coefficients(const Update& update) const {
+  const auto step = static_cast<double>(update.step);
+  const double correction1 = 1.0 - std::pow(betas_[0], step);
+  const double correction2 = 1.0 - std::pow(betas_[1], step);
+  AdamCoefficients coefficients{.beta1 = static_cast<float>(betas_[0]),
+                                .one_minus_beta1 = static_cast<float>(1.0 - betas_[0]),
+                                .beta2 = static_cast<float>(betas_[1]),
+                                .one_minus_beta2 = static_cast<float>(1.0 - betas_[1]),
+                                .step_size = static_cast<float>(update.learning_rate / correction1),
+                                .root_scale = static_cast<float>(1.0 / std::sqrt(correction2)),
+                                .eps = static_cast<float>(eps_)};
+  if (kDecay == AdamDecay::Gradient) {
+    coefficients.l2 = static_cast<float>(update.weight_decay);
+  } else {
+    coefficients.retain = static_cast<float>(1.0 - update.learning_rate * update.weight_decay);
+  }
   return coefficients;
 }
 
-void Adam::update(const Update& update) {
+template <AdamDecay kDecay>
+void BasicAdam<kDecay>::update(const Update& update) {
   adam_update(coefficients(update), update.values, update.gradient, update.states[0],
               update.states[1]);
 }
 
-bool Adam::keeps_zeros(const Update& update) const {
+template <AdamDecay kDecay>
+bool BasicAdam<kDecay>::keeps_zeros(const Update& update) const {
   return lacuna::keeps_zeros(coefficients(update));
 }
+
+template class BasicAdam<AdamDecay::Gradient>;
+template class BasicAdam<AdamDecay::Decoupled>;
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// Adam, with weight decay as a part of the gradient.
+// Adam, with weight decay as a part of the gradient or apart from it (AdamW).
 #pragma once
 
 #include <array>
@@ -9,26 +9,42 @@ namespace lacuna {
 
 struct AdamCoefficients;
 
-/// As torch.optim.Adam; fields that all optimizers share are told in OptimizerOptions.
-struct AdamOptions {
+/// What weight decay is added to.
+enum class AdamDecay {
+  Gradient,   ///< the gradient: L2
+  Decoupled,  ///< the values, which shrink by lr · weight_decay before Adam's step
+};
+
+/// As torch.optim.Adam and torch.optim.AdamW; fields that all optimizers share are documented in
+/// OptimizerOptions.
+template <AdamDecay kDecay>
+struct AdamFields {
   Schedule lr = 1e-3;
   /// Decay of the running means of the gradient and of its square, each in [0, 1).
   std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;          ///< added to the root of the mean square, at least 0
-  double weight_decay = 0.0;  ///< added to the gradient times the value (L2)
+  double eps = 1e-8;  ///< added to the root of the mean square, at least 0
+  double weight_decay = kDecay == AdamDecay::Gradient ? 0.0 : 1e-2;
   int64_t warmup = 0;
   std::optional<double> clip_norm = std::nullopt;
   std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
 };
+using AdamOptions = AdamFields<AdamDecay::Gradient>;
+using AdamWOptions = AdamFields<AdamDecay::Decoupled>;
 
 /// m = β₁m + (1 − β₁)g; v = β₂v + (1 − β₂)g²; w −= lr/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + eps).
-/// States: exp_avg (m), exp_avg_sq (v). t counts the updates of each parameter. *Errors:*
-/// ConfigError on an option out of range. *Source:* Kingma & Ba, arXiv 1412.6980.
-class Adam final : public Optimizer {
+/// States: exp_avg (m), exp_avg_sq (v). t counts the updates of each parameter. Use it as `Adam` or
+/// `AdamW`. *Errors:* ConfigError on an option out of range. *Sources:* Kingma & Ba, arXiv
+/// 1412.6980; Loshchilov & Hutter, arXiv 1711.05101 (AdamW).
+template <AdamDecay kDecay>
+class BasicAdam final : public Optimizer {
  public:
-  explicit Adam(std::vector<ParameterPtr> parameters, const AdamOptions& options = {});
-  std::string_view type() const override { return "adam"; }
+  using Options = AdamFields<kDecay>;
+
+  explicit BasicAdam(std::vector<ParameterPtr> parameters, const Options& options = {});
+  std::string_view type() const override {
+    return kDecay == AdamDecay::Gradient ? "adam" : "adamw";
+  }
 
  protected:
   std::vector<StateSlot> state_slots() const override;
@@ -41,5 +57,10 @@ class Adam final : public Optimizer {
   std::array<double, 2> betas_;
   double eps_;
 };
+using Adam = BasicAdam<AdamDecay::Gradient>;
+using AdamW = BasicAdam<AdamDecay::Decoupled>;
+
+extern template class BasicAdam<AdamDecay::Gradient>;
+extern template class BasicAdam<AdamDecay::Decoupled>;
 
 }  // namespace lacuna

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lacuna/optimizers/adam.h"
-#include "lacuna/optimizers/adamw.h"
 #include "lacuna/optimizers/sgd.h"
 
 namespace lacuna {
@@ -22,9 +21,9 @@ std::unique_ptr<Optimizer> make_sgd(const Config& config, std::vector<ParameterP
 }
 
 // Adam and AdamW read the same keys; their defaults differ.
-template <class AdamType, class Options>
+template <class AdamType>
 std::unique_ptr<Optimizer> make_adam(const Config& config, std::vector<ParameterPtr> parameters) {
-  Options options;
+  typename AdamType::Options options;
   read_optimizer_options(config, options);
   const Config betas = config.get("betas");
   const auto values =
@@ -84,8 +83,8 @@ OptimizerRegistry& optimizer_registry() {
 
 void register_optimizers(OptimizerRegistry& registry) {
   registry.add("sgd", "gradient descent with momentum, Nesterov's too", make_sgd);
-  registry.add("adam", "Adam; weight decay is added to the gradient", make_adam<Adam, AdamOptions>);
-  registry.add("adamw", "Adam with decoupled weight decay", make_adam<AdamW, AdamWOptions>);
+  registry.add("adam", "Adam; weight decay is added to the gradient", make_adam<Adam>);
+  registry.add("adamw", "Adam with decoupled weight decay", make_adam<AdamW>);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const Config& config,

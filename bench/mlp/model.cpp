@@ -4,7 +4,7 @@
 #include "lacuna/framework/layouts/cost/position_sample.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/gelu.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
 #include "mlp/contender.h"
 

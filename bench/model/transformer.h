@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/config/named_tensors.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/optimizers/adamw.h"
+#include "lacuna/optimizers/adam.h"
 #include "lacuna/sparsity/algorithm.h"
 
 namespace lacuna::bench {

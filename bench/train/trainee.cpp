@@ -8,9 +8,9 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/data/load_data.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 
 namespace lacuna::bench {
 namespace {

@@ -2,21 +2,13 @@
 #include <cmath>
 
 #include "lacuna/framework/onnx/layer_forms.hpp"
-#include "lacuna/layers/add.hpp"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/dropout.h"
 #include "lacuna/layers/flatten.h"
-#include "lacuna/layers/gelu.h"
-#include "lacuna/layers/group_norm.h"
-#include "lacuna/layers/layer_norm.h"
-#include "lacuna/layers/leaky_relu.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
+#include "lacuna/layers/norms.h"
 #include "lacuna/layers/semi_sparse_activation.h"
-#include "lacuna/layers/sigmoid.h"
-#include "lacuna/layers/silu.h"
-#include "lacuna/layers/squared_relu.h"
-#include "lacuna/layers/tanh.h"
 #include "lacuna/layers/tied_linear.h"
 
 namespace lacuna {
@@ -64,17 +56,28 @@ std::string write_batch_norm(OnnxGraph& graph, const BatchNorm& layer, const std
                    {{"epsilon", static_cast<float>(layer.options().eps)}});
 }
 
+std::string mean_of_features(OnnxGraph& graph, const std::string& x) {
+  return graph.add("ReduceMean", {x}, {{"axes", std::vector<int64_t>{-1}}});
+}
+
+// x / √(mean of x² + eps) · weight.
+std::string write_scaling(OnnxGraph& graph, const Module& layer, double eps, const std::string& x) {
+  const std::string mean = mean_of_features(graph, graph.add("Mul", {x, x}));
+  const std::string root =
+      graph.add("Sqrt", {graph.add("Add", {mean, graph.scalar(static_cast<float>(eps))})});
+  return graph.add("Mul",
+                   {graph.add("Div", {x, root}), graph.parameter(*own_parameter(layer, "weight"))});
+}
+
+std::string write_rms_norm(OnnxGraph& graph, const RmsNorm& layer, const std::string& x,
+                           const Shape&) {
+  return write_scaling(graph, layer, layer.options().eps, x);
+}
+
 std::string write_layer_norm(OnnxGraph& graph, const LayerNorm& layer, const std::string& x,
                              const Shape&) {
-  const OnnxGraph::Attributes last{{"axes", std::vector<int64_t>{-1}}};
-  const std::string centred = graph.add("Sub", {x, graph.add("ReduceMean", {x}, last)});
-  const std::string variance =
-      graph.add("ReduceMean", {graph.add("Mul", {centred, centred})}, last);
-  const std::string eps = graph.scalar(static_cast<float>(layer.options().eps));
-  const std::string deviation = graph.add("Sqrt", {graph.add("Add", {variance, eps})});
-  const std::string normal = graph.add("Div", {centred, deviation});
-  const std::string scaled =
-      graph.add("Mul", {normal, graph.parameter(*own_parameter(layer, "weight"))});
+  const std::string centred = graph.add("Sub", {x, mean_of_features(graph, x)});
+  const std::string scaled = write_scaling(graph, layer, layer.options().eps, centred);
   return graph.add("Add", {scaled, graph.parameter(*own_parameter(layer, "bias"))});
 }
 
@@ -117,6 +120,14 @@ std::string write_gelu(OnnxGraph& graph, const GELU& layer, const std::string& x
 
 std::string write_silu(OnnxGraph& graph, const SiLU&, const std::string& x, const Shape&) {
   return graph.add("Mul", {x, graph.add("Sigmoid", {x})});
+}
+
+std::string write_swiglu(OnnxGraph& graph, const SwiGLU&, const std::string& x,
+                         const Shape& example) {
+  const int64_t features = example.features() / 2;
+  const OnnxGraph::Names halves = graph.split(x, {features, features}, -1);
+  const std::string gate = graph.add("Mul", {halves[0], graph.add("Sigmoid", {halves[0]})});
+  return graph.add("Mul", {gate, halves[1]});
 }
 
 std::string write_squared_relu(OnnxGraph& graph, const SquaredReLU&, const std::string& x,
@@ -166,7 +177,6 @@ void add_identity(LayerForms& forms) {
 }  // namespace
 
 void add_plain_forms(LayerForms& forms) {
-  add_identity<Add>(forms);      // of one input
   add_identity<Dropout>(forms);  // in evaluation mode
   add_operator<Flatten>(forms, "Flatten");
   add_operator<ReLU>(forms, "Relu");
@@ -178,9 +188,11 @@ void add_plain_forms(LayerForms& forms) {
   add_form<LayerNorm>(forms, write_layer_norm);
   add_form<LeakyReLU>(forms, write_leaky_relu);
   add_form<Linear>(forms, write_linear);
+  add_form<RmsNorm>(forms, write_rms_norm);
   add_form<SemiSparseActivation>(forms, write_semi_sparse);
   add_form<SiLU>(forms, write_silu);
   add_form<SquaredReLU>(forms, write_squared_relu);
+  add_form<SwiGLU>(forms, write_swiglu);
   add_form<TiedLinear>(forms, write_tied_linear);
 }
 

@@ -7,9 +7,7 @@
 #include "lacuna/layers/tokens/class_token.h"
 #include "lacuna/layers/tokens/patch_embedding.h"
 #include "lacuna/layers/tokens/position_embedding.h"
-#include "lacuna/layers/tokens/rms_norm.h"
 #include "lacuna/layers/tokens/rotary.h"
-#include "lacuna/layers/tokens/swiglu.h"
 #include "lacuna/layers/tokens/token_embedding.h"
 #include "lacuna/layers/tokens/token_pooling.h"
 #include "lacuna/layers/tokens/token_type_embedding.h"
@@ -64,24 +62,6 @@ std::string write_patches(OnnxGraph& graph, const PatchEmbedding& layer, const s
   }
   const std::string y = graph.add("Conv", inputs, {{"kernel_shape", sizes}, {"strides", sizes}});
   return graph.transpose(graph.reshape(y, {0, layer.options().features, -1}), {0, 2, 1});
-}
-
-std::string write_rms_norm(OnnxGraph& graph, const RmsNorm& layer, const std::string& x,
-                           const Shape&) {
-  const std::string mean =
-      graph.add("ReduceMean", {graph.add("Mul", {x, x})}, {{"axes", std::vector<int64_t>{-1}}});
-  const std::string eps = graph.scalar(static_cast<float>(layer.options().eps));
-  const std::string root = graph.add("Sqrt", {graph.add("Add", {mean, eps})});
-  return graph.add("Mul",
-                   {graph.add("Div", {x, root}), graph.parameter(*own_parameter(layer, "weight"))});
-}
-
-std::string write_swiglu(OnnxGraph& graph, const SwiGLU&, const std::string& x,
-                         const Shape& example) {
-  const int64_t features = example.features() / 2;
-  const OnnxGraph::Names halves = graph.split(x, {features, features}, -1);
-  const std::string gate = graph.add("Mul", {halves[0], graph.add("Sigmoid", {halves[0]})});
-  return graph.add("Mul", {gate, halves[1]});
 }
 
 // All tokens: a model that is used has no labels.
@@ -226,10 +206,8 @@ void add_token_forms(LayerForms& forms) {
   add_form<MeanPool>(forms, write_mean_pool);
   add_form<PatchEmbedding>(forms, write_patches);
   add_form<PositionEmbedding>(forms, write_positions);
-  add_form<RmsNorm>(forms, write_rms_norm);
   add_form<Rotary>(forms, write_rotary);
   add_form<SelectToken>(forms, write_select_token);
-  add_form<SwiGLU>(forms, write_swiglu);
   add_form<TokenEmbedding>(forms, write_token_embedding);
   add_form<TokenTypeEmbedding>(forms, write_token_types);
 }

@@ -14,8 +14,8 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/layouts/pattern.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 
 namespace lacuna::bench {
 namespace {

@@ -23,7 +23,7 @@
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.hpp"
-#include "lacuna/optimizers/adamw.h"
+#include "lacuna/optimizers/adam.h"
 #include "lacuna/optimizers/sgd.h"
 
 namespace lacuna::golden {

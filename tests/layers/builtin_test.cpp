@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/gelu.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
 #include "throws.h"
 

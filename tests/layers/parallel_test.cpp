@@ -7,9 +7,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
-#include "lacuna/layers/tanh.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -13,9 +13,9 @@
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/builtin.hpp"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/squared_relu.h"
 #include "throws.h"
 
 namespace lacuna {

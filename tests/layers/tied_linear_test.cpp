@@ -12,7 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/tanh.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/optimizers/sgd.h"
 #include "lacuna/sparsity/static.h"
 #include "throws.h"

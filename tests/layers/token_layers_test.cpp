@@ -16,8 +16,6 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/tokens/class_token.h"
 #include "lacuna/layers/tokens/patch_embedding.h"
-#include "lacuna/layers/tokens/rms_norm.h"
-#include "lacuna/layers/tokens/swiglu.h"
 #include "lacuna/layers/tokens/token_pooling.h"
 #include "throws.h"
 
@@ -78,33 +76,7 @@ TEST(TokenLayers, NameTheKeyAtFault) {
   refuses("attention", Config::map({{"heads", 4}, {"dropout", 1.0}}), {5, 12},
           "a probability in [0, 1)");
   refuses("rotary", Config::map({{"heads", 4}, {"base", 0.0}}), {5, 12}, "base must be above 0");
-  refuses("rms_norm", Config::map({{"eps", 0.0}}), {5, 12}, "a number above 0");
   refuses("patch_embedding", Config::map({{"features", 3}}), {3, 8, 8}, "patch");
-}
-
-TEST(RmsNormLayer, NormalizesThenScales) {
-  Sequential model;
-  auto& norm = model.add<RmsNorm>("norm", {.features = 2, .eps = 1e-12});
-  EXPECT_EQ(model.parameter("norm.weight")->values().to_vector(), std::vector<float>(2, 1.0f));
-  EXPECT_EQ(model.parameters().size(), 1u);
-  model.parameter("norm.weight")->assign(Tensor::full({2}, 2.0f));
-  const Tensor x = Tensor::from({1, 2}, std::vector<float>{1.0f, -7.0f});  // ⟨x²⟩ = 25
-  const auto y = model(x).value().to_vector();
-  EXPECT_FLOAT_EQ(y[0], 0.4f);
-  EXPECT_FLOAT_EQ(y[1], -2.8f);
-  expect_throws<ShapeError>([&] { norm.output_shape({3}); },
-                            "layer 'norm' (rms_norm): a weight of shape [2] needs examples of "
-                            "shape [..., 2], found [3]");
-  EXPECT_THROW(RmsNorm({.features = 0}), ConfigError);
-}
-
-TEST(SwigluLayer, HalvesTheFeatures) {
-  SwiGLU layer;
-  EXPECT_EQ(layer.output_shape({5, 6}), (Shape{5, 3}));
-  const auto y = layer(Tensor::from({1, 2}, std::vector<float>{2.0f, 3.0f})).value().to_vector();
-  EXPECT_NEAR(y[0], 6.0 / (1.0 + std::exp(-2.0)), 1e-6);
-  expect_throws<ShapeError>([&] { layer.output_shape({3}); },
-                            "(swiglu): needs examples of shape [..., 2 features], found [3]");
 }
 
 TEST(ClassTokenLayer, StandsBeforeEachSequence) {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lacuna/optimizers/adamw.h"
 #include "optimizers/test_parameters.h"
 #include "throws.h"
 

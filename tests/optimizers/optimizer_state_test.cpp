@@ -6,7 +6,6 @@
 
 #include "lacuna/framework/core/random.h"
 #include "lacuna/optimizers/adam.h"
-#include "lacuna/optimizers/adamw.h"
 #include "lacuna/optimizers/sgd.h"
 #include "optimizers/test_parameters.h"
 #include "throws.h"

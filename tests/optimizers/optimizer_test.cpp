@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lacuna/optimizers/adam.h"
-#include "lacuna/optimizers/adamw.h"
 #include "lacuna/optimizers/sgd.h"
 #include "optimizers/test_parameters.h"
 #include "throws.h"

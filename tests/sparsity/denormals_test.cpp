@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "lacuna/framework/core/parallel.h"
-#include "lacuna/optimizers/adamw.h"
+#include "lacuna/optimizers/adam.h"
 #include "lacuna/optimizers/sgd.h"
 #include "sparsity/test_model.h"
 

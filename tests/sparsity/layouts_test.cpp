@@ -10,7 +10,7 @@
 
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/layers/layer_norm.h"
+#include "lacuna/layers/norms.h"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/set.h"

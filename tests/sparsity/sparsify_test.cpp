@@ -15,7 +15,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/framework/train/builtins.h"
-#include "lacuna/layers/leaky_relu.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/sparsified_weight.h"

@@ -9,8 +9,8 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/loss.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/optimizers/adam.h"
 #include "lacuna/sparsity/algorithm.h"
 

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/convolutions/conv2d.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/layers/residual.h"
 
 namespace lacuna {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 
 namespace lacuna {
 namespace {

@@ -9,10 +9,10 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/flatten.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/parallel.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/layers/residual.h"
 
 namespace lacuna {

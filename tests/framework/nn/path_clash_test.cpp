@@ -6,8 +6,8 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/layers/residual.h"
 #include "lacuna/layers/tokens/class_token.h"
 #include "throws.h"

@@ -10,8 +10,8 @@
 
 #include "framework/onnx/onnx_models.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "throws.h"
 
 namespace lacuna {

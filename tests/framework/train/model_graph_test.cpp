@@ -13,8 +13,8 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
-#include "lacuna/layers/relu.h"
 #include "lacuna/layers/residual.h"
 #include "throws.h"
 

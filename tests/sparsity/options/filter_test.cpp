@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "lacuna/layers/layer_norm.h"
 #include "lacuna/layers/linear.h"
+#include "lacuna/layers/norms.h"
 #include "throws.h"
 
 namespace lacuna {

@@ -1,17 +1,11 @@
-// The layers without parameters: activations and Flatten.
+// Activations, and Flatten.
 #include <gmock/gmock.h>
 
 #include <cmath>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/layers/activations.h"
 #include "lacuna/layers/flatten.h"
-#include "lacuna/layers/gelu.h"
-#include "lacuna/layers/leaky_relu.h"
-#include "lacuna/layers/relu.h"
-#include "lacuna/layers/sigmoid.h"
-#include "lacuna/layers/silu.h"
-#include "lacuna/layers/squared_relu.h"
-#include "lacuna/layers/tanh.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -61,6 +55,15 @@ TEST(LeakyReluLayer, RefusesSlopesThatCannotBeMeant) {
       [] { LeakyReLU({.negative_slope = -0.1f}); },
       "leaky_relu: negative_slope must be a finite number of at least 0, found -0.1");
   EXPECT_THROW(LeakyReLU({.negative_slope = NAN}), ConfigError);
+}
+
+TEST(SwigluLayer, HalvesTheFeatures) {
+  SwiGLU layer;
+  EXPECT_EQ(layer.output_shape({5, 6}), (Shape{5, 3}));
+  const auto y = layer(Tensor::from({1, 2}, std::vector<float>{2.0f, 3.0f})).value().to_vector();
+  EXPECT_NEAR(y[0], 6.0 / (1.0 + std::exp(-2.0)), 1e-6);
+  expect_throws<ShapeError>([&] { layer.output_shape({3}); },
+                            "(swiglu): needs examples of shape [..., 2 features], found [3]");
 }
 
 TEST(FlattenLayer, KeepsTheBatch) {
