@@ -18,14 +18,7 @@ std::string in_words(double value) { return Config(value).text(); }
 
 // Only a constant can be checked ahead; schedules are checked at each step.
 void require_lr(const std::string& key, const Schedule& lr) {
-  if (!lr.is_constant()) return;
-  const double value = lr.at(0);  // NaN is no number to a configuration
-  require_option_at_least(key, std::isnan(value) ? value : lr.config().as<double>(), 0.0);
-}
-
-// A constant keeps its double precision, as PyTorch's learning rates do.
-double value_at(const Schedule& schedule, int64_t step) {
-  return schedule.is_constant() ? schedule.config().as<double>() : double{schedule.at(step)};
+  if (lr.is_constant()) require_option_at_least(key, lr.value_at(0), 0.0);
 }
 
 // As `no_decay` has it; empty for weights.
@@ -147,7 +140,7 @@ HookHandle Optimizer::register_zero_grad_hook(std::function<void(Optimizer&)> ho
 }
 
 double Optimizer::learning_rate(const Group& group) const {
-  const double lr = value_at(group.lr, steps_);
+  const double lr = group.lr.value_at(steps_);
   if (steps_ >= warmup_) return lr;
   return lr * (static_cast<double>(steps_ + 1) / static_cast<double>(warmup_));
 }

@@ -33,7 +33,7 @@ std::vector<ParameterGroup> read_parameter_groups(const Config& config);
 /// constant). *Errors:* ConfigError.
 template <class Options>
 void read_optimizer_options(const Config& config, Options& options) {
-  if (!config.has("lr")) config.get<double>("lr", options.lr.config().template as<double>());
+  if (!config.has("lr")) config.get<double>("lr", options.lr.value_at(0));
   options.lr = Schedule::from_config(config.get("lr"));
   options.weight_decay = config.get<double>("weight_decay", options.weight_decay);
   options.warmup = config.get<int64_t>("warmup", options.warmup);

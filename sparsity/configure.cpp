@@ -126,8 +126,14 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
 
 }  // namespace
 
+DynamicOptions dynamic_options(const Config& entry, uint64_t seed) {
+  DynamicOptions options = SparsityOptions::from_config(entry, seed);
+  options.update = UpdateSchedule::from_config(entry.get("update"));
+  return options;
+}
+
 DynamicOptions drop_grow_options(const Config& entry, uint64_t seed) {
-  DynamicOptions options = DynamicOptions::from_config(entry, seed);
+  DynamicOptions options = dynamic_options(entry, seed);
   const Config fraction = entry.get("drop_fraction");
   if (fraction.is_number()) {
     require_range(entry, "drop_fraction", fraction.as<double>(), 0.0, 1.0);

@@ -25,14 +25,16 @@ std::unique_ptr<SparsityAlgorithm> make_algorithm(const Config& entry, uint64_t 
   return std::make_unique<Algorithm>(SparsityOptions::from_config(entry, seed));
 }
 
+/// The options of an algorithm whose masks change: the keys of SparsityOptions, and `update`.
+DynamicOptions dynamic_options(const Config& entry, uint64_t seed);
+
 /// For subclasses constructed from DynamicOptions, without a drop fraction.
 template <class Algorithm>
 std::unique_ptr<SparsityAlgorithm> make_dynamic(const Config& entry, uint64_t seed) {
-  return std::make_unique<Algorithm>(DynamicOptions::from_config(entry, seed));
+  return std::make_unique<Algorithm>(dynamic_options(entry, seed));
 }
 
-/// The options of an algorithm that drops a fraction: those of DynamicOptions, `drop_fraction` and
-/// `keep_alive`.
+/// The same of an algorithm that drops a fraction: also `drop_fraction` and `keep_alive`.
 DynamicOptions drop_grow_options(const Config& entry, uint64_t seed);
 
 /// For subclasses constructed from DynamicOptions that drop a fraction.

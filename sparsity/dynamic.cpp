@@ -10,14 +10,10 @@
 
 namespace lacuna {
 
-DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions options, PatternLifetime lifetime)
-    : SparsityAlgorithm(options.common(), lifetime),
-      update_schedule_(std::move(options.update)),
-      drop_fraction_(options.drop_fraction.value_or(Schedule(0.3))),
-      drops_(options.drop_fraction.has_value()),
-      keep_alive_(options.keep_alive) {
-  if (keep_alive_ && options.pattern.is_structured()) {
-    throw ConfigError("keep_alive does not go with a pattern (" + options.pattern.description() +
+DynamicSparsityAlgorithm::DynamicSparsityAlgorithm(DynamicOptions given, PatternLifetime lifetime)
+    : SparsityAlgorithm(std::move(given), lifetime) {
+  if (keeps_alive() && options().pattern.is_structured()) {
+    throw ConfigError("keep_alive does not go with a pattern (" + options().pattern.description() +
                       ")");
   }
 }
@@ -29,7 +25,7 @@ void DynamicSparsityAlgorithm::adopt(Module& module, std::vector<ParameterPtr> p
 }
 
 void DynamicSparsityAlgorithm::begin(Module& module, MaskSource source, GradientRoute route) {
-  if (update_schedule_.is_update(0)) count_update();  // the first masks are the first update
+  if (update_schedule().is_update(0)) count_update();  // the first masks are the first update
   keep_hook(module.register_forward_pre_hook([this, route](Module&) {
     if (!grad_enabled() || !wants_dense_gradient(step() + 1)) return;
     for (SparseWeight& weight : weights()) {
@@ -41,13 +37,13 @@ void DynamicSparsityAlgorithm::begin(Module& module, MaskSource source, Gradient
 }
 
 MaskSet DynamicSparsityAlgorithm::initial_mask(const SparseWeight& weight, MaskSource source) {
-  const bool is_full = source == MaskSource::Made && !update_schedule_.is_update(0);
+  const bool is_full = source == MaskSource::Made && !update_schedule().is_update(0);
   return is_full ? MaskSet::all(weight.shape()) : SparsityAlgorithm::initial_mask(weight, source);
 }
 
 void DynamicSparsityAlgorithm::update(Optimizer&) {
   count_step();
-  if (!update_schedule_.is_update(step())) return;
+  if (!update_schedule().is_update(step())) return;
   refresh_targets();
   for (SparseWeight& weight : weights()) {
     const MaskSet mask = weight.mask();
@@ -130,7 +126,8 @@ CounterRng DynamicSparsityAlgorithm::rng(const SparseWeight& weight, const char*
 }
 
 float DynamicSparsityAlgorithm::drop_fraction_at(int64_t step, int64_t updates) const {
-  return std::clamp(drop_fraction_.at(step, updates), 0.0f, 1.0f);
+  if (!options().drop_fraction) return 0.3f;
+  return std::clamp(options().drop_fraction->at(step, updates), 0.0f, 1.0f);
 }
 
 }  // namespace lacuna

@@ -16,14 +16,14 @@ namespace lacuna {
 /// Masks start full (dense) unless step 0 is an update step, then as the init method makes them.
 class DynamicSparsityAlgorithm : public SparsityAlgorithm {
  public:
-  explicit DynamicSparsityAlgorithm(DynamicOptions options,
+  explicit DynamicSparsityAlgorithm(DynamicOptions given,
                                     PatternLifetime lifetime = PatternLifetime::ManySteps);
 
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
   /// Counts the step; on an update step asks for each parameter's new mask, with the new step's
   /// target.
   void update(Optimizer& optimizer) override;
-  const UpdateSchedule& update_schedule() const { return update_schedule_; }
+  const UpdateSchedule& update_schedule() const { return options().update; }
 
   void forecast(Forecast& forecast) const override;
 
@@ -56,7 +56,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// Fraction to drop at this step, in [0, 1].
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
   float drop_fraction_at(int64_t step, int64_t updates) const;
-  bool keeps_alive() const { return keep_alive_; }
+  bool keeps_alive() const { return options().keep_alive; }
   /// Random numbers for a parameter at this step; `purpose` tells one use from another.
   CounterRng rng(const SparseWeight& weight, const char* purpose) const;
 
@@ -73,12 +73,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   DenseGradient& whole_gradient(const SparseWeight& weight) const;
   std::vector<int64_t> planned_updates(int64_t steps) const;
   void check_schedules(const std::vector<int64_t>& updates, int64_t steps) const;
-  void check_drop_fraction(const std::vector<int64_t>& updates) const;
-
-  UpdateSchedule update_schedule_;
-  Schedule drop_fraction_;
-  bool drops_;  // whether a drop fraction was given
-  bool keep_alive_;
+  void check_drop_fraction(const Schedule& given, const std::vector<int64_t>& updates) const;
 };
 
 }  // namespace lacuna

@@ -22,9 +22,9 @@ void DynamicSparsityAlgorithm::forecast(Forecast& forecast) const {
   SparsityAlgorithm::forecast(forecast);
   const std::vector<int64_t> update_steps = planned_updates(forecast.steps);
   check_schedules(update_steps, forecast.steps);
-  if (drops_) check_drop_fraction(update_steps);
+  if (options().drop_fraction) check_drop_fraction(*options().drop_fraction, update_steps);
   const std::vector<Shape> shapes = forecast.shapes();
-  int64_t made = update_schedule_.is_update(0) ? 1 : 0;
+  int64_t made = update_schedule().is_update(0) ? 1 : 0;
   for (const int64_t step : update_steps) {
     require_fraction(type(), options().sparsity, step, made);
     const std::vector<int64_t> targets = options().targets_at(step, made, shapes);
@@ -49,7 +49,7 @@ std::vector<int64_t> DynamicSparsityAlgorithm::planned_updates(int64_t steps) co
   }
   std::vector<int64_t> update_steps;
   for (int64_t step = 1; step <= steps; ++step) {
-    if (update_schedule_.is_update(step)) update_steps.push_back(step);
+    if (update_schedule().is_update(step)) update_steps.push_back(step);
   }
   return update_steps;
 }
@@ -76,19 +76,20 @@ void DynamicSparsityAlgorithm::check_schedules(const std::vector<int64_t>& updat
 }
 
 // A fraction that is none, or that climbs again.
-void DynamicSparsityAlgorithm::check_drop_fraction(const std::vector<int64_t>& updates) const {
+void DynamicSparsityAlgorithm::check_drop_fraction(const Schedule& given,
+                                                   const std::vector<int64_t>& updates) const {
   const std::string name(type());
   const int64_t last = updates.back();
-  int64_t made = update_schedule_.is_update(0) ? 1 : 0;
+  int64_t made = update_schedule().is_update(0) ? 1 : 0;
   for (const int64_t step : updates) {
     constexpr float kRounding = 1e-5f;
-    const float fraction = drop_fraction_.at(step, made++);
+    const float fraction = given.at(step, made++);
     if (fraction >= -kRounding && fraction <= 1.0f + kRounding) continue;
     throw ConfigError(
         fmt::format("{}: the drop_fraction is {} at step {}, expected a fraction from 0 to 1", name,
                     Config(fraction).text(), step));
   }
-  const Config drop = drop_fraction_.config();
+  const Config drop = given.config();
   if (schedule_type(drop) == "cosine" &&
       drop.required<double>("half_period") < static_cast<double>(last)) {
     throw ConfigError(fmt::format(

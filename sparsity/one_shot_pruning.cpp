@@ -91,6 +91,7 @@ OneShotPruning::OneShotPruning(OneShotPruningOptions given)
       calibration_(given.calibration) {
   const SparsityTarget& target = options().sparsity;
   const std::string name(type());
+  options().require_no_updates(name);
   if (!target.is_constant()) {
     throw ConfigError(name +
                       ": the sparsity must be a constant: it prunes once; several of it in "

@@ -12,6 +12,7 @@
 namespace lacuna {
 
 Snip::Snip(Options given) : SparsityAlgorithm(std::move(given.common)), global_(given.global) {
+  options().require_no_updates(type());
   const SparsityTarget& target = options().sparsity;
   if (!target.is_constant() || !target.is_below_one()) {
     throw ConfigError("snip: the sparsity must be a constant in [0, 1): it prunes once");

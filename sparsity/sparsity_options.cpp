@@ -24,7 +24,9 @@ SparsityOptions SparsityOptions::from_config(const Config& entry, uint64_t seed,
                           .pattern = PatternShape::from_config(entry.get("pattern")),
                           .distribution = Distribution::from_config(entry.get("distribution")),
                           .layout = {},
-                          .seed = seed};
+                          .seed = seed,
+                          .update = {},
+                          .drop_fraction = {}};
   // Left out, it is what N:M says; 0 in C++ is the same, but who writes it means something else.
   const Config given = entry.get("sparsity");
   if (options.pattern.is_nm() && given.is_number() && given.as<double>() == 0.0) {
@@ -106,29 +108,10 @@ std::vector<int64_t> SparsityOptions::targets_at(int64_t step, int64_t updates,
   return counts;
 }
 
-DynamicOptions DynamicOptions::from_config(const Config& entry, uint64_t seed) {
-  SparsityOptions common = SparsityOptions::from_config(entry, seed);
-  return {.sparsity = std::move(common.sparsity),
-          .init_method = std::move(common.init_method),
-          .param_filter = std::move(common.param_filter),
-          .groups = common.groups,
-          .pattern = common.pattern,
-          .distribution = common.distribution,
-          .layout = std::move(common.layout),
-          .seed = seed,
-          .update = UpdateSchedule::from_config(entry.get("update")),
-          .drop_fraction = std::nullopt};
-}
-
-SparsityOptions DynamicOptions::common() const {
-  return {.sparsity = sparsity,
-          .init_method = init_method,
-          .param_filter = param_filter,
-          .groups = groups,
-          .pattern = pattern,
-          .distribution = distribution,
-          .layout = layout,
-          .seed = seed};
+void SparsityOptions::require_no_updates(std::string_view type) const {
+  if (update == UpdateSchedule() && !drop_fraction && !keep_alive) return;
+  throw ConfigError(std::string(type) +
+                    ": takes no update, drop_fraction or keep_alive: its masks do not change");
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
@@ -22,7 +23,7 @@ namespace lacuna {
 /// the parameters have.
 enum class FirstMask { Chosen, Present };
 
-/// What every algorithm has in common.
+/// What algorithms have in common.
 struct SparsityOptions {
   /// Fraction of zeros in [0, 1], constant or a schedule over the steps (or a density, a fan-in).
   SparsityTarget sparsity = {};
@@ -42,33 +43,8 @@ struct SparsityOptions {
   /// Of random masks and random growth.
   uint64_t seed = 0;
 
-  /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
-  /// balance_in_groups, balance_out_groups, pattern, distribution, layout. *Errors:* ConfigError.
-  /// `init_method` is no key of an algorithm whose masks are those that there are.
-  static SparsityOptions from_config(const Config& entry, uint64_t seed,
-                                     FirstMask first = FirstMask::Chosen);
+  // For algorithms whose masks change; the others refuse them.
 
-  /// These options, with the sparsity that an N:M pattern implies filled in. *Errors:* ConfigError
-  /// when the pattern does not go with the others.
-  SparsityOptions checked() const;
-
-  /// Nonzeros aimed at for parameters of these shapes, in whole units and whole groups.
-  /// *Errors:* ConfigError when the pattern cannot be as sparse.
-  std::vector<int64_t> targets_at(int64_t step, int64_t updates,
-                                  const std::vector<Shape>& shapes) const;
-};
-
-/// Options of the algorithms whose masks change: those above, each by its own name, so that they
-/// can be given as `{.sparsity = 0.9, .update = UpdateSchedule::every(100)}`, and the schedules.
-struct DynamicOptions {
-  SparsityTarget sparsity = {};
-  InitMethod init_method = {};
-  ParameterFilter param_filter = {};
-  ScoreGroups groups = {};
-  PatternShape pattern = {};
-  Distribution distribution = {};
-  LayoutOption layout = {};
-  uint64_t seed = 0;
   /// When masks change; every step by default.
   UpdateSchedule update = {};
   /// Fraction of the nonzeros dropped at an update, in [0, 1]; 0.3 where an algorithm drops and it
@@ -79,12 +55,26 @@ struct DynamicOptions {
   /// for layers with a few nonzeros a row.
   bool keep_alive = false;
 
-  /// The keys of SparsityOptions, and `update`. `drop_fraction` and `keep_alive` are read by those
-  /// that use them.
-  static DynamicOptions from_config(const Config& entry, uint64_t seed);
+  /// From a map's keys sparsity | schedule | density | fan_in, init_method, param_filter,
+  /// balance_in_groups, balance_out_groups, pattern, distribution, layout: all but those of
+  /// changing masks. *Errors:* ConfigError. `init_method` is no key of an algorithm whose masks are
+  /// those that there are.
+  static SparsityOptions from_config(const Config& entry, uint64_t seed,
+                                     FirstMask first = FirstMask::Chosen);
 
-  /// The part that every algorithm has.
-  SparsityOptions common() const;
+  /// These options, with the sparsity that an N:M pattern implies filled in. *Errors:* ConfigError
+  /// when the pattern does not go with the others.
+  SparsityOptions checked() const;
+  /// *Errors:* ConfigError, which begins with `type`, when options of changing masks are given.
+  void require_no_updates(std::string_view type) const;
+
+  /// Nonzeros aimed at for parameters of these shapes, in whole units and whole groups.
+  /// *Errors:* ConfigError when the pattern cannot be as sparse.
+  std::vector<int64_t> targets_at(int64_t step, int64_t updates,
+                                  const std::vector<Shape>& shapes) const;
 };
+
+/// The options of an algorithm whose masks change.
+using DynamicOptions = SparsityOptions;
 
 }  // namespace lacuna

@@ -7,6 +7,7 @@
 namespace lacuna {
 
 Static::Static(SparsityOptions options) : SparsityAlgorithm(std::move(options)) {
+  this->options().require_no_updates(type());
   const SparsityTarget& target = this->options().sparsity;
   if (!target.is_constant()) {
     throw ConfigError(

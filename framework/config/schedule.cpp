@@ -119,7 +119,7 @@ Schedule make_multi_step(const Config& c) {
 Schedule::Schedule(double value)
     : function_([v = static_cast<float>(value)](int64_t, int64_t) { return v; }),
       config_(value),
-      constant_(true) {}
+      constant_(value) {}
 
 Schedule::Schedule(Function function, Config config)
     : function_(std::move(function)), config_(std::move(config)) {}

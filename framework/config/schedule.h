@@ -12,7 +12,8 @@
 
 namespace lacuna {
 
-/// A value as a function of (step, number of updates so far), evaluated in float32.
+/// A value as a function of (step, number of updates so far), evaluated in float32. A constant
+/// keeps its double precision.
 class Schedule {
  public:
   using Function = std::function<float(int64_t step, int64_t updates)>;
@@ -24,8 +25,12 @@ class Schedule {
   /// The value at step ≥ 0. `updates` counts the updates made before this one; only `cycling`
   /// depends on it.
   float at(int64_t step, int64_t updates = 0) const { return function_(step, updates); }
+  /// The same as a double: of a constant as exact as it was given.
+  double value_at(int64_t step, int64_t updates = 0) const {
+    return constant_ ? *constant_ : double{at(step, updates)};
+  }
 
-  bool is_constant() const { return constant_; }
+  bool is_constant() const { return constant_.has_value(); }
   /// The configuration it was made from, for messages and the resolved configuration.
   const Config& config() const { return config_; }
 
@@ -35,7 +40,7 @@ class Schedule {
  private:
   Function function_;
   Config config_;
-  bool constant_ = false;
+  std::optional<double> constant_;
 };
 
 /// Factories by `type`; users may add theirs.
@@ -57,6 +62,7 @@ class UpdateSchedule {
 
   /// (t − start) mod freq = 0 and start ≤ t < stop; or t is listed.
   bool is_update(int64_t step) const;
+  bool operator==(const UpdateSchedule&) const = default;
 
  private:
   int64_t freq_ = 1;

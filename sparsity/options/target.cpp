@@ -3,13 +3,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/options/counting.hpp"
 
 namespace lacuna {
+
+SparsityTarget::SparsityTarget(Schedule sparsity) : sparsity_(std::move(sparsity)) {
+  if (sparsity_.is_constant() && std::isnan(sparsity_.value_at(0))) {
+    throw ConfigError("sparsity must be a number in [0, 1], found NaN");
+  }
+}
 
 SparsityTarget SparsityTarget::density(double density) {
   if (!(density > 0.0 && density <= 1.0)) {
@@ -65,7 +73,7 @@ SparsityTarget SparsityTarget::from_config(const Config& entry) {
 
 bool SparsityTarget::is_below_one() const {
   if (density_ || fan_in_) return true;
-  const auto sparsity = sparsity_.config().as<double>();
+  const double sparsity = sparsity_.value_at(0);
   return sparsity >= 0.0 && sparsity < 1.0;
 }
 
@@ -76,8 +84,7 @@ double SparsityTarget::sparsity_at(int64_t step, int64_t updates, const Shape& s
     const auto numel = static_cast<double>(std::max<int64_t>(shape.numel(), 1));
     return std::max(0.0, 1.0 - *fan_in_ * rows / numel);
   }
-  if (sparsity_.is_constant()) return std::clamp(sparsity_.config().as<double>(), 0.0, 1.0);
-  return std::clamp(sparsity_.at(step, updates), 0.0f, 1.0f);
+  return std::clamp(sparsity_.value_at(step, updates), 0.0, 1.0);
 }
 
 std::vector<int64_t> SparsityTarget::nnz_at(int64_t step, int64_t updates,

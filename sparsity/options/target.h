@@ -16,8 +16,9 @@ namespace lacuna {
 /// 1 − sparsity is too coarse in float32 (millions of neurons with a fan-in of 8).
 class SparsityTarget {
  public:
-  SparsityTarget(double sparsity = 0.0) : sparsity_(sparsity) {}
-  SparsityTarget(Schedule sparsity) : sparsity_(std::move(sparsity)) {}
+  SparsityTarget(double sparsity = 0.0) : SparsityTarget(Schedule(sparsity)) {}
+  /// *Errors:* ConfigError for a constant that is NaN.
+  SparsityTarget(Schedule sparsity);
   /// Fraction of positions kept, in (0, 1].
   static SparsityTarget density(double density);
   /// Mean nonzeros per row, above 0.
@@ -42,7 +43,7 @@ class SparsityTarget {
                               const Distribution& distribution, const ScoreGroups& groups) const;
 
  private:
-  Schedule sparsity_{0.0};
+  Schedule sparsity_;
   std::optional<double> density_;
   std::optional<double> fan_in_;
 };

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -53,6 +54,16 @@ TEST(StaticTest, RefusesWhatIsNoConstantBelowOne) {
       "must be a constant");
   // What float32 rounds to 1 is below 1; that nothing is left of few positions is told elsewhere.
   EXPECT_NO_THROW(Static({.sparsity = 0.99999999}));
+  expect_throws<ConfigError>([] { Static({.sparsity = std::nan("")}); },
+                             "sparsity must be a number in [0, 1], found NaN");
+}
+
+TEST(StaticTest, RefusesOptionsOfChangingMasks) {
+  const char* words = "static: takes no update, drop_fraction or keep_alive";
+  expect_throws<ConfigError>([] { Static({.sparsity = 0.5, .update = UpdateSchedule::every(2)}); },
+                             words);
+  expect_throws<ConfigError>([] { Static({.sparsity = 0.5, .drop_fraction = 0.3}); }, words);
+  expect_throws<ConfigError>([] { Static({.sparsity = 0.5, .keep_alive = true}); }, words);
 }
 
 TEST(ApplyTest, OrderAndRepetitionAreErrors) {

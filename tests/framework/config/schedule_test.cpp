@@ -13,11 +13,12 @@ using Entries = std::vector<Config::Entry>;
 
 Schedule make(Entries entries) { return Schedule::from_config(Config::map(std::move(entries))); }
 
-TEST(Schedule, ConstantsKeepTheirDoubleInTheConfig) {
+TEST(Schedule, ConstantsKeepTheirDouble) {
   const Schedule schedule = Schedule::from_config(Config(0.1));
   EXPECT_TRUE(schedule.is_constant());
   EXPECT_EQ(schedule.at(0), 0.1f);
   EXPECT_EQ(schedule.at(1000000, 3), 0.1f);
+  EXPECT_EQ(schedule.value_at(7), 0.1);
   EXPECT_EQ(schedule.config().as<double>(), 0.1);
   EXPECT_TRUE(make({{"type", "constant"}, {"value", 0.1}}).is_constant());
 }
@@ -26,6 +27,7 @@ TEST(Schedule, FollowsTheFormulas) {
   const Schedule linear = make({{"type", "linear"}, {"init", 1.0}, {"slope", -0.25}});
   EXPECT_FALSE(linear.is_constant());
   EXPECT_EQ(linear.at(2), 0.5f);
+  EXPECT_EQ(linear.value_at(2), 0.5);
   const Schedule exp = make({{"type", "exp"}, {"init", 0.0}, {"gamma", -1.0}});
   EXPECT_NEAR(exp.at(1), 1.0 - std::exp(-1.0), 1e-6);
   const Schedule power = make({{"type", "power"}, {"init", 8.0}, {"beta", 0.5}});
