@@ -13,7 +13,7 @@ namespace lacuna::presets {
 
 class Arguments;
 
-/// One file each: gpt2.cpp, bert.cpp, …
+/// One file each, but for bert.cpp, which has distilbert too.
 struct Preset {
   std::string_view name;   ///< `type`, and config.json's model_type
   std::string_view about;  ///< a line for lists
