@@ -15,7 +15,7 @@ class Descent final : public Set {
   std::string_view type() const override { return "descent"; }
 
  protected:
-  // Said before the forward pass, so that the backward pass keeps the dense gradient.
+  // Asked before the forward pass, so that the backward pass keeps the dense gradient.
   bool wants_dense_gradient(int64_t step) const override {
     return update_schedule().is_update(step);
   }

@@ -1,10 +1,15 @@
-# What documents show beside YAML and C++: commands, held against --help, Python, which is run, and the
-# tables of a model, which are computed again.
+# What documents show in addition to YAML and C++: commands, compared with --help, the tour and Python, which
+# are run, and the tables of a model, which are computed again.
 if(LACUNA_PYTHON)
   add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.commands_are_understood PROPERTIES TIMEOUT 120)
+  add_test(NAME docs.tour_runs COMMAND ${LACUNA_PYTHON}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/tour_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tour_check)
+  set_tests_properties(docs.tour_runs PROPERTIES TIMEOUT 300
+    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
   add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)

@@ -21,7 +21,7 @@ void keep_normalization(Config& config, const InputFormat& format);
 void require_same_classes(const std::vector<std::string>& data,
                           const std::vector<std::string>& model);
 
-/// A map for each split that there is, validation before test, as docs/reference/run-folder.md
+/// A map for each split that there is, validation before test, as docs/reference/commands.md
 /// says: with the confusion matrix where examples have one label each, and not too many classes.
 Config evaluate_splits(Module& model, const LossFunction& loss, const DataSplits& data,
                        int64_t batch_size);

@@ -34,7 +34,7 @@ class ModelTable {
   static void write_flops(const Counts& counts, Config& to);
 
   void print() const;
-  /// A list of maps: docs/reference/run-folder.md describes them.
+  /// A list of maps: docs/reference/commands.md describes them.
   Config to_config() const;
 
  private:
