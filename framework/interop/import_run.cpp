@@ -36,7 +36,8 @@ Config with_source(const Config& given, const std::string& file, const std::stri
 ImportedRun import_run(const std::string& file, const Config& config, const std::string& run_dir,
                        const ImportOptions& options) {
   RunFolder::require_unused(run_dir);  // before the data is read, which may take long
-  const auto experiment = build_experiment(with_source(config, file, run_dir, options));
+  const auto experiment =
+      build_experiment(with_source(config, file, run_dir, options), Start::Untrained);
   ImportedRun imported{.checkpoint = {},
                        .notes = experiment->notes,
                        .numel = experiment->numel(),

@@ -180,7 +180,7 @@ void start_from(Config& config, const Config& given, const std::string& path) {
 // said of that one.
 std::unique_ptr<Experiment> build(const Config& config, const Config& given, const Source& source) {
   try {
-    return build_experiment(config, Start::ForPruning);
+    return build_experiment(config, Start::Untrained);
   } catch (const ConfigError& error) {
     if (!source.config || !std::string_view(error.what()).starts_with(source.path + ":")) throw;
     for (const char* section : {"model", "data", "loss", "optimizer"}) {

@@ -98,8 +98,8 @@ struct Experiment {
 
 /// Where the model's values come from.
 enum class Start {
-  Fresh,       ///< drawn by the seed, or read from `model.init_from`
-  ForPruning,  ///< the same, of a model that is not trained here: gradients and states need not fit
+  Fresh,      ///< drawn by the seed, or read from `model.init_from`
+  Untrained,  ///< the same, of a model that is not trained here: gradients and states need not fit
   FromCheckpoint,  ///< a checkpoint is loaded next: `model.init_from` is not read again
 };
 
