@@ -1,5 +1,5 @@
 // Weights of other tools with their masks: cstorch's and torch.nn.utils.prune's names, npz and npy,
-// patterns found from zeros. Pickles: weight_files/pickles_test.cpp.
+// patterns found from zeros. Pickles: pickles_test.cpp.
 #include <gmock/gmock.h>
 
 #include "framework/io/storage/npz_bytes.h"
