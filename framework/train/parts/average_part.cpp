@@ -6,7 +6,7 @@
 namespace lacuna {
 namespace {
 
-void finish(ExperimentBuild& b) {
+void finish_average(ExperimentBuild& b) {
   Experiment& e = b.e;
   if (b.is_fresh()) judge_average(e.train, e.total_steps());
   if (e.train.ema) {
@@ -18,6 +18,6 @@ void finish(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart average_part() { return {.finish = finish}; }
+ExperimentPart average_part() { return {.finish = finish_average}; }
 
 }  // namespace lacuna

@@ -47,7 +47,7 @@ void require_division(const Experiment& e, Start start, const Communicator* job)
   }
 }
 
-void read(ExperimentBuild& b) {
+void read_batches(ExperimentBuild& b) {
   require_shards(b.e, b.job.get());
   require_division(b.e, b.start, b.job.get());
 }
@@ -66,7 +66,7 @@ std::unique_ptr<DataParallel> make_parallel(const Experiment& e,
   return std::make_unique<DataParallel>(*e.model, job, options);
 }
 
-void build(ExperimentBuild& b) {
+void build_batches(ExperimentBuild& b) {
   const TrainOptions& train = b.e.train;
   const int64_t shards = shards_of(train, b.job.get());
   const int64_t processes = b.job == nullptr ? 1 : b.job->size(),
@@ -146,13 +146,15 @@ void require_same_start(Communicator& job, const Experiment& e, const RunOrigins
   require_agreement(job, what);
 }
 
-void finish(ExperimentBuild& b) {
+void finish_batches(ExperimentBuild& b) {
   try_batches(b.e);
   if (b.job != nullptr) require_same_start(*b.job, b.e, b.origins);
 }
 
 }  // namespace
 
-ExperimentPart batches_part() { return {.read = read, .build = build, .finish = finish}; }
+ExperimentPart batches_part() {
+  return {.read = read_batches, .build = build_batches, .finish = finish_batches};
+}
 
 }  // namespace lacuna

@@ -17,7 +17,7 @@ DataSplits load_data_of(const Config& config, uint64_t seed) {
   }
 }
 
-void build(ExperimentBuild& b) {
+void build_data(ExperimentBuild& b) {
   DataSplits& data = b.e.data;
   data = load_data_of(b.e.config, b.e.train.seed);
   b.origins.data = data.hashes;
@@ -26,7 +26,7 @@ void build(ExperimentBuild& b) {
 }
 
 // early_stopping and keep_best judge a model by held-out data, so they need some.
-void check(ExperimentBuild& b) {
+void check_data(ExperimentBuild& b) {
   const TrainOptions& options = b.e.train;
   const bool is_needed = options.checkpoint.keep_best || options.early_stopping;
   if (!is_needed || b.e.data.validation != nullptr) return;
@@ -40,6 +40,6 @@ void check(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart data_part() { return {.build = build, .check = check}; }
+ExperimentPart data_part() { return {.build = build_data, .check = check_data}; }
 
 }  // namespace lacuna

@@ -17,7 +17,7 @@
 namespace lacuna {
 namespace {
 
-void build(ExperimentBuild& b) {
+void build_loss(ExperimentBuild& b) {
   Experiment& e = b.e;
   e.loss = LossFunction::from_config(e.config, *e.data.train);
   if (const auto label = e.loss.ignored_label()) e.data = with_ignored_label(e.data, *label);
@@ -84,7 +84,7 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
                                 e.loss.output_shape().to_string()));
 }
 
-void finish(ExperimentBuild& b) {
+void finish_loss(ExperimentBuild& b) {
   if (!b.e.loss.distillation()) return;
   const Config key = b.e.config.at("loss").at("teacher");
   b.e.teacher = at_position(key, [&] { return load_teacher(key, b.e, b.origins); });
@@ -92,6 +92,6 @@ void finish(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart loss_part() { return {.build = build, .finish = finish}; }
+ExperimentPart loss_part() { return {.build = build_loss, .finish = finish_loss}; }
 
 }  // namespace lacuna

@@ -16,7 +16,7 @@
 namespace lacuna {
 namespace {
 
-void read(ExperimentBuild& b) { model_layers(b.e.config.at("model").clone()); }
+void read_model(ExperimentBuild& b) { model_layers(b.e.config.at("model").clone()); }
 
 // By `model.frozen`, beside what layers have frozen themselves.
 void freeze_parameters(Module& model, const Config& section) {
@@ -48,7 +48,7 @@ LayerCheck size_check(const ExperimentBuild& b) {
   };
 }
 
-void build(ExperimentBuild& b) {
+void build_model(ExperimentBuild& b) {
   Experiment& e = b.e;
   const Config section = e.config.at("model");
   const Dataset& data = *e.data.train;
@@ -72,7 +72,7 @@ void build(ExperimentBuild& b) {
 }
 
 // A norm learns nothing from one value a channel.
-void check(ExperimentBuild& b) {
+void check_model(ExperimentBuild& b) {
   const Experiment& e = b.e;
   const int64_t batch = e.train.batch_size;
   const bool has_last = batch > 1 && e.data.train->size() % batch == 1 && !e.train.drop_last &&
@@ -93,6 +93,8 @@ void check(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart model_part() { return {.read = read, .build = build, .check = check}; }
+ExperimentPart model_part() {
+  return {.read = read_model, .build = build_model, .check = check_model};
+}
 
 }  // namespace lacuna

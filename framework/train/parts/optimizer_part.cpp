@@ -5,24 +5,27 @@
 namespace lacuna {
 namespace {
 
-void read(ExperimentBuild& b) { b.e.config.at("optimizer"); }
+void read_optimizer(ExperimentBuild& b) { b.e.config.at("optimizer"); }
 
-void build(ExperimentBuild& b) {
+void build_optimizer(ExperimentBuild& b) {
   b.e.optimizer = make_optimizer(b.e.config.at("optimizer"), b.e.model->parameters());
 }
 
-void check(ExperimentBuild& b) {
+void check_optimizer(ExperimentBuild& b) {
   require_learning_rates(b.e.config.at("optimizer"), b.e.total_steps());
 }
 
-void finish(ExperimentBuild& b) {
+void finish_optimizer(ExperimentBuild& b) {
   if (b.is_fresh()) judge_warmup(b.e.config.at("optimizer"), b.e.total_steps());
 }
 
 }  // namespace
 
 ExperimentPart optimizer_part() {
-  return {.read = read, .build = build, .check = check, .finish = finish};
+  return {.read = read_optimizer,
+          .build = build_optimizer,
+          .check = check_optimizer,
+          .finish = finish_optimizer};
 }
 
 }  // namespace lacuna

@@ -37,7 +37,7 @@ void apply_sparsify(Experiment& e) {
   e.sparsity = std::move(algorithm);
 }
 
-void build(ExperimentBuild& b) {
+void build_sparsity(ExperimentBuild& b) {
   Experiment& e = b.e;
   const Config section = e.config.get("sparsity");
   if (b.is_fresh()) write_calibration_defaults(section, *e.data.train, e.train.batch_size);
@@ -71,7 +71,7 @@ void apply_algorithm(Experiment& e) {
   e.write_layouts();
 }
 
-void finish(ExperimentBuild& b) {
+void finish_sparsity(ExperimentBuild& b) {
   Experiment& e = b.e;
   if (e.sparsity != nullptr) apply_algorithm(e);
   // Before any value is drawn and anything is measured; a checkpoint's masks are not there yet.
@@ -88,6 +88,6 @@ void finish(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart sparsity_part() { return {.build = build, .finish = finish}; }
+ExperimentPart sparsity_part() { return {.build = build_sparsity, .finish = finish_sparsity}; }
 
 }  // namespace lacuna
