@@ -105,8 +105,13 @@ constexpr const char* kRising =
 // What an algorithm needs besides its name; by default a sparsity of half.
 std::string options_of(const std::string& name) {
   static const std::map<std::string, std::string> options = {
-      {"gmp", kRising}, {"saliency", kRising}, {"ste", kRising},
-      {"dense", ""},    {"users_keyless", ""}, {"semi_sparse", "pattern: {type: nm, n: 2, m: 4}"}};
+      {"gmp", kRising},
+      {"saliency", kRising},
+      {"ste", kRising},
+      {"acdc", "sparsity: 0.5, update: {freq: 2}"},
+      {"dense", ""},
+      {"users_keyless", ""},
+      {"semi_sparse", "pattern: {type: nm, n: 2, m: 4}"}};
   const auto own = options.find(name);
   return own == options.end() ? "sparsity: 0.5" : own->second;
 }
@@ -165,8 +170,8 @@ TEST_F(FirstMasksTest, ThatARisingScheduleDropsAreAWarning) {
 // What begins dense is not pruned by magnitude where the loaded weights are dense.
 TEST_F(FirstMasksTest, OfDenseWeightsAreFullWhereAnAlgorithmBeginsDense) {
   for (const char* name : {"acdc", "snip"}) {
-    const auto experiment =
-        from("{algorithm: " + std::string(name) + ", param_filter: fc2.weight, sparsity: 0.5}");
+    const auto experiment = from("{algorithm: " + std::string(name) +
+                                 ", param_filter: fc2.weight, " + options_of(name) + "}");
     EXPECT_EQ(experiment->model->parameter("fc2.weight")->pattern()->nnz(), 40) << name;
     EXPECT_EQ(mask(*experiment), loaded_) << name;
   }
