@@ -32,8 +32,7 @@ class LayoutContender final : public LinearContender {
   // The weights outside the mask are zero, so that the same mask is selected.
   void select_mask() override {
     const Shape& shape = weight_.shape();
-    const BitMask mask =
-        transposable_select(shape[0], shape[1], weight_.storage(), PatternShape::Search::Exact);
+    const BitMask mask = transposable_select(shape[0], shape[1], weight_.storage());
     pattern_ = Pattern::make(pattern_->layout(), shape, Positions::of(shape, mask));
     take_values();
     change_weights();

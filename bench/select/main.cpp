@@ -1,6 +1,4 @@
-// bench_select: what selecting an N:M mask costs, beside the dense product it precedes, and how
-// much weight the greedy transposable selection keeps.
-#include <cmath>
+// bench_select: what selecting an N:M mask costs, beside the dense product it precedes.
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,12 +24,6 @@ Tensor normal_weights(int64_t rows, int64_t columns) {
   uint64_t i = 0;
   for (float& w : weights.mutable_storage()) w = static_cast<float>(rng.normal(i++));
   return weights;
-}
-
-double kept_mass(const Tensor& weights, const BitMask& mask) {
-  double mass = 0.0;
-  mask.for_each([&](int64_t i) { mass += std::abs(double{weights.data()[i]}); });
-  return mass;
 }
 
 /// A selection to measure: of a mask, or of a matrix with its values.
@@ -81,13 +73,8 @@ class Workload {
       const bool is_nm = pattern.is_nm();
       all.push_back({name, "mask", mask, mask, is_nm ? pattern.n() : 4, 4, is_nm ? 1 : 0});
     }
-    for (const auto& [name, how] : {std::pair{"greedy", PatternShape::Search::Greedy},
-                                    {"exact", PatternShape::Search::Exact}}) {
-      const auto mask = [this, how = how] {
-        return transposable_select(out_, in_, weights_.storage(), how);
-      };
-      all.push_back({std::string("2:4 transposable, ") + name, "mask", mask, mask, 2, 4});
-    }
+    const auto mask = [this] { return transposable_select(out_, in_, weights_.storage()); };
+    all.push_back({"2:4 transposable", "mask", mask, mask, 2, 4});
     return all;
   }
 
@@ -101,13 +88,6 @@ class Workload {
       throw Error("selection " + selection.format + ": a group has " + std::to_string(found) +
                   " weights, there should be " + std::to_string(selection.most_in_group));
     }
-  }
-
-  double greedy_over_exact() const {
-    const auto mass = [&](PatternShape::Search how) {
-      return kept_mass(weights_, transposable_select(out_, in_, weights_.storage(), how));
-    };
-    return mass(PatternShape::Search::Greedy) / mass(PatternShape::Search::Exact);
   }
 
  private:
@@ -166,13 +146,6 @@ void run_shape(int64_t in, int64_t out, const Settings& settings, Report& report
                           fixed(100 * time.median_ms / dense_ms, 1) + " %"});
   }
   report.summarize(std::move(table));
-  const double mass = workload.greedy_over_exact();
-  report.add_row(
-      Config::map({{"workload", "select"}, {"in", in}, {"out", out}, {"greedy_over_exact", mass}}));
-  report.summarize({.title = "Sum of |w| that the greedy selection keeps, of the exact one's, " +
-                             std::to_string(out) + " × " + std::to_string(in),
-                    .columns = {"transposable 2:4", "kept"},
-                    .rows = {{"greedy over exact", fixed(100 * mass, 2) + " %"}}});
 }
 
 void run(const Settings& settings, Report& report) {

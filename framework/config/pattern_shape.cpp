@@ -54,9 +54,8 @@ PatternShape nm_from_config(const Config& p) {
         .error("only 2:4 without groups can be transposable, found " + number(n) + ":" + number(m) +
                (group == 1 ? "" : " in groups of " + number(group) + " rows"));
   }
-  return PatternShape::transposable_2_4(is_second(p, "search", "exact", "greedy")
-                                            ? PatternShape::Search::Greedy
-                                            : PatternShape::Search::Exact);
+  is_second(p, "search", "exact", "greedy");  // runs of 0.1.0 may have either; there is one search
+  return PatternShape::transposable_2_4();
 }
 
 }  // namespace
@@ -83,10 +82,9 @@ PatternShape PatternShape::nm(int n, int m, int64_t shared_rows) {
   return shape;
 }
 
-PatternShape PatternShape::transposable_2_4(Search search) {
+PatternShape PatternShape::transposable_2_4() {
   PatternShape shape = nm(2, 4);
   shape.transposable_ = true;
-  shape.search_ = search;
   return shape;
 }
 

@@ -26,9 +26,6 @@ class PatternShape {
   enum class Kind { Unstructured, Nm, Block };
   /// How the scores of a unit's positions become one: Σ |s| or √ Σ s².
   enum class Norm { L1, L2 };
-  /// How a tile of a transposable pattern is chosen (kernels/nm/nm_selection.hpp): the best of the
-  /// 90 that are possible, or the largest values one after the other.
-  enum class Search { Exact, Greedy };
 
   static constexpr int kLargestM = 16;
   static constexpr int64_t kLargestUnit = int64_t{1} << 20;  ///< rows, and columns
@@ -41,14 +38,14 @@ class PatternShape {
   static PatternShape nm(int n, int m, int64_t shared_rows = 1);
   /// 2:4 in which each tile of 4 × 4 has at most two positions in a row and two in a column, so
   /// that the transposed matrix is 2:4 too (Hubara et al., 2021, arXiv:2102.08124).
-  static PatternShape transposable_2_4(Search search = Search::Exact);
+  static PatternShape transposable_2_4();
   /// Blocks aligned to their own size exist whole or not at all. *Errors:* ConfigError unless both
   /// sides are from 1 to kLargestUnit.
   static PatternShape block(int64_t rows, int64_t columns, Norm norm = Norm::L1);
 
   /// Of the text that to_string() gives, and of no other.
   static std::optional<PatternShape> parse(std::string_view text);
-  /// `{type: nm, n: 2, m: 4, group: 1, transposable: false, search: exact}`, where n is below m, or
+  /// `{type: nm, n: 2, m: 4, group: 1, transposable: false}`, where n is below m, or
   /// `{type: block, rows: 16, cols: 16, norm: l1}`; null → unstructured. *Errors:* ConfigError.
   static PatternShape from_config(const Config& pattern);
   /// The keys rows, cols, norm. *Errors:* ConfigError.
@@ -74,10 +71,9 @@ class PatternShape {
   /// Fraction of positions that the fullest pattern keeps.
   double full_density() const { return static_cast<double>(n_) / m_; }
 
-  /// Choices of a selection, on which no layout depends: equality compares them, the text form
-  /// leaves them out.
+  /// A choice of a selection, on which no layout depends: equality compares it, the text form
+  /// leaves it out.
   Norm norm() const { return norm_; }
-  Search search() const { return search_; }
 
   /// What the rows and the columns (input channels) must be divisible by.
   Shape divisors() const { return Shape{unit_rows_ * cell_rows(), unit_columns_ * cell_columns()}; }
@@ -102,7 +98,6 @@ class PatternShape {
 
   Kind kind_ = Kind::Unstructured;
   Norm norm_ = Norm::L1;
-  Search search_ = Search::Exact;
   bool transposable_ = false;
   int n_ = 1, m_ = 1;
   int64_t unit_rows_ = 1, unit_columns_ = 1;

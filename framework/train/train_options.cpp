@@ -227,4 +227,17 @@ void judge_average(const TrainOptions& train, int64_t steps) {
                   train.ema->start, steps));
 }
 
+bool judge_search(const Config& config) {
+  if (config.is_list()) return std::ranges::any_of(config.items(), judge_search);
+  if (!config.is_map()) return false;
+  const Config search = config.get("search");
+  if (config.has("transposable") && search.is_scalar() && to_lower(search.text()) == "greedy") {
+    log_warning(search.where() +
+                ": the greedy search no longer exists; masks are chosen by the exact one");
+    return true;
+  }
+  return std::ranges::any_of(config.entries(),
+                             [](const Config::Entry& entry) { return judge_search(entry.second); });
+}
+
 }  // namespace lacuna

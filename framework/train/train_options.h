@@ -105,5 +105,8 @@ void require_learning_rates(const Config& optimizer, int64_t steps);
 void judge_warmup(const Config& optimizer, int64_t steps);
 /// The same of `train.ema`, which may begin after the run has ended: a warning.
 void judge_average(const TrainOptions& train, int64_t steps);
+/// Looks for `search: greedy` of a transposable pattern, which is read as `exact`: a warning, and
+/// true, at the first one.
+bool judge_search(const Config& config);
 
 }  // namespace lacuna

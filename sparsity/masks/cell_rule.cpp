@@ -52,7 +52,6 @@ std::span<const CellBits> transposable_tiles() {
 
 CellRule::CellRule(const PatternShape& pattern, int64_t taps)
     : transposable_(pattern.is_transposable()),
-      greedy_(pattern.search() == PatternShape::Search::Greedy),
       rows_(pattern.cell_rows()),
       columns_(pattern.cell_columns()),
       taps_(taps),
@@ -64,10 +63,7 @@ bool CellRule::allows(CellBits kept) const {
 
 CellBits CellRule::best(CellBits kept, CellBits candidates, std::span<const float> scores) const {
   candidates = static_cast<CellBits>(candidates & ~kept);
-  if (transposable_) {
-    return greedy_ ? greedy_transposable(kept, candidates, scores)
-                   : best_transposable(kept, candidates, scores);
-  }
+  if (transposable_) return best_transposable(kept, candidates, scores);
   for (int room = quota_ - std::popcount(kept); room > 0 && candidates != 0; --room) {
     const CellBits next = bit(largest(candidates, scores));
     kept = static_cast<CellBits>(kept | next);
@@ -80,7 +76,7 @@ CellBits CellRule::best_transposable(CellBits kept, CellBits candidates,
                                      std::span<const float> scores) const {
   // A tile that is filled from nothing is SemiSparse's, with its rule for equal sums.
   if (kept == 0 && candidates == all()) {
-    return static_cast<CellBits>(reference::select_exactly(scores.data(), 4));
+    return static_cast<CellBits>(reference::select_tile(scores.data(), 4));
   }
   double best_sum = -1.0;
   CellBits best = kept;
@@ -100,18 +96,6 @@ CellBits CellRule::best_transposable(CellBits kept, CellBits candidates,
   return best;
 }
 
-CellBits CellRule::greedy_transposable(CellBits kept, CellBits candidates,
-                                       std::span<const float> scores) const {
-  while (candidates != 0) {
-    const CellBits next = bit(largest(candidates, scores));
-    candidates = static_cast<CellBits>(candidates & ~next);
-    if (is_two_by_four(static_cast<CellBits>(kept | next))) {
-      kept = static_cast<CellBits>(kept | next);
-    }
-  }
-  return kept;
-}
-
 CellBits CellRule::random(CellBits kept, const CounterRng& rng, uint64_t index) const {
   if (transposable_) {
     std::vector<CellBits> fitting;
@@ -121,7 +105,13 @@ CellBits CellRule::random(CellBits kept, const CounterRng& rng, uint64_t index) 
     if (!fitting.empty()) return fitting[static_cast<size_t>(rng.below(index, fitting.size()))];
     std::vector<float> scores(static_cast<size_t>(size()));  // a tile that cannot become full
     for (float& score : scores) score = rng.uniform(index++);
-    return greedy_transposable(kept, static_cast<CellBits>(all() & ~kept), scores);
+    auto candidates = static_cast<CellBits>(all() & ~kept);
+    while (candidates != 0) {
+      const CellBits next = bit(largest(candidates, scores));
+      candidates = static_cast<CellBits>(candidates & ~next);
+      if (allows(static_cast<CellBits>(kept | next))) kept = static_cast<CellBits>(kept | next);
+    }
+    return kept;
   }
   auto free = static_cast<CellBits>(all() & ~kept);
   for (int room = quota_ - std::popcount(kept); room > 0; --room) {

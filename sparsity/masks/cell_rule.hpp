@@ -31,9 +31,8 @@ class CellRule {
   bool allows(CellBits kept) const;
   /// `kept` and those of `candidates` that add the largest scores, as far as the rule lets them in.
   /// Ties: the lower unit; among transposable patterns with the same sum the lower one as a number,
-  /// or, where a tile is filled from nothing, what PatternShape::Search::Exact
-  /// (kernels/nm/nm_selection.hpp) takes. NaN counts as nothing. *Requires*
-  /// allows(kept), and scores that are not negative.
+  /// or, where a tile is filled from nothing, what kernels/nm/nm_selection.hpp takes. NaN counts as
+  /// nothing. *Requires* allows(kept), and scores that are not negative.
   CellBits best(CellBits kept, CellBits candidates, std::span<const float> scores) const;
   /// A full cell that holds `kept`, drawn uniformly, from words `index`, … of the sequence. A
   /// transposable tile that no full one holds gets what still fits.
@@ -45,10 +44,8 @@ class CellRule {
  private:
   CellBits best_transposable(CellBits kept, CellBits candidates,
                              std::span<const float> scores) const;
-  CellBits greedy_transposable(CellBits kept, CellBits candidates,
-                               std::span<const float> scores) const;
 
-  bool transposable_, greedy_;
+  bool transposable_;
   int64_t rows_, columns_, taps_;
   int quota_;
 };

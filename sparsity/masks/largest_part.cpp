@@ -107,7 +107,7 @@ BitMask largest_units(std::span<const float> scores, int64_t count, int64_t taps
 // The same of a matrix, or of one whose columns are [taps, channels].
 BitMask largest_of_matrix(const PatternShape& s, std::span<const float> weights, int64_t rows,
                           int64_t columns, int64_t taps, int64_t count) {
-  if (s.is_transposable()) return transposable_select(rows, columns, weights, s.search());
+  if (s.is_transposable()) return transposable_select(rows, columns, weights);
   if (s.unit_size() == 1 && s.is_nm()) {
     return nm_select({.rows = rows, .columns = columns, .pattern = s}, weights);
   }

@@ -261,7 +261,6 @@ INSTANTIATE_TEST_SUITE_P(
     Patterns, SemiSparseLayouts,
     testing::Combine(testing::Values("{type: nm, n: 2, m: 4}", "{type: nm, n: 1, m: 4}",
                                      "{type: nm, n: 2, m: 4, transposable: true}",
-                                     "{type: nm, n: 2, m: 4, transposable: true, search: greedy}",
                                      "{type: nm, n: 2, m: 4, group: 4}"),
                      testing::Values("", "every: 3, ", "decay: 0.001, ")));
 

@@ -24,18 +24,13 @@ void nm_select_values(const NmMatrixForm& form, std::span<const float> weights, 
 /// A 2:4 mask whose transpose is 2:4 too: of each tile of 4 × 4 at most two weights in each row and
 /// column.
 ///
-/// *Greedy:* again and again the largest remaining |w| whose row and column have room; of equal
-/// ones the one that comes first. NaN is below all else. Some tiles keep seven, and may keep more
-/// than any pattern of eight (Hubara et al., 2021, arXiv:2102.08124, without their second half).
-///
-/// *Exact:* the largest sum of |w| of the 90 patterns with two in each row and column; NaN counts
-/// as 0. Sums are those of floats, taken in one order, and of equal ones the first is taken, as
-/// reference::select_exactly has them (nm_selection_reference.h): where rounding hides which
-/// pattern is the best, or several are, it is the same one on every machine.
+/// Kept is the largest sum of |w| of the 90 patterns with two in each row and column; NaN counts as
+/// 0. Sums are those of floats, taken in one order, and of equal ones the first is taken, as
+/// reference::select_tile has them (nm_selection_reference.hpp): where rounding hides which pattern
+/// is the best, or several are, it is the same one on every machine.
 ///
 /// *Shapes:* weights [rows, columns], both divisible by four. *Errors:* ShapeError where they are
 /// not, or the sizes differ. *Cost:* one pass, SIMD.
-BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights,
-                            PatternShape::Search search);
+BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights);
 
 }  // namespace lacuna

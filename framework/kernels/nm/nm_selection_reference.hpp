@@ -1,12 +1,42 @@
-// The selections of N:M sparsity in plain C++: see nm_selection.h.
+// The selections of N:M sparsity in plain C++: see nm_selection.hpp.
+//
+// The 90 patterns of a tile of 4 × 4 with two weights in each row and column, without listing them.
+//
+// The upper two rows have 0, 1 or 2 weights in each column, the lower two the rest to two.
+//
+// clang-format off
+//     2 of two columns, 0 of two   Both halves take whole columns. Sharing out columns 0 and 1 between
+//                                  the halves, and 2 and 3 (or 0 and 2, and 1 and 3), gives all six.
+//     2, 1, 1, 0                   Two columns are shared out between the halves, the two others, in
+//                                  each half, between its rows.
+//     1, 1, 1, 1                   In each half columns 0 and 1 are shared out between its rows, and 2
+//                                  and 3 (or 0 and 2, and 1 and 3).
+// clang-format on
+//
+// So of each pair of columns three choices are made, each between two sums, and the best pattern is
+// the largest of nine sums of these.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
-#include "lacuna/framework/kernels/nm/transposable_patterns.hpp"
+namespace lacuna {
+
+struct ColumnPair {
+  uint32_t first = 0, second = 0;
+};
+
+/// What pair i leaves is pair 5 − i.
+inline constexpr std::array<ColumnPair, 6> kColumnPairs = {
+    {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}};
+
+/// The bit of each row's first weight; that of column c is `<< c`.
+inline constexpr std::array<uint32_t, 4> kRowUnits = {0x1, 0x10, 0x100, 0x1000};
+
+}  // namespace lacuna
 
 namespace lacuna::reference {
 
@@ -30,25 +60,6 @@ inline uint32_t select_of_group(const float* w, int n, int m) {
   return kept;
 }
 
-/// A tile of 4 × 4, four bits a row.
-inline uint32_t select_greedily(const float* w, int64_t stride) {
-  uint32_t kept = 0, open = 0xffff;
-  while (open != 0) {
-    int best = -1;
-    for (int i = 0; i < 16; ++i) {
-      if ((open >> i & 1) == 0) continue;
-      const auto key = [&](int at) { return magnitude_key(w[at / 4 * stride + at % 4]); };
-      if (best < 0 || key(i) > key(best)) best = i;
-    }
-    const uint32_t row = 0xfu << (best / 4 * 4), column = 0x1111u << (best % 4);
-    open &= ~(1u << best);
-    if ((kept & row) != 0) open &= ~row;
-    if ((kept & column) != 0) open &= ~column;
-    kept |= 1u << best;
-  }
-  return kept;
-}
-
 /// A sum of |w|, and the bits of the weights in it.
 struct Candidate {
   float sum = 0.0f;
@@ -59,8 +70,8 @@ inline Candidate both(const Candidate& a, const Candidate& b) {
   return {a.sum + b.sum, a.bits | b.bits};
 }
 
-/// See transposable_patterns.h. Of equal sums the one that is compared first is taken.
-inline uint32_t select_exactly(const float* w, int64_t stride) {
+/// A tile of 4 × 4, four bits a row. Of equal sums the one that is compared first is taken.
+inline uint32_t select_tile(const float* w, int64_t stride) {
   using Line = std::array<float, 4>;
   std::array<Line, 4> rows;
   for (size_t i = 0; i < 16; ++i) {
@@ -102,11 +113,10 @@ struct TileRange {
 
 /// The bits of some of the tiles that lie side by side, to four rows of bits, `bytes` apart: two
 /// tiles make a byte.
-template <class Select>
-void select_tiles(const Select& select, const float* w, int64_t stride, const TileRange& tiles,
-                  uint8_t* bits, int64_t bytes) {
+inline void select_tiles(const float* w, int64_t stride, const TileRange& tiles, uint8_t* bits,
+                         int64_t bytes) {
   for (int64_t at = tiles.begin; at < tiles.end; ++at) {
-    const uint32_t tile = select(w + 4 * at, stride);
+    const uint32_t tile = select_tile(w + 4 * at, stride);
     for (int64_t r = 0; r < 4; ++r) {
       const uint32_t mine = tile >> (4 * r) & 15;
       uint8_t& byte = bits[r * bytes + at / 2];

@@ -1,4 +1,4 @@
-// Selecting in tiles of 4 × 4: see nm_selection.h. The exact selection, a lane for each tile.
+// Selecting in tiles of 4 × 4, a lane for each: see nm_selection.hpp.
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
@@ -12,8 +12,6 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/nm/nm_selection.hpp"
 #include "lacuna/framework/kernels/nm/nm_selection_reference.hpp"
-#include "lacuna/framework/kernels/nm/transposable_greedy.hpp"
-#include "lacuna/framework/kernels/nm/transposable_patterns.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/nm/transposable_selection.cpp"
@@ -29,7 +27,7 @@ namespace {
 // Tiles side by side in four rows of `stride` floats: writes their bits, to four rows of `bytes`
 // bytes. Returns how many were done: as many as fill whole vectors.
 #if HWY_TARGET == HWY_SCALAR
-int64_t select_exact(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
+int64_t select_tiles(const float*, int64_t, int64_t, uint8_t*, int64_t) { return 0; }
 #else
 
 using Floats = hn::CappedTag<float, 16>;
@@ -55,7 +53,7 @@ HWY_INLINE void store_bits(Integers bits, uint8_t* to, int64_t stride) {
   store(hn::ShiftRight<12>(tiles), 3);
 }
 
-// A sum, and the bits of the weights in it, as in reference::select_exactly.
+// A sum, and the bits of the weights in it, as in reference::select_tile.
 struct Candidate {
   Vector sum;
   Integers bits;
@@ -123,7 +121,7 @@ HWY_NOINLINE void select_among_nan(const float* w, int64_t stride, uint8_t* bits
   store_bits(best_pattern(rows), bits, bytes);
 }
 
-int64_t select_exact(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
+int64_t select_tiles(const float* w, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   int64_t at = 0;
   for (; at + kTiles <= tiles; at += kTiles) {
     prefetch_rows(w + 4 * stride + 4 * at, stride, 4 * kTiles);
@@ -151,7 +149,7 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna {
 namespace {
 
-HWY_EXPORT(select_exact);
+HWY_EXPORT(select_tiles);
 
 constexpr int64_t kFour = 4;
 
@@ -166,20 +164,18 @@ void require_tiles(int64_t rows, int64_t columns, std::span<const float> weights
                   rows, columns, weights.size()));
 }
 
-void exact_tiles(const float* weights, int64_t stride, int64_t tiles, uint8_t* bits,
-                 int64_t bytes) {
+// The bits of tiles that lie side by side, to four rows of bits.
+void select_row(const float* weights, int64_t stride, int64_t tiles, uint8_t* bits, int64_t bytes) {
   const int64_t done = use_reference_kernels() ? 0
-                                               : HWY_DYNAMIC_DISPATCH(select_exact)(
+                                               : HWY_DYNAMIC_DISPATCH(select_tiles)(
                                                      weights, stride, tiles, bits, bytes);
-  reference::select_tiles(reference::select_exactly, weights, stride, {done, tiles}, bits, bytes);
+  reference::select_tiles(weights, stride, {done, tiles}, bits, bytes);
 }
 
 }  // namespace
 
-BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights,
-                            PatternShape::Search search) {
+BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float> weights) {
   require_tiles(rows, columns, weights);
-  const auto run = search == PatternShape::Search::Greedy ? greedy_tiles : exact_tiles;
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<uint64_t> words(static_cast<size_t>((size + 63) / 64));
   constexpr int64_t kRows = 16;  // of a multiple of four columns: whole words
@@ -187,8 +183,8 @@ BitMask transposable_select(int64_t rows, int64_t columns, std::span<const float
     const int64_t tiles = columns / kFour, row_words = (columns + 63) / 64;
     std::vector<uint64_t> bits(static_cast<size_t>(kFour * row_words));
     for (int64_t row = begin; row < end; row += kFour) {
-      run(weights.data() + row * columns, columns, tiles, reinterpret_cast<uint8_t*>(bits.data()),
-          8 * row_words);
+      select_row(weights.data() + row * columns, columns, tiles,
+                 reinterpret_cast<uint8_t*>(bits.data()), 8 * row_words);
       for (int64_t r = 0; r < kFour; ++r) {
         put_bits(bits.data() + r * row_words, columns, (row + r) * columns, words.data());
       }

@@ -82,8 +82,7 @@ TEST(PatternShape, IsReadFromAConfiguration) {
   EXPECT_EQ(nm({}), PatternShape::nm(2, 4));
   EXPECT_EQ(nm({{"group", 8}}), PatternShape::nm(2, 4, 8));
   EXPECT_EQ(nm({{"transposable", true}}), PatternShape::transposable_2_4());
-  EXPECT_EQ(nm({{"transposable", true}, {"search", "Greedy"}}),
-            PatternShape::transposable_2_4(PatternShape::Search::Greedy));
+  EXPECT_EQ(nm({{"transposable", true}, {"search", "Greedy"}}), PatternShape::transposable_2_4());
   EXPECT_EQ(PatternShape::from_config(
                 Config::map({{"type", "Block"}, {"rows", 16}, {"cols", 4}, {"norm", "l2"}})),
             PatternShape::block(16, 4, PatternShape::Norm::L2));

@@ -115,20 +115,37 @@ TEST(TrainOptions, RefusesWhatIsOutOfRange) {
   expect_throws<ConfigError>([] { read("[1]"); }, "expected a map, found a list of 1");
 }
 
+template <class Judge>
+std::string warnings_of(const Judge& judge) {
+  log_to_console(LogLevel::Warning);
+  testing::internal::CaptureStderr();
+  judge();
+  stop_logging();
+  return testing::internal::GetCapturedStderr();
+}
+
 TEST(TrainOptions, AnAverageThatNeverBeginsIsTold) {
   const auto told = [](const std::string& ema, int64_t steps) {
     const TrainOptions o =
         TrainOptions::from_config(parse_yaml("{steps: 5, ema: " + ema + "}", "t"));
-    log_to_console(LogLevel::Warning);
-    testing::internal::CaptureStderr();
-    judge_average(o, steps);
-    stop_logging();
-    return testing::internal::GetCapturedStderr();
+    return warnings_of([&] { judge_average(o, steps); });
   };
   EXPECT_EQ(told("{decay: 0.9, start: 4}", 5), "");
   EXPECT_EQ(told("0.9", 5), "");
   EXPECT_THAT(told("{decay: 0.9, start: 5}", 5),
               testing::HasSubstr("the average begins at step 5, and the run ends after 5"));
+}
+
+TEST(TrainOptions, TheGreedySearchIsReportedOnce) {
+  const auto told = [](const std::string& text) {
+    return warnings_of([&] { judge_search(parse_yaml(text, "t.yaml")); });
+  };
+  EXPECT_EQ(told("{sparsity: {pattern: {transposable: true, search: exact}}}"), "");
+  EXPECT_EQ(told("{sparsity: {algorithm: own, search: greedy}}"), "");
+  EXPECT_EQ(told("{sparsity: [0.5, {pattern: {transposable: true, search: Greedy}}],\n"
+                 " sparsify: [{sparsifier: {transposable: true, search: greedy}}]}"),
+            "warning: t.yaml:1:57: sparsity.1.pattern.search: the greedy search no longer exists; "
+            "masks are chosen by the exact one\n");
 }
 
 }  // namespace

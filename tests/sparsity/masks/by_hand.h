@@ -186,7 +186,7 @@ class Weight {
   // `kept` and the best of the candidates.
   uint32_t best(uint32_t kept, uint32_t candidates, const Cell& cell, const Scores& scores) const {
     candidates &= ~kept;
-    if (!p_.is_transposable() || p_.search() == PatternShape::Search::Greedy) {
+    if (!p_.is_transposable()) {
       while (candidates != 0) {  // the largest that has room, the first of equals
         int next = std::countr_zero(candidates);
         for (int i = next; i < static_cast<int>(cell.size()); ++i) {

@@ -25,8 +25,7 @@ TEST(LargestPart, IsWhatGrowthFromNothingChooses) {
   using enum PatternShape::Norm;
   for (const PatternShape& pattern :
        {PatternShape::nm(2, 4), PatternShape::nm(1, 4, 8), PatternShape::nm(2, 4, 3),
-        PatternShape::nm(3, 6, 2), PatternShape::transposable_2_4(),
-        PatternShape::transposable_2_4(PatternShape::Search::Greedy), PatternShape::block(4, 4),
+        PatternShape::nm(3, 6, 2), PatternShape::transposable_2_4(), PatternShape::block(4, 4),
         PatternShape::block(16, 16), PatternShape::block(3, 6, L2), PatternShape::block(8, 1),
         PatternShape::block(1, 12, L2)}) {
     for (const Shape& shape : {Shape{48, 192}, Shape{96, 132}, Shape{32, 1024}, Shape{48, 48}}) {

@@ -27,29 +27,22 @@ const std::vector<Shape>& shapes() {
 
 const std::vector<PatternShape>& patterns() {
   static const std::vector<PatternShape> all = {
-      PatternShape::nm(2, 4),
-      PatternShape::nm(1, 4),
-      PatternShape::nm(3, 8),
-      PatternShape::nm(2, 4, 2),
-      PatternShape::nm(1, 4, 8),
-      PatternShape::transposable_2_4(),
-      PatternShape::transposable_2_4(PatternShape::Search::Greedy),
-      PatternShape::block(2, 4),
-      PatternShape::block(4, 2, Norm::L2),
-      PatternShape::block(1, 8),
-      PatternShape::block(8, 1),
+      PatternShape::nm(2, 4),    PatternShape::nm(1, 4),
+      PatternShape::nm(3, 8),    PatternShape::nm(2, 4, 2),
+      PatternShape::nm(1, 4, 8), PatternShape::transposable_2_4(),
+      PatternShape::block(2, 4), PatternShape::block(4, 2, Norm::L2),
+      PatternShape::block(1, 8), PatternShape::block(8, 1),
       PatternShape::block(1, 1)};
   return all;
 }
 
-// Small whole numbers, so that many are equal; of the exact tiles, which have a rule of their own
-// for equal sums, numbers of which no two sums are. None is rounded.
+// Small whole numbers, so that many are equal; of transposable tiles, which have a rule of their
+// own for equal sums, numbers of which no two sums are. None is rounded.
 by_hand::Scores scores_for(const PatternShape& pattern, const Shape& shape, const char* name) {
   const CounterRng rng(7, name);
-  const bool exact = pattern.is_transposable() && pattern.search() == PatternShape::Search::Exact;
   by_hand::Scores scores(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < scores.size(); ++i) {
-    scores[i] = static_cast<float>(rng.bits(i) % (exact ? 1u << 20 : 6u));
+    scores[i] = static_cast<float>(rng.bits(i) % (pattern.is_transposable() ? 1u << 20 : 6u));
   }
   return scores;
 }

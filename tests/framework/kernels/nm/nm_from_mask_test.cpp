@@ -72,7 +72,7 @@ TEST(NmMask, ColumnsFitWhereFourRowsHaveTwoAtMost) {
   for (const int64_t columns : {4, 60, 132, 256, 300}) {
     const NmMatrixForm form{.rows = 12, .columns = columns, .pattern = PatternShape::nm(2, 4)};
     const auto w = test::normal_values("w", 12 * columns);
-    BitMask mask = transposable_select(12, columns, w, PatternShape::Search::Exact);
+    BitMask mask = transposable_select(12, columns, w);
     EXPECT_TRUE(nm_columns_fit(form, mask));
     for (int64_t row = 4; row < 8; ++row) {  // a third one in the last column
       if (mask.test(row * columns + columns - 1)) continue;
@@ -132,7 +132,7 @@ TEST(NmTransposeTest, IsTheTransposedMatrixFullOrNot) {
         const NmMatrixForm form{
             .rows = rows, .columns = columns, .pattern = PatternShape::nm(2, 4)};
         const auto w = test::normal_values("w", rows * columns);
-        BitMask mask = transposable_select(rows, columns, w, PatternShape::Search::Exact);
+        BitMask mask = transposable_select(rows, columns, w);
         for (int64_t i = 0; i < mask.size() && !full; i += 7) mask.reset(i);
         const NmMatrix matrix = by_positions(form, mask);
         const NmTranspose turned = nm_transpose(matrix);

@@ -101,13 +101,11 @@ TEST(NmSelection, WithValuesIsTheMatrixOfTheMask) {
   }
 }
 
-BitMask plain_tiles(int64_t rows, int64_t columns, const std::vector<float>& w, bool greedy) {
+BitMask plain_tiles(int64_t rows, int64_t columns, const std::vector<float>& w) {
   BitMask mask = BitMask::zeros(rows * columns);
   for (int64_t r = 0; r < rows; r += 4) {
     for (int64_t c = 0; c < columns; c += 4) {
-      const float* tile = w.data() + r * columns + c;
-      const uint32_t bits = greedy ? reference::select_greedily(tile, columns)
-                                   : reference::select_exactly(tile, columns);
+      const uint32_t bits = reference::select_tile(w.data() + r * columns + c, columns);
       for (int i = 0; i < 16; ++i) {
         if ((bits >> i & 1) != 0) mask.set((r + i / 4) * columns + c + i % 4);
       }
@@ -122,10 +120,7 @@ TEST(TransposableSelectionTest, IsThatOfTheReference) {
         std::pair{4, 1100}, std::pair{0, 8}, std::pair{4, 0}}) {
     for (const bool coarse : {false, true}) {
       const std::vector<float> w = random_weights(int64_t{rows} * columns, coarse);
-      EXPECT_EQ(transposable_select(rows, columns, w, PatternShape::Search::Greedy),
-                plain_tiles(rows, columns, w, true));
-      EXPECT_EQ(transposable_select(rows, columns, w, PatternShape::Search::Exact),
-                plain_tiles(rows, columns, w, false));
+      EXPECT_EQ(transposable_select(rows, columns, w), plain_tiles(rows, columns, w));
     }
   }
 }
@@ -147,40 +142,26 @@ double sum_of(const float* w, uint32_t bits) {
   return sum;
 }
 
-TEST(TransposableSelectionTest, ExactIsTheBestOfAllPatternsAndGreedyIsMaximal) {
+TEST(TransposableSelectionTest, IsTheBestOfAllPatterns) {
   std::vector<uint32_t> patterns;
   for (uint32_t bits = 0; bits < 1u << 16; ++bits) {
     if (std::popcount(bits) == 8 && most_in_a_line(bits) == 2) patterns.push_back(bits);
   }
   ASSERT_EQ(patterns.size(), 90u);
   const std::vector<float> w = random_weights(16 * 200, false);
-  double greedy_mass = 0.0, exact_mass = 0.0;
   for (size_t at = 0; at < w.size(); at += 16) {
     const float* tile = w.data() + at;
     double best = 0.0;
     for (const uint32_t bits : patterns) best = std::max(best, sum_of(tile, bits));
-    const uint32_t exact = reference::select_exactly(tile, 4);
-    const uint32_t greedy = reference::select_greedily(tile, 4);
-    EXPECT_NEAR(sum_of(tile, exact), best, 1e-6);
-    EXPECT_EQ(most_in_a_line(greedy), 2);
-    EXPECT_GE(std::popcount(greedy), 7);
-    for (int i = 0; i < 16; ++i) {
-      if ((greedy >> i & 1) == 0) {
-        EXPECT_GT(most_in_a_line(greedy | 1u << i), 2);
-      }
-    }
-    greedy_mass += sum_of(tile, greedy);
-    exact_mass += sum_of(tile, exact);
+    EXPECT_NEAR(sum_of(tile, reference::select_tile(tile, 4)), best, 1e-6);
   }
-  EXPECT_GT(greedy_mass / exact_mass, 0.95);
 }
 
 TEST(TransposableSelectionTest, TheFirstOfEqualPatterns) {
   const std::vector<float> ones(16, 1.0f), zeros(16, 0.0f), nans(16, NAN);
   for (const auto& w : {ones, zeros, nans}) {
     // Upper rows 01 and 01, lower rows 23 and 23.
-    EXPECT_EQ(reference::select_exactly(w.data(), 4), 0xcc33u);
-    EXPECT_EQ(reference::select_greedily(w.data(), 4), 0xcc33u);
+    EXPECT_EQ(reference::select_tile(w.data(), 4), 0xcc33u);
   }
 }
 
@@ -191,10 +172,8 @@ TEST(NmSelection, DoesNotDependOnTheNumberOfThreads) {
     NmMatrix matrix;
     std::vector<float> values(static_cast<size_t>(form.stored()));
     nm_select_values(form, w, matrix, values);
-    return std::tuple(
-        nm_select(form, w), matrix.codes, values,
-        transposable_select(form.rows, form.columns, w, PatternShape::Search::Exact),
-        transposable_select(form.rows, form.columns, w, PatternShape::Search::Greedy));
+    return std::tuple(nm_select(form, w), matrix.codes, values,
+                      transposable_select(form.rows, form.columns, w));
   };
   const int before = num_threads();
   set_num_threads(1);
@@ -208,8 +187,7 @@ TEST(NmSelection, RefusesOtherSizes) {
   const std::vector<float> w(24);
   expect_throws<ShapeError>([&] { nm_select({.rows = 2, .columns = 8}, w); },
                             "2 rows of 8 was given 24 weights");
-  expect_throws<ShapeError>([&] { transposable_select(6, 4, w, PatternShape::Search::Greedy); },
-                            "divisible by 4");
+  expect_throws<ShapeError>([&] { transposable_select(6, 4, w); }, "divisible by 4");
 }
 
 }  // namespace

@@ -153,8 +153,6 @@ TEST(NmLayoutNames, LeadToOneObjectEach) {
   EXPECT_EQ(plain.name(), "nm 2:4");
   EXPECT_EQ(layout_for(kTransposable).name(), "nm 2:4 transposable");
   EXPECT_EQ(&layout_for(PatternShape::nm(2, 4)), &plain);
-  EXPECT_EQ(&layout_for(PatternShape::transposable_2_4(PatternShape::Search::Greedy)),
-            &layout_for(kTransposable));
   EXPECT_EQ(find_layout("nm 2:4"), &plain);
   EXPECT_EQ(find_layout("nm 2:4 transposable"), &layout_for(kTransposable));
   EXPECT_EQ(find_layout("nm 4:16"), &layout_for(PatternShape::nm(4, 16)));

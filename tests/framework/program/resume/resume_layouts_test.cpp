@@ -99,6 +99,20 @@ TEST_F(ResumeLayouts, AnotherLayoutGoesOnWithTheSameNumbers) {
   }
 }
 
+TEST_F(ResumeLayouts, RunsWithTheGreedySearchContinueWithTheExactOne) {
+  const auto sparsity = [](const char* search) {
+    return "sparsity={algorithm: set, pattern: {type: nm, n: 2, m: 4, transposable: true, "
+           "search: " +
+           std::string(search) + "}, update: {freq: 3}, param_filter: [fc1.weight]}";
+  };
+  ASSERT_EQ(train({"--set", sparsity("exact")}, "whole").code, 0);
+  ASSERT_EQ(train({"--set", sparsity("greedy")}, "run", {.fault = "step.between:6"}).code, -9);
+  const Ended ended = resume();
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("the greedy search no longer exists"));
+  EXPECT_THAT(differences(state(18), state(18, "whole")), IsEmpty());
+}
+
 TEST_F(ResumeLayouts, WhatWasChosenStandsInTheConfigurationAndIsTakenFromThere) {
   begin("auto");
   const Config config = load_yaml(run_dir() + "/config.yaml");
