@@ -15,7 +15,6 @@
 #include "lacuna/sparsity/one_shot_pruning.h"
 #include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
-#include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/semi_sparse.h"
 #include "lacuna/sparsity/set.h"
 #include "lacuna/sparsity/snfs.h"

@@ -51,4 +51,10 @@ int64_t Gmp::nnz_after_update(const MaskSelector&, int64_t nnz, int64_t target, 
   return std::min(nnz, target);
 }
 
+Saliency::Saliency(DynamicOptions options)
+    : Gmp(std::move(options), "saliency", [](const SparseWeight& weight) {
+        const Parameter& parameter = weight.parameter();
+        return magnitudes_of_products(weight.elements(), parameter.compacted(parameter.gradient()));
+      }) {}
+
 }  // namespace lacuna

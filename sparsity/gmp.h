@@ -1,4 +1,4 @@
-// GMP: gradual magnitude pruning.
+// GMP: gradual pruning by magnitude, or by saliency.
 #pragma once
 
 #include <string>
@@ -36,6 +36,19 @@ class Gmp : public DynamicSparsityAlgorithm {
 
  private:
   Scores scores_;
+};
+
+/// GMP that keeps the largest |w·g| instead of |w|: the first-order estimate of how much the loss
+/// changes when the weight becomes zero. g is the gradient of the update step.
+/// *Source:* Molchanov et al., "Pruning convolutional neural networks for resource efficient
+/// inference", 2017 (arXiv:1611.06440), equation 8, for single weights.
+class Saliency final : public Gmp {
+ public:
+  /// *Errors:* ConfigError, as Gmp's; an update throws StateError where a parameter has no
+  /// gradient.
+  explicit Saliency(DynamicOptions options);
+
+  std::string_view type() const override { return "saliency"; }
 };
 
 }  // namespace lacuna

@@ -20,13 +20,11 @@ DynamicOptions dynamic_options(const SemiSparseOptions& o) {
   if (!o.sparsity.is_constant()) {
     throw ConfigError("semi_sparse: the sparsity must be a constant");
   }
-  DynamicOptions options;
-  options.sparsity = o.sparsity;
-  options.init_method = "topk";
-  options.param_filter = o.param_filter;
-  options.pattern = o.pattern;
-  options.layout = o.layout;
-  return options;
+  return {.sparsity = o.sparsity,
+          .init_method = "topk",
+          .param_filter = o.param_filter,
+          .pattern = o.pattern,
+          .layout = o.layout};
 }
 
 // Marks the keys of a target as read. One of them does not go with a pattern, which is said of it
@@ -58,33 +56,21 @@ SemiSparseOptions SemiSparseOptions::from_config(const Config& entry, uint64_t s
 }
 
 SemiSparse::SemiSparse(const SemiSparseOptions& options)
-    : StraightThrough("semi_sparse", dynamic_options(options), options.every,
-                      MasterWeight::Remains::Master),
+    : StraightThrough(
+          "semi_sparse", dynamic_options(options), options.every, MasterWeight::Remains::Master,
+          [](const SparseWeight& weight) {
+            return weight.selector().largest(weight.master()->values(), weight.target_nnz());
+          }),
       decay_(static_cast<float>(options.decay)) {}
 
 // λ · w at the positions that the mask excludes.
-void SemiSparse::decay_unused(const SparseWeight& weight, Tensor& gradient) const {
+void SemiSparse::add_to_gradient(const SparseWeight& weight, Tensor& gradient) const {
+  if (decay_ == 0.0f) return;
   const std::span<float> g = gradient.mutable_storage();
   const std::span<const float> w = weight.master()->values().storage();
   const BitMask used = weight.parameter().pattern()->mask();
   for (size_t i = 0; i < g.size(); ++i) {
     if (!used.test(static_cast<int64_t>(i))) g[i] += decay_ * w[i];
-  }
-}
-
-MaskSet SemiSparse::initial_mask(const SparseWeight& weight, MaskSource) {
-  return weight.selector().largest(weight.master()->values(), weight.target_nnz());
-}
-
-MaskSet SemiSparse::update_mask(const SparseWeight& weight, const MaskSet&, float) {
-  return weight.selector().largest(weight.master()->values(), weight.target_nnz());
-}
-
-void SemiSparse::before_step(Optimizer&, StepScopes& scopes) {
-  for (SparseWeight& weight : weights()) {
-    Tensor gradient = take_dense_gradient(weight);
-    if (decay_ != 0.0f) decay_unused(weight, gradient);
-    train_master(weight, std::move(gradient), scopes);
   }
 }
 

@@ -45,13 +45,9 @@ class SemiSparse final : public StraightThrough {
   void forecast(Forecast& forecast) const override;
 
  protected:
-  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
-  MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
-  void before_step(Optimizer& optimizer, StepScopes& scopes) override;
+  void add_to_gradient(const SparseWeight& weight, Tensor& gradient) const override;
 
  private:
-  void decay_unused(const SparseWeight& weight, Tensor& gradient) const;
-
   float decay_;
 };
 

@@ -8,7 +8,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/group.h"
-#include "lacuna/sparsity/sparsified_weight.h"
+#include "lacuna/sparsity/straight_through.h"
 
 namespace lacuna {
 namespace {
@@ -58,6 +58,42 @@ void attach(Module& module, Part part, const SparsifierPtr& sparsifier, const st
         : module.register_output_transform(std::move(transform));
 }
 
+/// As SemiSparse, for any sparsifier: straight-through training of a dense master weight. It lets
+/// parameters go as they are used, sparse.
+class SparsifiedWeight final : public StraightThrough {
+ public:
+  SparsifiedWeight(const SparsifyEntry& entry, ParameterFilter filter)
+      : StraightThrough(
+            "sparsify",
+            {.param_filter = std::move(filter),
+             .pattern = entry.sparsifier->pattern(),
+             .layout = entry.layout},
+            entry.every, MasterWeight::Remains::Part,
+            [sparsifier = entry.sparsifier](const SparseWeight& weight) {
+              return MaskSet(weight.shape(),
+                             sparsifier->keep_weight(weight.master()->values(), weight.name()))
+                  .known_to_have(sparsifier->pattern());
+            }),
+        is_elementwise_(entry.sparsifier->scope() == Sparsifier::Scope::Streaming) {}
+
+  std::string_view type() const override { return "sparsify"; }
+
+  void forecast(Forecast& forecast) const override {
+    forecast.is_exact = !is_elementwise_;  // what is judged alone may come back
+    std::vector<int64_t> nnz;
+    for (const PlannedParameter& p : forecast.parameters) nnz.push_back(p.initial_nnz);
+    StraightThrough::forecast(forecast);
+    // How many positions it will keep of weights to come is not known.
+    for (size_t i = 0; i < nnz.size(); ++i) {
+      forecast.parameters[i].final_nnz = nnz[i];
+      forecast.parameters[i].changes.clear();
+    }
+  }
+
+ private:
+  bool is_elementwise_;
+};
+
 }  // namespace
 
 bool SparsifyEntry::is_weight() const { return parse(tensor).part == Part::Weight; }
@@ -105,12 +141,9 @@ std::unique_ptr<SparsityAlgorithm> sparsify_weights(const std::vector<SparsifyEn
   auto group = std::make_unique<Group>();
   for (const SparsifyEntry& entry : entries) {
     if (!entry.is_weight()) continue;
+    if (entry.sparsifier == nullptr) throw ConfigError("sparsify needs a sparsifier");
     const ParameterFilter filter({entry.tensor});
-    group->add(filter, std::make_unique<SparsifiedWeight>(
-                           SparsifiedWeightOptions{.sparsifier = entry.sparsifier,
-                                                   .param_filter = filter,
-                                                   .layout = entry.layout,
-                                                   .every = entry.every}));
+    group->add(filter, std::make_unique<SparsifiedWeight>(entry, filter));
   }
   if (group->algorithms().empty()) return nullptr;
   return group;

@@ -21,17 +21,26 @@ DynamicOptions updating(const std::string& type, DynamicOptions options, int64_t
 }  // namespace
 
 StraightThrough::StraightThrough(DynamicOptions given)
-    : DynamicSparsityAlgorithm(given), remains_(MasterWeight::Remains::Part) {
-  if (given.drop_fraction) {
+    : DynamicSparsityAlgorithm(std::move(given)),
+      remains_(MasterWeight::Remains::Part),
+      part_([](const SparseWeight& weight) {
+        return weight.selector().prune_gradually(MaskSet::all(weight.shape()),
+                                                 magnitudes(weight.master()->values().storage()),
+                                                 weight.target_nnz());
+      }),
+      begins_with_part_(false) {
+  if (options().drop_fraction) {
     throw ConfigError("ste: takes no drop_fraction; the sparsity schedule says what is dropped");
   }
 }
 
 StraightThrough::StraightThrough(const std::string& type, DynamicOptions options, int64_t every,
-                                 MasterWeight::Remains remains)
+                                 MasterWeight::Remains remains, Part part)
     : DynamicSparsityAlgorithm(updating(type, std::move(options), every),
                                every == 1 ? PatternLifetime::OneStep : PatternLifetime::ManySteps),
-      remains_(remains) {}
+      remains_(remains),
+      part_(std::move(part)),
+      begins_with_part_(true) {}
 
 void StraightThrough::adopt(Module& module, std::vector<ParameterPtr> parameters,
                             MaskSource source) {
@@ -42,23 +51,23 @@ void StraightThrough::adopt(Module& module, std::vector<ParameterPtr> parameters
 }
 
 void StraightThrough::before_step(Optimizer&, StepScopes& scopes) {
+  const bool chooses = updates_itself() && update_schedule().is_update(step() + 1);
   for (SparseWeight& weight : weights()) {
-    train_master(weight, take_dense_gradient(weight), scopes);
+    Tensor gradient = take_dense_gradient(weight);
+    add_to_gradient(weight, gradient);
+    scopes.push_back(std::make_unique<MasterSwap>(
+        weight.parameter(), *weight.master(), std::move(gradient),
+        chooses ? MasterSwap::Then::ChooseMask : MasterSwap::Then::UseMask));
+    weight.stop_watching();
   }
 }
 
-void StraightThrough::train_master(SparseWeight& weight, Tensor gradient, StepScopes& scopes) {
-  const bool chooses = updates_itself() && update_schedule().is_update(step() + 1);
-  scopes.push_back(std::make_unique<MasterSwap>(
-      weight.parameter(), *weight.master(), std::move(gradient),
-      chooses ? MasterSwap::Then::ChooseMask : MasterSwap::Then::UseMask));
-  weight.stop_watching();
+MaskSet StraightThrough::initial_mask(const SparseWeight& weight, MaskSource source) {
+  return begins_with_part_ ? part_(weight) : DynamicSparsityAlgorithm::initial_mask(weight, source);
 }
 
 MaskSet StraightThrough::update_mask(const SparseWeight& weight, const MaskSet&, float) {
-  return weight.selector().prune_gradually(MaskSet::all(weight.shape()),
-                                           magnitudes(weight.master()->values().storage()),
-                                           weight.target_nnz());
+  return part_(weight);
 }
 
 }  // namespace lacuna

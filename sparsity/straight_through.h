@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lacuna/sparsity/dynamic.h"
@@ -11,7 +12,7 @@ namespace lacuna {
 /// The forward uses the master weight's largest |w|, chosen anew at every update step; the dense
 /// gradient with respect to that sparse weight goes straight through to the dense master, which the
 /// optimizer trains with dense states. So what was pruned can come back. The parameters collect no
-/// gradient of their own between backward and step. Base of algorithms that choose another part.
+/// gradient of their own between backward and step. Base of algorithms that use another part.
 /// *Sources:* Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013
 /// (arXiv:1308.3432); Lin et al., "Dynamic model pruning with feedback", 2020 (arXiv:2006.07253),
 /// equation 2, with the mask of gradual magnitude pruning. *Cost:* dense gradient and states.
@@ -28,20 +29,25 @@ class StraightThrough : public DynamicSparsityAlgorithm {
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
 
  protected:
-  /// For a part that is chosen anew every `every` steps; what the parameters are when they are let
-  /// go. `options` are without an update schedule. *Errors:* ConfigError, which begins with `type`,
-  /// when `every` is below 1.
+  /// The positions of a master that are used.
+  using Part = std::function<MaskSet(const SparseWeight& weight)>;
+  /// For a part that is chosen at the beginning and every `every` steps; what the parameters are
+  /// when they are let go. `options` are without an update schedule. *Errors:* ConfigError, which
+  /// begins with `type`, when `every` is below 1.
   StraightThrough(const std::string& type, DynamicOptions options, int64_t every,
-                  MasterWeight::Remains remains);
+                  MasterWeight::Remains remains, Part part);
 
   bool wants_dense_gradient(int64_t) const override { return true; }
+  MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;
   MaskSet update_mask(const SparseWeight& weight, const MaskSet& mask, float sparsity) override;
   void before_step(Optimizer& optimizer, StepScopes& scopes) override;
-  /// Lets the optimizer train a weight's master by a dense gradient in this step.
-  void train_master(SparseWeight& weight, Tensor gradient, StepScopes& scopes);
+  /// Adds to the gradient that a master is trained by; nothing by default.
+  virtual void add_to_gradient(const SparseWeight& /*weight*/, Tensor& /*gradient*/) const {}
 
  private:
   MasterWeight::Remains remains_;
+  Part part_;
+  bool begins_with_part_;  // else with the masks of the init method
 };
 
 }  // namespace lacuna

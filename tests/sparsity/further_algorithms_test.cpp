@@ -8,8 +8,8 @@
 
 #include "lacuna/framework/kernels/select/kth_largest.hpp"
 #include "lacuna/sparsity/acdc.h"
+#include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/options/counting.hpp"
-#include "lacuna/sparsity/saliency.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"
 #include "lacuna/sparsity/static.h"

@@ -18,7 +18,6 @@
 #include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/sparsity/semi_sparse.h"
-#include "lacuna/sparsity/sparsified_weight.h"
 #include "random_values.h"
 #include "test_model.h"
 
