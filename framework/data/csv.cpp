@@ -179,6 +179,10 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   }
 }
 
+bool is_table_name(std::string_view path) {
+  return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
+}
+
 Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
   const std::string name = path == "-" ? "standard input" : path;
   CsvTable table =
@@ -350,7 +354,9 @@ DataSplits load_csv_held_out(const Config& data, uint64_t /*seed*/, const KnownD
 std::optional<Examples> read_inputs(const std::string& path, const Config& data,
                                     const KnownData& known) {
   std::error_code unknown;
-  if (is_image_file(path) || std::filesystem::is_directory(path, unknown)) return std::nullopt;
+  const bool is_other =
+      !is_table_name(path) && (std::filesystem::is_directory(path, unknown) || is_image_file(path));
+  if (is_other) return std::nullopt;
   CsvOptions options{.header = CsvHeader::Guessed, .task = Task::None};
   options.delimiter = data.get<std::string>("delimiter", ",").front();
   if (!data.get<bool>("header", true)) {

@@ -70,6 +70,9 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 /// The same of a text; `path` is for messages.
 CsvTable read_csv_text(const std::string& path, std::string_view text, const CsvOptions& options);
 
+/// Whether a path is a table's by its name; "-" is.
+bool is_table_name(std::string_view path);
+
 /// The inputs of a table, to predict from; "-" is the standard input. Warns of columns that are
 /// left out, or stand in another order than the wanted ones.
 Examples read_csv_inputs(const std::string& path, const CsvOptions& options);

@@ -281,7 +281,7 @@ DataSplits load_image_folder_held_out(const Config& data, uint64_t /*seed*/,
 
 std::optional<Examples> read_inputs(const std::string& path, const Config& data,
                                     const KnownData& known) {
-  if (!is_folder(path) && !is_image_file(path)) return std::nullopt;
+  if (path == "-" || (!is_folder(path) && !is_image_file(path))) return std::nullopt;
   return read_image_inputs(path, known.example_shape, read_orientation(data));
 }
 

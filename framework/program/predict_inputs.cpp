@@ -26,10 +26,6 @@ namespace {
 // As messages call it.
 std::string name_of_input(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-bool is_table(const std::string& path) {
-  return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
-}
-
 // As data.dir takes them: what is not there is taken packed.
 std::string packed_or_not(const std::string& path) {
   std::error_code unknown;
@@ -45,7 +41,7 @@ Examples read_examples(const std::string& given, const Config& data, const Input
     auto own = type.read_inputs(path, data, format.known());
     if (own) return *std::move(own);
   }
-  if (is_table(path)) {
+  if (is_table_name(path)) {
     return read_csv_inputs(path, {.header = CsvHeader::Guessed, .task = Task::None});
   }
   std::error_code unknown;
@@ -178,7 +174,7 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
   std::string text = read_input_text(path);
   if (columns.texts.empty()) return {.dataset = read_sentences(path, std::move(text), format)};
   const bool has_pairs = columns.texts.size() > 1;
-  if (has_pairs || is_table(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
+  if (has_pairs || is_table_name(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
       is_sentence_table(text, columns)) {
     return read_sentence_table(path, std::move(text), columns, format);
   }

@@ -105,6 +105,7 @@ std::vector<Difference> changes_between(const Config& run, const Config& written
   for (const KeyTraits& key : config_keys()) {  // run_dir follows the folder
     if (key.may_change && key.path != "run_dir") paths.push_back(key.path);
   }
+  std::ranges::stable_partition(paths, [](const auto& key) { return !key.starts_with("data."); });
   std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
                     "; only these may change: " + join(paths, ", ") +

@@ -90,7 +90,7 @@ TEST_F(OwnThings, AreTrained) {
   EXPECT_EQ(run.peek("data.skip").text(), "0");
   EXPECT_EQ(run.peek("model.layers.2.outputs").text(), "3");
   EXPECT_EQ(run.peek("model.layers.0.init_fan_in").text(), "nonzeros");
-  EXPECT_GT(summary(run_dir()).peek("test.accuracy").as<double>(), 0.9);
+  EXPECT_GT(summary(run_dir()).peek("test_accuracy").as<double>(), 0.9);
 }
 
 TEST_F(OwnThings, HaveTheirMistakesReported) {
@@ -138,7 +138,7 @@ TEST_F(OwnThings, PredictAndAreInspectedAndExported) {
   expect_done(run({"predict", run_dir(), folder_ / "new.rows", "--out", folder_ / "out.csv"}),
               "3 predictions are in ");
   EXPECT_THAT(read_text(folder_ / "out.csv"), testing::ContainsRegex("\n2,"));
-  expect_done(run({"inspect", run_dir()}), "twice1.weight");
+  expect_done(run({"inspect", run_dir()}), "sparsity algorithm first_free, optimizer plain");
   expect_done(
       run({"export", run_dir(), "--format", "safetensors", "--out", folder_ / "model.safetensors"}),
       "");
