@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/batch_norm.h"
+#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
@@ -15,7 +16,7 @@ namespace lacuna {
 /// the batch, which running moments follow, and when evaluating, or frozen, by those. *Shapes:*
 /// [batch, channels], [batch, channels, length] or [batch, channels, height, width]; parameters
 /// `weight` and `bias` [channels], buffers `running_mean` and `running_var` [channels].
-class BatchNorm final : public Module {
+class BatchNorm final : public Module, public BatchUser {
  public:
   struct Options {
     int64_t channels = 0;
@@ -33,7 +34,7 @@ class BatchNorm final : public Module {
   Shape output_shape(const Shape& input) const override;
   /// Whether it normalizes by the moments of the batch while training, for which a channel needs
   /// more than one value.
-  bool needs_batch() const { return trainable() || running_mean_ == nullptr; }
+  bool needs_batch() const override { return trainable() || running_mean_ == nullptr; }
   /// Null where the layer is not affine.
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }
@@ -51,6 +52,7 @@ class BatchNorm final : public Module {
   /// is for inference alone then. *Errors:* StateError from training, saving and loading it.
   void mark_folded() { is_folded_ = true; }
   bool is_folded() const { return is_folded_; }
+  bool mixes_examples() const override { return !is_folded_ && !affine(); }
 
  protected:
   /// *Errors:* ShapeError where a channel has one value alone to learn from; StateError where a

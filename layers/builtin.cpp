@@ -224,15 +224,15 @@ LayerPtr make_semi_sparse_activation(const Config& options, const Shape&) {
 void register_layers(LayerRegistry& registry) {
   registry.add("linear",
                "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in, tied_to",
-               make_linear);
+               {.make = make_linear, .has_fan_in = true, .outputs_key = "out_features"});
   registry.add("conv1d",
                "y = w ∗ x + b along sequences: out_channels, kernel, stride, padding, dilation, "
                "groups, bias, in_channels, init, init_fan_in",
-               make_conv1d);
+               {.make = make_conv1d, .has_fan_in = true});
   registry.add("conv2d",
                "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "
                "in_channels, init, init_fan_in",
-               make_conv2d);
+               {.make = make_conv2d, .has_fan_in = true});
   registry.add("batch_norm",
                "normalization of each channel over the batch: eps, momentum, affine, "
                "track_running_stats, channels",

@@ -160,7 +160,7 @@ LayerPtr make_mean_pool(const Config& options, const Shape&) {
 
 void register_token_layers(LayerRegistry& registry) {
   registry.add("token_embedding", "a vector for each token: vocab_size, features, padding_id, init",
-               make_token_embedding);
+               {.make = make_token_embedding, .vocabulary_key = "vocab_size"});
   registry.add(
       "position_embedding",
       "adds a vector for each position: positions, form (layer, parameter), kind (learned, "

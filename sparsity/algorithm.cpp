@@ -30,9 +30,11 @@ void SparsityAlgorithm::release(bool loaded) {
 }
 
 bool SparsityAlgorithm::makes_sparse(const ParameterPtr& parameter) const {
-  if (parts_.empty()) return std::ranges::find(parameters_, parameter) != parameters_.end();
-  return std::ranges::any_of(
-      parts_, [&](const SparsityAlgorithm* part) { return part->makes_sparse(parameter); });
+  const auto makes = [&](const SparsityAlgorithm* part) {
+    const auto& own = part->parameters_;
+    return std::ranges::find(own, parameter) != own.end() && part->makes_sparse(parameter);
+  };
+  return parts_.empty() || std::ranges::any_of(parts_, makes);
 }
 
 std::vector<ParameterPtr> SparsityAlgorithm::sparse_parameters() const {

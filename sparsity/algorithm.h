@@ -102,6 +102,9 @@ class SparsityAlgorithm {
   /// Those of them that it may make sparse at some time: without what only `dense` has, alone or in
   /// phases.
   std::vector<ParameterPtr> sparse_parameters() const;
+  /// Whether it may make a parameter sparse that it is in charge of, or will be: unless it has
+  /// parts, any.
+  virtual bool makes_sparse(const ParameterPtr& parameter) const;
   const ParameterFilter& filter() const { return options_.param_filter; }
   /// The names of those among `parameters` that its filter, or one of its parts' filters, would
   /// choose, were they not frozen: whoever asked for them to be pruned should know that they are
@@ -151,9 +154,6 @@ class SparsityAlgorithm {
   /// Called within `optimizer.step()` after backward and before the values change. What it adds to
   /// `scopes` holds until they have changed.
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
-
-  /// Whether it may make one of `parameters()` sparse: unless it has parts, any.
-  virtual bool makes_sparse(const ParameterPtr& parameter) const;
 
   const SparsityOptions& options() const { return options_; }
   /// The parameters in charge, each with what is known of it. Without those of parts.

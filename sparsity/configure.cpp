@@ -83,14 +83,13 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
 }
 
 // What would have no effect: the mask is the largest part of the master, parameter by parameter.
-// Looked for in a clone, so that no message about an unknown key names these as known ones.
-void refuse_unused(const Config& given) {
-  const Config entry = given.clone();
+// Not asked for, so that no message about an unknown key names these as known ones.
+void refuse_unused(const Config& entry) {
   for (const char* key :
        {"init_method", "distribution", "balance_in_groups", "balance_out_groups"}) {
-    if (entry.has(key)) {
-      entry.get(key).error("semi_sparse takes no `" + std::string(key) +
-                           "`: it uses the largest part of each parameter's master weight");
+    if (const Config given = entry.peek(key); !given.is_null()) {
+      given.error("semi_sparse takes no `" + std::string(key) +
+                  "`: it uses the largest part of each parameter's master weight");
     }
   }
 }

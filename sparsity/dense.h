@@ -18,6 +18,7 @@ class Dense final : public SparsityAlgorithm {
   std::string_view type() const override { return "dense"; }
   FirstMasks first_masks() const override { return FirstMasks::Own; }
   void update(Optimizer&) override { count_step(); }
+  bool makes_sparse(const ParameterPtr&) const override { return false; }
   void forecast(Forecast& forecast) const override {
     for (PlannedParameter& planned : forecast.parameters) {
       planned.initial_nnz = planned.final_nnz = planned.shape.numel();
@@ -25,7 +26,6 @@ class Dense final : public SparsityAlgorithm {
   }
 
  protected:
-  bool makes_sparse(const ParameterPtr&) const override { return false; }
   MaskSet initial_mask(const SparseWeight& weight, MaskSource) override {
     return MaskSet::all(weight.shape());
   }

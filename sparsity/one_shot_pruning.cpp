@@ -14,13 +14,12 @@
 namespace lacuna {
 namespace {
 
-// What would have no effect. Of a clone: what is asked for is named as a key that is known.
+// What would have no effect. Not asked for, so that no message names it as a known key.
 void refuse_init_method(const Config& entry, OneShotMethod method) {
-  const Config shown = entry.clone();
-  if (!shown.has("init_method")) return;
-  shown.get("init_method")
-      .error(std::string(to_string(method)) +
-             " takes no `init_method`: it prunes the weights that there are");
+  const Config given = entry.peek("init_method");
+  if (given.is_null()) return;
+  given.error(std::string(to_string(method)) +
+              " takes no `init_method`: it prunes the weights that there are");
 }
 
 OneShotGranularity read_granularity(const Config& entry, const PatternShape& pattern,

@@ -32,7 +32,7 @@ Phases::Phases(std::vector<Phase> phases) : SparsityAlgorithm({}), phases_(std::
       throw StateError(name + " was given no algorithm: the pointer is null");
     }
     SparsityAlgorithm& algorithm = *phases_[i].algorithm;
-    if (algorithm.type() == "phases" || algorithm.type() == "group") {
+    if (!algorithm.parts().empty()) {
       throw StateError(name + " must be a single algorithm, not a " +
                        std::string(algorithm.type()));
     }
@@ -56,7 +56,8 @@ void Phases::adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSou
 // Later phases have not taken charge of anything yet.
 bool Phases::makes_sparse(const ParameterPtr& parameter) const {
   return std::ranges::any_of(phases_, [&](const Phase& phase) {
-    return phase.algorithm->type() != "dense" && phase.algorithm->filter().matches(*parameter);
+    return phase.algorithm->filter().matches(*parameter) &&
+           phase.algorithm->makes_sparse(parameter);
   });
 }
 

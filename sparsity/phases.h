@@ -29,15 +29,13 @@ class Phases final : public SparsityAlgorithm {
   std::string_view type() const override { return "phases"; }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;
   void update(Optimizer& optimizer) override;
+  bool makes_sparse(const ParameterPtr& parameter) const override;
   void forecast(Forecast& forecast) const override;
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state) override;
 
   /// Number of the phase that is running, from 0.
   size_t current() const { return current_; }
-
- protected:
-  bool makes_sparse(const ParameterPtr& parameter) const override;
 
  private:
   SparsityAlgorithm& algorithm() const { return *phases_[current_].algorithm; }

@@ -157,6 +157,16 @@ Config Config::at(std::string_view key) const {
   child.error("a required key is missing");
 }
 
+Config Config::peek(std::string_view dotted_path) const {
+  if (const Entry* entry = node_->find(dotted_path)) return entry->second;
+  const size_t dot = dotted_path.find('.');
+  if (dot == std::string_view::npos) return {};
+  const Entry* section = node_->find(dotted_path.substr(0, dot));
+  return section == nullptr ? Config() : section->second.peek(dotted_path.substr(dot + 1));
+}
+
+const std::vector<Config::Entry>& Config::children() const { return node_->children; }
+
 std::vector<Config> Config::items() const {
   if (!is_list()) fail("a list");
   node_->read = true;

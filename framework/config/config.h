@@ -98,6 +98,13 @@ class Config {
   template <class T>
   T as() const;
 
+  /// The value at a dotted path, where a numeral indexes a list and a key that holds dots is found,
+  /// too; Null if it does not exist. Marks nothing as read, and writes nothing.
+  Config peek(std::string_view dotted_path) const;
+  /// The children of a list (under the keys "0", "1", …) or map, in order; none of other nodes.
+  /// Marks nothing as read. *Lifetime:* until this node changes.
+  const std::vector<Entry>& children() const;
+
   /// Children of a list; entries of a map, in order (marked as read). *Errors:* ConfigError when it
   /// is neither.
   std::vector<Config> items() const;

@@ -1,10 +1,11 @@
-// Registry: names from a configuration → factories, each with a line of help.
+// Registry: names from a configuration → what makes the named things, each with a line of help.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,12 @@
 
 namespace lacuna {
 
-/// Factories of one kind of thing by name. `Signature` is the factory's function type.
-template <class Signature>
+/// Factories of one kind of thing by name. `Made` is the factory's function type, or a struct of
+/// such functions and of facts about the thing.
+template <class Made>
 class Registry {
  public:
-  using Factory = std::function<Signature>;
+  using Factory = std::conditional_t<std::is_function_v<Made>, std::function<Made>, Made>;
   struct Entry {
     std::string help;  ///< one line for `lacuna list`
     Factory make;
@@ -37,6 +39,13 @@ class Registry {
       throw StateError("there is already a " + kind_ + " named '" + place->first + "'");
     }
     return true;
+  }
+
+  /// The same of the first member of a struct alone.
+  template <class First>
+  requires(!std::is_convertible_v<First, Factory>) bool add(std::string name, std::string help,
+                                                            First first) {
+    return add(std::move(name), std::move(help), Factory{std::move(first)});
   }
 
   bool contains(std::string_view name) const { return entries_.find(name) != entries_.end(); }

@@ -106,7 +106,21 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder,
   return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
-DataSplits load_files(const Config& data, const CifarFiles& files, size_t label) {
+CifarFiles files_of(CifarKind kind) {
+  return kind == CifarKind::Cifar10 ? cifar10_files() : cifar100_files();
+}
+
+// The label of a record that is asked for.
+size_t label_of(const Config& data, CifarKind kind) {
+  if (kind == CifarKind::Cifar10) return 0;
+  const auto labels = data.get<std::string>("labels", "fine");
+  if (labels != "fine" && labels != "coarse") data.get("labels").fail("fine or coarse");
+  return labels == "fine" ? 1 : 0;
+}
+
+DataSplits load_kind(const Config& data, CifarKind kind) {
+  const size_t label = label_of(data, kind);
+  const CifarFiles files = files_of(kind);
   const fs::path folder = find_folder(data.required<std::string>("dir"), files);
   DataSplits splits;
   splits.train = load_split(folder, files.train, files, label);
@@ -114,44 +128,55 @@ DataSplits load_files(const Config& data, const CifarFiles& files, size_t label)
   return splits;
 }
 
-}  // namespace
-
-DataSplits load_cifar10(const Config& data, uint64_t /*seed*/) {
-  return load_files(data, cifar10_files(), 0);
-}
-
-DataSplits load_cifar100(const Config& data, uint64_t /*seed*/) {
-  const auto labels = data.get<std::string>("labels", "fine");
-  if (labels != "fine" && labels != "coarse") data.get("labels").fail("fine or coarse");
-  return load_files(data, cifar100_files(), labels == "fine" ? 1 : 0);
-}
-
-DataSplits load_cifar_held_out(const Config& data) {
-  const bool has_fine = data.required<std::string>("type") == "cifar100";
-  const CifarFiles files = has_fine ? cifar100_files() : cifar10_files();
-  const bool is_fine = has_fine && data.get<std::string>("labels", "fine") == "fine";
+DataSplits load_test(const Config& data, CifarKind kind) {
+  const CifarFiles files = files_of(kind);
+  const size_t label = label_of(data, kind);
   const fs::path folder = find_folder(data.required<std::string>("dir"), files);
   DataSplits splits;
   if (!is_there(folder / files.test.front())) return splits;
-  splits.test = load_split(folder, files.test, files, is_fine ? 1 : 0);
+  splits.test = load_split(folder, files.test, files, label);
   return splits;
 }
 
-bool has_cifar_training(const Config& data) {
-  const bool has_fine = data.required<std::string>("type") == "cifar100";
-  const CifarFiles files = has_fine ? cifar100_files() : cifar10_files();
+bool has_training(const Config& data, const CifarFiles& files) {
   const fs::path dir = data.required<std::string>("dir");
-  for (const fs::path& folder : {dir, dir / files.folder}) {
-    if (std::ranges::all_of(files.train, [&](const auto& name) { return is_there(folder / name); }))
-      return true;
-  }
-  return false;
+  return std::ranges::any_of(std::vector{dir, dir / files.folder}, [&](const fs::path& folder) {
+    return std::ranges::all_of(files.train,
+                               [&](const auto& name) { return is_there(folder / name); });
+  });
 }
+
+DatasetType dataset_of(CifarKind kind) {
+  return {.load = [kind](const Config& data, uint64_t) { return load_kind(data, kind); },
+          .paths = {"dir"},
+          .has_training_files =
+              [kind](const Config& data) { return has_training(data, files_of(kind)); },
+          .load_held_out = [kind](const Config& data, uint64_t,
+                                  const KnownData&) { return load_test(data, kind); },
+          .read_inputs = [kind](const std::string& path, const Config&,
+                                const KnownData&) -> std::optional<Examples> {
+            if (!path.ends_with(".bin")) return std::nullopt;
+            return read_cifar_images(path, kind);
+          },
+          .late_keys = std::vector<std::string>()};
+}
+
+}  // namespace
+
+DataSplits load_cifar10(const Config& data, uint64_t /*seed*/) {
+  return load_kind(data, CifarKind::Cifar10);
+}
+
+DataSplits load_cifar100(const Config& data, uint64_t /*seed*/) {
+  return load_kind(data, CifarKind::Cifar100);
+}
+
+DatasetType cifar10_dataset() { return dataset_of(CifarKind::Cifar10); }
+DatasetType cifar100_dataset() { return dataset_of(CifarKind::Cifar100); }
 
 Examples read_cifar_images(const fs::path& path, CifarKind kind) {
   CifarRecords records;
-  const CifarFiles files = kind == CifarKind::Cifar10 ? cifar10_files() : cifar100_files();
-  append_cifar_records(path, files.layout, 0, records);
+  append_cifar_records(path, files_of(kind).layout, 0, records);
   return images_of(records);
 }
 

@@ -28,10 +28,8 @@ DataSplits load_cifar10(const Config& data, uint64_t seed);
 /// Inputs are images of bytes, [3, 32, 32]. *Errors:* as load_cifar10; ConfigError on other labels.
 DataSplits load_cifar100(const Config& data, uint64_t seed);
 
-/// The test split alone (load_held_out), and whether the training files are there; of data of the
-/// type cifar10 or cifar100.
-DataSplits load_cifar_held_out(const Config& data);
-bool has_cifar_training(const Config& data);
+DatasetType cifar10_dataset();
+DatasetType cifar100_dataset();
 
 /// Whose records a file holds.
 enum class CifarKind { Cifar10, Cifar100 };

@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "lacuna/framework/config/names.h"
@@ -19,6 +20,7 @@
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/data/csv_table.hpp"
 #include "lacuna/framework/data/formats/csv_records.hpp"
+#include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
 #include "lacuna/framework/io/log.h"
 
@@ -177,6 +179,27 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   }
 }
 
+bool is_table_name(std::string_view path) {
+  return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
+}
+
+Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
+  const std::string name = path == "-" ? "standard input" : path;
+  CsvTable table =
+      path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
+  if (!table.extra.empty()) {
+    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
+                            listed(table.extra)));
+  }
+  if (!table.reordered.empty()) {
+    log_warning(
+        fmt::format("{}: columns stand in another order than in training, and are taken by "
+                    "their names: {}",
+                    name, listed(table.reordered)));
+  }
+  return std::move(table.examples);
+}
+
 namespace {
 
 CsvOptions read_options(const Config& data) {
@@ -306,7 +329,9 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
-DataSplits load_csv_held_out(const Config& data, const KnownData& known) {
+namespace {
+
+DataSplits load_csv_held_out(const Config& data, uint64_t /*seed*/, const KnownData& known) {
   CsvOptions options = read_options(data);
   DataSplits splits;
   const auto test_path = data.optional<std::string>("test");
@@ -323,6 +348,38 @@ DataSplits load_csv_held_out(const Config& data, const KnownData& known) {
   CsvTable test = read_csv(*test_path, options);
   splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
   return splits;
+}
+
+// A file of any name, and no image, is read as the training data was.
+std::optional<Examples> read_inputs(const std::string& path, const Config& data,
+                                    const KnownData& known) {
+  std::error_code unknown;
+  const bool is_other =
+      !is_table_name(path) && (std::filesystem::is_directory(path, unknown) || is_image_file(path));
+  if (is_other) return std::nullopt;
+  CsvOptions options{.header = CsvHeader::Guessed, .task = Task::None};
+  options.delimiter = data.get<std::string>("delimiter", ",").front();
+  if (!data.get<bool>("header", true)) {
+    options.header = CsvHeader::Absent;
+  } else if (!known.columns.empty()) {  // which earlier versions did not save
+    options.header = CsvHeader::Present;
+    options.wanted = CsvColumns{.inputs = known.columns, .label = known.label_column};
+    const bool is_regression = data.get("task").text() == "regression";
+    options.task = is_regression ? Task::Regression : Task::Classification;
+    options.class_names = known.class_names;
+    options.num_classes = static_cast<int64_t>(known.class_names.size());
+  }
+  return read_csv_inputs(path, options);
+}
+
+}  // namespace
+
+DatasetType csv_dataset() {
+  return {.load = load_csv,
+          .paths = {"train", "test"},
+          .load_held_out = load_csv_held_out,
+          .read_inputs = read_inputs,
+          .late_keys = std::vector<std::string>()};
 }
 
 }  // namespace lacuna

@@ -70,6 +70,13 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options);
 /// The same of a text; `path` is for messages.
 CsvTable read_csv_text(const std::string& path, std::string_view text, const CsvOptions& options);
 
+/// Whether a path is a table's by its name; "-" is.
+bool is_table_name(std::string_view path);
+
+/// The inputs of a table, to predict from; "-" is the standard input. Warns of columns that are
+/// left out, or stand in another order than the wanted ones.
+Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
+
 /// Keys of `data` (besides those of load_data):
 ///
 /// - `train` (required), `test` (default: no test split): paths of the files.
@@ -82,7 +89,6 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
 /// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test
 /// file are not those of the training file; ConfigError on values out of range.
 DataSplits load_csv(const Config& data, uint64_t seed);
-/// The test split alone, of which more is known than its file says (load_held_out).
-DataSplits load_csv_held_out(const Config& data, const KnownData& known);
+DatasetType csv_dataset();
 
 }  // namespace lacuna

@@ -16,13 +16,12 @@
 
 namespace lacuna {
 
-DataSplits with_named_paths(const Config& data, const std::function<DataSplits()>& load) {
-  const Config shown = data.clone();  // looking marks what it looks at as read
+DataSplits with_named_paths(const Config& data, const std::vector<std::string>& keys,
+                            const std::function<DataSplits()>& load) {
   std::vector<Config> paths;
-  for (const char* key : {"dir", "train_dir", "validation_dir", "test_dir", "path", "train",
-                          "validation", "test", "vocab", "merges"}) {
-    const Config path = shown.get(key);
-    if (!path.is_null() && path.is_scalar() && !path.is_number()) paths.push_back(path);
+  for (const std::string& key : keys) {
+    const Config path = data.peek(key);
+    if (path.is_scalar() && !path.is_number()) paths.push_back(path);
   }
   for (const Config& path : paths) {
     if (path.text().empty()) path.fail("a path");

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/data/dataset.h"
@@ -11,10 +13,11 @@
 
 namespace lacuna {
 
-/// Returns load(), which reads what the paths of a data section lead to. A path that is empty is
-/// refused before (ConfigError), and an error about one with nothing there tells its place in the
-/// configuration (DataError).
-DataSplits with_named_paths(const Config& data, const std::function<DataSplits()>& load);
+/// Returns load(), which reads what the paths of a data section, under these keys, lead to. A path
+/// that is empty is refused before (ConfigError), and an error about one with nothing there tells
+/// its place in the configuration (DataError).
+DataSplits with_named_paths(const Config& data, const std::vector<std::string>& keys,
+                            const std::function<DataSplits()>& load);
 
 /// Tokens are neither normalized nor augmented. *Errors:* ConfigError.
 void require_no_image_keys(const Config& data, const Dataset& train);

@@ -302,8 +302,6 @@ auto read_probed(const Config& data, const std::string& purpose, const Read& rea
   return open_and_read();
 }
 
-}  // namespace
-
 bool has_hdf5_training(const Config& data) {
   const auto name = data.get<std::string>("train_inputs", "train_inputs");
   std::error_code unknown;
@@ -312,7 +310,7 @@ bool has_hdf5_training(const Config& data) {
                      [&](const Hdf5File& file) { return file.exists(name); });
 }
 
-DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
+DataSplits load_hdf5_held_out(const Config& data, uint64_t /*seed*/, const KnownData& known) {
   TaskKeys task = read_task(data);
   task.num_classes = known.num_classes;
   const auto inputs = data.optional<std::string>("test_inputs");
@@ -326,6 +324,8 @@ DataSplits load_hdf5_held_out(const Config& data, const KnownData& known) {
   });
   return splits;
 }
+
+}  // namespace
 
 DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   const TaskKeys task = read_task(data);
@@ -346,6 +346,14 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   });
   tell_channels_last(data, splits.train->example_shape());  // the process that tried it is silent
   return splits;
+}
+
+DatasetType hdf5_dataset() {
+  return {.load = load_hdf5,
+          .paths = {"path"},
+          .has_training_files = has_hdf5_training,
+          .load_held_out = load_hdf5_held_out,
+          .late_keys = std::vector<std::string>()};
 }
 
 }  // namespace lacuna

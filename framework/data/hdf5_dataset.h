@@ -31,8 +31,6 @@ namespace lacuna {
 /// inputs and targets differ in number, or when the test examples are shaped otherwise than the
 /// training examples.
 DataSplits load_hdf5(const Config& data, uint64_t seed);
-/// The test split alone (load_held_out), and whether the training arrays are there.
-DataSplits load_hdf5_held_out(const Config& data, const KnownData& known);
-bool has_hdf5_training(const Config& data);
+DatasetType hdf5_dataset();
 
 }  // namespace lacuna

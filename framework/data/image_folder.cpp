@@ -155,6 +155,13 @@ SplitFolders read_folders(const Config& data) {
   return find_below(*dir);
 }
 
+Orientation read_orientation(const Config& data) {
+  if (!data.has("orientation")) return Orientation::AsStored;
+  const auto name = data.required<std::string>("orientation");
+  if (name != "exif" && name != "stored") data.get("orientation").fail("exif or stored");
+  return name == "exif" ? Orientation::Exif : Orientation::AsStored;
+}
+
 ImageFormat read_format(const Config& data) {
   ImageFormat format;
   format.channels = data.get<int64_t>("channels", 3);
@@ -178,13 +185,6 @@ ImageFormat read_format(const Config& data) {
 }
 
 }  // namespace
-
-Orientation read_orientation(const Config& data) {
-  if (!data.has("orientation")) return Orientation::AsStored;
-  const auto name = data.required<std::string>("orientation");
-  if (name != "exif" && name != "stored") data.get("orientation").fail("exif or stored");
-  return name == "exif" ? Orientation::Exif : Orientation::AsStored;
-}
 
 Examples read_images(std::span<const fs::path> paths, const ImageFormat& format) {
   const int64_t channels = format.channels, height = format.height, width = format.width;
@@ -222,6 +222,24 @@ std::vector<fs::path> image_files_in(const fs::path& folder) {
   return files;
 }
 
+Examples read_image_inputs(const std::string& path, const Shape& example_shape,
+                           Orientation orientation) {
+  const Shape& example = example_shape;
+  const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
+  if (!has_channels && example.rank() != 2) {
+    throw DataError("'" + path + (is_folder(path) ? "' is a folder" : "' is an image") +
+                    ", and the model was trained on inputs of shape " + example.to_string());
+  }
+  const std::vector<fs::path> files =
+      is_folder(path) ? image_files_in(path) : std::vector<fs::path>{path};
+  Examples examples = read_images(files, {.channels = has_channels ? example[0] : 1,
+                                          .height = example[-2],
+                                          .width = example[-1],
+                                          .orientation = orientation});
+  examples.example_shape = example;
+  return examples;
+}
+
 DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
   const ImageFormat format = read_format(data);
   const SplitFolders folders = read_folders(data);
@@ -238,6 +256,8 @@ DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
   return splits;
 }
 
+namespace {
+
 bool has_image_folder_training(const Config& data) {
   std::error_code ignored;
   const bool is_below = data.has("dir");
@@ -247,7 +267,8 @@ bool has_image_folder_training(const Config& data) {
   return fs::is_directory(folder, ignored);
 }
 
-DataSplits load_image_folder_held_out(const Config& data, const KnownData& known) {
+DataSplits load_image_folder_held_out(const Config& data, uint64_t /*seed*/,
+                                      const KnownData& known) {
   const ImageFormat format = read_format(data);
   const SplitFolders folders = read_folders(data);
   DataSplits splits;
@@ -256,6 +277,24 @@ DataSplits load_image_folder_held_out(const Config& data, const KnownData& known
   }
   if (folders.test) splits.test = load_split(list_split(*folders.test, known.class_names), format);
   return splits;
+}
+
+std::optional<Examples> read_inputs(const std::string& path, const Config& data,
+                                    const KnownData& known) {
+  if (path == "-" || (!is_folder(path) && !is_image_file(path))) return std::nullopt;
+  return read_image_inputs(path, known.example_shape, read_orientation(data));
+}
+
+}  // namespace
+
+DatasetType image_folder_dataset() {
+  return {.load = load_image_folder,
+          .paths = {"dir", "train_dir", "validation_dir", "test_dir"},
+          .has_training_files = has_image_folder_training,
+          .load_held_out = load_image_folder_held_out,
+          .read_inputs = read_inputs,
+          .late_keys = std::vector<std::string>(),
+          .new_run_keys = {{"orientation", "exif"}}};
 }
 
 }  // namespace lacuna

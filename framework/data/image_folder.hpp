@@ -20,10 +20,6 @@ struct ImageFormat {
   Orientation orientation{};  ///< as stored
 };
 
-/// The `orientation` of a data section, as read_images takes it: as stored if it has no such key.
-/// *Errors:* ConfigError on another value than `exif` and `stored`.
-Orientation read_orientation(const Config& data);
-
 /// Larger sides than this are a mistake.
 inline constexpr int64_t kMaxImageSide = 4096;
 
@@ -32,6 +28,11 @@ inline constexpr int64_t kMaxImageSide = 4096;
 /// *Errors:* DataError with the path as in formats/image.h; StateError on a format out of range.
 /// *Cost:* several threads decode; what is kept is the bytes of the result.
 Examples read_images(std::span<const std::filesystem::path> paths, const ImageFormat& format);
+
+/// The images of a file, or of the files of a folder (image_files_in), to predict from by a model
+/// that was trained on examples of this shape. *Errors:* DataError; where they are no images.
+Examples read_image_inputs(const std::string& path, const Shape& example_shape,
+                           Orientation orientation);
 
 /// The files of a folder that are not hidden, and those of the folders in it, by their names: to
 /// predict from. *Errors:* DataError, with the path, where there are none, and on folders below
@@ -58,8 +59,6 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 /// class folder, and a file that is not an image, as in formats/image.h. ConfigError on values out
 /// of range, and when both ways to name the folders are used.
 DataSplits load_image_folder(const Config& data, uint64_t seed);
-/// The other splits alone (load_held_out), and whether the training folder is there.
-DataSplits load_image_folder_held_out(const Config& data, const KnownData& known);
-bool has_image_folder_training(const Config& data);
+DatasetType image_folder_dataset();
 
 }  // namespace lacuna

@@ -97,7 +97,6 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 /// range. *Cost:* in memory 4 bytes a token and, while it is read, the text and 40 bytes an
 /// example; streamed, 68 bytes an example, and its text is encoded once more in every epoch.
 DataSplits load_labelled_text(const Config& data, uint64_t seed);
-/// The other splits alone, which are files (load_held_out).
-DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known);
+DatasetType labelled_text_dataset();
 
 }  // namespace lacuna

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -16,17 +15,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/data/changes/permutation.hpp"
-#include "lacuna/framework/data/cifar.h"
-#include "lacuna/framework/data/colour_glyphs.hpp"
-#include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/data_checks.hpp"
-#include "lacuna/framework/data/glyphs.h"
-#include "lacuna/framework/data/hdf5_dataset.h"
-#include "lacuna/framework/data/image_folder.hpp"
-#include "lacuna/framework/data/labelled_text.hpp"
-#include "lacuna/framework/data/mnist.h"
-#include "lacuna/framework/data/synthetic.h"
-#include "lacuna/framework/data/text_dataset.hpp"
 
 namespace lacuna {
 namespace {
@@ -265,29 +254,6 @@ AugmentOptions read_augment(const Config& data, const DataSplits& splits) {
 
 }  // namespace
 
-DatasetRegistry& dataset_registry() {
-  static DatasetRegistry registry("dataset");
-  return registry;
-}
-
-void register_datasets(DatasetRegistry& registry) {
-  registry.add("mnist", "MNIST or Fashion-MNIST from its IDX files (plain or .gz) in data.dir",
-               load_mnist);
-  registry.add("cifar10", "CIFAR-10 from its binary files in data.dir", load_cifar10);
-  registry.add("cifar100", "CIFAR-100 from its binary files in data.dir", load_cifar100);
-  registry.add("image_folder", "PNG and JPEG files, a folder for each class", load_image_folder);
-  registry.add("csv", "tables of numbers with a label or target column", load_csv);
-  registry.add("hdf5", "arrays in an HDF5 file, under names given in the config", load_hdf5);
-  registry.add("glyphs", "drawn 28x28 digits, made on the spot: no files needed", load_glyphs);
-  registry.add("colour_glyphs", "drawn 32x32 digits in colour, made on the spot: no files needed",
-               load_colour_glyphs);
-  registry.add("synthetic", "noisy class means of any width, computed when asked for",
-               load_synthetic);
-  registry.add("text", "a long text, of which the next token is predicted", load_text);
-  registry.add("tokens", "files of 16-bit tokens, of which the next one is predicted", load_tokens);
-  registry.add("labelled_text", "sentences with a label each, in lines or CSV", load_labelled_text);
-}
-
 TaskKeys read_task(const Config& data) {
   const auto name = data.get<std::string>("task", "classification");
   if (name == "regression") return {Task::Regression, 0};
@@ -303,8 +269,9 @@ TaskKeys read_task(const Config& data) {
 
 DataSplits load_data(const Config& data, uint64_t seed) {
   const auto type = data.required<std::string>("type");
-  const auto& dataset = dataset_registry().find(type, data.at("type"));
-  DataSplits splits = with_named_paths(data, [&] { return dataset.make(data, seed); });
+  const DatasetType& dataset = dataset_registry().find(type, data.at("type")).make;
+  DataSplits splits =
+      with_named_paths(data, dataset.paths, [&] { return dataset.load(data, seed); });
   if (splits.train == nullptr || splits.train->size() == 0) {
     throw DataError(data.where() + ": the data of type '" + type + "' has no training examples");
   }
@@ -343,49 +310,27 @@ void require_known_data_keys(const Config& data) {
   // What is asked for after files were read; all else was, or they were not tried.
   static const std::vector<std::string> of_all = {"validation", "limit",       "normalize",
                                                   "augment",    "num_classes", "normalize_targets"};
-  static const std::map<std::string, std::vector<std::string>> of_types = {
-      {"mnist", {}},
-      {"cifar10", {}},
-      {"cifar100", {}},
-      {"image_folder", {}},
-      {"csv", {}},
-      {"hdf5", {}},
-      {"text", {"test"}},
-      {"tokens", {"mask_fraction", "mask_token", "mask_id"}},
-      {"labelled_text", {"max_length"}}};
-  const auto later = of_types.find(data.required<std::string>("type"));
-  if (later == of_types.end()) return;
-  for (const auto* keys : {&of_all, &later->second}) {
+  const auto& of_type = dataset_type(data).late_keys;
+  if (!of_type) return;
+  for (const auto* keys : {&of_all, &*of_type}) {
     for (const std::string& key : *keys) data.get(key).mark_read();
   }
   data.require_all_read();
 }
 
 bool has_training_files(const Config& data) {
-  const auto type = data.required<std::string>("type");
-  if (type == "mnist") return has_mnist_training(data);
-  if (type == "cifar10" || type == "cifar100") return has_cifar_training(data);
-  if (type == "image_folder") return has_image_folder_training(data);
-  if (type == "hdf5") return has_hdf5_training(data);
-  const char* key = type == "csv" || type == "labelled_text" ? "train" : "path";
-  if (type == "tokens") return has_tokens_training(data);
+  const DatasetType& dataset = dataset_type(data);
+  if (dataset.has_training_files) return dataset.has_training_files(data);
+  if (dataset.paths.empty() || !data.has(dataset.paths.front())) return true;
   std::error_code ignored;
-  return !data.has(key) || std::filesystem::exists(data.required<std::string>(key), ignored);
+  return std::filesystem::exists(data.required<std::string>(dataset.paths.front()), ignored);
 }
 
 DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known) {
-  const auto type = data.required<std::string>("type");
-  DataSplits splits = with_named_paths(data, [&]() -> DataSplits {
-    if (type == "csv") return load_csv_held_out(data, known);
-    if (type == "mnist") return load_mnist_held_out(data, known);
-    if (type == "cifar10" || type == "cifar100") return load_cifar_held_out(data);
-    if (type == "image_folder") return load_image_folder_held_out(data, known);
-    if (type == "hdf5") return load_hdf5_held_out(data, known);
-    if (type == "text") return load_text_held_out(data, seed, known);
-    if (type == "tokens") return load_tokens_held_out(data, seed, known);
-    if (type == "labelled_text") return load_labelled_text_held_out(data, seed, known);
-    return {};
-  });
+  const DatasetType& dataset = dataset_type(data);
+  if (!dataset.load_held_out) return {};
+  DataSplits splits = with_named_paths(data, dataset.paths,
+                                       [&] { return dataset.load_held_out(data, seed, known); });
   splits.hashes = hash_splits(data, splits);
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
@@ -39,9 +42,54 @@ struct DataSplits {
   SplitHashes hashes = {};
 };
 
-/// Factories from the `data` section and the run's seed, by the section's `type`.
-using DatasetRegistry = Registry<DataSplits(const Config& data, uint64_t seed)>;
+/// What a trained model knows of the data that it was trained on.
+struct KnownData {
+  int64_t num_classes = 0;  ///< 0: regression
+  std::vector<std::string> class_names = {};
+  TokenizerPtr tokenizer = nullptr;       ///< of text
+  std::vector<std::string> columns = {};  ///< of a table's inputs, where its first line names them
+  std::string label_column = {};
+  Shape example_shape = {};  ///< that the model was trained on
+};
+
+/// A dataset that `data.type` can name. Only `load` must be given; what a type leaves out, commands
+/// do without, or do as for data of no particular kind.
+struct DatasetType {
+  /// The splits of a `data` section. `seed` is the run's.
+  std::function<DataSplits(const Config& data, uint64_t seed)> load;
+
+  /// Keys of `data` that name files or folders, those of the training examples first. A run finds
+  /// them from anywhere, and one that is resumed may be given others.
+  std::vector<std::string> paths = {};
+  /// Whether the files of the training examples are there. Default: what the first of `paths` leads
+  /// to is there, or that key is absent.
+  std::function<bool(const Config& data)> has_training_files = {};
+  /// The splits that lie in files of their own, without reading those of the training examples:
+  /// what `lacuna eval` takes where these are gone. Default: there are none.
+  std::function<DataSplits(const Config& data, uint64_t seed, const KnownData& known)>
+      load_held_out = {};
+  /// The examples in a file (or folder) of this type's own kind, to predict from; nothing for other
+  /// files, of which tables, images and IDX files are read for every type.
+  std::function<std::optional<Examples>(const std::string& path, const Config& data,
+                                        const KnownData& known)>
+      read_inputs = {};
+  /// Dotted keys that say which of the training examples are held out. data.test is one where a
+  /// number holds a test split out, too.
+  std::vector<std::string> split_keys = {"data.validation", "train.seed", "data.limit"};
+  /// Keys that `load` reads when it has read files, and not before: a key that neither it nor
+  /// load_data knows is then reported before files that are missing. Default: not known.
+  std::optional<std::vector<std::string>> late_keys = {};
+  /// What a new run's configuration states where it is absent, as earlier runs mean another thing
+  /// by its absence; `lacuna prune` keeps what its run has.
+  std::vector<std::pair<std::string, std::string>> new_run_keys = {};
+};
+
+using DatasetRegistry = Registry<DatasetType>;
 DatasetRegistry& dataset_registry();
+
+/// The type that a `data` section names; one that can do nothing if it names none. Marks nothing as
+/// read.
+const DatasetType& dataset_type(const Config& data);
 
 /// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, glyphs, colour_glyphs, synthetic, text,
 /// tokens and labelled_text.
@@ -57,22 +105,13 @@ struct TaskKeys {
 };
 TaskKeys read_task(const Config& data);
 
-/// What a trained model knows of the data that it was trained on.
-struct KnownData {
-  int64_t num_classes = 0;  ///< 0: regression
-  std::vector<std::string> class_names = {};
-  TokenizerPtr tokenizer = nullptr;       ///< of text
-  std::vector<std::string> columns = {};  ///< of a table's inputs, where its first line names them
-  std::string label_column = {};
-};
-
-/// Whether the files are there that load_data takes the training examples from. True of data
-/// without files, and of types that are not built in.
+/// Whether the files are there that load_data takes the training examples from. True for data
+/// without files.
 bool has_training_files(const Config& data);
 
 /// Of a data section that could not be loaded (its files are not there, say): whether it has keys
-/// that its type does not know, which would else be told once the files are good. Of types that are
-/// not built in nothing is known. *Errors:* ConfigError at the key, with the nearest name.
+/// that its type does not know (DatasetType::late_keys). *Errors:* ConfigError at the key, with the
+/// nearest name.
 void require_known_data_keys(const Config& data);
 
 /// The splits that lie in files of their own, for a model that is trained: its training files are

@@ -202,6 +202,8 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   return splits;
 }
 
+namespace {
+
 DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   Reading reading{
       .columns = read_sentence_columns(data, kMaxClasses),
@@ -222,6 +224,15 @@ DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const 
                         known.num_classes, data, seed);
   }
   return splits;
+}
+
+}  // namespace
+
+DatasetType labelled_text_dataset() {
+  return {.load = load_labelled_text,
+          .paths = {"train", "test", "validation", "vocab", "merges"},
+          .load_held_out = load_labelled_text_held_out,
+          .late_keys = std::vector<std::string>{"max_length"}};
 }
 
 }  // namespace lacuna

@@ -60,20 +60,20 @@ std::shared_ptr<const ArrayDataset> load_split(const fs::path& folder, const std
   return std::make_shared<const ArrayDataset>(std::move(examples));
 }
 
-}  // namespace
-
 bool has_mnist_training(const Config& data) {
   const fs::path folder = data.required<std::string>("dir");
   return is_there(folder, images_name(kTrain)) && is_there(folder, labels_name(kTrain));
 }
 
-DataSplits load_mnist_held_out(const Config& data, const KnownData& known) {
+DataSplits load_mnist_held_out(const Config& data, uint64_t /*seed*/, const KnownData& known) {
   const fs::path folder = data.required<std::string>("dir");
   DataSplits splits;
   if (!is_there(folder, images_name(kTest))) return splits;
   splits.test = load_split(folder, kTest, known.num_classes);
   return splits;
 }
+
+}  // namespace
 
 DataSplits load_mnist(const Config& data, uint64_t /*seed*/) {
   const fs::path folder = data.required<std::string>("dir");
@@ -94,6 +94,14 @@ DataSplits load_mnist(const Config& data, uint64_t /*seed*/) {
                     splits.train->example_shape().to_string());
   }
   return splits;
+}
+
+DatasetType mnist_dataset() {
+  return {.load = load_mnist,
+          .paths = {"dir"},
+          .has_training_files = has_mnist_training,
+          .load_held_out = load_mnist_held_out,
+          .late_keys = std::vector<std::string>()};
 }
 
 }  // namespace lacuna

@@ -19,8 +19,6 @@ namespace lacuna {
 /// folder or a file is missing, image and label counts differ, a label is out of range, or the test
 /// images have another size than the training images.
 DataSplits load_mnist(const Config& data, uint64_t seed);
-/// The test split alone (load_held_out), and whether the training files are there.
-DataSplits load_mnist_held_out(const Config& data, const KnownData& known);
-bool has_mnist_training(const Config& data);
+DatasetType mnist_dataset();
 
 }  // namespace lacuna

@@ -29,8 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// GPT-2's.
-constexpr int64_t kDefaultVocabulary = 50257;
+constexpr int64_t kDefaultVocabulary = 50257;  // GPT-2's
 constexpr int64_t kMostTokens16 = 65536;
 
 struct WindowKeys {
@@ -83,21 +82,19 @@ struct Tokens {
   std::optional<MaskKeys> mask = std::nullopt;  // as it was asked for
 };
 
-// Which of them are hidden, between [CLS] and [SEP] where there are both.
-void hide_tokens(const MaskKeys& keys, const Config& data, uint64_t seed, Tokens& tokens) {
+// Which of them are hidden, between [CLS] and [SEP] where there are both. A window must have room
+// for a token besides these.
+void hide_tokens(const MaskKeys& keys, const Config& data, const WindowKeys& window, uint64_t seed,
+                 Tokens& tokens) {
   const Tokenizer* tokenizer = tokens.tokenizer.get();
   tokens.mask = keys;
   MaskedWindows::Options& options = tokens.masking.emplace();
   options.masking = masking_of(keys, tokenizer, tokens.vocabulary_size, data);
   options.seed = seed;
-  if (tokenizer == nullptr) return;
-  const std::optional<int64_t> cls = tokenizer->find("[CLS]"), sep = tokenizer->find("[SEP]");
+  const auto cls = tokenizer ? tokenizer->find("[CLS]") : std::nullopt;
+  const auto sep = tokenizer ? tokenizer->find("[SEP]") : std::nullopt;
   if (cls && sep) options.cls = cls, options.sep = sep;
-}
-
-void require_room_for_a_token(const Config& data, const Tokens& tokens, int64_t context) {
-  const int64_t around = tokens.masking->cls ? 2 : 0;
-  require_at_least(data, "context", context, around + 1);
+  require_at_least(data, "context", window.context, options.cls ? 3 : 1);
 }
 
 // A mask that is a token of the text could not be told from those that hide one. Of files that are
@@ -242,6 +239,15 @@ std::shared_ptr<const Dataset> whole_file(const Tokens& tokens, const WindowKeys
                  characters_of(of_file, {}, 0, end));
 }
 
+std::shared_ptr<const Dataset> whole_text(Tokens tokens, const WindowKeys& keys,
+                                          const std::string& path, const std::string& kind) {
+  const Source source = read_source(path, kind);
+  tokens.sequence = tokens_of(source, *tokens.tokenizer);
+  const int64_t end = tokens.sequence->size();
+  return windows(tokens, 0, end, keys, Split::Evaluation, path,
+                 characters_of(tokens, source.text, 0, end));
+}
+
 std::optional<fs::path> file_in(const fs::path& folder, const char* name) {
   std::error_code ignored;
   if (!fs::exists(folder / name, ignored)) return std::nullopt;
@@ -268,10 +274,7 @@ DataSplits load_text(const Config& data, uint64_t seed) {
     throw DataError(path + ": the text has one token alone, '" + tokens.tokenizer->token(0) +
                     "', so there is nothing to predict");
   }
-  if (mask) {
-    hide_tokens(*mask, data, seed, tokens);
-    require_room_for_a_token(data, tokens, keys.context);
-  }
+  if (mask) hide_tokens(*mask, data, keys, seed, tokens);
   tokens.sequence = tokens_of(source, *tokens.tokenizer);
   const Parts parts = split_tokens(data, tokens.sequence->size(), has_own_test);
   DataSplits splits;
@@ -283,17 +286,11 @@ DataSplits load_text(const Config& data, uint64_t seed) {
   };
   splits.validation = held_out(parts.train, parts.validation, "validation");
   splits.test = held_out(parts.validation, parts.test, "test");
-  if (has_own_test) {
-    const auto test_path = test.as<std::string>();
-    const Source test_source = read_source(test_path, choice.kind);
-    Tokens test_tokens = tokens;
-    test_tokens.sequence = tokens_of(test_source, *tokens.tokenizer);
-    const int64_t end = test_tokens.sequence->size();
-    splits.test = windows(test_tokens, 0, end, keys, Split::Evaluation, test_path,
-                          characters_of(test_tokens, test_source.text, 0, end));
-  }
+  if (has_own_test) splits.test = whole_text(tokens, keys, test.as<std::string>(), choice.kind);
   return splits;
 }
+
+namespace {
 
 DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const WindowKeys keys = read_windows(data);
@@ -303,31 +300,22 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
   if (!test.is_scalar() || test.is_number() || known.tokenizer == nullptr) return splits;
   const std::optional<MaskKeys> mask =
       read_mask(data, data.get<std::string>("tokenizer", "characters"), MaskOf::Tokenizer);
-  const auto path = test.as<std::string>();
-  const Source source = read_source(path, std::string(known.tokenizer->kind()));
-  Tokens tokens{.sequence = tokens_of(source, *known.tokenizer),
+  Tokens tokens{.sequence = nullptr,
                 .vocabulary_size = known.tokenizer->vocabulary_size(),
                 .tokenizer = known.tokenizer};
-  if (mask) hide_tokens(*mask, data, seed, tokens);
-  const int64_t end = tokens.sequence->size();
-  splits.test = windows(tokens, 0, end, keys, Split::Evaluation, path,
-                        characters_of(tokens, source.text, 0, end));
+  if (mask) hide_tokens(*mask, data, keys, seed, tokens);
+  splits.test =
+      whole_text(tokens, keys, test.as<std::string>(), std::string(known.tokenizer->kind()));
   return splits;
 }
-
-namespace {
 
 // Of files of tokens, whose vocabulary may be unknown.
 void mask_tokens(const Config& data, const WindowKeys& keys, uint64_t seed, Tokens& tokens) {
   const bool has_vocabulary = tokens.tokenizer != nullptr;
   const auto mask = read_mask(data, has_vocabulary ? "bpe" : "",
                               has_vocabulary ? MaskOf::Tokenizer : MaskOf::Ids);
-  if (!mask) return;
-  hide_tokens(*mask, data, seed, tokens);
-  require_room_for_a_token(data, tokens, keys.context);
+  if (mask) hide_tokens(*mask, data, keys, seed, tokens);
 }
-
-}  // namespace
 
 DataSplits load_tokens(const Config& data, uint64_t seed) {
   const fs::path folder = data.required<std::string>("dir");
@@ -371,10 +359,6 @@ DataSplits load_tokens(const Config& data, uint64_t seed) {
   return splits;
 }
 
-bool has_tokens_training(const Config& data) {
-  return file_in(data.required<std::string>("dir"), "train.bin").has_value();
-}
-
 DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownData& known) {
   const fs::path folder = data.required<std::string>("dir");
   const WindowKeys keys = read_windows(data);
@@ -389,6 +373,28 @@ DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownDa
   }
   if (const auto path = file_in(folder, "test.bin")) splits.test = whole_file(tokens, keys, *path);
   return splits;
+}
+
+}  // namespace
+
+DatasetType text_dataset() {
+  return {.load = load_text,
+          .paths = {"path", "test", "vocab", "merges"},
+          .load_held_out = load_text_held_out,
+          .split_keys = {"data.validation", "data.test"},  // at the end, in this order
+          .late_keys = std::vector<std::string>{"test"}};
+}
+
+DatasetType tokens_dataset() {
+  return {.load = load_tokens,
+          .paths = {"dir", "vocab", "merges"},
+          .has_training_files =
+              [](const Config& data) {
+                return file_in(data.required<std::string>("dir"), "train.bin").has_value();
+              },
+          .load_held_out = load_tokens_held_out,
+          .split_keys = {"data.validation"},
+          .late_keys = std::vector<std::string>{"mask_fraction", "mask_token", "mask_id"}};
 }
 
 }  // namespace lacuna

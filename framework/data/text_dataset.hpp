@@ -37,8 +37,7 @@ namespace lacuna {
 /// however large. A pass over the splits to evaluate on counts the characters that their tokens
 /// stand for.
 DataSplits load_text(const Config& data, uint64_t seed);
-/// The test split alone, where it is a text of its own (load_held_out).
-DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData& known);
+DatasetType text_dataset();
 
 /// Keys of `data` (besides those of load_data):
 ///
@@ -54,9 +53,6 @@ DataSplits load_text_held_out(const Config& data, uint64_t seed, const KnownData
 /// are hashed (all of them up to 2²⁸), else when they are drawn. *Errors:* DataError, with file and
 /// position, on a token outside of it; with the file when it is missing, is cut off within a token,
 /// or has too few tokens.
-DataSplits load_tokens(const Config& data, uint64_t seed);
-/// The splits of val.bin and test.bin (load_held_out), and whether train.bin is there.
-DataSplits load_tokens_held_out(const Config& data, uint64_t seed, const KnownData& known);
-bool has_tokens_training(const Config& data);
+DatasetType tokens_dataset();
 
 }  // namespace lacuna

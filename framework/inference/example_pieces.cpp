@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/batch_norm.h"
 #include "lacuna/layers/linear.h"
 #include "lacuna/layers/tied_linear.h"
 
@@ -79,8 +79,8 @@ bool sparsifies_activations(Module& model) {
 
 bool mixes_examples(Module& model) {
   const auto goes_by_batch = [](const Module* module) {
-    const auto* norm = dynamic_cast<const BatchNorm*>(module);
-    return norm != nullptr && !norm->is_folded() && !norm->affine();
+    const auto* user = dynamic_cast<const BatchUser*>(module);
+    return user != nullptr && user->mixes_examples();
   };
   return sparsifies_activations(model) || std::ranges::any_of(model.modules(), goes_by_batch);
 }

@@ -45,16 +45,11 @@ struct Source {
   place.error(message);
 }
 
-// How many lists and maps stand in each other, of which this is the outermost. Marks all as read.
+// How many lists and maps stand in each other, of which this is the outermost.
 size_t nesting_of(const Config& node) {
+  if (!node.is_list() && !node.is_map()) return 0;
   size_t inside = 0;
-  if (node.is_list()) {
-    for (const Config& item : node.items()) inside = std::max(inside, nesting_of(item));
-  } else if (node.is_map()) {
-    for (const auto& [key, value] : node.entries()) inside = std::max(inside, nesting_of(value));
-  } else {
-    return 0;
-  }
+  for (const auto& [key, value] : node.children()) inside = std::max(inside, nesting_of(value));
   return inside + 1;
 }
 
@@ -216,20 +211,18 @@ class Builder : public YAML::EventHandler {
     frame.key.reset();
   }
 
-  // Copies are taken from, because reading marks a node as read.
   void add_merged(Frame& frame, const Config& node, const YAML::Mark& mark) {
-    std::vector<Config> maps{node};
-    if (node.is_list()) maps = node.clone().items();
-    for (const Config& map : maps) {
+    const std::vector<Config::Entry> single{{"", node}};
+    for (const auto& [index, map] : node.is_list() ? node.children() : single) {
       if (!map.is_map()) fail(source_.at(mark), "<< takes a map or a list of maps");
-      frame.merged.push_back(map.clone());
+      frame.merged.push_back(map);
     }
   }
 
   // The map's own keys win over merged ones, and earlier merged ones over later ones.
   static void merge_into(Frame& frame) {
     for (const Config& map : frame.merged) {
-      for (const auto& [key, value] : map.entries()) {
+      for (const auto& [key, value] : map.children()) {
         if (frame.key_lines.emplace(key, 0).second) frame.node.set(key, value.clone());
       }
     }
@@ -351,7 +344,7 @@ void apply_override(Config& root, std::string_view assignment) {
   } catch (const ConfigError& error) {
     fail({source.name, 0, 0}, error.what());
   }
-  require_depth(nesting_of(changed.clone()), {source.name, 0, 0});
+  require_depth(nesting_of(changed), {source.name, 0, 0});
   root = changed;
 }
 

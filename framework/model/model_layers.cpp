@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/model/qkv.hpp"
 #include "lacuna/framework/model/templates.hpp"
+#include "lacuna/framework/nn/layer_registry.h"
 
 namespace lacuna {
 namespace {
@@ -42,9 +43,11 @@ ModelLayer::Kind kind_of(const std::string& type) {
   return ModelLayer::Kind::Plain;
 }
 
-// Whether layers of this type draw a weight by its fan-in.
-bool is_weighted(const std::string& type) {
-  return type == "linear" || type == "conv1d" || type == "conv2d";
+// What is registered under a name; nothing under that of a group.
+const LayerType& type_named(const std::string& type) {
+  static const LayerType unknown;
+  const auto found = layer_registry().entries().find(type);
+  return found == layer_registry().entries().end() ? unknown : found->second.make;
 }
 
 // Where names are counted and must differ: groups that add no level to paths share one.
@@ -95,13 +98,14 @@ class Expander {
 
   // What the context has filled into a copy belongs to what is written, too.
   static void write_back(const Config& copy, Config written) {
-    const Config unread = copy.clone();
-    if (unread.is_list() && written.is_list()) {
-      const std::vector<Config> from = unread.items(), to = written.items();
-      for (size_t i = 0; i < std::min(from.size(), to.size()); ++i) write_back(from[i], to[i]);
+    if (copy.is_list() && written.is_list()) {
+      const std::vector<Config> to = written.items();
+      for (size_t i = 0; i < std::min(copy.children().size(), to.size()); ++i) {
+        write_back(copy.children()[i].second, to[i]);
+      }
     }
-    if (!unread.is_map() || !written.is_map()) return;
-    for (const auto& [key, value] : unread.entries()) {
+    if (!copy.is_map() || !written.is_map()) return;
+    for (const auto& [key, value] : copy.children()) {
       if (written.has(key)) {
         write_back(value, written.get(key));
       } else {
@@ -165,20 +169,19 @@ class Expander {
       if (is_key_of_every_layer(key)) value.error("`first` cannot change '" + key + "'");
       if (!is_first) continue;
       copy.set(key, value.clone());
-      note_moved(value.clone(), first.path().size(), copy.path());
+      note_moved(value, first.path().size(), copy.path());
     }
     return copy;
   }
 
-  // A value (a clone, which is looked at) of the map whose path is so long, moved into another one.
+  // A value of the map whose path is so long, moved into another one.
   void note_moved(const Config& value, size_t length, const std::string& into) {
     Config place;
     place.set_position(value.position());
     const std::string position = place.where(), rest = value.path().substr(length);
     const std::string path = into.empty() ? rest.substr(1) : into + rest;
     moved_keys_.emplace_back(position + ": " + path, value.where());
-    if (!value.is_map() && !value.is_list()) return;
-    for (const auto& [key, below] : value.entries()) note_moved(below, length, into);
+    for (const auto& [key, below] : value.children()) note_moved(below, length, into);
   }
 
   void add_one(const Config& node, const std::string& type, const std::string& name, Level& level,
@@ -194,6 +197,7 @@ class Expander {
     require_free(layer);
     if (++count_ > kMostLayers) fail_too_many(node);
     const Template* definition = find_template(templates_, type);
+    const LayerType& known = type_named(type);
     if (definition != nullptr) {
       fill_in(*definition, layer);
     } else if (layer.kind == ModelLayer::Kind::Sequential) {
@@ -208,22 +212,21 @@ class Expander {
     } else if (layer.kind != ModelLayer::Kind::Plain) {
       layer.layers = expand_list(layer.options.at("layers"), level);
       if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
-    } else if (is_weighted(type) && !fan_in_.is_null() && node.is_map() &&
+    } else if (known.has_fan_in && !fan_in_.is_null() && node.is_map() &&
                !layer.options.has(kFanIn) && !layer.options.has("tied_to")) {
       layer.options.set(kFanIn, fan_in_.clone());
-    } else if (type == "token_embedding" && !layer.is_copy && context_.vocabulary_size > 0) {
-      layer.options.get("vocab_size", context_.vocabulary_size);
+    } else if (!known.vocabulary_key.empty() && !layer.is_copy && context_.vocabulary_size > 0) {
+      layer.options.get(known.vocabulary_key, context_.vocabulary_size);
     }
     into.push_back(std::move(layer));
   }
 
-  // The last layer of all, where it is a linear one that does not say what it gives.
+  // The last layer of all, where it does not say how many outputs it gives.
   void fill_in_classes(const ModelLayer& last) const {
     if (last.kind == ModelLayer::Kind::Sequential) return fill_in_classes(last.layers.back());
-    const bool is_free = last.type == "linear" && !last.is_copy && !last.options.has("tied_to");
-    if (is_free && context_.num_classes > 0) {
-      last.options.get("out_features", context_.num_classes);
-    }
+    const std::string& key = type_named(last.type).outputs_key;
+    const bool is_free = !key.empty() && !last.is_copy && !last.options.has("tied_to");
+    if (is_free && context_.num_classes > 0) last.options.get(key, context_.num_classes);
   }
 
   void add_shortcut(ModelLayer& residual, Level& level) {

@@ -56,9 +56,10 @@ struct ModelLayers {
 };
 
 /// Expands a `model` section: a list of layers, or a map with `layers`, and with `define`
-/// (templates) and `init_fan_in` (given to linear and convolution layers that have none of their
-/// own), if any. A pure function, but for what reading a Config leaves there. Layers that are used
-/// as they are written are shared with the section, so that defaults are written into it.
+/// (templates) and `init_fan_in` (given to layers of types that read it and have none of their
+/// own), if any. A pure function of it and of the layer registry, but for what reading a Config
+/// leaves there. Layers that are used as they are written are shared with the section, so that
+/// defaults are written into it.
 ///
 /// A layer is its type alone, or a map with `type`, `name` (default: the type and its count on this
 /// level of paths, as in linear1), `repeat`, `first` and the type's keys. `sequential` has `layers`
@@ -69,7 +70,8 @@ struct ModelLayers {
 /// there are n copies, NAME.0 to NAME.(n − 1), the keys of `first` in the first.
 ///
 /// What the context knows is filled in where it is missing, outside of templates and repetitions:
-/// `vocab_size` of token embeddings, and `out_features` of a linear layer that is the model's last.
+/// the size of the vocabulary, and the number of outputs of the model's last layer, under the keys
+/// that the layers' types name (LayerType).
 ///
 /// *Errors:* ConfigError with the position and key path: of two layers under one path (both
 /// positions), of templates that name themselves (the chain), and of what substitution and binding

@@ -14,7 +14,7 @@ void require_known_keys(const Config& layer) {
   const std::vector<std::string> known = {"names", "out_features", "kv_features", "in_features",
                                           "bias",  "init",         "init_fan_in", "trainable",
                                           "type",  "name"};
-  for (const auto& [key, value] : layer.clone().entries()) {
+  for (const auto& [key, value] : layer.children()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     value.error(fmt::format("unknown key '{}'; {}", key, suggest_name(key, known)));
   }

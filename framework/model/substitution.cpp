@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -108,26 +109,15 @@ Config substitute_text(const Config& place, const Scope& scope) {
 
 bool mentions_arguments(const Config& node) {
   if (node.is_scalar()) return node.text().find('$') != std::string::npos;
-  if (node.is_null()) return false;
-  const Config unread = node.clone();
-  if (node.is_list()) {
-    for (const Config& item : unread.items()) {
-      if (mentions_arguments(item)) return true;
-    }
-    return false;
-  }
-  for (const auto& [key, value] : unread.entries()) {
-    if (mentions_arguments(value)) return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      node.children(), [](const Config::Entry& child) { return mentions_arguments(child.second); });
 }
 
 std::set<std::string> mentioned_arguments(const Config& node) {
   std::set<std::string> names;
   if (node.is_null() || !mentions_arguments(node)) return names;
   if (!node.is_scalar()) {
-    const Config unread = node.clone();
-    for (const auto& [key, value] : unread.entries()) names.merge(mentioned_arguments(value));
+    for (const auto& [key, value] : node.children()) names.merge(mentioned_arguments(value));
     return names;
   }
   const std::string text = node.text();
@@ -150,15 +140,10 @@ Config substitute(const Config& node, const Scope& scope) {
   if (!mentions_arguments(node)) return node.clone();
   if (node.is_scalar()) return substitute_text(node, scope);
   Config copy = node.clone();
-  const Config unread = node.clone();  // looking at it leaves no marks on the copy
-  if (node.is_list()) {
-    const std::vector<Config> items = unread.items();
-    for (size_t i = 0; i < items.size(); ++i) {
-      copy.set_path(std::to_string(i), substitute(items[i], scope));
-    }
-    return copy;
+  for (const auto& [key, value] : node.children()) {
+    const Config changed = substitute(value, scope);
+    node.is_list() ? copy.set_path(key, changed) : copy.set(key, changed);
   }
-  for (const auto& [key, value] : unread.entries()) copy.set(key, substitute(value, scope));
   return copy;
 }
 

@@ -1,17 +1,34 @@
 // The registry of layers: names in a configuration → modules.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/nn/module.h"
 
 namespace lacuna {
 
-/// A factory gets the layer's map of options and the shape of one example's input, without the
-/// batch dimension, so that sizes can be left out. It throws ConfigError at the key at fault, and
-/// ShapeError when the layer cannot take that input.
-using LayerRegistry = Registry<std::unique_ptr<Module>(const Config& options, const Shape& input)>;
+/// A layer that a configuration can name: how it is made, and which of its keys a model fills in.
+struct LayerType {
+  /// Gets the layer's map of options and the shape of one example's input, without the batch
+  /// dimension, so that sizes can be left out. It throws ConfigError at the key at fault, and
+  /// ShapeError when the layer cannot take that input.
+  std::function<std::unique_ptr<Module>(const Config& options, const Shape& input)> make;
+  /// Whether it reads `init_fan_in`, of which a model may have one for all of its layers.
+  bool has_fan_in = false;
+  /// Its key for the number of outputs: the last layer of a model gets what the data asks for.
+  std::string outputs_key = {};
+  /// Its key for the number of ids that tokens have, which is the data's where it is left out.
+  std::string vocabulary_key = {};
+
+  std::unique_ptr<Module> operator()(const Config& options, const Shape& input) const {
+    return make(options, input);
+  }
+};
+
+using LayerRegistry = Registry<LayerType>;
 
 /// The one registry of this program. The built-in layers are added by `register_layers`
 /// (layers/builtin.hpp).

@@ -1,6 +1,7 @@
 // NamedInputs: the integers of a batch beside its tokens, where modules find them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,8 @@ namespace lacuna {
 
 class Module;
 
-/// What batches call the mask of their padding, and the types of their tokens.
+/// What batches call their tokens, the mask of their padding, and the types of the tokens.
+inline constexpr const char* kInputIds = "input_ids";
 inline constexpr const char* kAttentionMask = "attention_mask";
 inline constexpr const char* kTokenTypes = "token_type_ids";
 /// The places of the tokens that are to be told, where the outputs of others are not wanted: [n],
@@ -29,6 +31,22 @@ class NamedInputs {
 
  private:
   const NamedTensors* saved_;
+};
+
+/// Integers of a batch that a layer asks for.
+struct AskedInput {
+  std::string name;            ///< empty: none
+  std::string usual;           ///< what a batch may be without; any other name must be in it
+  bool is_needed = true;       ///< false where the layer gives the same without them
+  int64_t below = 0;           ///< the integers are below it; 0: any
+  std::string below_key = {};  ///< the layer's key for that bound
+};
+
+/// A second base of layers that ask for integers of a batch, so that the data is held against them.
+class NamedInputUser {
+ public:
+  virtual ~NamedInputUser() = default;
+  virtual AskedInput asked_input() const = 0;
 };
 
 /// The tensor of that name in the innermost scope of this thread; null where there is none.

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/onnx/graph.hpp"
 #include "lacuna/framework/onnx/layer_forms.hpp"
 #include "lacuna/framework/onnx/model_file.hpp"
-#include "lacuna/layers/tokens/attention.h"
-#include "lacuna/layers/tokens/token_embedding.h"
-#include "lacuna/layers/tokens/token_pooling.h"
-#include "lacuna/layers/tokens/token_type_embedding.h"
 
 namespace lacuna {
 namespace {
@@ -17,30 +14,15 @@ namespace {
 constexpr const char* kBatch = "batch";
 constexpr const char* kSequence = "sequence";
 
-bool takes_tokens(const std::vector<Module*>& modules) {
-  return std::any_of(modules.begin(), modules.end(), [](const Module* module) {
-    return dynamic_cast<const TokenEmbedding*>(module) != nullptr;
-  });
-}
-
-// The named inputs that layers ask for beside the tokens. Causal attention does without a mask:
-// what pads a text comes after it.
+// The integers that layers ask for, and cannot do without, in the order of the layers.
 std::vector<std::string> named_inputs_of(const std::vector<Module*>& modules) {
   std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
-    names.push_back(name);
-  };
   for (const Module* module : modules) {
-    if (const auto* attention = dynamic_cast<const Attention*>(module)) {
-      if (!attention->options().causal) add(attention->options().mask);
-    } else if (const auto* pool = dynamic_cast<const MeanPool*>(module)) {
-      add(pool->options().mask);
-    } else if (const auto* selected = dynamic_cast<const SelectToken*>(module)) {
-      if (selected->options().index < 0) add(selected->options().mask);
-    } else if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(module)) {
-      add(types->options().input);
-    }
+    const auto* user = dynamic_cast<const NamedInputUser*>(module);
+    if (user == nullptr) continue;
+    const AskedInput asked = user->asked_input();
+    if (asked.name.empty() || !asked.is_needed) continue;
+    if (std::ranges::find(names, asked.name) == names.end()) names.push_back(asked.name);
   }
   return names;
 }
@@ -71,11 +53,12 @@ void export_onnx(Module& model, const Shape& example,
                  const std::map<std::string, std::string>& metadata, const std::string& path) {
   require_fits(model);
   const std::vector<Module*> modules = model.modules();
-  const bool has_tokens = takes_tokens(modules);
+  std::vector<std::string> names = named_inputs_of(modules);
+  const bool has_tokens = std::erase(names, kInputIds) > 0;
   OnnxGraph graph;
   if (has_tokens) {
-    graph.add_input(token_value("input_ids"));
-    for (const std::string& name : named_inputs_of(modules)) graph.add_input(token_value(name));
+    graph.add_input(token_value(kInputIds));
+    for (const std::string& name : names) graph.add_input(token_value(name));
   } else {
     graph.add_input(value("input", example));
   }

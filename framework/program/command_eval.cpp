@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/keys.hpp"
 #include "lacuna/framework/train/checks/column_checks.hpp"
 #include "lacuna/framework/train/checks/held_out_changes.hpp"
 #include "lacuna/framework/train/checks/ignored_labels.hpp"
@@ -46,16 +46,12 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
                         ": the average is the one that the checkpoint holds; train.ema=null "
                         "evaluates the weights themselves");
     }
-    constexpr std::array kUsed{"train", "train.ema", "train.threads", "train.eval_batch_size",
-                               "train.seed"};
-    const bool is_used = section != "train" || std::ranges::find(kUsed, path) != kUsed.end();
-    if (!is_used || path == "loss.label_smoothing") {
+    if (path != "train" && !find_key(path).in_eval) {
       log_warning("--set " + assignment + " changes nothing in an evaluation");
     }
   }
-  for (const char* section : {"model", "optimizer", "sparsity", "sparsify", "csr_up_to",
-                              "convolution_algorithms", "run_dir"}) {
-    config.get(section).mark_read();
+  for (const KeyTraits& key : config_keys()) {  // sections that are not looked at
+    if (!key.in_eval && key.path.find('.') == std::string::npos) config.get(key.path).mark_read();
   }
 }
 
@@ -68,7 +64,7 @@ void require_same_split(const Config& run, const Config& now,
   for (const std::string& assignment : assignments) {
     if (key.starts_with(assignment.substr(0, assignment.find('=')))) given = "--set " + assignment;
   }
-  const Config value = value_at(run.clone(), key);
+  const Config value = run.peek(key);
   throw ConfigError(fmt::format(
       "{}: the run has held its validation split out by {} = {}, and another value puts examples "
       "into it that the model was trained on; leave that key as it is (data.validation=0 leaves "
@@ -78,7 +74,7 @@ void require_same_split(const Config& run, const Config& now,
 
 // The same where the files are others: their number tells it of most.
 void tell_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
-  const Config validation = value_at(run.clone(), "data.validation");
+  const Config validation = run.peek("data.validation");
   const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
   if (!is_held_out || !state.contains("loader/dataset_size") || state.contains("origins/data")) {
     return;  // a hash says more
@@ -93,8 +89,7 @@ void tell_other_examples(const Config& run, const Dataset& train, const StateDic
 
 // Whether a split is a part of the training data, by a fraction or a number.
 bool is_held_out(const Config& config, Split split) {
-  const char* key = split == Split::Test ? "data.test" : "data.validation";
-  const Config value = value_at(config.clone(), key);
+  const Config value = config.peek(split == Split::Test ? "data.test" : "data.validation");
   return value.is_number() && value.as<double>() > 0.0;
 }
 
@@ -149,16 +144,12 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
 KnownData known_data(const Config& config, const InputFormat& format, const Module& model) {
   const Config loss = config.get("loss");
   const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
-  const Config task = config.get("data").get("task");
-  int64_t classes = static_cast<int64_t>(format.class_names.size());
+  KnownData known = format.known();
+  int64_t& classes = known.num_classes;
   if (classes == 0) classes = model.output_shape(format.example_shape).features();
   if (name == "binary_cross_entropy") classes = 2;
-  if (task.text() == "regression") classes = 0;
-  return {.num_classes = classes,
-          .class_names = format.class_names,
-          .tokenizer = format.tokenizer,
-          .columns = format.columns,
-          .label_column = format.label_column};
+  if (config.peek("data.task").text() == "regression") classes = 0;
+  return known;
 }
 
 // The data, of which the training files need not be there: what lies in files of its own can be
@@ -208,7 +199,7 @@ int run_eval(const EvalCommand& command) {
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   DataSplits data = load_splits(run, config, train.seed, known_data(config, format, *model));
-  require_same_columns(value_at(config.clone(), "data.train").text(),
+  require_same_columns(config.peek("data.train").text(),
                        {.inputs = format.columns, .label = format.label_column},
                        {.inputs = data.columns, .label = data.label_column});
   if (data.train->example_shape() != format.example_shape) {

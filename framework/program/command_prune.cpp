@@ -68,8 +68,8 @@ void keep_run_normalization(const Source& source, Config& given_data) {
   const Config data = source.config->get("data");
   if (!given_data.is_map() || !data.is_map()) return;
   if (!(data.get("type") == given_data.get("type"))) return;
-  if (data.has("orientation") && !given_data.has("orientation")) {
-    given_data.set("orientation", data.get("orientation").text());
+  for (const auto& [key, value] : dataset_type(data).new_run_keys) {
+    if (data.has(key) && !given_data.has(key)) given_data.set(key, data.get(key).text());
   }
   if (!data.has("normalize")) return;
   if (given_data.has("normalize")) {
@@ -138,7 +138,7 @@ Config merged_config(const Source& source, const Config& given,
 // The folder is --run-dir's. That a training configuration says another one is told; who sets it
 // for this command means something by it.
 void refuse_own_folder(const Config& given, const PruneCommand& command) {
-  const Config run_dir = given.clone().get("run_dir");
+  const Config run_dir = given.peek("run_dir");
   if (run_dir.is_null() || run_dir.text() == command.run_dir) return;
   for (const std::string& assignment : command.overrides) {
     if (!assignment.starts_with("run_dir")) continue;
@@ -157,7 +157,7 @@ void tell_moved_split(const Source& source, const Config& config) {
   log_warning(fmt::format(
       "{}: by another value than the run's ({}) examples that it was trained on are in the "
       "validation split; leave that key out to keep the run's split",
-      value_at(config.clone(), key).where(), value_at(source.config->clone(), key).text()));
+      config.peek(key).where(), source.config->peek(key).text()));
 }
 
 // So it is where the data lies where it lay, and has changed.
@@ -209,10 +209,9 @@ std::vector<OneShotPruning*> require_one_shot(const Experiment& e) {
                     "found '{}'; train with it instead",
                     type));
   };
-  if (e.sparsity->type() == "phases") refuse(section, "phases");
   std::vector<OneShotPruning*> all = one_shot_parts(*e.sparsity);
   const std::vector<SparsityAlgorithm*>& parts = e.sparsity->parts();
-  if (parts.empty() && all.empty()) refuse(section, e.sparsity->type());
+  if (parts.empty() ? all.empty() : !section.is_list()) refuse(section, e.sparsity->type());
   for (size_t i = 0; i < parts.size(); ++i) {
     if (one_shot_parts(*parts[i]).empty()) refuse(section.items()[i], parts[i]->type());
   }

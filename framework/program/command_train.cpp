@@ -209,7 +209,7 @@ void record_changes(const RunFolder& folder, const std::vector<ConfigChange>& to
                     const std::vector<ConfigChange>& made, const Config& before, int64_t step) {
   std::vector<ConfigChange> all;
   for (const ConfigChange& change : told) {
-    const bool is_in = value_at(before.clone(), change.key) == change.after;
+    const bool is_in = before.peek(change.key) == change.after;
     if (change.step < step || (change.step == step && is_in)) all.push_back(change);
   }
   for (const ConfigChange& change : made) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/cifar.h"
 #include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.hpp"
 #include "lacuna/framework/data/formats/image.hpp"
@@ -25,76 +23,8 @@
 namespace lacuna {
 namespace {
 
-// Images, brought to the size of those that the model was trained on. `path` is the one, or their
-// folder.
-Examples read_given_images(const std::string& path, std::span<const std::filesystem::path> files,
-                           const Shape& example, const Config& data) {
-  const bool has_channels = example.rank() == 3 && (example[0] == 1 || example[0] == 3);
-  if (!has_channels && example.rank() != 2) {
-    const bool is_folder = std::filesystem::is_directory(path);
-    throw DataError("'" + path + (is_folder ? "' is a folder" : "' is an image") +
-                    ", and the model was trained on inputs of shape " + example.to_string());
-  }
-  Examples examples = read_images(
-      files, {.channels = has_channels ? example[0] : 1,
-              .height = example[-2],
-              .width = example[-1],
-              .orientation = data.get("type").text() == "image_folder" ? read_orientation(data)
-                                                                       : Orientation::AsStored});
-  examples.example_shape = example;
-  return examples;
-}
-
-// How a table is read: as the training data's was, where that was one.
-CsvOptions table_options(const Config& data, const InputFormat& format) {
-  CsvOptions options{.header = CsvHeader::Guessed, .task = Task::None};
-  if (data.get("type").text() != "csv") return options;
-  options.delimiter = data.get<std::string>("delimiter", ",").front();
-  if (!data.get<bool>("header", true)) {
-    options.header = CsvHeader::Absent;
-  } else if (!format.columns.empty()) {  // which earlier versions did not save
-    options.header = CsvHeader::Present;
-    options.wanted = CsvColumns{.inputs = format.columns, .label = format.label_column};
-    const bool is_regression = data.get("task").text() == "regression";
-    options.task = is_regression ? Task::Regression : Task::Classification;
-    options.class_names = format.class_names;
-    options.num_classes = static_cast<int64_t>(format.class_names.size());
-  }
-  return options;
-}
-
-// Some names of many.
-std::string listed(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 20;
-  const bool is_cut = names.size() > kMost;
-  return join(std::span(names).first(std::min(names.size(), kMost)), ", ") +
-         (is_cut ? fmt::format(", … ({} in all)", names.size()) : "");
-}
-
 // As messages call it.
 std::string name_of_input(const std::string& path) { return path == "-" ? "standard input" : path; }
-
-CsvTable read_table(const std::string& path, const Config& data, const InputFormat& format) {
-  const CsvOptions options = table_options(data, format);
-  const std::string name = name_of_input(path);
-  CsvTable table =
-      path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
-  if (!table.extra.empty()) {
-    log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
-                            listed(table.extra)));
-  }
-  if (!table.reordered.empty()) {
-    log_warning(
-        fmt::format("{}: columns stand in another order than in training, and are taken by "
-                    "their names: {}",
-                    name, listed(table.reordered)));
-  }
-  return table;
-}
-
-bool is_table(const std::string& path) {
-  return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
-}
 
 // As data.dir takes them: what is not there is taken packed.
 std::string packed_or_not(const std::string& path) {
@@ -106,17 +36,17 @@ std::string packed_or_not(const std::string& path) {
 
 Examples read_examples(const std::string& given, const Config& data, const InputFormat& format) {
   const std::string path = packed_or_not(given);
-  const Shape& example = format.example_shape;
-  const std::string type = data.get("type").text();
-  // Who trained on a table predicts on one, whatever it is called.
-  if (is_table(path) || (type == "csv" && !is_image_file(path)))
-    return read_table(path, data, format).examples;
-  if (path.ends_with(".bin") && type.starts_with("cifar")) {
-    return read_cifar_images(path, type == "cifar10" ? CifarKind::Cifar10 : CifarKind::Cifar100);
+  const DatasetType& type = dataset_type(data);
+  if (type.read_inputs) {
+    auto own = type.read_inputs(path, data, format.known());
+    if (own) return *std::move(own);
   }
-  if (is_image_file(path)) {
-    const std::filesystem::path file = path;
-    return read_given_images(path, {&file, 1}, example, data);
+  if (is_table_name(path)) {
+    return read_csv_inputs(path, {.header = CsvHeader::Guessed, .task = Task::None});
+  }
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown) || is_image_file(path)) {
+    return read_image_inputs(path, format.example_shape, Orientation::AsStored);
   }
   try {
     IdxImages images = read_idx_images(path);
@@ -127,7 +57,7 @@ Examples read_examples(const std::string& given, const Config& data, const Input
                     (path.ends_with(".bin")
                          ? " (CIFAR's .bin files are for a model that was trained on them; this "
                            "one was on " +
-                               type + ")"
+                               data.peek("type").text() + ")"
                          : " (a table's name must end in .csv or .csv.gz)"));
   }
 }
@@ -244,7 +174,7 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
   std::string text = read_input_text(path);
   if (columns.texts.empty()) return {.dataset = read_sentences(path, std::move(text), format)};
   const bool has_pairs = columns.texts.size() > 1;
-  if (has_pairs || is_table(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
+  if (has_pairs || is_table_name(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
       is_sentence_table(text, columns)) {
     return read_sentence_table(path, std::move(text), columns, format);
   }
@@ -263,8 +193,7 @@ PredictInputs read_predict_inputs(const std::string& path, const Config& data,
   std::vector<std::filesystem::path> files;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) files = image_files_in(path);
-  Examples examples = files.empty() ? read_examples(path, data, format)
-                                    : read_given_images(path, files, format.example_shape, data);
+  Examples examples = read_examples(path, data, format);
   if (examples.example_shape != format.example_shape) {
     throw DataError("'" + name_of_input(path) + "' has inputs of shape " +
                     examples.example_shape.to_string() + ", and the model was trained on " +

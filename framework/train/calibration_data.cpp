@@ -33,21 +33,18 @@ std::vector<int64_t> first_of_order(int64_t count, int64_t size, uint64_t seed) 
   return first;
 }
 
-// The maps of a section that may name an algorithm. Of a clone: looking marks what it looks at as
-// read.
+// The maps of a section that may name an algorithm.
 std::vector<Config> entries_of(const Config& section) {
-  const Config shown = section.clone();
-  if (shown.is_list()) return section.items();
-  if (!shown.is_map()) return {};
-  if (!shown.has("phases")) return {section};
+  if (section.is_list()) return section.items();
+  if (!section.is_map()) return {};
+  if (section.peek("phases").is_null()) return {section};
   const Config phases = section.at("phases");
   return phases.is_list() ? phases.items() : std::vector<Config>();
 }
 
 bool is_one_shot(const Config& entry) {
-  if (!entry.is_map()) return false;
-  const Config shown = entry.clone();
-  const Config named = shown.has("type") ? shown.get("type") : shown.get("algorithm");
+  const Config type = entry.peek("type");
+  const Config named = type.is_null() ? entry.peek("algorithm") : type;
   return named.is_scalar() && one_shot_method(to_lower(named.text())).has_value();
 }
 
@@ -69,8 +66,8 @@ void write_calibration_defaults(const Config& sparsity, const Dataset& data, int
     } else if (!calibration.is_map()) {
       continue;
     }
-    if (!calibration.clone().has("examples")) calibration.set("examples", examples);
-    if (!calibration.clone().has("batch_size")) calibration.set("batch_size", batch_size);
+    if (calibration.peek("examples").is_null()) calibration.set("examples", examples);
+    if (calibration.peek("batch_size").is_null()) calibration.set("batch_size", batch_size);
   }
 }
 

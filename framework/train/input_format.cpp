@@ -32,6 +32,15 @@ InputFormat InputFormat::of(const DataSplits& data) {
           .target_std = data.target_std};
 }
 
+KnownData InputFormat::known() const {
+  return {.num_classes = static_cast<int64_t>(class_names.size()),
+          .class_names = class_names,
+          .tokenizer = tokenizer,
+          .columns = columns,
+          .label_column = label_column,
+          .example_shape = example_shape};
+}
+
 StateDict InputFormat::state_dict() const {
   const std::span<const int64_t> sizes = example_shape.sizes();
   StateDict state;

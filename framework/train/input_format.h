@@ -26,6 +26,9 @@ struct InputFormat {
 
   static InputFormat of(const DataSplits& data);
 
+  /// As datasets want it; classes are counted by their names.
+  KnownData known() const;
+
   /// "example_shape" (integers), "normalization" (JSON with `mean` and `std`, exact) and, where
   /// there are any, "class_names" (a list in JSON), "tokenizer" (as Tokenizer::to_json), "columns"
   /// (JSON with `inputs` and `label`) and "target_normalization" (as "normalization").

@@ -12,7 +12,7 @@ namespace lacuna {
 namespace {
 
 Variable input_of(const Batch& batch) {
-  const auto ids = batch.named.find("input_ids");
+  const auto ids = batch.named.find(kInputIds);
   return ids == batch.named.end() ? Variable(batch.inputs) : token_ids(ids->second);
 }
 

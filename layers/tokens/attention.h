@@ -11,6 +11,7 @@
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/own_products.h"
 #include "lacuna/framework/nn/sharded_batch.h"
+#include "lacuna/framework/nn/token_mixer.h"
 
 namespace lacuna {
 
@@ -20,7 +21,10 @@ namespace lacuna {
 /// the seed, the layer's path and the number of the call, as in Dropout. In the scope of a Decoding
 /// the tokens go on from those of its cache. *Shapes:* [batch, T, (heads + 2 kv_heads) d] → [batch,
 /// T, heads · d].
-class Attention final : public Module, public OwnProducts {
+class Attention final : public Module,
+                        public OwnProducts,
+                        public NamedInputUser,
+                        public TokenMixer {
  public:
   struct Options {
     int64_t heads = 1;
@@ -41,6 +45,11 @@ class Attention final : public Module, public OwnProducts {
   /// Of each query's products with the keys that it may see, and of the weights with their values;
   /// padding counts.
   int64_t product_flops(const Shape& input) const override;
+  /// Without it causal attention gives the same: what pads a text comes after it.
+  AskedInput asked_input() const override {
+    return {.name = options_.mask, .usual = kAttentionMask, .is_needed = !options_.causal};
+  }
+  bool is_causal() const override { return options_.causal; }
 
  protected:
   /// *Errors:* StateError in the scope of a Decoding unless it is causal, and the batch is of one

@@ -5,13 +5,14 @@
 
 #include "lacuna/framework/nn/init.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/named_inputs.h"
 
 namespace lacuna {
 
 /// A vector for each token: the rows of `weight` that its ids name. The input is a `token_ids`
 /// (autograd/tokens/token_ids.h). *Shapes:* ids [batch, T] → [batch, T, features]; parameter
 /// `weight` [vocab_size, features].
-class TokenEmbedding final : public Module {
+class TokenEmbedding final : public Module, public NamedInputUser {
  public:
   struct Options {
     int64_t vocab_size = 0;
@@ -27,6 +28,12 @@ class TokenEmbedding final : public Module {
   explicit TokenEmbedding(const Options& options);
 
   std::string_view type() const override { return "token_embedding"; }
+  AskedInput asked_input() const override {
+    return {.name = kInputIds,
+            .usual = kInputIds,
+            .below = options_.vocab_size,
+            .below_key = "vocab_size"};
+  }
   Shape output_shape(const Shape& input) const override;
   const ParameterPtr& weight() const { return weight_; }
 

@@ -12,7 +12,7 @@ namespace lacuna {
 /// One token of each sequence. A negative index counts from the last token where the batch's named
 /// input `mask` is not 0, so that padding is no end. *Shapes:* [batch, T, features] → [batch,
 /// features].
-class SelectToken final : public Module {
+class SelectToken final : public Module, public NamedInputUser {
  public:
   struct Options {
     int64_t index = 0;                  ///< negative: from the end
@@ -24,6 +24,9 @@ class SelectToken final : public Module {
 
   std::string_view type() const override { return "select_token"; }
   const Options& options() const { return options_; }
+  AskedInput asked_input() const override {
+    return {.name = options_.mask, .usual = kAttentionMask, .is_needed = options_.index < 0};
+  }
   Shape output_shape(const Shape& input) const override;
 
  protected:
@@ -52,7 +55,7 @@ class LabelledTokens final : public Module {
 
 /// The mean over the tokens where the batch's named input `mask` is not 0, over all where it has no
 /// such input. *Shapes:* [batch, T, features] → [batch, features].
-class MeanPool final : public Module {
+class MeanPool final : public Module, public NamedInputUser {
  public:
   struct Options {
     std::string mask = kAttentionMask;  ///< empty: none
@@ -63,6 +66,9 @@ class MeanPool final : public Module {
 
   std::string_view type() const override { return "mean_pool"; }
   const Options& options() const { return options_; }
+  AskedInput asked_input() const override {
+    return {.name = options_.mask, .usual = kAttentionMask};
+  }
   Shape output_shape(const Shape& input) const override;
 
  protected:

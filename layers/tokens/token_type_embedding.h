@@ -13,7 +13,7 @@ namespace lacuna {
 /// Adds a vector for the type of each token: y = x + weight[types], the types those of the batch's
 /// named input (nn/named_inputs.h), 0 where it has none. *Shapes:* [batch, T, features], kept;
 /// types [batch, T]; parameter `weight` [types, features].
-class TokenTypeEmbedding final : public Module {
+class TokenTypeEmbedding final : public Module, public NamedInputUser {
  public:
   struct Options {
     int64_t types = 2;
@@ -27,6 +27,12 @@ class TokenTypeEmbedding final : public Module {
 
   std::string_view type() const override { return "token_type_embedding"; }
   const Options& options() const { return options_; }
+  AskedInput asked_input() const override {
+    return {.name = options_.input,
+            .usual = kTokenTypes,
+            .below = options_.types,
+            .below_key = "types"};
+  }
   Shape output_shape(const Shape& input) const override;
   const ParameterPtr& weight() const { return weight_; }
 

@@ -202,7 +202,9 @@ TEST(PhasesTest, Refusals) {
 
 TEST(PhasesTest, HoldSingleAlgorithms) {
   std::vector<Phase> phases;
-  phases.push_back({std::make_unique<Group>(), std::nullopt});
+  auto group = std::make_unique<Group>();
+  group->add({}, std::make_unique<Dense>(ParameterFilter()));
+  phases.push_back({std::move(group), std::nullopt});
   expect_throws<StateError>([&] { Phases(std::move(phases)); },
                             "phase 0 must be a single algorithm, not a group");
 }

@@ -81,25 +81,24 @@ int64_t labels_of(const Config& section) {
   if (names.is_null()) return 0;
   if (!names.is_map()) names.fail("a map of labels to their names");
   names.mark_read();
-  return static_cast<int64_t>(names.clone().entries().size());
+  return static_cast<int64_t>(names.children().size());
 }
 
 bool is_no_dropout(const Config& layer) {
-  const Config copy = layer.clone();  // looking at it leaves no marks
-  return copy.is_map() && copy.has("type") && copy.at("type").text() == "dropout" &&
-         copy.has("p") && copy.at("p").is_number() && copy.at("p").as<double>() == 0.0;
+  const Config p = layer.peek("p");
+  return layer.peek("type").text() == "dropout" && p.is_number() && p.as<double>() == 0.0;
 }
 
 // The list without dropouts that drop nothing, in the groups below as well.
 Config without_idle_dropouts(const Config& layers) {
   Config kept = Config::list();
   kept.set_position(layers.position());
-  for (Config layer : layers.clone().items()) {
+  for (const auto& [index, layer] : layers.children()) {
     if (is_no_dropout(layer)) continue;
-    if (layer.is_map() && layer.has("layers")) {
-      layer.set("layers", without_idle_dropouts(layer.at("layers")));
-    }
-    kept.push_back(layer.clone());
+    Config copy = layer.clone();
+    const Config inner = layer.peek("layers");
+    if (!inner.is_null()) copy.set("layers", without_idle_dropouts(inner));
+    kept.push_back(copy);
   }
   return kept;
 }
@@ -127,7 +126,7 @@ void Arguments::require_known(const Config& section) const {
     for (const std::string& name : names_in(keys_.at("only"))) known.push_back(name);
   }
   for (const std::string& name : section_keys()) known.push_back(name);
-  for (const auto& [key, value] : section.clone().entries()) {
+  for (const auto& [key, value] : section.children()) {
     if (contains(known, key) || contains(ignored, key)) continue;
     if (key == "id2label" && contains(arguments, "num_labels")) continue;
     value.error(fmt::format("the preset '{}' has no key '{}'; {}", preset_.name, key,
@@ -233,7 +232,7 @@ Config Arguments::templates(std::string_view yaml) const {
 }
 
 void append(Config& list, const Config& more) {
-  for (const Config& item : more.clone().items()) list.push_back(item);
+  for (const auto& [index, item] : more.children()) list.push_back(item.clone());
 }
 
 }  // namespace lacuna::presets

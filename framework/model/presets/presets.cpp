@@ -53,8 +53,7 @@ std::string preset_in_words(const Config& model) {
 
 std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model) {
   std::vector<std::pair<std::string, std::string>> keys;
-  const Config shown = model.clone();  // looking marks what it looks at as read
-  for (const auto& [key, value] : shown.entries()) {
+  for (const auto& [key, value] : model.children()) {
     const std::string at = value.position().text();
     if (!at.empty()) keys.emplace_back(at, at + ": model." + key);
   }

@@ -82,17 +82,9 @@ void require_text_or_nothing(const std::string& option, const std::string& path)
 
 std::vector<std::string> files_named_in(const Config& config) {
   std::vector<std::string> files;
-  const Config unread = config.clone();  // looking at it leaves no marks
-  if (unread.is_map()) {
-    for (const auto& [key, value] : unread.entries()) {
-      for (std::string& file : files_named_in(value)) files.push_back(std::move(file));
-    }
-  } else if (unread.is_list()) {
-    for (const Config& item : unread.items()) {
-      for (std::string& file : files_named_in(item)) files.push_back(std::move(file));
-    }
-  } else if (unread.is_scalar() && Facts(unread.text()).is_file()) {
-    files.push_back(unread.text());
+  if (config.is_scalar() && Facts(config.text()).is_file()) files.push_back(config.text());
+  for (const auto& [key, value] : config.children()) {
+    for (std::string& file : files_named_in(value)) files.push_back(std::move(file));
   }
   return files;
 }

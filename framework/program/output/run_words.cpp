@@ -13,8 +13,8 @@
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/train/evaluation.h"
-#include "lacuna/layers/batch_norm.h"
 
 namespace lacuna {
 namespace {
@@ -160,7 +160,7 @@ namespace {
 
 bool has_batch_norm(Module& model) {
   return std::ranges::any_of(model.modules(), [](const Module* module) {
-    return dynamic_cast<const BatchNorm*>(module) != nullptr;
+    return dynamic_cast<const BatchUser*>(module) != nullptr;
   });
 }
 

@@ -5,38 +5,11 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/settings/keys.hpp"
 #include "lacuna/framework/program/settings/layout_config.hpp"
 
 namespace lacuna {
 namespace {
-
-const std::vector<std::string>& changeable() {
-  static const std::vector<std::string> paths = {"data.dir",
-                                                 "train.epochs",
-                                                 "train.steps",
-                                                 "train.threads",
-                                                 "train.log_every",
-                                                 "train.eval_every",
-                                                 "train.eval_batch_size",
-                                                 "train.checkpoint",
-                                                 "train.early_stopping",
-                                                 "train.prefetch",
-                                                 "run_dir",
-                                                 "sparsity.layout",
-                                                 "sparsify.layout",
-                                                 "data.path",
-                                                 "train.tensorboard",
-                                                 "data.train",
-                                                 "data.test",
-                                                 "data.train_dir",
-                                                 "data.test_dir",
-                                                 "data.validation_dir",
-                                                 "data.validation",
-                                                 "data.vocab",
-                                                 "data.merges",
-                                                 "loss.teacher"};
-  return paths;
-}
 
 bool is_path(const Config& value) { return value.is_scalar() && !value.is_number(); }
 bool holds_out(const Config& value) { return value.is_number() && value.as<double>() != 0.0; }
@@ -46,9 +19,7 @@ bool may_change(const std::string& path, const Config& before, const Config& now
   if (path == "data.validation") return is_path(before) && is_path(now);
   if (path.starts_with("train.early_stopping")) return !before.is_null();  // none was judged so far
   if (path == "data.test" && (holds_out(before) || holds_out(now))) return false;
-  return is_layout_path(path) || std::ranges::any_of(changeable(), [&](const std::string& allowed) {
-           return path == allowed || path.starts_with(allowed + ".");
-         });
+  return is_layout_path(path) || find_key(path).may_change;
 }
 
 std::string show(const Config& value) {
@@ -89,56 +60,52 @@ struct Difference {
   }
 };
 
-// Where `given` states another value than the run's (which holds defaults besides). Like `find` it
-// is for clones: looking marks what it looks at as read, and unknown keys must stay unread.
+// Whether two nodes differ in what is below them, at the same paths.
+bool have_same_form(const Config& a, const Config& b) {
+  return (a.is_map() && b.is_map()) ||
+         (a.is_list() && b.is_list() && a.children().size() == b.children().size());
+}
+
+std::string joined(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+// Where `given` states another value than the run's (which holds defaults besides).
 void compare(const Config& run, const Config& given, const std::string& path,
              std::vector<Difference>& differences) {
   if (run == given) return;
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (run.is_map() && given.is_map()) {
-    for (const auto& [key, value] : given.entries()) {
-      compare(run.get(key), value, below(key), differences);
-    }
-  } else if (run.is_list() && given.is_list() && run.items().size() == given.items().size()) {
-    for (size_t i = 0; i < run.items().size(); ++i) {
-      compare(run.items()[i], given.items()[i], below(std::to_string(i)), differences);
-    }
-  } else {
-    differences.push_back({path, run, given});
+  if (!have_same_form(run, given)) return differences.push_back({path, run, given});
+  for (const auto& [key, value] : given.children()) {
+    compare(run.peek(key), value, joined(path, key), differences);
   }
 }
 
-// Where two configurations say different things, either of them perhaps nothing. Of clones.
+// Where two configurations say different things, either of them perhaps nothing.
 void find_changes(const Config& run, const Config& written, const std::string& path,
                   std::vector<Difference>& changes) {
   if (run == written) return;
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (run.is_map() && written.is_map()) {
-    for (const auto& [key, value] : run.entries()) {
-      find_changes(value, written.get(key), below(key), changes);
-    }
-    for (const auto& [key, value] : written.entries()) {
-      if (run.get(key).is_null()) find_changes(Config(), value, below(key), changes);
-    }
-  } else if (run.is_list() && written.is_list() && run.items().size() == written.items().size()) {
-    for (size_t i = 0; i < run.items().size(); ++i) {
-      find_changes(run.items()[i], written.items()[i], below(std::to_string(i)), changes);
-    }
-  } else {
-    changes.push_back({path, run, written});
+  if (!have_same_form(run, written)) return changes.push_back({path, run, written});
+  for (const auto& [key, value] : run.children()) {
+    find_changes(value, written.peek(key), joined(path, key), changes);
+  }
+  for (const auto& [key, value] : written.children()) {
+    if (run.peek(key).is_null()) find_changes(Config(), value, joined(path, key), changes);
   }
 }
 
 std::vector<Difference> changes_between(const Config& run, const Config& written) {
   std::vector<Difference> changes;
-  find_changes(run.clone(), written.clone(), "", changes);
+  find_changes(run, written, "", changes);
   return changes;
 }
 
 [[noreturn]] void refuse_change(const std::string& change, const std::string& path,
                                 const Config& before) {
-  std::vector<std::string> paths = changeable();
-  std::erase(paths, "run_dir");  // which follows the folder
+  std::vector<std::string> paths;
+  for (const KeyTraits& key : config_keys()) {  // run_dir follows the folder
+    if (key.may_change && key.path != "run_dir") paths.push_back(key.path);
+  }
+  std::ranges::stable_partition(paths, [](const auto& key) { return !key.starts_with("data."); });
   std::ranges::replace(paths, "data.validation", "data.validation (one path for another)");
   throw ConfigError(change + ": a resumed run keeps " + path + " = " + show(before) +
                     "; only these may change: " + join(paths, ", ") +
@@ -159,10 +126,10 @@ std::string optimizer_key(const std::string& path) {
   return key == section + "type" ? "" : key;
 }
 
-// Whether an optimizer's state has the same arrays under both values of momentum. Of clones.
+// Whether an optimizer's state has the same arrays under both values of momentum.
 bool keeps_states(const Config& run, const Config& changed) {
   const auto has_momentum = [](const Config& config) {
-    const Config momentum = value_at(config, "optimizer.momentum");
+    const Config momentum = config.peek("optimizer.momentum");
     return momentum.is_number() && momentum.as<double>() != 0.0;
   };
   return has_momentum(run) == has_momentum(changed);
@@ -173,14 +140,11 @@ bool may_change_optimizer(const Config& run, const Config& changed) {
   for (const Difference& d : changes_between(run, changed)) {
     if (d.path.starts_with("optimizer") && optimizer_key(d.path).empty()) return false;
   }
-  return keeps_states(run.clone(), changed.clone());
+  return keeps_states(run, changed);
 }
 
 // Sections that are measured and not chosen; new layouts have new ones.
-bool is_measured(const std::string& path) {
-  const std::string section = path.substr(0, path.find('.'));
-  return section == "csr_up_to" || section == "convolution_algorithms";
-}
+bool is_measured(const std::string& path) { return find_key(path).is_measured; }
 
 // "train" of "train.epochs", and "" of "train".
 std::string parent_of(const std::string& path) {
@@ -207,7 +171,7 @@ void refuse_misspelt(const std::vector<Difference>& changes) {
 // the tree that an experiment was built of: it is tried as a part of that.
 void refuse_unknown(const Config& resolved, const Difference& added) {
   const std::string parent = parent_of(added.path), key = last_part(added.path);
-  Config map = parent.empty() ? resolved : value_at(resolved, parent);
+  Config map = parent.empty() ? resolved : resolved.peek(parent);
   if (!map.is_map()) return;
   map.set(key, added.given.clone());
   try {
@@ -225,41 +189,19 @@ void refuse_unknown(const Config& resolved, const Difference& added) {
 
 // `sparsity: 0.9` becomes a map when a layout is chosen for it.
 void write_out_sparsity(Config& run, const Config& written) {
-  const Config now = written.clone().get("sparsity");
-  if (!run.clone().get("sparsity").is_scalar() || !now.is_map() || !now.has("layout")) return;
-  set_sparsity_layout(run, now.get("layout"));
+  const Config layout = written.peek("sparsity.layout");
+  if (!run.peek("sparsity").is_scalar() || layout.is_null()) return;
+  set_sparsity_layout(run, layout);
 }
 
 void put(Config& run, const std::string& path, const Config& value) {
   if (!value.is_null()) return run.set_path(path, value);
   const size_t dot = path.rfind('.');
-  Config parent = dot == std::string::npos ? run : value_at(run, path.substr(0, dot));
+  Config parent = dot == std::string::npos ? run : run.peek(path.substr(0, dot));
   if (parent.is_map()) parent.erase(path.substr(dot == std::string::npos ? 0 : dot + 1));
 }
 
 }  // namespace
-
-Config value_at(const Config& root, const std::string& path) {
-  Config node = root;
-  size_t begin = 0;
-  while (begin <= path.size()) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    const std::string key = path.substr(begin, end - begin);
-    if (node.is_list()) {
-      const std::vector<Config> items = node.items();
-      const bool is_index =
-          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
-      const size_t index = is_index && key.size() < 9 ? std::stoul(key) : items.size();
-      node = index < items.size() ? items[index] : Config();
-    } else if (node.is_map()) {
-      node = node.get(key);
-    } else {
-      return {};
-    }
-    begin = end + 1;
-  }
-  return node;
-}
 
 std::vector<std::string> differences_in_words(const Config& before, const Config& now,
                                               const std::vector<std::string>& ignored) {
@@ -287,20 +229,19 @@ void take_changes(Config& run, const Config& written, const std::string& file,
   refuse_misspelt(changes);
   const bool has_other_layouts =
       std::ranges::any_of(changes, [](const Difference& d) { return is_layout_path(d.path); });
-  const Config now = written.clone();
   for (const Difference& d : changes) {
     const std::string section = d.path.substr(0, d.path.find('.'));
     const std::string key = optimizer_key(d.path);
-    const bool is_told = !key.empty() && value_at(told.clone(), key) == value_at(now.clone(), key);
+    const bool is_told = !key.empty() && told.peek(key) == written.peek(key);
     if (may_change(d.path, d.run, d.given)) {
       put(run, d.path, d.given);
     } else if (is_told || (!key.empty() && may_edit)) {
-      put(run, key, value_at(now.clone(), key));
-    } else if (is_measured(d.path) && (has_other_layouts || !run.clone().has(section))) {
-      now.has(section) ? run.set(section, now.get(section).clone()) : run.erase(section);
+      put(run, key, written.peek(key));
+    } else if (is_measured(d.path) && (has_other_layouts || run.peek(section).is_null())) {
+      put(run, section, written.peek(section));
     } else if (!d.run.is_null() && !is_measured(d.path)) {
       refuse_edit(file, d);
-    } else if (is_measured(d.path) && !(run.clone().get(section) == now.get(section))) {
+    } else if (is_measured(d.path) && !(run.peek(section) == written.peek(section))) {
       refuse_edit(file, d);
     }
   }
@@ -316,7 +257,7 @@ void refuse_additions(const Config& resolved, const Config& written, const std::
 
 void write_out_loss(Config& config, const std::string& assignment) {
   if (!assignment.starts_with("loss.") || !config.is_map()) return;
-  const Config name = config.clone().get("loss");
+  const Config name = config.peek("loss");
   if (!name.is_scalar() || name.is_null()) return;
   Config loss = Config::map({{"type", name}});
   loss.set_position(name.position());
@@ -331,7 +272,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
     const char* unit = path == "train.steps" ? "epochs" : path == "train.epochs" ? "steps" : "";
-    if (*unit != 0 && !value_at(config.clone(), path).is_null()) config.get("train").erase(unit);
+    if (*unit != 0 && !config.peek(path).is_null()) config.get("train").erase(unit);
   }
 }
 
@@ -341,15 +282,15 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
     Config changed = run.clone();
     apply_overrides(changed, {assignment});
     const std::string path = path_of(assignment);
-    const Config before = value_at(run.clone(), path);
-    if (path == "run_dir" && !(before == value_at(changed.clone(), path))) {
+    const Config before = run.peek(path);
+    if (path == "run_dir" && !(before == changed.peek(path))) {
       throw ConfigError("--set " + assignment +
                         ": a run goes on in its own folder, which --run-dir names");
     }
     const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
-    const bool is_allowed = may_change(path, before, value_at(changed.clone(), path)) ||
+    const bool is_allowed = may_change(path, before, changed.peek(path)) ||
                             (is_optimizer && may.optimizer && may_change_optimizer(run, changed));
-    if (!(before == value_at(changed.clone(), path)) && !is_allowed) {
+    if (!(before == changed.peek(path)) && !is_allowed) {
       refuse_change("--set " + assignment, path, before);
     }
     run = changed;
@@ -364,7 +305,7 @@ std::vector<ConfigChange> optimizer_changes(const Config& before, const Config& 
     const bool is_known =
         std::ranges::any_of(changes, [&](const ConfigChange& c) { return c.key == key; });
     if (key.empty() || is_known) continue;
-    const Config old = value_at(before.clone(), key), now = value_at(resolved.clone(), key);
+    const Config old = before.peek(key), now = resolved.peek(key);
     if (!(old == now)) changes.push_back({.step = step, .key = key, .before = old, .after = now});
   }
   return changes;
@@ -385,7 +326,7 @@ std::vector<std::string> unused_changes(const Config& run, const Config& given) 
   std::vector<std::string> lines;
   if (given.is_null()) return lines;
   std::vector<Difference> differences;
-  compare(run.clone(), given.clone(), "", differences);
+  compare(run, given, "", differences);
   for (const Difference& difference : differences) {
     if (difference.path == "run_dir") continue;
     lines.push_back(difference.line() + "; the run's is used" +

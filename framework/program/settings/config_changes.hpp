@@ -56,10 +56,6 @@ void refuse_additions(const Config& resolved, const Config& written, const std::
 std::vector<std::string> differences_in_words(const Config& before, const Config& now,
                                               const std::vector<std::string>& ignored);
 
-/// The value at a dotted path, lists by index; null where there is none. Looking marks what it
-/// looks at as read: of clones.
-Config value_at(const Config& root, const std::string& path);
-
 /// *Errors:* ConfigError that shows each difference when `given` (null: anything
 /// goes) describes another model.
 void require_same_model(const Config& run, const Config& given);

@@ -7,45 +7,33 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/input_checks.hpp"
-#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/program/settings/keys.hpp"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The paths that a configuration may hold; what has another meaning too is none where nothing is
-// there (data.validation may be a number, and model.init_from a map).
-const std::vector<std::string>& path_keys() {
-  static const std::vector<std::string> keys = {
-      "data.dir",      "data.train_dir",      "data.validation_dir", "data.test_dir",
-      "data.path",     "data.train",          "data.test",           "data.validation",
-      "data.vocab",    "data.merges",         "loss.teacher",        "model.init_from",
-      "model.from_hf", "model.init_from.path"};
-  return keys;
-}
-
 bool is_there(const fs::path& path) {
   std::error_code unknown;
   return fs::exists(path, unknown);
 }
 
-// Puts what `better` gives in the place of each path. Of a clone, since looking marks what it looks
-// at as read.
+// Puts what `better` gives in the place of each path. What has another meaning too is no path
+// where nothing is there (data.validation may be a number, and model.init_from a map).
 void replace_paths(Config& config,
                    const std::function<std::optional<fs::path>(const fs::path&)>& better) {
-  if (!config.is_map()) return;
-  const Config shown = config.clone();
-  for (const std::string& key : path_keys()) {
-    const Config value = value_at(shown, key);
-    if (!value.is_scalar() || value.is_number() || value.is_bool()) continue;
+  for (const KeyTraits& key : config_keys()) {
+    const Config value = config.peek(key.path);
+    if (!key.is_path || !value.is_scalar() || value.is_number() || value.is_bool()) continue;
     const fs::path given = value.text();
     if (given.empty() || given.is_absolute()) continue;
     const std::optional<fs::path> found = better(given);
     if (!found || !is_utf8(found->string())) continue;
     Config replaced(found->lexically_normal().string());
     replaced.set_position(value.position());
-    config.set_path(key, replaced);
+    config.set_path(key.path, replaced);
   }
 }
 
@@ -79,13 +67,10 @@ void make_paths_absolute(Config& config) {
 }
 
 void write_new_run_keys(Config& config) {
-  if (!config.is_map()) return;
-  const Config shown = config.clone();  // looking marks what it looks at as read
-  const Config data = shown.get("data");
-  if (!data.is_map() || data.get("type").text() != "image_folder" || data.has("orientation")) {
-    return;
+  const Config data = config.peek("data");
+  for (const auto& [key, value] : dataset_type(data).new_run_keys) {
+    if (data.peek(key).is_null()) config.set_path("data." + key, Config(value));
   }
-  config.set_path("data.orientation", Config("exif"));
 }
 
 }  // namespace lacuna

@@ -17,8 +17,8 @@ std::vector<std::string> find_beside(Config& config, const std::string& config_p
 /// Makes the paths absolute that lead to something, so that the configuration works from anywhere.
 void make_paths_absolute(Config& config);
 
-/// Writes `data.orientation: exif` into a configuration with images in folders that does not say.
-/// For a run that begins: runs of earlier versions lack the key, and read images as stored.
+/// Writes the keys of the data that new runs state (DatasetType::new_run_keys) where they are
+/// absent: for a run that begins.
 void write_new_run_keys(Config& config);
 
 }  // namespace lacuna

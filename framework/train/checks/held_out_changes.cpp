@@ -1,39 +1,45 @@
 #include "lacuna/framework/train/checks/held_out_changes.hpp"
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
+
+#include "lacuna/framework/data/load_data.h"
 
 namespace lacuna {
 namespace {
 
-// Of `section.key`; 0 where it is absent, which is what each of these keys then means.
+// 0 where it is absent, which is what these keys then mean.
 Config value_of(const Config& config, const std::string& path) {
-  const size_t dot = path.find('.');
-  const Config section = config.get(path.substr(0, dot));
-  const Config value = section.is_map() ? section.get(path.substr(dot + 1)) : Config();
+  const Config value = config.peek(path);
   return value.is_null() ? Config(0) : value;
 }
 
 bool is_above_0(const Config& value) { return value.is_number() && value.as<double>() > 0.0; }
 
-// Keys that say which of the training examples are held out.
-std::vector<std::string> choosing_keys(const std::string& type) {
-  if (type == "tokens") return {"data.validation"};
-  if (type == "text") return {"data.validation", "data.test"};  // at the end, in this order
-  return {"data.validation", "train.seed", "data.limit", "data.train_size"};
+const std::vector<std::string>& choosing_keys(const Config& config) {
+  return dataset_type(config.peek("data")).split_keys;
+}
+
+bool chooses(const std::vector<std::string>& keys, std::string_view key) {
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 }  // namespace
 
-std::string moves_held_out_splits(const Config& given_run, const Config& given_now) {
-  const Config run = given_run.clone(), now = given_now.clone();  // looking marks keys as read
-  const std::string type = value_of(now, "data.type").text();
-  if (type != value_of(run, "data.type").text()) return "";
-  const bool holds_out = is_above_0(value_of(now, "data.validation")) ||
-                         (type == "text" && is_above_0(value_of(now, "data.test")));
+std::string moves_held_out_splits(const Config& run, const Config& now) {
+  if (!(run.peek("data.type") == now.peek("data.type"))) return "";
+  const std::vector<std::string>& keys = choosing_keys(now);
+  bool holds_out = false;
+  for (const char* key : {"data.validation", "data.test"}) {
+    holds_out |= chooses(keys, key) && is_above_0(now.peek(key));
+  }
   if (!holds_out || replaces_own_test_split(run, now)) return "";
-  for (const std::string& key : choosing_keys(type)) {
+  for (const std::string& key : keys) {
     const Config before = value_of(run, key), after = value_of(now, key);
-    if (key == "data.train_size" && !now.get("data").has("train_size")) continue;  // the default
+    // What the type reads itself has a default of its own where it is absent.
+    const bool is_own = key != "data.test" && !chooses(DatasetType().split_keys, key);
+    if (is_own && now.peek(key).is_null()) continue;
     // A file holds out nothing, and neither does 0.
     const bool are_none = key == "data.test" && !is_above_0(before) && !is_above_0(after);
     if (!are_none && !(before == after)) return key;
@@ -41,11 +47,10 @@ std::string moves_held_out_splits(const Config& given_run, const Config& given_n
   return "";
 }
 
-bool replaces_own_test_split(const Config& given_run, const Config& given_now) {
-  const Config run = given_run.clone(), now = given_now.clone();
-  const Config before = value_of(run, "data.test"), after = value_of(now, "data.test");
-  return value_of(now, "data.type").text() == "text" && is_above_0(before) && after.is_scalar() &&
-         !after.is_number();
+bool replaces_own_test_split(const Config& run, const Config& now) {
+  const Config after = now.peek("data.test");
+  return chooses(choosing_keys(now), "data.test") && is_above_0(run.peek("data.test")) &&
+         after.is_scalar() && !after.is_number();
 }
 
 }  // namespace lacuna

@@ -9,11 +9,10 @@
 namespace lacuna {
 
 /// The first key by which the splits that `now` holds out of the training data are others than
-/// those of `run`, so that examples that were trained on would be among them: train.seed,
-/// data.validation, data.limit or data.train_size, of text data.validation or data.test. Empty
-/// where they are the same, where nothing is held out, and where the data is of another type. Both
-/// are whole configurations, of which `run` is resolved; neither is marked as read. That files have
-/// changed is not seen.
+/// those of `run`, so that examples that were trained on would be among them: one of its type's
+/// DatasetType::split_keys. Empty where they are the same, where nothing is held out, and where the
+/// data is of another type. Both are whole configurations, of which `run` is resolved; neither is
+/// marked as read. That files have changed is not seen.
 std::string moves_held_out_splits(const Config& run, const Config& now);
 
 /// Whether `now` gives a file in the place of the part of the run's own text that was its test

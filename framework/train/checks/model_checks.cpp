@@ -11,7 +11,7 @@
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
-#include "lacuna/layers/tokens/attention.h"
+#include "lacuna/framework/nn/token_mixer.h"
 
 namespace lacuna {
 namespace {
@@ -67,11 +67,15 @@ const ModelLayer* named_layer(std::span<const ModelLayer> layers, const std::str
   return nullptr;
 }
 
-std::vector<const Attention*> attention_layers(const Module& module) {
-  std::vector<const Attention*> all;
-  if (const auto* attention = dynamic_cast<const Attention*>(&module)) all.push_back(attention);
+// Modules that let tokens see each other, each with what it says of that.
+using Mixers = std::vector<std::pair<const Module*, const TokenMixer*>>;
+
+Mixers token_mixers(const Module& module) {
+  Mixers all;
+  if (const auto* mixer = dynamic_cast<const TokenMixer*>(&module))
+    all.emplace_back(&module, mixer);
   for (const auto& [name, child] : module.children()) {
-    std::ranges::copy(attention_layers(*child), std::back_inserter(all));
+    std::ranges::copy(token_mixers(*child), std::back_inserter(all));
   }
   return all;
 }
@@ -92,13 +96,13 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
 }
 
 std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data) {
-  const std::vector<const Attention*> all = attention_layers(model);
-  const auto is_causal = [](const Attention* layer) { return layer->options().causal; };
+  const Mixers all = token_mixers(model);
+  const auto is_causal = [](const auto& layer) { return layer.second->is_causal(); };
   if (data.token_label() == TokenLabel::Next) {
     const auto found = std::ranges::find_if_not(all, is_causal);
     if (found == all.end()) return std::nullopt;
     return AttentionMisfit{
-        (*found)->path(),
+        found->first->path(), std::string(found->first->type()),
         "is not causal, and the data's labels are the next tokens: each token would see the one "
         "that it is to tell, so that the loss falls and nothing is learned; give it causal: true "
         "(as the presets gpt2 and llama have it), or hide tokens by data.mask_fraction: 0.15 (for "
@@ -107,7 +111,7 @@ std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const 
   if (data.token_label() == TokenLabel::Hidden && !all.empty() &&
       std::ranges::all_of(all, is_causal)) {
     return AttentionMisfit{
-        all.front()->path(),
+        all.front().first->path(), std::string(all.front().first->type()),
         "is causal, as all attention of the model, and data.mask_fraction hides tokens: one that "
         "is hidden would be told by what stands before it alone; leave out data.mask_fraction to "
         "learn the next tokens, or take attention that is not causal (the presets bert and "
@@ -121,7 +125,7 @@ void require_attention_fits(const Module& model, const ModelLayers& layers, cons
   if (!misfit) return;
   const ModelLayer* layer = find_layer(layers.layers, misfit->layer);
   (layer == nullptr ? layers.node : layer->node)
-      .error(fmt::format("layer '{}' (attention) {}{}", misfit->layer, misfit->reason,
+      .error(fmt::format("layer '{}' ({}) {}{}", misfit->layer, misfit->type, misfit->reason,
                          behind(layers)));
 }
 

@@ -29,6 +29,7 @@ void require_output_fits(const Sequential& model, const ModelLayers& layers, con
 /// sides.
 struct AttentionMisfit {
   std::string layer;  ///< full path
+  std::string type;
   std::string reason;
 };
 std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const Dataset& data);

@@ -4,74 +4,57 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
-#include "lacuna/layers/tokens/attention.h"
-#include "lacuna/layers/tokens/token_embedding.h"
-#include "lacuna/layers/tokens/token_pooling.h"
-#include "lacuna/layers/tokens/token_type_embedding.h"
 
 namespace lacuna {
 namespace {
 
-void require_rows_below(const Config& section, const Module& module, int64_t ids) {
-  const auto* embedding = dynamic_cast<const TokenEmbedding*>(&module);
-  if (embedding != nullptr && embedding->weight()->shape()[0] < ids) {
-    section.error(
-        fmt::format("layer '{}' (token_embedding) has {} rows, and the data has ids up to {}; give "
-                    "vocab_size: {} (or leave it out: it is the data's), or make the data's "
-                    "vocabulary smaller",
-                    module.path(), embedding->weight()->shape()[0], ids - 1, ids));
-  }
-  for (const auto& [name, child] : module.children()) require_rows_below(section, *child, ids);
+// The tokens are below a bound: the data's whole vocabulary is.
+void require_tokens_below(const Config& section, const Module& module, int64_t rows, int64_t ids,
+                          const std::string& key) {
+  if (ids <= rows) return;
+  section.error(
+      fmt::format("layer '{}' ({}) has {} rows, and the data has ids up to {}; give {}: {} (or "
+                  "leave it out: it is the data's), or make the data's vocabulary smaller",
+                  module.path(), module.type(), rows, ids - 1, key, ids));
 }
 
-// The name by which a layer asks for integers of a batch, and the one that a batch may be without.
-std::pair<std::string, std::string> asked_for(const Module& module) {
-  if (const auto* attention = dynamic_cast<const Attention*>(&module)) {
-    return {attention->options().mask, kAttentionMask};
-  }
-  if (const auto* pool = dynamic_cast<const MeanPool*>(&module)) {
-    return {pool->options().mask, kAttentionMask};
-  }
-  if (const auto* select = dynamic_cast<const SelectToken*>(&module)) {
-    return {select->options().mask, kAttentionMask};
-  }
-  if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(&module)) {
-    return {types->options().input, kTokenTypes};
-  }
-  return {};
-}
-
-void require_types(const Config& section, const TokenTypeEmbedding& layer,
-                   const NamedTensors& batch) {
-  const auto found = batch.find(layer.options().input);
-  if (found == batch.end() || found->second.numel() == 0) return;
-  const int64_t largest = std::ranges::max(found->second.values());
-  if (largest < layer.options().types) return;
+void require_integers_below(const Config& section, const Module& module, const AskedInput& asked,
+                            const IndexTensor& integers) {
+  if (integers.numel() == 0) return;
+  const int64_t largest = std::ranges::max(integers.values());
+  if (largest < asked.below) return;
   section.error(fmt::format(
-      "layer '{}' (token_type_embedding) has types: {}, and the data's '{}' go up to {}; give "
-      "type_vocab_size: {} (in a list of layers: types)",
-      layer.path(), layer.options().types, layer.options().input, largest, largest + 1));
+      "layer '{}' ({}) has {}: {}, and the data's '{}' go up to {}; give type_vocab_size: {} (in a "
+      "list of layers: {})",
+      module.path(), module.type(), asked.below_key, asked.below, asked.name, largest, largest + 1,
+      asked.below_key));
 }
 
-void require_named(const Config& section, const Module& module, const NamedTensors& batch) {
-  const auto [name, usual] = asked_for(module);
-  if (!name.empty() && name != usual && !batch.contains(name)) {
-    std::vector<std::string> names;
-    for (const auto& [there, tensor] : batch) names.push_back(there);
-    section.error(
-        fmt::format("layer '{}' ({}) asks for '{}', which the data's batches do not have; {}",
-                    module.path(), module.type(), name, suggest_name(name, names)));
+void require_named(const Config& section, const Module& module, const NamedTensors& batch,
+                   int64_t ids) {
+  if (const auto* user = dynamic_cast<const NamedInputUser*>(&module)) {
+    const AskedInput asked = user->asked_input();
+    const auto found = batch.find(asked.name);
+    if (asked.name == kInputIds && asked.below > 0) {
+      require_tokens_below(section, module, asked.below, ids, asked.below_key);
+    } else if (found != batch.end() && asked.below > 0) {
+      require_integers_below(section, module, asked, found->second);
+    }
+    if (!batch.empty() && found == batch.end() && !asked.name.empty() &&
+        asked.name != asked.usual) {
+      std::vector<std::string> names;
+      for (const auto& [there, tensor] : batch) names.push_back(there);
+      section.error(
+          fmt::format("layer '{}' ({}) asks for '{}', which the data's batches do not have; {}",
+                      module.path(), module.type(), asked.name, suggest_name(asked.name, names)));
+    }
   }
-  if (const auto* types = dynamic_cast<const TokenTypeEmbedding*>(&module)) {
-    require_types(section, *types, batch);
-  }
-  for (const auto& [child_name, child] : module.children()) require_named(section, *child, batch);
+  for (const auto& [name, child] : module.children()) require_named(section, *child, batch, ids);
 }
 
 }  // namespace
@@ -87,10 +70,10 @@ void require_teachers_vocabulary(const Dataset& data, const TokenizerPtr& learne
 }
 
 void require_tokens_fit(const Config& section, const Module& model, const Dataset& data) {
-  require_rows_below(section, model, data.vocabulary_size());
-  if (data.vocabulary_size() == 0 || data.size() == 0) return;
-  const int64_t first = 0;
-  require_named(section, model, data.gather({&first, 1}).named);
+  const int64_t ids = data.vocabulary_size(), first = 0;
+  require_named(section, model,
+                ids == 0 || data.size() == 0 ? NamedTensors() : data.gather({&first, 1}).named,
+                ids);
 }
 
 }  // namespace lacuna

@@ -75,8 +75,8 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
   std::unique_ptr<Sequential> teacher;
   naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });
   if (const auto misfit = find_attention_misfit(*teacher, *e.data.train)) {
-    throw ConfigError(
-        fmt::format("the teacher's layer '{}' (attention) {}", misfit->layer, misfit->reason));
+    throw ConfigError(fmt::format("the teacher's layer '{}' ({}) {}", misfit->layer, misfit->type,
+                                  misfit->reason));
   }
   if (teacher->output_shape(example) == e.loss.output_shape()) return teacher;
   throw ConfigError(fmt::format("the teacher gives shape {} per example, and the data asks for {}",

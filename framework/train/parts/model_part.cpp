@@ -7,11 +7,11 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/train/checks/model_checks.hpp"
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
-#include "lacuna/layers/batch_norm.h"
 
 namespace lacuna {
 namespace {
@@ -79,14 +79,14 @@ void check_model(ExperimentBuild& b) {
                         e.total_steps() >= e.steps_per_epoch();
   if (batch > 1 && !has_last) return;
   for (const ModuleRow& row : e.rows) {
-    const auto* norm = dynamic_cast<const BatchNorm*>(row.module);
-    if (norm == nullptr || !norm->needs_batch() || !row.input) continue;
+    const auto* user = dynamic_cast<const BatchUser*>(row.module);
+    if (user == nullptr || !user->needs_batch() || !row.input) continue;
     if (row.input->numel() > (*row.input)[0]) continue;
     e.config.at("train").error(fmt::format(
-        "{} training {} of one example, and layer '{}' (batch_norm), which is given shape {} per "
+        "{} training {} of one example, and layer '{}' ({}), which is given shape {} per "
         "example, needs more than one value a channel; {}",
         has_last ? "the last batch of an epoch of" : "the batches of", has_last ? "is" : "are",
-        norm->path(), row.input->to_string(),
+        row.module->path(), row.module->type(), row.input->to_string(),
         has_last ? "give drop_last: true, or another batch_size" : "give a larger batch_size"));
   }
 }

@@ -80,15 +80,15 @@ void judge_columns(const Config& source, const std::vector<std::string>& trained
                    const DataSplits& data) {
   const ColumnDifference difference =
       compare_columns({.inputs = trained, .label = {}}, {.inputs = data.columns, .label = {}});
-  const Config shown = source.clone();  // looking marks keys as read
-  const bool skips = shown.is_map() && shown.has("skip");
+  const bool skips = !source.peek("skip").is_null();
+  const Config path = source.is_map() ? source.peek("path") : source;
   if (!difference.moved.empty() && !skips) {
-    throw ConfigError(named_by(shown.is_map() ? shown.at("path") : shown) +
-                      ": the loaded weights are of a run on a table, and " + difference.moved);
+    throw ConfigError(named_by(path) + ": the loaded weights are of a run on a table, and " +
+                      difference.moved);
   }
   const std::string text = difference.moved + difference.renamed;
   if (text.empty() || data.train->vocabulary_size() > 0) return;  // sentences are found by name
-  log_warning(named_by(shown.is_map() ? shown.at("path") : shown) +
+  log_warning(named_by(path) +
               ": the loaded weights are of a run on a table with other columns, and read these by "
               "their place: " +
               text);

@@ -120,6 +120,21 @@ TEST(Config, UnreadKeysAreErrorsWithTheNearestKnown) {
   nested.require_all_read();
 }
 
+TEST(Config, PeekMarksNothingAsRead) {
+  Config root =
+      Config::map({{"data", Config::map({{"dir", "x"}, {"a.b", Config::map({{"c", 2}})}})},
+                   {"layers", Config::list({Config::map({{"type", "relu"}})})}});
+  EXPECT_EQ(root.peek("data.dir").text(), "x");
+  EXPECT_EQ(root.peek("layers.0.type").text(), "relu");
+  EXPECT_EQ(root.peek("data.a.b.c").as<int>(), 2);
+  for (const char* absent : {"", "train", "data.", "data.dir.x", "layers.1", "layers.00"}) {
+    EXPECT_TRUE(root.peek(absent).is_null()) << absent;
+  }
+  EXPECT_EQ(root.children().size(), 2u);
+  EXPECT_EQ(root.peek("layers").children()[0].first, "0");
+  expect_throws<ConfigError>([&] { root.require_all_read(); }, "data: unknown key 'data'");
+}
+
 TEST(Config, ItemsOfListsMustBeReadToo) {
   Config root = Config::map({{"layers", Config::list({Config::map({{"tpye", "relu"}})})}});
   for (const Config& layer : root.at("layers").items()) layer.get("type");

@@ -7,12 +7,19 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/layers/builtin.hpp"
 #include "throws.h"
 
 namespace lacuna {
 namespace {
 
 using testing::ElementsAre;
+
+// What is filled into layers is asked of their types.
+[[maybe_unused]] const bool are_registered = [] {
+  if (!layer_registry().contains("linear")) register_layers(layer_registry());
+  return true;
+}();
 
 ModelLayers expand(const std::string& yaml) { return expand_model(parse_yaml(yaml, "m.yaml")); }
 

@@ -7,10 +7,17 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/model_layers.hpp"
+#include "lacuna/layers/builtin.hpp"
 #include "throws.h"
 
 namespace lacuna {
 namespace {
+
+// What is filled into layers is asked of their types.
+[[maybe_unused]] const bool are_registered = [] {
+  if (!layer_registry().contains("linear")) register_layers(layer_registry());
+  return true;
+}();
 
 ModelLayers expand(const std::string& yaml, const ModelContext& context = {}) {
   return expand_model(parse_yaml(yaml, "m.yaml"), context);

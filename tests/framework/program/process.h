@@ -25,6 +25,7 @@ struct Ended {
 
 /// How it is started.
 struct ProcessOptions {
+  std::string program = LACUNA_PROGRAM;
   std::string fault = {};               ///< LACUNA_FAULT, see docs/reference/checkpoint.md
   std::string folder = {};              ///< to run in; empty: that of this process
   int64_t max_file_bytes = 0;           ///< a stand-in for a full disk; 0: no limit
@@ -67,7 +68,7 @@ namespace internal {
   std::vector<char*> argv{const_cast<char*>("lacuna")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  ::execv(LACUNA_PROGRAM, argv.data());
+  ::execv(options.program.c_str(), argv.data());
   ::_exit(127);
 }
 

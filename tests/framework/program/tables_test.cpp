@@ -207,7 +207,7 @@ TEST_F(Tables, AConfigurationThatWasEditedIsRefused) {
   const Ended changed = edited("lr: 0.01", "lr: 0.02");
   EXPECT_EQ(changed.code, 2);
   EXPECT_THAT(changed.err, HasSubstr("config.yaml, optimizer.lr = 0.02: a resumed run keeps "
-                                     "optimizer.lr = 0.01; only these may change: data.dir, "));
+                                     "optimizer.lr = 0.01; only these may change: train.epochs, "));
   const Ended added = edited("lr: 0.01", "lr: 0.01\n  clip_norm: 3");
   EXPECT_EQ(added.code, 2);
   EXPECT_THAT(added.err, HasSubstr("a resumed run keeps optimizer.clip_norm = nothing"));

@@ -45,7 +45,7 @@ TEST_F(ResumeChanges, RefusesWhatWouldMakeItAnotherRun) {
   begin();
   refuses("optimizer.lr=0.1",
           "error: --set optimizer.lr=0.1: a resumed run keeps optimizer.lr = 0.01; only these may "
-          "change: data.dir, train.epochs, train.steps, train.threads, train.log_every, ");
+          "change: train.epochs, train.steps, train.threads, train.log_every, ");
   refuses("train.seed=3", "a resumed run keeps train.seed = 0;");
   refuses("train.batch_size=9", "keeps train.batch_size = 8;");
   refuses("model.1.out_features=9", "keeps model.1.out_features = 12;");

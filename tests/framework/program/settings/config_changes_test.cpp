@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -22,7 +23,10 @@ constexpr const char* kRun =
     "train: {epochs: 3, seed: 0, checkpoint: {every: 1 epoch}}\n"
     "data: {type: mnist, dir: a}\n";
 
-Config run() { return parse_yaml(kRun, "run.yaml"); }
+Config run() {
+  register_builtins();  // whose paths may change
+  return parse_yaml(kRun, "run.yaml");
+}
 Config given(const std::string& yaml) { return parse_yaml(yaml, "given.yaml"); }
 
 TEST(Overrides, KeepOneUnitOfLength) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {
 namespace {
 
 std::string orientation_of(const std::string& yaml) {
+  register_builtins();
   Config config = parse_yaml(yaml, "c.yaml");
   write_new_run_keys(config);
   return config.is_map() && config.get("data").is_map()
