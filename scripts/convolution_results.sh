@@ -3,7 +3,7 @@
 # one takes, and rewrites the part of docs/measurements/results.md about them.
 # usage: scripts/convolution_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense rigl90 static90 rigl80 wide"; some two hours a seed on two cores)
-# What came of finished runs stands in docs/measurements/convolution_results.tsv, a line a run: they are not made
+# What came of finished runs stands in docs/measurements/convolution_results.tsv, one line per run: they are not made
 # again unless their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and
 # one that was interrupted resumes.
 set -euo pipefail
@@ -52,14 +52,14 @@ Test accuracy on CIFAR-10 in percent after 30 epochs (the wider network: $wide_e
 Nesterov's momentum and a cosine from 0.1 to 0, weight decay 1e-3, label smoothing 0.1, crops and flips: the
 mean over the seeds, in brackets the lowest and the highest.
 With a weight decay of 5e-4 and without label smoothing, seed 0, the dense network has 86.50 % and RigL at 80 %
-84.67 %. The images are JPEG copies of the set's, on which networks trained elsewhere lose some ten points.
+84.67 %. The images are JPEG copies of the set's, on which networks trained elsewhere lose about ten points.
 FLOPs are those of a training step's products, of one example. A step's time is the least of five times
 twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
 with the machine to itself; seconds are that times the steps, evaluations not counted. Written by
 
     scripts/convolution_results.sh CIFAR10_FOLDER "0 1 2"
 
-| network | accuracy | seeds | thousand nonzeros | MFLOPs | ms a step | seconds |
+| network | accuracy | seeds | thousand nonzeros | MFLOPs | ms per step | seconds |
 |---|---|---|---|---|---|---|
 $({
     row dense "ResNet-20, dense ([cifar10_resnet20](../../configs/cifar10_resnet20.yaml))"

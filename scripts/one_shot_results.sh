@@ -123,12 +123,12 @@ others=$(results_without "$begin")
 
 $begin
 
-Trained models pruned without training ([pruning.md](../guides/pruning.md)), LS: what is kept fitted by least squares.
+Trained models pruned without training ([pruning](../guides/pruning.md)). LS: the kept weights are fitted by least squares.
 Written by
 
     scripts/one_shot_results.sh CIFAR10_FOLDER${text:+ TEXT_FOLDER}
 
-ResNet-20 on CIFAR-10, trained by others (tests/golden/models), all convolutions but the first, 512 training
+ResNet-20 on CIFAR-10, trained elsewhere (tests/golden/models), all convolutions but the first, 512 training
 images ([configs/prune/cifar10_resnet20](../../configs/prune/cifar10_resnet20.yaml)): test accuracy in percent on JPEG
 copies of the images, $(number resnet magnitude 50 before test accuracy) before pruning.
 

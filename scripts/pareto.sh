@@ -121,7 +121,7 @@ draw() {
         printf "<line x1=\"60\" x2=\"680\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"52\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", y(v), y(v), y(v) + 4, v
         printf "<text x=\"%.1f\" y=\"440\" text-anchor=\"middle\">%g</text>\n", x(budget * i / 4), budget * i / 4
       }
-      print "<text x=\"16\" y=\"14\">validation loss, nats a character</text>"
+      print "<text x=\"16\" y=\"14\">validation loss, nats per character</text>"
       print "<text x=\"370\" y=\"462\" text-anchor=\"middle\">seconds of training on one core</text>"
       split("#1f77b4 #ff7f0e #2ca02c #d62728 #9467bd #8c564b #e377c2 #7f7f7f #bcbd22 #17becf #000000", colour, " ")
       for (i = 1; i <= NR; i++) {
@@ -172,7 +172,7 @@ conclusion() {
       if (!("dense" in best) || !("sparse" in best)) exit
       split(which["dense"], dense, "-"); split(which["sparse"], sparse, "-")
       ahead = best["dense"] < best["sparse"] ? "The dense one is ahead" : "The sparse one is ahead"
-      printf "The best of the dense ones has %d features (%.3f), of the sparse ones %d (RigL %d %%, %.3f). %s by %.3f.\n",
+      printf "The best dense network has %d features (%.3f), the best sparse one %d (RigL %d %%, %.3f). %s by %.3f.\n",
              dense[2], best["dense"], sparse[2], substr(sparse[1], 5), best["sparse"], ahead,
              best["dense"] < best["sparse"] ? best["sparse"] - best["dense"] : best["dense"] - best["sparse"]
     }' <<<"$points"
@@ -186,17 +186,17 @@ others=$(results_without "$begin")
 
 $begin
 
-What sparsity buys in equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters a step, as
+What sparsity gains in equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters per step, as
 [shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), dense ones of several widths and sparse
 ones of larger widths, each for $seconds seconds of training on one core of
 $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The steps are as many as fit by
 the time of one, the least of five times twenty with the machine to itself; learning rate and updates have their
-schedules over these steps. Loss on the last tenth of the text, in nats a character, after a quarter, half and
+schedules over these steps. Loss on the last tenth of the text, in nats per character, after a quarter, half and
 all of the time, mean over the seeds. Written by
 
     scripts/pareto.sh TEXT_FOLDER "$seeds"
 
-| features | blocks' weights | thousand nonzeros | ms a step | steps | loss at $((seconds / 4)) s | at $((seconds / 2)) s | at $seconds s | seeds |
+| features | blocks' weights | thousand nonzeros | ms per step | steps | loss at $((seconds / 4)) s | at $((seconds / 2)) s | at $seconds s | seeds |
 |---|---|---|---|---|---|---|---|---|
 $(rows)
 

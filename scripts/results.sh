@@ -79,7 +79,7 @@ Dense, with a learning rate that decays at the end (configs/mnist_mlp_dense.yaml
 RigL and static by layer (configs/mnist_mlp_group.yaml): $(accuracy "$results/group-0-uniform-").
 RigL at 95 %, then dense (configs/mnist_mlp_phases.yaml): $(accuracy "$results/phases-0-uniform-").
 
-Networks of millions of neurons: [large.md](large.md).
+Networks of millions of neurons: [Large networks](large.md).
 
 ## The same sparsity in both hidden layers (uniform)
 

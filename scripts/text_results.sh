@@ -4,7 +4,7 @@
 # (default seeds: "0 1 2" of the language models, "0 1 2 3 4" of the classifiers, whose accuracies scatter
 # more; about 25 minutes on two cores)
 # TEXT_FOLDER holds tinyshakespeare.txt, sst2.train.txt, sst2.dev.txt and sst2.test.txt.
-# What came of finished runs stands in docs/measurements/text_results.tsv, a line a run: they are not made again unless
+# What came of finished runs stands in docs/measurements/text_results.tsv, one line per run: they are not made again unless
 # their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with a
 # few steps.
@@ -139,7 +139,7 @@ one, of five times twenty, on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
 
     scripts/text_results.sh TEXT_FOLDER "$model_seeds" "$classifier_seeds"
 
-Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats a character, of a GPT
+Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats per character, of a GPT
 of 4 layers and 128 features with a context of 64, after 2,000 steps of 12 windows. The blocks' weights are
 sparse, the head, which is the embedding, is not. The learning rate 1e-3 is nanoGPT's; both gain from a
 larger one, the sparse model more.

@@ -3,7 +3,7 @@
 # docs/measurements/results.md about it.
 # usage: scripts/vit_results.sh CIFAR10_FOLDER [SEEDS [VARIANTS]]
 # (defaults: "0" and "dense 2:4 rigl80"; some half an hour a seed on two cores)
-# What came of finished runs stands in docs/measurements/vit_results.tsv, a line a run: they are not made again unless
+# What came of finished runs stands in docs/measurements/vit_results.tsv, one line per run: they are not made again unless
 # their line is deleted. Runs stay in runs/results, or where LACUNA_RESULTS_DIR says, and one that was
 # interrupted resumes. LACUNA_RESULTS_EXTRA are more arguments of `lacuna train`, to try the script with
 # a few steps.
@@ -45,7 +45,7 @@ Written by
 
     scripts/vit_results.sh CIFAR10_FOLDER "0 1 2"
 
-| blocks | accuracy | seeds | thousand nonzeros | MFLOPs | ms a step | seconds |
+| blocks | accuracy | seeds | thousand nonzeros | MFLOPs | ms per step | seconds |
 |---|---|---|---|---|---|---|
 $({
     row dense "dense ([cifar10_vit](../../configs/cifar10_vit.yaml))"

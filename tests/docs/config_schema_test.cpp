@@ -83,10 +83,10 @@ std::vector<KeyRow> key_rows() {
 
 Config base_config() {
   Config base = parse_yaml(documents::read_blocks(kPage, "yaml").front().text, kPage);
-  base.get("data").set("train_size", 2000);  // updates of masks must fall within the run
+  base.get("data").set("train_size", 300);
   base.get("data").set("test_size", 50);
   base.get("train").set("threads", 1);
-  base.get("train").set("epochs", 1000);
+  base.get("train").set("epochs", 2000);  // updates of masks must fall within the run
   return base;
 }
 
