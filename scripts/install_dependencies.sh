@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
 # at all where there are none. The other scripts begin with this one.
-# usage: scripts/install_dependencies.sh [--benchmarks | --tests]
-# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run.
+# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages]
+# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run,
+# --packages what Debian packages are made with.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
@@ -21,8 +22,9 @@ fail() {
 case "$*" in
   '') ;;
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
+  --packages) packages+=(dpkg-dev file) ;;
   --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}") ;;
-  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests]" ;;
+  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages]" ;;
 esac
 
 if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi
