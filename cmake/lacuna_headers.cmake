@@ -21,3 +21,18 @@ endfunction()
 lacuna_umbrella(public_headers.txt lacuna.h LACUNA_PUBLIC_HEADERS)
 lacuna_umbrella(extension_headers.txt extend.h LACUNA_EXTENSION_HEADERS
   "\n#include \"lacuna/lacuna.h\"\n")
+
+# A shared library exports what installed headers declare and hides the rest: its sources find these
+# headers first, each of which includes one of the sources' own.
+if(BUILD_SHARED_LIBS)
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+  foreach(header IN LISTS LACUNA_PUBLIC_HEADERS LACUNA_EXTENSION_HEADERS)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/exported/lacuna/${header} CONTENT
+"#pragma once
+#pragma GCC visibility push(default)
+#include \"${PROJECT_SOURCE_DIR}/${header}\"
+#pragma GCC visibility pop
+")
+  endforeach()
+endif()

@@ -9,6 +9,7 @@ include(lacuna_headers)
 
 add_library(lacuna_flags INTERFACE)
 target_include_directories(lacuna_flags INTERFACE
+  $<$<BOOL:${BUILD_SHARED_LIBS}>:$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/exported>>
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/umbrella> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(lacuna_flags INTERFACE cxx_std_20)

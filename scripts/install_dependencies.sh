@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
 # at all where there are none. The other scripts begin with this one.
-# usage: scripts/install_dependencies.sh [--benchmarks | --tests]
-# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run.
+# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs]
+# --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run,
+# --packages what Debian packages are made with; --docs is what the site alone is made with.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
@@ -11,7 +12,7 @@ packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libf
   nlohmann-json3-dev libpng-dev libjpeg-dev libonnx-dev libprotobuf-dev)
 of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-numpy python3-yaml python3-pil
-  python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin)
+  python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen)
 
 fail() {
   printf 'install_dependencies: %s\n' "$@" >&2
@@ -21,8 +22,10 @@ fail() {
 case "$*" in
   '') ;;
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
+  --packages) packages+=(dpkg-dev file) ;;
+  --docs) packages=(doxygen python3) ;;
   --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}") ;;
-  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests]" ;;
+  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs]" ;;
 esac
 
 if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi

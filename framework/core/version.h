@@ -4,6 +4,6 @@
 namespace lacuna {
 
 /// Equal to the version of the CMake project (a test holds this).
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersion = "0.2.0";
 
 }  // namespace lacuna

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "docs/documents.h"
@@ -77,6 +79,20 @@ TEST(Documents, LinkToFilesThatExist) {
         EXPECT_TRUE(fs::exists(folder / file)) << document << " links to " << target;
       }
     }
+  }
+}
+
+TEST(Documents, AreAllInTheIndex) {
+  std::set<fs::path> listed;
+  for (const std::string& line : documents::read_lines("docs/README.md")) {
+    for (const std::string& target : links(line))
+      listed.insert(fs::path(target).lexically_normal());
+  }
+  const fs::path docs = documents::source_path("docs");
+  for (const auto& entry : fs::recursive_directory_iterator(docs)) {
+    const fs::path page = fs::relative(entry.path(), docs);
+    if (page.extension() != ".md" || page == "README.md") continue;
+    EXPECT_TRUE(listed.contains(page)) << page << " is not in docs/README.md";
   }
 }
 

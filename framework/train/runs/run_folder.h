@@ -50,7 +50,7 @@ class RunFolder {
   /// damaged are logged as warnings. *Errors:* CheckpointError, listing what was tried, when all
   /// are damaged.
   std::optional<CheckpointFile> newest_good_checkpoint() const;
-  /// Renames the checkpoints that are newer than `good` (which are damaged) to <name>.damaged.
+  /// Renames the checkpoints that are newer than `good` (which are damaged) to NAME.damaged.
   void set_aside_newer_than(const std::string& good) const;
 
   /// Writes the checkpoint, then prunes. *Errors:* StateError.

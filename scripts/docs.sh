@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Makes the documentation a static site that can be searched: the guides, the reference, and the API of
+# the installed headers. A warning of Doxygen is an error.
+# usage: scripts/docs.sh [FOLDER]   (default: build/site)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+site=${1:-build/site}
+
+scripts/install_dependencies.sh --docs
+rm -rf "$site"
+mkdir -p "$site"
+headers=$(cat cmake/public_headers.txt cmake/extension_headers.txt | sed '/^#/d; /^$/d' | tr '\n' ' ')
+# In the order of the index, which lists all of them (a test holds that).
+pages=$(grep -o '([a-z]*/[a-z-]*\.md)' docs/README.md | sed 's|(\(.*\))|docs/\1|' | tr '\n' ' ')
+version=$(sed -n 's/^project(lacuna VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+sed -e "s|@HEADERS@|$headers|; s|@PAGES@|$pages|; s|@VERSION@|$version|; s|@ROOT@|$PWD|; s|@OUTPUT@|$site|" \
+  docs/site/Doxyfile.in >"$site/Doxyfile"
+doxygen "$site/Doxyfile"
+rm "$site/Doxyfile"
+echo "The site is $site/index.html"

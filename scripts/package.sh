@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Builds Debian packages of the program, the shared library and its headers, and says where they are.
+# usage: scripts/package.sh
+# LACUNA_BUILD_DIR is where to build (default: build/package).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+: "${LACUNA_BUILD_DIR:=build/package}"
+source scripts/build.sh
+
+scripts/install_dependencies.sh --packages
+configure -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
+build_targets
+(cd "$build" && cpack -G DEB)
+ls -l "$build"/*.deb
