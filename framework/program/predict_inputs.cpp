@@ -11,13 +11,13 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/formats/idx.hpp"
 #include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/framework/data/formats/sentence_file.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
-#include "lacuna/framework/data/image_folder.hpp"
-#include "lacuna/framework/data/labelled_text.hpp"
+#include "lacuna/framework/data/types/csv.h"
+#include "lacuna/framework/data/types/image_folder.hpp"
+#include "lacuna/framework/data/types/labelled_text.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {

@@ -1,5 +1,5 @@
 // CIFAR's binary files, of both kinds. Short inputs are filled up to a record.
-#include "lacuna/framework/data/cifar.h"
+#include "lacuna/framework/data/types/cifar.h"
 #include "lacuna/framework/data/formats/cifar_records.hpp"
 #include "lacuna/fuzz/input.h"
 

@@ -1,5 +1,5 @@
 // CSV: the first byte chooses the options, the rest is the file.
-#include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/types/csv.h"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

@@ -1,7 +1,7 @@
 // HDF5 data, as data.type: hdf5 reads it: labels, and numbers. What crashes the HDF5 library must
 // have crashed it in the child process.
 #include "lacuna/framework/config/config.h"
-#include "lacuna/framework/data/hdf5_dataset.h"
+#include "lacuna/framework/data/types/hdf5_dataset.h"
 #include "lacuna/framework/io/hdf5/hdf5_probe.hpp"
 #include "lacuna/fuzz/reading_server.h"
 

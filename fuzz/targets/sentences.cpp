@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "lacuna/framework/data/formats/sentence_file.hpp"
-#include "lacuna/framework/data/labelled_text.hpp"
+#include "lacuna/framework/data/types/labelled_text.hpp"
 #include "lacuna/framework/text/word_tokenizer.hpp"
 #include "lacuna/fuzz/input.h"
 

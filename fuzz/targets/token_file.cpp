@@ -1,6 +1,6 @@
 // A file of 16-bit tokens, held against a vocabulary that the first byte chooses, in windows.
 #include "lacuna/framework/data/formats/token_sequence.hpp"
-#include "lacuna/framework/data/token_windows.hpp"
+#include "lacuna/framework/data/types/token_windows.hpp"
 #include "lacuna/fuzz/input.h"
 
 using namespace lacuna;

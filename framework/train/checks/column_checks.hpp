@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lacuna/framework/data/csv.h"
+#include "lacuna/framework/data/types/csv.h"
 
 namespace lacuna {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lacuna/framework/config/state_dict.h"
-#include "lacuna/framework/data/csv.h"
 #include "lacuna/framework/data/hashes/data_hash.h"
+#include "lacuna/framework/data/types/csv.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "lacuna/framework/data/hdf5_dataset.h"
+#include "lacuna/framework/data/types/hdf5_dataset.h"
 
 #include <gmock/gmock.h>
 

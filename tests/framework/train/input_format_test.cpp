@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/text_dataset.hpp"
+#include "lacuna/framework/data/types/text_dataset.hpp"
 #include "temporary_folder.h"
 #include "throws.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/labelled_text.hpp"
+#include "lacuna/framework/data/types/labelled_text.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/model/presets/foreign_names.hpp"

@@ -12,7 +12,7 @@
 #include "framework/data/formats/jpeg_files.h"
 #include "framework/data/image_files.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/image_folder.hpp"
+#include "lacuna/framework/data/types/image_folder.hpp"
 
 namespace lacuna {
 namespace {

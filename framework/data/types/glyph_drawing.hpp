@@ -1,0 +1,82 @@
+// What the `glyphs` and `colour_glyphs` datasets share: a pen, and examples that are drawn with it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/types/glyph_shapes.hpp"
+
+namespace lacuna {
+
+inline constexpr int kGlyphDigits = 10;
+
+/// The random numbers of one example: uniform, in the order they are asked for.
+class GlyphDraws {
+ public:
+  GlyphDraws(uint64_t seed, std::string_view split, int64_t index)
+      : rng_(seed, split, static_cast<uint64_t>(index)) {}
+  float uniform(float low, float high) { return low + (high - low) * rng_.uniform(next_++); }
+  int below(int bound) {
+    return std::min(bound - 1, static_cast<int>(uniform(0, static_cast<float>(bound))));
+  }
+  /// Of pixel noise: 16 uniform bytes in four words, far from where the other draws come.
+  std::array<uint32_t, 4> noise_block(uint64_t block) const { return rng_.block(kNoise + block); }
+
+ private:
+  static constexpr uint64_t kNoise = uint64_t{1} << 32;
+  CounterRng rng_;
+  uint64_t next_ = 0;
+};
+
+/// Ink in [0, 1] on a square of pixels: for each pixel the most that a stroke has left there.
+class GlyphCanvas {
+ public:
+  explicit GlyphCanvas(int side);
+
+  /// Lays a stroke of a round pen of `radius` pixels; edges fade over one pixel.
+  void stroke(std::span<const GlyphPoint> chain, float radius, float ink);
+  /// Row by row.
+  std::span<const float> ink() const { return ink_; }
+  int side() const { return side_; }
+
+ private:
+  void piece(GlyphPoint a, GlyphPoint b, float reach);
+
+  int side_;
+  std::vector<float> ink_;
+  std::vector<float>
+      distance_;  // squared, to the nearest piece of the stroke at hand, within reach
+};
+
+/// What example `index` of a split shows: of the examples 10·k … 10·k + 9 each is another digit.
+int glyph_label(uint64_t seed, std::string_view split, int64_t index);
+
+/// A digit, drawn in one of its ways, bent, turned, stretched and moved; in sizes that fit the
+/// canvas.
+void draw_digit(int digit, GlyphDraws& draws, GlyphCanvas& canvas);
+
+/// A short thin stroke anywhere.
+void draw_stray(GlyphDraws& draws, GlyphCanvas& canvas);
+
+/// `train_size`, `test_size` and `seed` of the section `data`. *Errors:* ConfigError.
+struct GlyphKeys {
+  int64_t train_size = 20000, test_size = 4000;
+  uint64_t seed = 0;
+};
+GlyphKeys read_glyph_keys(const Config& data);
+
+/// `size` examples of bytes, each of which `draw(index, pixels)` writes; it returns the label.
+std::shared_ptr<const ArrayDataset> draw_examples(
+    const Shape& shape, int64_t size,
+    const std::function<int(int64_t index, std::span<uint8_t> pixels)>& draw);
+
+}  // namespace lacuna
