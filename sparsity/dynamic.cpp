@@ -92,38 +92,8 @@ Tensor DynamicSparsityAlgorithm::take_dense_gradient(const SparseWeight& weight)
   return whole_gradient(weight).take_sum();
 }
 
-ScoreRows DynamicSparsityAlgorithm::gradient_rows(const SparseWeight& weight) const {
-  return [&gradient = collected(weight)](std::span<const int64_t> rows, std::span<float> into) {
-    gradient.rows(rows, into);
-  };
-}
-
-namespace {
-
-class SharedGradient final : public SharedScores {
- public:
-  explicit SharedGradient(DenseGradient& gradient) : gradient_(gradient) {}
-
-  int rank() const override { return gradient_.collector()->rank(); }
-  int processes() const override { return gradient_.collector()->processes(); }
-  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override {
-    gradient_.own_rows(rows, into);
-  }
-  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override {
-    return gradient_.collector()->gather(own);
-  }
-
- private:
-  DenseGradient& gradient_;
-};
-
-}  // namespace
-
-std::unique_ptr<SharedScores> DynamicSparsityAlgorithm::shared_gradient(
-    const SparseWeight& weight) const {
-  DenseGradient& gradient = collected(weight);
-  if (!gradient.is_shared()) return nullptr;
-  return std::make_unique<SharedGradient>(gradient);
+Scores DynamicSparsityAlgorithm::gradient_rows(const SparseWeight& weight) const {
+  return collected(weight).scores();
 }
 
 CounterRng DynamicSparsityAlgorithm::rng(const SparseWeight& weight, const char* purpose) const {

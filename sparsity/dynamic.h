@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "lacuna/framework/config/schedule.h"
@@ -49,10 +48,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   Tensor take_dense_gradient(const SparseWeight& weight) const;
   /// The dense gradient row by row, as grow_maximum reads it: nothing whole is made. Valid until
   /// the gradient is zeroed. *Errors:* StateError when it was not asked for.
-  ScoreRows gradient_rows(const SparseWeight& weight) const;
-  /// The same where several processes have parts of the gradient, each to see rows of its own; null
-  /// where they have not. *Errors:* as gradient_rows.
-  std::unique_ptr<SharedScores> shared_gradient(const SparseWeight& weight) const;
+  Scores gradient_rows(const SparseWeight& weight) const;
   /// Fraction to drop at this step, in [0, 1].
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
   float drop_fraction_at(int64_t step, int64_t updates) const;

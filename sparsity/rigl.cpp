@@ -5,9 +5,6 @@ namespace lacuna {
 bool RigL::wants_dense_gradient(int64_t step) const { return update_schedule().is_update(step); }
 
 MaskSet RigL::grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) {
-  if (const auto shared = shared_gradient(weight)) {
-    return weight.selector().grow_maximum(*shared, count, kept);
-  }
   return weight.selector().grow_maximum(gradient_rows(weight), count, kept);
 }
 

@@ -13,7 +13,7 @@ Order order_behind(const Layout& layout, ConvolutionShape shape) {
   shape.in_channels = shape.out_channels;
   shape.image = output;
   shape.window = {.kernel = {1, 1}};
-  return layout.image_order(shape);
+  return layout.convolutions(shape).order(shape);
 }
 
 class LayoutContender final : public ConvolutionContender {
@@ -21,7 +21,7 @@ class LayoutContender final : public ConvolutionContender {
   LayoutContender(const ConvolutionWorkload& w, PatternPtr pattern)
       : w_(w),
         pattern_(std::move(pattern)),
-        x_(w.x.in(layout().image_order(w.shape))),
+        x_(w.x.in(layout().convolutions(w.shape).order(w.shape))),
         dy_(w.dy.in(order_behind(layout(), w.shape))),
         values_(Tensor::empty(Shape{pattern_->stored_size()})) {
     layout().from_dense(*pattern_, w.weight.storage(), values_.mutable_storage());
@@ -33,15 +33,15 @@ class LayoutContender final : public ConvolutionContender {
   void run(Product product) override {
     switch (product) {
       case Product::Forward:
-        y_ = layout().convolve(view(), w_.shape, x_, Tensor());
+        y_ = layout().convolutions(w_.shape).forward(view(), w_.shape, x_, Tensor());
         break;
       case Product::InputGradient:
-        dx_ = layout().convolution_input_gradient(view(), w_.shape, dy_);
+        dx_ = layout().convolutions(w_.shape).input_gradient(view(), w_.shape, dy_);
         break;
       case Product::WeightGradient:
         gradient_ = Tensor::empty(values_.shape());
-        layout().convolution_weight_gradient(*pattern_, w_.shape, dy_, x_, Accumulate::No,
-                                             gradient_.mutable_storage());
+        layout().convolutions(w_.shape).weight_gradient(
+            *pattern_, w_.shape, dy_, x_, Accumulate::No, gradient_.mutable_storage());
         break;
     }
   }

@@ -113,6 +113,8 @@ class ShardPeers {
   /// Gives its values to another process, and takes as many of it, which calls it with this one's
   /// rank. *Cost:* the time of a message.
   virtual void swap(int other, std::span<const double> own, std::span<double> others) = 0;
+  /// Each process's numbers, by rank. Counted as sent.
+  virtual std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) = 0;
 };
 
 /// A shard's numbers.

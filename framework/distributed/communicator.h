@@ -46,8 +46,6 @@ class Communicator : public ShardPeers {
   /// Tags are from 0 to this, and may be used again.
   virtual int last_tag() const = 0;
 
-  /// Each process's numbers, by rank, counted as sent. Collective.
-  virtual std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) = 0;
   /// Each process's text, by rank. Collective.
   virtual std::vector<std::string> gather_texts(const std::string& own) = 0;
   /// What process 0 has given, in all. Collective.

@@ -163,19 +163,9 @@ void GradientReducer::sum(TensorSum own, bool was_shared, std::span<float> total
   std::ranges::copy(sum.total().storage(), total.begin());
 }
 
-int GradientReducer::processes() const {
-  return communicator_ == nullptr ? 1 : communicator_->size();
-}
-int GradientReducer::rank() const { return communicator_ == nullptr ? 0 : communicator_->rank(); }
-
-std::vector<std::vector<int64_t>> GradientReducer::gather(std::span<const int64_t> own) {
-  if (communicator_ != nullptr) return communicator_->gather_numbers(own);
-  return {{own.begin(), own.end()}};
-}
-
 void GradientReducer::sum_scattered(std::vector<TensorSum> own, bool was_shared,
                                     std::span<float> total) {
-  const auto here = static_cast<size_t>(rank());
+  const auto here = static_cast<size_t>(communicator_ == nullptr ? 0 : communicator_->rank());
   TensorSum sum{JoinTensors()};
   if (was_shared) {
     std::vector<std::vector<Tensor>> sent, received(own.size());

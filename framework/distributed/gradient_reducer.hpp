@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lacuna/framework/distributed/array_sum.hpp"
+#include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/param/gradient_collector.h"
 #include "lacuna/framework/param/parameter.h"
 
@@ -44,10 +45,8 @@ class GradientReducer final : public GradientCollector {
   bool is_shared() const override { return is_shared_; }
   void sum(TensorSum own, bool was_shared, std::span<float> total) override;
 
-  int processes() const override;
-  int rank() const override;
+  ShardPeers* peers() const override { return communicator_; }
   void sum_scattered(std::vector<TensorSum> own, bool was_shared, std::span<float> total) override;
-  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override;
 
   /// Seconds that `finish` has waited for others.
   double seconds_waited() const { return seconds_waited_; }

@@ -51,6 +51,33 @@ void take_from_dense(const Pattern& pattern, const Tensor& dense, Accumulate acc
   lacuna::accumulate(part.storage(), gradient);
 }
 
+/// Convolutions with a dense copy of the weight.
+class DenseCopyConvolutions final : public ConvolutionProducts {
+ public:
+  Order order(const ConvolutionShape& shape) const override { return dense(shape).order(shape); }
+  Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                 const Tensor& bias, ChannelStatistics* statistics) const override {
+    return dense(shape).forward(DenseCopy(weight).view(), shape, x, bias, statistics);
+  }
+  Tensor input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                        const Tensor& dy) const override {
+    return dense(shape).input_gradient(DenseCopy(weight).view(), shape, dy);
+  }
+  void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,
+                       const Tensor& x, Accumulate accumulate,
+                       std::span<float> gradient) const override {
+    const PatternPtr whole = Pattern::dense(pattern.shape());
+    Tensor all = Tensor::empty(pattern.shape());
+    dense(shape).weight_gradient(*whole, shape, dy, x, Accumulate::No, all.mutable_storage());
+    take_from_dense(pattern, all, accumulate, gradient);
+  }
+
+ private:
+  static const ConvolutionProducts& dense(const ConvolutionShape& shape) {
+    return dense_layout().convolutions(shape);
+  }
+};
+
 }  // namespace
 
 void set_fallback_policy(FallbackPolicy policy) {
@@ -73,37 +100,9 @@ void DenseFallbackLayout::announce(const char* product) const {
   fallback().notice(what + ": the weight is made dense for it, at a dense product's cost");
 }
 
-Order ConvolutionProducts::image_order(const ConvolutionShape& shape) const {
-  return dense_layout().image_order(shape);
-}
-
-Tensor ConvolutionProducts::convolve(const WeightView& weight, const ConvolutionShape& shape,
-                                     const Tensor& x, const Tensor& bias) const {
-  return dense_layout().convolve(DenseCopy(weight).view(), shape, x, bias);
-}
-
-Tensor ConvolutionProducts::convolution_input_gradient(const WeightView& weight,
-                                                       const ConvolutionShape& shape,
-                                                       const Tensor& dy) const {
-  return dense_layout().convolution_input_gradient(DenseCopy(weight).view(), shape, dy);
-}
-
-Tensor ConvolutionProducts::convolve_with_statistics(const WeightView& weight,
-                                                     const ConvolutionShape& shape, const Tensor& x,
-                                                     const Tensor& bias, ChannelStatistics&) const {
-  return convolve(weight, shape, x, bias);
-}
-
-void ConvolutionProducts::convolution_weight_gradient(const Pattern& pattern,
-                                                      const ConvolutionShape& shape,
-                                                      const Tensor& dy, const Tensor& x,
-                                                      Accumulate accumulate,
-                                                      std::span<float> gradient) const {
-  const PatternPtr whole = Pattern::dense(pattern.shape());
-  Tensor dense = Tensor::empty(pattern.shape());
-  dense_layout().convolution_weight_gradient(*whole, shape, dy, x, Accumulate::No,
-                                             dense.mutable_storage());
-  take_from_dense(pattern, dense, accumulate, gradient);
+const ConvolutionProducts& Layout::convolutions(const ConvolutionShape&) const {
+  static const DenseCopyConvolutions products;
+  return products;
 }
 
 Tensor DenseFallbackLayout::forward(const WeightView& weight, const Tensor& x,

@@ -115,35 +115,32 @@ class LinearProducts {
                                Accumulate accumulate, std::span<float> gradient) const = 0;
 };
 
-/// The third face: the products of a convolution, whose weight is [out, in / groups, kernel] and
-/// whose images are [batch, channels, height, width] in any storage order. A layout that has none
-/// of its own makes the weight dense.
+/// The products of a convolution, whose weight is [out, in / groups, kernel] and whose images are
+/// [batch, channels, height, width] in any storage order.
 class ConvolutionProducts {
  public:
   virtual ~ConvolutionProducts() = default;
 
   /// The storage order of images in which the products run, as `LinearProducts::order`.
-  virtual Order image_order(const ConvolutionShape& shape) const;
-  /// y = w ∗ x + bias. *Shapes:* bias [out] or undefined.
-  virtual Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                          const Tensor& bias) const;
-  /// The same, and where the layout has them on the way, the moments of y's channels; else
-  /// `statistics` stays as it is.
-  virtual Tensor convolve_with_statistics(const WeightView& weight, const ConvolutionShape& shape,
-                                          const Tensor& x, const Tensor& bias,
-                                          ChannelStatistics& statistics) const;
-  virtual Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
-                                            const Tensor& dy) const;
+  virtual Order order(const ConvolutionShape& shape) const = 0;
+  /// y = w ∗ x + bias. `statistics` gets the moments of y's channels where they come up on the way;
+  /// else it stays as it is. *Shapes:* bias [out] or undefined.
+  virtual Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                         const Tensor& bias, ChannelStatistics* statistics = nullptr) const = 0;
+  virtual Tensor input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                                const Tensor& dy) const = 0;
   /// The gradient at the stored positions; positions outside the pattern that have storage get
   /// zero.
-  virtual void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
-                                           const Tensor& dy, const Tensor& x, Accumulate accumulate,
-                                           std::span<float> gradient) const;
+  virtual void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
+                               const Tensor& dy, const Tensor& x, Accumulate accumulate,
+                               std::span<float> gradient) const = 0;
 };
 
 /// One object per layout, stateless, alive for the whole program.
-class Layout : public StorageFormat, public LinearProducts, public ConvolutionProducts {
+class Layout : public StorageFormat, public LinearProducts {
  public:
+  /// The products of such a convolution. By default they make the weight dense.
+  virtual const ConvolutionProducts& convolutions(const ConvolutionShape& shape) const;
   virtual std::string_view name() const = 0;
   /// What positions it can hold together; any by default.
   virtual PatternShape pattern_shape() const { return {}; }

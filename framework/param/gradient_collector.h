@@ -36,16 +36,13 @@ class GradientCollector {
   /// each sends 2 (N − 1) / N of the array, and waits.
   virtual void sum(TensorSum own, bool was_shared, std::span<float> total) = 0;
 
-  /// The processes among which the rows of such sums can be shared, and which of them this is.
-  virtual int processes() const = 0;
-  virtual int rank() const = 0;
+  /// The processes among which the rows of such sums can be shared; null: this one is alone.
+  virtual ShardPeers* peers() const = 0;
   /// The same sum of another array for each process, of which each gets its own alone: `own` has
   /// the shards' here of each array, by rank. Empty ones are of no elements. *Cost:* each sends the
   /// others' arrays once.
   virtual void sum_scattered(std::vector<TensorSum> own, bool was_shared,
                              std::span<float> total) = 0;
-  /// Each process's numbers, by rank. Collective.
-  virtual std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) = 0;
 };
 
 }  // namespace lacuna

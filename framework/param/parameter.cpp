@@ -323,7 +323,8 @@ void Parameter::accumulate_convolution(const ConvolutionShape& shape, const Tens
                                        const Tensor& x) {
   if (tap_ != nullptr) return GradientSink::accumulate_convolution(shape, dy, x);
   contribute([&](std::span<float> into, Accumulate accumulate) {
-    pattern_->layout().convolution_weight_gradient(*pattern_, shape, dy, x, accumulate, into);
+    pattern_->layout().convolutions(shape).weight_gradient(*pattern_, shape, dy, x, accumulate,
+                                                           into);
   });
 }
 

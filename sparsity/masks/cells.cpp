@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "lacuna/sparsity/masks/shared_growth.hpp"
+#include "lacuna/sparsity/masks/growth.hpp"
 
 namespace lacuna {
 namespace {
@@ -225,47 +225,38 @@ void fill(const CellRule& rule, const Positions& units, int64_t b, std::span<con
   }
 }
 
-}  // namespace
-
-Positions fill_cells(const CellRule& rule, const ScoreRows& scores, const Positions& units) {
-  const int64_t bands = bands_of(rule, units), step = tile_bands(rule, units);
-  Band band(rule, units.columns());
-  Builder filled(rule, units);
-  std::vector<int64_t> rows;
-  std::vector<float> tile;
-  const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
-  for (int64_t first = 0; first < bands; first += step) {
-    rows.resize(static_cast<size_t>(std::min(step, bands - first) * rule.rows()));
-    std::iota(rows.begin(), rows.end(), first * rule.rows());
-    tile.resize(rows.size() * static_cast<size_t>(units.columns()));
-    scores(rows, tile);
-    for (int64_t b = first; b < std::min(first + step, bands); ++b) {
-      fill(rule, units, b,
-           std::span(tile).subspan(static_cast<size_t>(b - first) * in_band, in_band), band);
-      filled.append(band);
-    }
+// Appends what a band, whose first row of units is `first`, has more than `units`.
+void append_grown(const CellRule& rule, const Positions& units, int64_t first, const Band& band,
+                  std::vector<int64_t>& grown) {
+  for (int64_t i = 0; i < rule.rows(); ++i) {
+    band.for_each_in_row(i, [&](size_t column) {
+      const int64_t flat = (first + i) * units.columns() + static_cast<int64_t>(column);
+      if (!units.contains(flat)) grown.push_back(flat);
+    });
   }
-  return filled.take();
 }
 
-Positions fill_cells(const CellRule& rule, SharedScores& scores, const Positions& units) {
+}  // namespace
+
+Positions fill_cells(const CellRule& rule, const Scores& scores, const Positions& units) {
+  if (units.columns() == 0) return units;
   Band band(rule, units.columns());
-  std::vector<int64_t> grown;
+  Builder filled(rule, units);
+  std::vector<int64_t> grown;  // by this process of several
   const auto in_band = static_cast<size_t>(rule.rows() * units.columns());
   const auto fill_tile = [&](int64_t first, std::span<float> tile) {
     for (size_t at = 0; at < tile.size(); at += in_band, first += rule.rows()) {
       fill(rule, units, first / rule.rows(), tile.subspan(at, in_band), band);
-      for (int64_t i = 0; i < rule.rows(); ++i) {
-        band.for_each_in_row(i, [&](size_t column) {
-          const int64_t flat = (first + i) * units.columns() + static_cast<int64_t>(column);
-          if (!units.contains(flat)) grown.push_back(flat);
-        });
+      if (scores.processes() == 1) {
+        filled.append(band);
+      } else {
+        append_grown(rule, units, first, band, grown);
       }
     }
   };
   for_own_tiles(scores, units.rows(), units.columns(), tile_bands(rule, units) * rule.rows(),
                 fill_tile);
-  return units.with(gather_all(scores, grown));
+  return scores.processes() == 1 ? filled.take() : units.with(gather_all(*scores.peers, grown));
 }
 
 Positions fill_cells(const CellRule& rule, const CounterRng& rng, const Positions& units) {

@@ -7,8 +7,9 @@
 #include <span>
 
 #include "lacuna/framework/core/random.h"
+#include "lacuna/framework/layouts/positions.h"
 #include "lacuna/sparsity/masks/cell_rule.hpp"
-#include "lacuna/sparsity/masks/top_k.hpp"
+#include "lacuna/sparsity/masks/scores.h"
 
 namespace lacuna {
 
@@ -20,11 +21,9 @@ Positions prune_cells(const CellRule& rule, const Positions& units, std::span<co
 Positions prune_cells_to(const CellRule& rule, const Positions& units,
                          std::span<const float> scores, int64_t count);
 /// Every cell filled with the units of largest |score|. *Cost:* O(matrix) time where cells have
-/// room; memory for a tile of rows.
-Positions fill_cells(const CellRule& rule, const ScoreRows& scores, const Positions& units);
-/// The same by scores that processes share: each fills the cells in its rows. Collective. *Cost:*
-/// each process sends what the scores cost, and its share of the grown units to each other.
-Positions fill_cells(const CellRule& rule, SharedScores& scores, const Positions& units);
+/// room; memory for a tile of rows. Of several processes, each fills the cells in its rows, and
+/// sends what the scores cost, and its share of the grown units to each other. Collective.
+Positions fill_cells(const CellRule& rule, const Scores& scores, const Positions& units);
 /// Every cell filled with units drawn uniformly.
 Positions fill_cells(const CellRule& rule, const CounterRng& rng, const Positions& units);
 

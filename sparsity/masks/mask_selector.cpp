@@ -8,9 +8,9 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/sparsity/masks/balanced_mask.hpp"
 #include "lacuna/sparsity/masks/cells.hpp"
+#include "lacuna/sparsity/masks/growth.hpp"
 #include "lacuna/sparsity/masks/largest_part.hpp"
 #include "lacuna/sparsity/masks/random_growth.hpp"
-#include "lacuna/sparsity/masks/shared_growth.hpp"
 #include "lacuna/sparsity/masks/top_k.hpp"
 #include "lacuna/sparsity/masks/units.hpp"
 #include "lacuna/sparsity/options/counting.hpp"
@@ -76,26 +76,14 @@ MaskSet MaskSelector::prune_gradually(const MaskSet& present, std::span<const fl
                                  count / pattern_.unit_size()));
 }
 
-MaskSet MaskSelector::grow_maximum(const ScoreRows& scores, int64_t count,
+MaskSet MaskSelector::grow_maximum(const Scores& scores, int64_t count,
                                    const MaskSet& present) const {
   const int64_t per_group = units_per_group(count);
   if (!pattern_.is_structured()) {
     return MaskSet(shape_, lacuna::grow_maximum(scores, per_group, present.positions(), groups_));
   }
   const Positions units = units_of(present);
-  const ScoreRows of_rows = unit_rows(scores, matrix_columns(shape_), pattern_, taps_);
-  return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), of_rows, units)
-                                   : lacuna::grow_maximum(of_rows, per_group, units, groups_));
-}
-
-MaskSet MaskSelector::grow_maximum(SharedScores& scores, int64_t count,
-                                   const MaskSet& present) const {
-  const int64_t per_group = units_per_group(count);
-  if (!pattern_.is_structured()) {
-    return MaskSet(shape_, lacuna::grow_maximum(scores, per_group, present.positions(), groups_));
-  }
-  const Positions units = units_of(present);
-  SharedUnits of_rows(scores, matrix_columns(shape_), pattern_, taps_);
+  const Scores of_rows = unit_rows(scores, matrix_columns(shape_), pattern_, taps_);
   return of_units(pattern_.is_nm() ? fill_cells(CellRule(pattern_, taps_), of_rows, units)
                                    : lacuna::grow_maximum(of_rows, per_group, units, groups_));
 }

@@ -42,11 +42,10 @@ class MaskSelector {
   MaskSet prune_gradually(const MaskSet& present, std::span<const float> scores,
                           int64_t count) const;
   /// `present` and the others with the largest |score|, until there are `count`; in an N:M pattern,
-  /// until its cells are full. *Cost:* O(shape) time, O(present + count) memory.
-  MaskSet grow_maximum(const ScoreRows& scores, int64_t count, const MaskSet& present) const;
-  /// The same by scores that processes share. Collective. *Cost:* each process sends its part of
-  /// the scores once, and its share of what is grown to each other.
-  MaskSet grow_maximum(SharedScores& scores, int64_t count, const MaskSet& present) const;
+  /// until its cells are full. Collective, where processes share the scores. *Cost:* O(shape) time,
+  /// O(present + count) memory; each process sends its part of the scores once, and its share of
+  /// what is grown to each other.
+  MaskSet grow_maximum(const Scores& scores, int64_t count, const MaskSet& present) const;
   /// `present` and others drawn uniformly, until there are `count`; in an N:M pattern drawn
   /// uniformly in each cell, until it is full.
   MaskSet grow_random(const CounterRng& rng, int64_t count, const MaskSet& present) const;

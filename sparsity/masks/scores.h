@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -20,18 +22,28 @@ Tensor magnitudes_of_products(const Tensor& a, const Tensor& b);
 /// Gives the scores of some rows of a matrix, one row after the other, so that a matrix of scores
 /// need never be whole.
 using ScoreRows = std::function<void(std::span<const int64_t> rows, std::span<float> into)>;
-/// Scores that several processes have together, each of its own rows. Calls are collective: all
-/// processes make them, in the same order.
-class SharedScores {
- public:
-  virtual ~SharedScores() = default;
-  virtual int rank() const = 0;
-  virtual int processes() const = 0;
-  /// Scores of the rows that stand for this process in `rows`, which has some for each.
-  virtual void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) = 0;
-  /// Each process's numbers, by rank.
-  virtual std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) = 0;
+/// Gives some rows' scores that several processes have parts of: of `rows`, which has some for each
+/// process by rank, those of this one. Collective.
+using SharedScoreRows =
+    std::function<void(std::span<const std::vector<int64_t>> rows, std::span<float> into)>;
+
+/// The scores of a matrix's positions, by rows.
+struct Scores {
+  /// Of this process alone.
+  Scores(ScoreRows rows)
+      : own_rows(
+            [all = std::move(rows)](std::span<const std::vector<int64_t>> of_processes,
+                                    std::span<float> into) { all(of_processes.front(), into); }) {}
+  /// Of several processes. *Lifetime:* these outlive it.
+  Scores(SharedScoreRows rows, ShardPeers& with) : own_rows(std::move(rows)), peers(&with) {}
+
+  int rank() const { return peers == nullptr ? 0 : peers->rank(); }
+  int processes() const { return peers == nullptr ? 1 : peers->size(); }
+
+  SharedScoreRows own_rows;
+  ShardPeers* peers = nullptr;  ///< null: this process is alone
 };
+
 /// The rows of an array as scores. Dimension 0 is the rows. Shares the array's memory.
 ScoreRows rows_of(const Tensor& array);
 

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "lacuna/framework/layouts/positions.h"
-#include "lacuna/sparsity/masks/scores.h"
 #include "lacuna/sparsity/options/score_groups.h"
 
 namespace lacuna {
@@ -17,11 +16,5 @@ namespace lacuna {
 /// O(count), radix selection.
 Positions top_k(const Positions& present, std::span<const float> scores, int64_t per_group,
                 const GroupIndex& groups);
-
-/// `present` and the positions outside it with the largest |score|, until each group has
-/// `per_group`. Each row's scores are asked for once or twice, by tiles of rows.
-/// *Cost:* O(matrix) time, O(present + chosen + tile) memory; a tile is 2^18 scores or a row.
-Positions grow_maximum(const ScoreRows& scores, int64_t per_group, const Positions& present,
-                       const GroupIndex& groups);
 
 }  // namespace lacuna

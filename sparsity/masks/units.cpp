@@ -184,41 +184,37 @@ void sum_units(std::span<const float> elements, int64_t columns, const PatternSh
 
 }  // namespace
 
-ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
-                    int64_t taps) {
-  return [&scores, columns, taps, pattern](std::span<const int64_t> rows, std::span<float> into) {
-    const std::vector<int64_t> elements = rows_of_elements(rows, pattern.unit_rows());
-    std::vector<float> tile(elements.size() * static_cast<size_t>(columns));
-    scores(elements, tile);
-    sum_units(tile, columns, pattern, taps, into);
-  };
-}
-
-void SharedUnits::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
-  // So many rows of units at once that their elements are few: of each process's a part is
-  // computed.
-  constexpr int64_t kTile = int64_t{1} << 18;
-  const auto height = static_cast<size_t>(pattern_.unit_rows()),
-             across = static_cast<size_t>(columns_ / pattern_.unit_columns());
-  const auto in_row = static_cast<int64_t>(height) * std::max<int64_t>(columns_, 1);
-  const auto step = static_cast<size_t>(std::max<int64_t>(kTile / in_row, 1));
-  size_t most = 0;
-  for (const std::vector<int64_t>& of_process : rows) most = std::max(most, of_process.size());
-  std::vector<float> tile;
-  for (size_t begin = 0; begin < most; begin += step) {
-    std::vector<std::vector<int64_t>> elements;
-    for (const std::vector<int64_t>& of_process : rows) {
-      const size_t first = std::min(begin, of_process.size());
-      const size_t count = std::min(step, of_process.size() - first);
-      elements.push_back(
-          rows_of_elements(std::span(of_process).subspan(first, count), pattern_.unit_rows()));
+Scores unit_rows(const Scores& scores, int64_t columns, const PatternShape& pattern, int64_t taps) {
+  Scores of_units = scores;
+  of_units.own_rows = [&scores, columns, taps, pattern](std::span<const std::vector<int64_t>> rows,
+                                                        std::span<float> into) {
+    // Of several processes so many rows of units at once that their elements are few: of each
+    // process's a part is computed.
+    constexpr int64_t kTile = int64_t{1} << 18;
+    const auto height = static_cast<size_t>(pattern.unit_rows()),
+               across = static_cast<size_t>(columns / pattern.unit_columns());
+    size_t most = 0;
+    for (const std::vector<int64_t>& of_process : rows) most = std::max(most, of_process.size());
+    const auto in_row = static_cast<int64_t>(height) * std::max<int64_t>(columns, 1);
+    const size_t step =
+        rows.size() == 1 ? most : static_cast<size_t>(std::max<int64_t>(kTile / in_row, 1));
+    std::vector<float> tile;
+    for (size_t begin = 0; begin < most; begin += step) {
+      std::vector<std::vector<int64_t>> elements;
+      for (const std::vector<int64_t>& of_process : rows) {
+        const size_t first = std::min(begin, of_process.size());
+        const size_t count = std::min(step, of_process.size() - first);
+        elements.push_back(
+            rows_of_elements(std::span(of_process).subspan(first, count), pattern.unit_rows()));
+      }
+      const size_t own = elements[static_cast<size_t>(scores.rank())].size();
+      tile.resize(own * static_cast<size_t>(columns));
+      scores.own_rows(elements, tile);
+      const size_t done = std::min(begin * across, into.size());
+      sum_units(tile, columns, pattern, taps, into.subspan(done, own / height * across));
     }
-    const size_t own = elements[static_cast<size_t>(rank())].size();
-    tile.resize(own * static_cast<size_t>(columns_));
-    of_elements_.own_rows(elements, tile);
-    const size_t done = std::min(begin * across, into.size());
-    sum_units(tile, columns_, pattern_, taps_, into.subspan(done, own / height * across));
-  }
+  };
+  return of_units;
 }
 
 }  // namespace lacuna

@@ -24,27 +24,9 @@ Positions to_elements(const Positions& units, const PatternShape& pattern, int64
 /// squares where the pattern says so. `scores` as for top_k over positions.
 std::vector<float> unit_scores(const Positions& units, std::span<const float> scores,
                                const PatternShape& pattern, int64_t taps = 1);
-/// The scores of all units, by rows of units. `scores` must outlive the result.
-ScoreRows unit_rows(const ScoreRows& scores, int64_t columns, const PatternShape& pattern,
-                    int64_t taps = 1);
-/// The same of scores that processes share, which must outlive it.
-class SharedUnits final : public SharedScores {
- public:
-  /// `columns` are the elements'.
-  SharedUnits(SharedScores& of_elements, int64_t columns, const PatternShape& pattern, int64_t taps)
-      : of_elements_(of_elements), columns_(columns), taps_(taps), pattern_(pattern) {}
-
-  int rank() const override { return of_elements_.rank(); }
-  int processes() const override { return of_elements_.processes(); }
-  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override;
-  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override {
-    return of_elements_.gather(own);
-  }
-
- private:
-  SharedScores& of_elements_;
-  int64_t columns_, taps_;
-  PatternShape pattern_;
-};
+/// The scores of all units, by rows of units. `columns` are the elements'. `scores` must outlive
+/// the result.
+Scores unit_rows(const Scores& scores, int64_t columns, const PatternShape& pattern,
+                 int64_t taps = 1);
 
 }  // namespace lacuna

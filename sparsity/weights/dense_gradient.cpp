@@ -133,6 +133,15 @@ TensorSum DenseGradient::rows_by_shards(const Batch& batch, std::span<const int6
   return sum;
 }
 
+Scores DenseGradient::scores() {
+  ShardPeers* peers = collector_ == nullptr ? nullptr : collector_->peers();
+  if (peers == nullptr || peers->size() == 1) {
+    return ScoreRows([this](auto some, std::span<float> into) { rows(some, into); });
+  }
+  return {[this](auto some, std::span<float> into) { own_rows(some, into); }, *peers};
+}
+
+// Some rows for each process, of which this one gets its own.
 void DenseGradient::own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
   std::ranges::fill(into, 0.0f);
   bool is_first = true;

@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/param/gradient_collector.h"
 #include "lacuna/framework/param/gradient_tap.h"
+#include "lacuna/sparsity/masks/scores.h"
 
 namespace lacuna {
 
@@ -34,12 +35,9 @@ class DenseGradient final : public GradientTap {
   bool is_known() const { return sum_.defined() || !products_.empty() || !batches_.empty(); }
   /// Some rows, one after the other. *Cost:* that part of the products.
   void rows(std::span<const int64_t> rows, std::span<float> into);
-  /// Some rows for each process, of which this one gets its own: `rows` by rank. Collective.
-  /// *Requires* `is_shared()`. *Cost:* that part of the products, for all processes' rows.
-  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into);
-  /// Whether several processes have parts of the gradient; null where it did not come by shards.
-  bool is_shared() const { return collector_ != nullptr && collector_->processes() > 1; }
-  GradientCollector* collector() const { return collector_.get(); }
+  /// The gradient by rows, of which several processes may have parts. *Lifetime:* this outlives it.
+  /// *Cost:* of rows, that part of the products; of several processes, for the rows of all.
+  Scores scores();
   /// The whole. *Requires* is_known(). *Cost:* numel floats, and the products.
   const Tensor& sum();
   /// The whole, to be changed; the gradients seen are forgotten.
@@ -61,6 +59,7 @@ class DenseGradient final : public GradientTap {
   static TensorSum rows_by_shards(const Batch& batch, std::span<const int64_t> rows);
   Batch& batch_of_shards();
   bool comes_by_shards() const;
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into);
   void add_rows(const Batch& batch, std::span<const int64_t> rows, std::span<float> into) const;
   void join_sums();
 

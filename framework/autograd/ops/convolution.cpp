@@ -41,7 +41,8 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = W ∗ᵀ dY                          [batch, in, height, width]
       gradients[0] = weight.pattern->layout()
-                         .convolution_input_gradient(weight.view(), shape, dy)
+                         .convolutions(shape)
+                         .input_gradient(weight.view(), shape, dy)
                          .viewed_as(inputs()[0].shape());
     }
     if (needs(1)) gradients[1] = sum_channels(dy);  // db = Σ dY                           [out]
@@ -90,12 +91,12 @@ void require_fit(const Kind& kind, const Shape& x, const WeightReference& weight
 // it later.
 Tensor product(const Variable& x, const WeightReference& weight, const Variable& bias,
                const ConvolutionShape& shape, Tensor& input, ChannelStatistics& statistics) {
-  const Layout& layout = weight.pattern->layout();
-  input = as_images(reordered(x.value(), layout.image_order(shape)));
+  const ConvolutionProducts& products = weight.pattern->layout().convolutions(shape);
+  input = as_images(reordered(x.value(), products.order(shape)));
   if (!bias.defined() && grad_enabled()) {
-    return layout.convolve_with_statistics(weight.view(), shape, input, Tensor(), statistics);
+    return products.forward(weight.view(), shape, input, Tensor(), &statistics);
   }
-  return layout.convolve(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
+  return products.forward(weight.view(), shape, input, bias.defined() ? bias.value() : Tensor());
 }
 
 // The weight's anchor: a leaf, where it wants a gradient.

@@ -94,18 +94,18 @@ class ConvolutionStep {
     const Layout& layout = pattern_->layout();
     ConvolutionShape output = shape;
     output.in_channels = shape.out_channels;
-    x_ = random(shape.input_shape(), "x", layout.image_order(shape));
-    dy_ = random(shape.output_shape(), "dy", layout.image_order(output));
+    x_ = random(shape.input_shape(), "x", layout.convolutions(shape).order(shape));
+    dy_ = random(shape.output_shape(), "dy", layout.convolutions(output).order(output));
   }
 
   void operator()() {
-    const Layout& layout = pattern_->layout();
+    const ConvolutionProducts& products = pattern_->layout().convolutions(shape_);
     const WeightView weight{
         .pattern = *pattern_, .values = values_.storage(), .version = ++version_};
-    layout.convolve(weight, shape_, x_, Tensor());
-    layout.convolution_input_gradient(weight, shape_, dy_);
-    layout.convolution_weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
-                                       gradient_.mutable_storage());
+    products.forward(weight, shape_, x_, Tensor());
+    products.input_gradient(weight, shape_, dy_);
+    products.weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
+                             gradient_.mutable_storage());
     update(values_, gradient_, first_, second_);
   }
 
@@ -128,26 +128,28 @@ class DenseProduct {
     shape_.algorithms = {algorithm, algorithm, algorithm};
     ConvolutionShape output = shape_;
     output.in_channels = shape_.out_channels;
-    x_ = random(shape_.input_shape(), "x", dense_layout().image_order(shape_));
-    dy_ = random(shape_.output_shape(), "dy", dense_layout().image_order(output));
+    x_ = random(shape_.input_shape(), "x", products().order(shape_));
+    dy_ = random(shape_.output_shape(), "dy", products().order(output));
   }
 
   void operator()() {
     const WeightView weight{.pattern = *pattern_, .values = values_.storage(), .version = 1};
     switch (product_) {
       case WeightClass::Product::InputGradient:
-        dense_layout().convolution_input_gradient(weight, shape_, dy_);
+        products().input_gradient(weight, shape_, dy_);
         return;
       case WeightClass::Product::WeightGradient:
-        dense_layout().convolution_weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
-                                                   gradient_.mutable_storage());
+        products().weight_gradient(*pattern_, shape_, dy_, x_, Accumulate::No,
+                                   gradient_.mutable_storage());
         return;
       default:
-        dense_layout().convolve(weight, shape_, x_, Tensor());
+        products().forward(weight, shape_, x_, Tensor());
     }
   }
 
  private:
+  const ConvolutionProducts& products() const { return dense_layout().convolutions(shape_); }
+
   WeightClass::Product product_;
   ConvolutionShape shape_;
   PatternPtr pattern_;

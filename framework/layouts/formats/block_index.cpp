@@ -1,7 +1,13 @@
 #include "lacuna/framework/layouts/formats/block_index.hpp"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
+
+#include "lacuna/framework/core/error.h"
 
 namespace lacuna {
 namespace {
@@ -163,6 +169,67 @@ Positions BlockIndex::positions() const {
     }
   }
   return Positions(shape_, row_begins(cells), std::move(columns));
+}
+
+void refuse_shape(const PatternShape& pattern, const Shape& shape, const std::string& why) {
+  throw ShapeError("layout " + pattern.to_string() + " cannot store shape " + shape.to_string() +
+                   ": " + why);
+}
+
+void require_tile_sides(const PatternShape& pattern, const Shape& shape) {
+  const auto require = [&](int64_t size, int64_t unit, const char* what) {
+    if (size % unit == 0) return;
+    refuse_shape(pattern, shape, fmt::format("{} {} are not divisible by {}", size, what, unit));
+  };
+  require(matrix_rows(shape), pattern.divisors()[0], "rows");
+  require(matrix_columns(shape), pattern.divisors()[1], "columns");
+}
+
+void refuse_tile_row(const PatternShape& pattern, const Shape& shape, int64_t row, int64_t first) {
+  refuse_shape(pattern, shape,
+               fmt::format("row {} has other positions than row {}, with which it shares its tiles",
+                           row, first));
+}
+
+void require_tiles(const PatternShape& pattern, const Shape& shape, const Positions& positions) {
+  require_tile_sides(pattern, shape);
+  if (positions.count() >= kMostInTiles || positions.rows() >= kMostInTiles) {
+    refuse_shape(
+        pattern, shape,
+        fmt::format("it has {} nonzeros, of which fewer than 2^31 can be held, and of rows",
+                    positions.count()));
+  }
+  for (int64_t row = 0; row < positions.rows(); ++row) {
+    const int64_t first = row - row % pattern.unit_rows();
+    if (row == first) {
+      require_row_of_tiles(pattern, shape, row, positions.row(row));
+    } else if (!std::ranges::equal(positions.row(row), positions.row(first))) {
+      refuse_tile_row(pattern, shape, row, first);
+    }
+  }
+}
+
+void require_row_of_tiles(const PatternShape& pattern, const Shape& shape, int64_t row,
+                          std::span<const uint32_t> columns) {
+  const auto width = static_cast<size_t>(pattern.unit_columns());
+  for (size_t i = 0; i < columns.size(); i += width) {
+    const bool is_whole = columns[i] % width == 0 && i + width <= columns.size() &&
+                          columns[i + width - 1] == columns[i] + width - 1;
+    if (!is_whole) {
+      refuse_shape(pattern, shape,
+                   fmt::format("row {} has only a part of the tile at column {}", row,
+                               columns[i] / width * width));
+    }
+  }
+  const auto n = static_cast<size_t>(pattern.n()), m = static_cast<size_t>(pattern.m());
+  if (n == m) return;
+  for (size_t i = 0; i + n < columns.size(); ++i) {
+    if (columns[i] / m == columns[i + n] / m) {
+      refuse_shape(pattern, shape,
+                   fmt::format("row {} has more than {} positions in the {} columns from {} on",
+                               row, n, m, columns[i] / m * m));
+    }
+  }
 }
 
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/kernels/blocks/block_products.hpp"
@@ -61,5 +62,20 @@ class BlockIndex final : public PatternIndex {
   const bool is_transposed;
   const BlockStream stream;
 };
+
+/// Layouts of tiles store fewer nonzeros, and rows.
+inline constexpr int64_t kMostInTiles = int64_t{1} << 31;
+
+/// Checks that positions consist of a pattern's units: blocks, or N:M shared by rows. *Errors:*
+/// ShapeError, which names the layout of the pattern, the shape and the place.
+void require_tiles(const PatternShape& pattern, const Shape& shape, const Positions& positions);
+/// Parts of that check, and what it throws.
+void require_tile_sides(const PatternShape& pattern, const Shape& shape);
+void require_row_of_tiles(const PatternShape& pattern, const Shape& shape, int64_t row,
+                          std::span<const uint32_t> columns);
+[[noreturn]] void refuse_tile_row(const PatternShape& pattern, const Shape& shape, int64_t row,
+                                  int64_t first);
+[[noreturn]] void refuse_shape(const PatternShape& pattern, const Shape& shape,
+                               const std::string& why);
 
 }  // namespace lacuna

@@ -12,6 +12,34 @@
 namespace lacuna {
 namespace {
 
+/// Of weights that store every position.
+class DenseConvolutions final : public ConvolutionProducts {
+ public:
+  Order order(const ConvolutionShape& shape) const override {
+    return dense_image_order(shape.in_channels);
+  }
+
+  Tensor forward(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
+                 const Tensor& bias, ChannelStatistics*) const override {
+    return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x,
+                             bias.defined() ? bias.data() : nullptr);
+  }
+
+  Tensor input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                        const Tensor& dy) const override {
+    return dense_convolution_input_gradient(shape, shape.algorithms.input_gradient,
+                                            weight.values.data(), dy);
+  }
+
+  void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,
+                       const Tensor& x, Accumulate accumulate,
+                       std::span<float> gradient) const override {
+    dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
+                                      gradient);
+    pattern.layout().prune(pattern, gradient);
+  }
+};
+
 class DenseLayout : public Layout {
  public:
   std::string_view name() const override { return "dense"; }
@@ -69,28 +97,9 @@ class DenseLayout : public Layout {
     prune(pattern, gradient);
   }
 
-  Order image_order(const ConvolutionShape& shape) const override {
-    return dense_image_order(shape.in_channels);
-  }
-
-  Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                  const Tensor& bias) const override {
-    return dense_convolution(shape, shape.algorithms.forward, weight.values.data(), x,
-                             bias.defined() ? bias.data() : nullptr);
-  }
-
-  Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
-                                    const Tensor& dy) const override {
-    return dense_convolution_input_gradient(shape, shape.algorithms.input_gradient,
-                                            weight.values.data(), dy);
-  }
-
-  void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
-                                   const Tensor& dy, const Tensor& x, Accumulate accumulate,
-                                   std::span<float> gradient) const override {
-    dense_convolution_weight_gradient(shape, shape.algorithms.weight_gradient, dy, x, accumulate,
-                                      gradient);
-    prune(pattern, gradient);
+  const ConvolutionProducts& convolutions(const ConvolutionShape&) const override {
+    static const DenseConvolutions products;
+    return products;
   }
 
   void compact(const Pattern&, std::span<const float> stored,

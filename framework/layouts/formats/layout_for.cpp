@@ -5,8 +5,8 @@
 #include <string>
 
 #include "lacuna/framework/config/pattern_shape.h"
-#include "lacuna/framework/layouts/formats/blocks.hpp"
-#include "lacuna/framework/layouts/formats/nm.hpp"
+#include "lacuna/framework/layouts/formats/block_layout.hpp"
+#include "lacuna/framework/layouts/formats/nm_layout.hpp"
 #include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {

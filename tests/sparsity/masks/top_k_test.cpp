@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "lacuna/sparsity/masks/growth.hpp"
 #include "lacuna/sparsity/masks/random_growth.hpp"
 #include "lacuna/sparsity/masks/top_k.hpp"
 #include "sparsity/masks/by_definition.h"

@@ -223,7 +223,7 @@ TEST(Conv1dOp, StaysInTheOrderOfItsProducts) {
   const ConvolutionShape shape{
       .batch = 2, .in_channels = 16, .out_channels = 16, .image = {1, 5}, .window = {}};
   EXPECT_EQ(order(csr_layout()), Order::ImageSlabs);
-  EXPECT_EQ(order(masked_layout()), dense_layout().image_order(shape));
+  EXPECT_EQ(order(masked_layout()), dense_layout().convolutions(shape).order(shape));
 }
 
 TEST(Conv1dOp, GivesTheSameBitsForAnyNumberOfThreads) {

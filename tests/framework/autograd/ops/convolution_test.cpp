@@ -191,8 +191,8 @@ TEST(Conv2dOp, GivesImagesInTheOrderOfItsProducts) {
         .order();
   };
   EXPECT_EQ(order(csr_layout(), blocks), Order::ImageSlabs);
-  EXPECT_EQ(order(dense_layout(), blocks), dense_layout().image_order(blocks));
-  EXPECT_EQ(order(masked_layout(), blocks), dense_layout().image_order(blocks));
+  EXPECT_EQ(order(dense_layout(), blocks), dense_layout().convolutions(blocks).order(blocks));
+  EXPECT_EQ(order(masked_layout(), blocks), dense_layout().convolutions(blocks).order(blocks));
   EXPECT_EQ(order(dense_layout(), named("plain").shape), Order::RowMajor);
   // Grouped convolutions run dense.
   EXPECT_NE(order(csr_layout(), named("in groups").shape), Order::ImageSlabs);

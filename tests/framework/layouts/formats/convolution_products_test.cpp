@@ -82,12 +82,12 @@ TEST_P(ConvolutionProductsTest, Convolve) {
     SCOPED_TRACE(test::name_of(s));
     Problem p(s, layout());
     for (const Order order : kOrders) {
-      const Tensor y = layout().convolve(p.weight(), s, p.x.to(order), Tensor());
+      const Tensor y = layout().convolutions(s).forward(p.weight(), s, p.x.to(order), Tensor());
       EXPECT_EQ(y.shape(), s.output_shape());
       EXPECT_LT(test::error_of_largest(y.to_vector(), p.sums.y), kRounding) << to_string(order);
     }
     test::add_bias(s, p.bias.to_vector(), p.sums.y);
-    const Tensor y = layout().convolve(p.weight(), s, p.x, p.bias);
+    const Tensor y = layout().convolutions(s).forward(p.weight(), s, p.x, p.bias);
     EXPECT_LT(test::error_of_largest(y.to_vector(), p.sums.y), kRounding);
   }
 }
@@ -97,7 +97,7 @@ TEST_P(ConvolutionProductsTest, InputGradient) {
     SCOPED_TRACE(test::name_of(s));
     const Problem p(s, layout());
     for (const Order order : kOrders) {
-      const Tensor dx = layout().convolution_input_gradient(p.weight(), s, p.dy.to(order));
+      const Tensor dx = layout().convolutions(s).input_gradient(p.weight(), s, p.dy.to(order));
       EXPECT_EQ(dx.shape(), s.input_shape());
       EXPECT_LT(test::error_of_largest(dx.to_vector(), p.sums.dx), kRounding) << to_string(order);
     }
@@ -112,8 +112,8 @@ TEST_P(ConvolutionProductsTest, WeightGradientIsZeroOutsideThePatternAndAccumula
       std::vector<float> gradient(static_cast<size_t>(p.pattern->stored_size()), NAN);
       std::vector<double> expected = p.sums.dw;
       for (const Accumulate accumulate : {Accumulate::No, Accumulate::Yes}) {
-        layout().convolution_weight_gradient(*p.pattern, s, p.dy.to(order), p.x.to(order),
-                                             accumulate, gradient);
+        layout().convolutions(s).weight_gradient(*p.pattern, s, p.dy.to(order), p.x.to(order),
+                                                 accumulate, gradient);
         EXPECT_LT(
             test::error_of_largest(layout().to_dense(*p.pattern, gradient).to_vector(), expected),
             kRounding)
@@ -127,10 +127,12 @@ TEST_P(ConvolutionProductsTest, WeightGradientIsZeroOutsideThePatternAndAccumula
 TEST_P(ConvolutionProductsTest, NoExamples) {
   const ConvolutionShape s{0, 3, 4, 1, {5, 5}, {{3, 3}}};
   const Problem p(s, layout());
-  EXPECT_EQ(layout().convolve(p.weight(), s, p.x, p.bias).shape(), (Shape{0, 4, 3, 3}));
-  EXPECT_EQ(layout().convolution_input_gradient(p.weight(), s, p.dy).shape(), (Shape{0, 3, 5, 5}));
+  EXPECT_EQ(layout().convolutions(s).forward(p.weight(), s, p.x, p.bias).shape(),
+            (Shape{0, 4, 3, 3}));
+  EXPECT_EQ(layout().convolutions(s).input_gradient(p.weight(), s, p.dy).shape(),
+            (Shape{0, 3, 5, 5}));
   std::vector<float> gradient(static_cast<size_t>(p.pattern->stored_size()), NAN);
-  layout().convolution_weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
+  layout().convolutions(s).weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
   EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 0.0f));
 }
 
@@ -143,12 +145,12 @@ TEST_P(ConvolutionProductsTest, NoNonzeros) {
   const Tensor bias = test::normal_tensor("bias", Shape{4}),
                dy = test::normal_tensor("dy", s.output_shape());
   const WeightView weight{.pattern = *none, .values = values.storage()};
-  const std::vector<float> y = layout().convolve(weight, s, x, bias).to_vector();
+  const std::vector<float> y = layout().convolutions(s).forward(weight, s, x, bias).to_vector();
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], bias.data()[i / 25 % 4]);
-  EXPECT_EQ(layout().convolution_input_gradient(weight, s, dy).to_vector(),
+  EXPECT_EQ(layout().convolutions(s).input_gradient(weight, s, dy).to_vector(),
             Tensor::zeros(s.input_shape()).to_vector());
   std::vector<float> gradient(static_cast<size_t>(none->stored_size()), NAN);
-  layout().convolution_weight_gradient(*none, s, dy, x, Accumulate::No, gradient);
+  layout().convolutions(s).weight_gradient(*none, s, dy, x, Accumulate::No, gradient);
   EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 0.0f));
 }
 
@@ -160,10 +162,10 @@ TEST_P(ConvolutionProductsTest, SameBitsForAnyNumberOfThreads) {
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     std::vector<float> gradient(static_cast<size_t>(p.pattern->stored_size()));
-    layout().convolution_weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
-    results[threads - 1] = {layout().convolve(p.weight(), s, p.x, p.bias).to_vector(),
-                            layout().convolution_input_gradient(p.weight(), s, p.dy).to_vector(),
-                            gradient};
+    layout().convolutions(s).weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
+    results[threads - 1] = {
+        layout().convolutions(s).forward(p.weight(), s, p.x, p.bias).to_vector(),
+        layout().convolutions(s).input_gradient(p.weight(), s, p.dy).to_vector(), gradient};
   }
   set_num_threads(before);
   EXPECT_EQ(results[0], results[1]);
@@ -174,15 +176,17 @@ INSTANTIATE_TEST_SUITE_P(Layouts, ConvolutionProductsTest,
 
 TEST(LayoutsOfConvolutions, NameTheOrderThatTheyRunIn) {
   const ConvolutionShape s{8, 16, 16, 1, {6, 6}, {{3, 3}}};
-  EXPECT_EQ(csr_layout().image_order(s), Order::ImageSlabs);
-  EXPECT_EQ(masked_layout().image_order(s), dense_layout().image_order(s));
-  EXPECT_EQ(list_layout().image_order(s), dense_layout().image_order(s));
+  EXPECT_EQ(csr_layout().convolutions(s).order(s), Order::ImageSlabs);
+  EXPECT_EQ(masked_layout().convolutions(s).order(s), dense_layout().convolutions(s).order(s));
+  EXPECT_EQ(list_layout().convolutions(s).order(s), dense_layout().convolutions(s).order(s));
   ConvolutionShape grouped = s;
   grouped.groups = 2;
-  EXPECT_EQ(csr_layout().image_order(grouped), dense_layout().image_order(grouped));
+  EXPECT_EQ(csr_layout().convolutions(grouped).order(grouped),
+            dense_layout().convolutions(grouped).order(grouped));
   const Problem p(s, csr_layout());
-  EXPECT_EQ(csr_layout().convolve(p.weight(), s, p.x, p.bias).order(), Order::ImageSlabs);
-  EXPECT_EQ(csr_layout().convolution_input_gradient(p.weight(), s, p.dy).order(),
+  EXPECT_EQ(csr_layout().convolutions(s).forward(p.weight(), s, p.x, p.bias).order(),
+            Order::ImageSlabs);
+  EXPECT_EQ(csr_layout().convolutions(s).input_gradient(p.weight(), s, p.dy).order(),
             Order::ImageSlabs);
 }
 
@@ -193,14 +197,15 @@ TEST(CsrOfConvolutions, GroupedOnesRunDense) {
     const Problem p(s, csr_layout());
     const PatternPtr whole = Pattern::dense(s.weight_shape());
     const WeightView dense{.pattern = *whole, .values = p.dense.storage()};
-    EXPECT_EQ(csr_layout().convolve(p.weight(), s, p.x, p.bias).to_vector(),
-              dense_layout().convolve(dense, s, p.x, p.bias).to_vector());
-    EXPECT_EQ(csr_layout().convolution_input_gradient(p.weight(), s, p.dy).to_vector(),
-              dense_layout().convolution_input_gradient(dense, s, p.dy).to_vector());
+    EXPECT_EQ(csr_layout().convolutions(s).forward(p.weight(), s, p.x, p.bias).to_vector(),
+              dense_layout().convolutions(s).forward(dense, s, p.x, p.bias).to_vector());
+    EXPECT_EQ(csr_layout().convolutions(s).input_gradient(p.weight(), s, p.dy).to_vector(),
+              dense_layout().convolutions(s).input_gradient(dense, s, p.dy).to_vector());
     std::vector<float> gradient(p.values.storage().size()), of_dense(p.dense.storage().size()),
         expected(gradient.size());
-    csr_layout().convolution_weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
-    dense_layout().convolution_weight_gradient(*whole, s, p.dy, p.x, Accumulate::No, of_dense);
+    csr_layout().convolutions(s).weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No,
+                                                 gradient);
+    dense_layout().convolutions(s).weight_gradient(*whole, s, p.dy, p.x, Accumulate::No, of_dense);
     csr_layout().from_dense(*p.pattern, of_dense, expected);
     EXPECT_EQ(gradient, expected);
   }
@@ -218,7 +223,7 @@ TEST(CsrOfConvolutions, OnePatternTakesImagesOfAnySize) {
       for (const int64_t batch : {4, 19}) {
         s.batch = batch;
         const Problem of_size(s, csr_layout());  // the same positions and values
-        const Tensor y = csr_layout().convolve(p.weight(), s, of_size.x, Tensor());
+        const Tensor y = csr_layout().convolutions(s).forward(p.weight(), s, of_size.x, Tensor());
         EXPECT_LT(test::error_of_largest(y.to_vector(), of_size.sums.y), kRounding);
         const bool is_new = round == 0 && batch == 4;
         EXPECT_EQ(p.pattern->index_bytes() > bytes, is_new) << test::name_of(s);
@@ -246,15 +251,17 @@ TEST(CsrOfConvolutions, ExamplesThatAreNoneCountForNothing) {
   };
   EXPECT_LT(
       test::error_of_largest(
-          csr_layout().convolve(p.weight(), s, with_nans(p.x), Tensor()).to_vector(), p.sums.y),
+          csr_layout().convolutions(s).forward(p.weight(), s, with_nans(p.x), Tensor()).to_vector(),
+          p.sums.y),
       kRounding);
-  EXPECT_LT(test::error_of_largest(
-                csr_layout().convolution_input_gradient(p.weight(), s, with_nans(p.dy)).to_vector(),
-                p.sums.dx),
-            kRounding);
+  EXPECT_LT(
+      test::error_of_largest(
+          csr_layout().convolutions(s).input_gradient(p.weight(), s, with_nans(p.dy)).to_vector(),
+          p.sums.dx),
+      kRounding);
   std::vector<float> gradient(p.values.storage().size());
-  csr_layout().convolution_weight_gradient(*p.pattern, s, with_nans(p.dy), with_nans(p.x),
-                                           Accumulate::No, gradient);
+  csr_layout().convolutions(s).weight_gradient(*p.pattern, s, with_nans(p.dy), with_nans(p.x),
+                                               Accumulate::No, gradient);
   EXPECT_LT(
       test::error_of_largest(csr_layout().to_dense(*p.pattern, gradient).to_vector(), p.sums.dw),
       kRounding);
@@ -270,7 +277,8 @@ TEST(CsrOfConvolutions, ANaNStaysWithItsExample) {
   x.mutable_data()[16 * 16] = std::numeric_limits<float>::quiet_NaN();  // the last one's corner
   const std::vector<float> y =
       csr_layout()
-          .convolve({.pattern = *pattern, .values = values.storage()}, s, x, Tensor())
+          .convolutions(s)
+          .forward({.pattern = *pattern, .values = values.storage()}, s, x, Tensor())
           .to_vector();
   for (size_t i = 0; i < y.size(); ++i) {
     const size_t example = i / 32, row = i / 4 % 4, column = i % 4;
@@ -285,8 +293,8 @@ TEST(MaskedConvolutions, NaNOutsideTheMaskDoesNotLeakIntoTheGradient) {
   Tensor x = Tensor::full(s.input_shape(), 1.0f);
   for (const int64_t i : {9, 30}) x.mutable_data()[i] = NAN;  // of the second channel
   std::vector<float> gradient(2, 0.0f);
-  masked_layout().convolution_weight_gradient(*pattern, s, Tensor::full(s.output_shape(), 1.0f), x,
-                                              Accumulate::No, gradient);
+  masked_layout().convolutions(s).weight_gradient(*pattern, s, Tensor::full(s.output_shape(), 1.0f),
+                                                  x, Accumulate::No, gradient);
   EXPECT_EQ(gradient, (std::vector<float>{18.0f, 0.0f}));
 }
 
@@ -304,9 +312,10 @@ TEST(LayoutsOfConvolutions, TakeTheAlgorithmThatTheShapeNames) {
     for (const ConvolutionShape& s : {direct, winograd}) {
       const size_t i = s == direct ? 0 : 1;
       std::vector<float> gradient(static_cast<size_t>(p.pattern->stored_size()));
-      layout->convolution_weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
-      results[i] = {layout->convolve(p.weight(), s, p.x, p.bias).to_vector(),
-                    layout->convolution_input_gradient(p.weight(), s, p.dy).to_vector(), gradient};
+      layout->convolutions(s).weight_gradient(*p.pattern, s, p.dy, p.x, Accumulate::No, gradient);
+      results[i] = {layout->convolutions(s).forward(p.weight(), s, p.x, p.bias).to_vector(),
+                    layout->convolutions(s).input_gradient(p.weight(), s, p.dy).to_vector(),
+                    gradient};
     }
     for (size_t k = 0; k < 3; ++k) {
       const std::vector<double> expected(results[0][k].begin(), results[0][k].end());

@@ -1,5 +1,5 @@
 // Growth by scores that processes share chooses what one process chooses.
-#include "lacuna/sparsity/masks/shared_growth.hpp"
+#include "lacuna/sparsity/masks/growth.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,14 +37,19 @@ class Meeting {
 
 // One process's view; notes the most elements that were asked for at once, of all processes
 // together, and what it would send: the scores of others' rows, and its numbers.
-class Process final : public SharedScores {
+class Process final : public ShardPeers {
  public:
   Process(Meeting& meeting, int rank, int processes, const ScoreRows& scores, int64_t columns)
       : meeting_(meeting), rank_(rank), processes_(processes), scores_(scores), columns_(columns) {}
 
   int rank() const override { return rank_; }
-  int processes() const override { return processes_; }
-  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) override {
+  int size() const override { return processes_; }
+  std::vector<std::vector<double>> gather(std::span<const double>) override { return {}; }
+  void swap(int, std::span<const double>, std::span<double>) override {}
+  Scores scores() {
+    return {[this](auto rows, std::span<float> into) { own_rows(rows, into); }, *this};
+  }
+  void own_rows(std::span<const std::vector<int64_t>> rows, std::span<float> into) {
     int64_t asked = 0;
     uint64_t hash = 0;
     for (size_t p = 0; p < rows.size(); ++p) {
@@ -61,7 +66,7 @@ class Process final : public SharedScores {
     }
     scores_(rows[static_cast<size_t>(rank_)], into);
   }
-  std::vector<std::vector<int64_t>> gather(std::span<const int64_t> own) override {
+  std::vector<std::vector<int64_t>> gather_numbers(std::span<const int64_t> own) override {
     sent += 8 * static_cast<int64_t>(own.size()) * (processes_ - 1);
     return meeting_.gather(rank_, own);
   }
@@ -89,7 +94,7 @@ std::vector<Grown> grow(const MaskSelector& selector, int processes, const Score
   for (int p = 0; p < processes; ++p) {
     threads.emplace_back([&, p] {
       Process process(meeting, p, processes, scores, matrix_columns(selector.shape()));
-      MaskSet mask = selector.grow_maximum(process, count, present);
+      MaskSet mask = selector.grow_maximum(process.scores(), count, present);
       grown[static_cast<size_t>(p)] = Grown{std::move(mask), process.most_at_once, process.sent};
     });
   }

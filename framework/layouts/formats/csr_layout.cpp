@@ -4,25 +4,27 @@
 // and a copy of the values in that order, refreshed when the values have changed. A single example
 // needs neither: its input gradient is scattered.
 //
-// Convolution weights, of rank 3 or 4, are stored by rows (csr_convolution.h).
+// Convolution weights, of rank 3 or 4, are stored by rows (csr_convolution.cpp).
+#include "lacuna/framework/layouts/formats/csr_layout.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/csr/csr.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
-#include "lacuna/framework/layouts/formats/csr_convolution.hpp"
+#include "lacuna/framework/layouts/formats/block_index.hpp"
 #include "lacuna/framework/layouts/formats/csr_products.hpp"
-#include "lacuna/framework/layouts/layout.h"
 #include "lacuna/framework/layouts/pattern.h"
 
 namespace lacuna {
 namespace {
 
-class CsrIndex final : public PatternIndex {
+class CsrIndex final : public CsrStorage {
  public:
   CsrIndex(const Shape& shape, const Positions& positions)
       : shape_(shape),
@@ -31,7 +33,7 @@ class CsrIndex final : public PatternIndex {
 
   int64_t bytes() const override { return forward.bytes() + transposed_.bytes(); }
 
-  Positions positions() const {
+  Positions positions() const override {
     std::vector<int64_t> begin = csr_row_begins(forward);
     Array<uint32_t> columns(static_cast<size_t>(forward.nnz));
     std::vector<int64_t> next(begin.begin(), begin.end() - 1);
@@ -44,6 +46,14 @@ class CsrIndex final : public PatternIndex {
     return Positions(shape_, std::move(begin), std::move(columns));
   }
 
+  void compact(std::span<const float> stored, std::span<float> elements) const override {
+    for_each_value([&](size_t value, size_t element) { elements[element] = stored[value]; });
+  }
+
+  void expand(std::span<const float> elements, std::span<float> stored) const override {
+    for_each_value([&](size_t value, size_t element) { stored[value] = elements[element]; });
+  }
+
   // Built when first needed: a pattern whose layer comes first in a model never needs it.
   const CsrTransposed& transposed() const {
     std::call_once(once_, [&] { transposed_ = csr_transposed(forward); });
@@ -51,6 +61,18 @@ class CsrIndex final : public PatternIndex {
   }
 
  private:
+  // Calls `visit(place in the stream, place among the elements)` for all values.
+  template <class Visit>
+  void for_each_value(Visit&& visit) const {
+    std::vector<int64_t> next = csr_row_begins(forward);
+    csr_for_each_stretch(forward, [&](int64_t row, int64_t value, int64_t, int64_t length) {
+      const auto first = static_cast<size_t>(value),
+                 element = static_cast<size_t>(next[static_cast<size_t>(row)]);
+      for (size_t k = 0; k < static_cast<size_t>(length); ++k) visit(first + k, element + k);
+      next[static_cast<size_t>(row)] += length;
+    });
+  }
+
   const Shape shape_;
   mutable std::once_flag once_;
   mutable CsrTransposed transposed_;
@@ -59,11 +81,10 @@ class CsrIndex final : public PatternIndex {
   const CsrStream forward;
 };
 
-bool is_convolution(const Shape& shape) { return shape.rank() == 3 || shape.rank() == 4; }
-
+const CsrStorage& storage_of(const Pattern& pattern) { return pattern.index_as<CsrStorage>(); }
 const CsrIndex& index_of(const Pattern& pattern) { return pattern.index_as<CsrIndex>(); }
 
-class CsrLayout final : public Layout {
+class CsrLayout : public Layout {
  public:
   std::string_view name() const override { return "csr"; }
 
@@ -75,17 +96,12 @@ class CsrLayout final : public Layout {
           fmt::format("layout csr holds fewer than 2^31 nonzeros and rows, {} has {} nonzeros",
                       shape.to_string(), positions.count()));
     }
-    if (is_convolution(shape)) {
-      return std::make_shared<const CsrConvolutionIndex>(shape, positions);
-    }
+    if (shape.rank() > 2) return make_csr_convolution_index(positions);
     return std::make_shared<const CsrIndex>(shape, positions);
   }
 
   Positions positions(const Pattern& pattern) const override {
-    if (is_convolution(pattern.shape())) {
-      return pattern.index_as<CsrConvolutionIndex>().positions();
-    }
-    return index_of(pattern).positions();
+    return storage_of(pattern).positions();
   }
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
@@ -112,77 +128,42 @@ class CsrLayout final : public Layout {
     csr_weight_gradient(index_of(pattern).forward, dy, x, accumulate, gradient);
   }
 
-  Order image_order(const ConvolutionShape& shape) const override {
-    return runs_on_nonzeros(shape) ? Order::ImageSlabs : Layout::image_order(shape);
-  }
-
-  Tensor convolve(const WeightView& weight, const ConvolutionShape& shape, const Tensor& x,
-                  const Tensor& bias) const override {
-    return runs_on_nonzeros(shape) ? csr_convolve(weight, shape, x, bias)
-                                   : Layout::convolve(weight, shape, x, bias);
-  }
-
-  Tensor convolution_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
-                                    const Tensor& dy) const override {
-    return runs_on_nonzeros(shape) ? csr_convolution_input_gradient(weight, shape, dy)
-                                   : Layout::convolution_input_gradient(weight, shape, dy);
-  }
-
-  Tensor convolve_with_statistics(const WeightView& weight, const ConvolutionShape& shape,
-                                  const Tensor& x, const Tensor& bias,
-                                  ChannelStatistics& statistics) const override {
-    return runs_on_nonzeros(shape)
-               ? csr_convolve(weight, shape, x, bias, &statistics)
-               : Layout::convolve_with_statistics(weight, shape, x, bias, statistics);
-  }
-
-  void convolution_weight_gradient(const Pattern& pattern, const ConvolutionShape& shape,
-                                   const Tensor& dy, const Tensor& x, Accumulate accumulate,
-                                   std::span<float> gradient) const override {
-    if (runs_on_nonzeros(shape)) {
-      csr_convolution_weight_gradient(pattern, shape, dy, x, accumulate, gradient);
-    } else {
-      Layout::convolution_weight_gradient(pattern, shape, dy, x, accumulate, gradient);
-    }
+  const ConvolutionProducts& convolutions(const ConvolutionShape& shape) const override {
+    return shape.groups == 1 ? csr_convolutions() : Layout::convolutions(shape);
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    if (is_convolution(pattern.shape())) {
-      std::ranges::copy(stored, elements.begin());
-      return;
-    }
-    for_each_stretch(pattern, [&](int64_t value, int64_t element, int64_t length) {
-      const float* from = stored.data() + value;
-      float* into = elements.data() + element;
-      for (int64_t k = 0; k < length; ++k) into[k] = from[k];
-    });
+    storage_of(pattern).compact(stored, elements);
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    if (is_convolution(pattern.shape())) {
-      std::ranges::copy(elements, stored.begin());
-      return;
-    }
-    for_each_stretch(pattern, [&](int64_t value, int64_t element, int64_t length) {
-      const float* from = elements.data() + element;
-      float* into = stored.data() + value;
-      for (int64_t k = 0; k < length; ++k) into[k] = from[k];
-    });
+    storage_of(pattern).expand(elements, stored);
+  }
+};
+
+class TiledCsrLayout final : public CsrLayout {
+ public:
+  explicit TiledCsrLayout(const PatternShape& pattern)
+      : pattern_(pattern), name_(pattern.to_string()) {}
+
+  std::string_view name() const override { return name_; }
+  PatternShape pattern_shape() const override { return pattern_; }
+
+  std::shared_ptr<const PatternIndex> make_index(const Shape& shape,
+                                                 const Positions& positions) const override {
+    require_tiles(pattern_, shape, positions);
+    return CsrLayout::make_index(shape, positions);
+  }
+
+  const ConvolutionProducts& convolutions(const ConvolutionShape& shape) const override {
+    return Layout::convolutions(shape);
   }
 
  private:
-  // Nonzeros that follow each other in both orders: `visit(first value, first element, length)`.
-  template <class Visit>
-  static void for_each_stretch(const Pattern& pattern, Visit&& visit) {
-    const CsrStream& stream = index_of(pattern).forward;
-    std::vector<int64_t> next = csr_row_begins(stream);
-    csr_for_each_stretch(stream, [&](int64_t row, int64_t value, int64_t, int64_t length) {
-      visit(value, next[static_cast<size_t>(row)], length);
-      next[static_cast<size_t>(row)] += length;
-    });
-  }
+  const PatternShape pattern_;
+  const std::string name_;
 };
 
 }  // namespace
@@ -190,6 +171,10 @@ class CsrLayout final : public Layout {
 const Layout& csr_layout() {
   static const CsrLayout layout;
   return layout;
+}
+
+std::unique_ptr<const Layout> make_tiled_csr_layout(const PatternShape& pattern) {
+  return std::make_unique<const TiledCsrLayout>(pattern);
 }
 
 }  // namespace lacuna

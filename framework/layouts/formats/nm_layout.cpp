@@ -4,7 +4,7 @@
 // (kernels/nm/nm_columns.hpp). Else it is the forward product of the transposed matrix with its own
 // copy of the values: of a transposable pattern an N:M matrix too, of another one a stream of
 // nonzeros, as in the csr layout.
-#include "lacuna/framework/layouts/formats/nm.hpp"
+#include "lacuna/framework/layouts/formats/nm_layout.hpp"
 
 #include <fmt/core.h>
 
@@ -14,12 +14,12 @@
 #include <string>
 #include <utility>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/nm/nm.hpp"
 #include "lacuna/framework/kernels/nm/nm_columns.hpp"
 #include "lacuna/framework/kernels/nm/nm_pairs.hpp"
 #include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/formats/block_index.hpp"
 #include "lacuna/framework/layouts/formats/csr_products.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -314,26 +314,17 @@ class NmLayout final : public Layout {
     return dense_layout().input_gradient({.pattern = *Pattern::dense(shape), .values = values}, dy);
   }
 
-  [[noreturn]] void refuse(const Shape& shape, const std::string& why) const {
-    throw ShapeError("layout " + name_ + " cannot store shape " + shape.to_string() + ": " + why);
-  }
-
   NmMatrixForm form_of(const Shape& shape) const {
     return {.rows = matrix_rows(shape), .columns = matrix_columns(shape), .pattern = pattern_};
   }
 
   void require_form(const Shape& shape, const NmMatrixForm& form) const {
     constexpr int64_t kMost = int64_t{1} << 31;
-    const int64_t columns = form.columns, m = pattern_.m();
-    if (columns % m != 0) {
-      refuse(shape, fmt::format("{} columns are not divisible by {}", columns, m));
-    }
-    if (pattern_.is_transposable() && form.rows % m != 0) {
-      refuse(shape, fmt::format("{} rows are not divisible by {}", form.rows, m));
-    }
+    require_tile_sides(pattern_, shape);
     if (form.rows >= kMost || form.stored() >= kMost) {
-      refuse(shape,
-             fmt::format("it would need {} slots; there may be fewer than 2^31", form.stored()));
+      refuse_shape(
+          pattern_, shape,
+          fmt::format("it would need {} slots; there may be fewer than 2^31", form.stored()));
     }
   }
 
@@ -346,9 +337,10 @@ class NmLayout final : public Layout {
         const auto begin = next;
         while (next != row.end() && *next < first + m) ++next;
         if (next - begin <= pattern_.n()) continue;
-        refuse(shape,
-               fmt::format("row {} has {} nonzeros in group {} (columns {} to {}), there may be {}",
-                           r, next - begin, first / m, first, first + m - 1, pattern_.n()));
+        refuse_shape(
+            pattern_, shape,
+            fmt::format("row {} has {} nonzeros in group {} (columns {} to {}), there may be {}", r,
+                        next - begin, first / m, first, first + m - 1, pattern_.n()));
       }
     }
   }
@@ -360,8 +352,9 @@ class NmLayout final : public Layout {
       if (r % 4 == 0) std::fill(count.begin(), count.end(), uint8_t{0});
       for (const uint32_t c : positions.row(r)) {
         if (++count[c] <= 2) continue;
-        refuse(shape, fmt::format("column {} has more than 2 nonzeros in rows {} to {}", c,
-                                  r / 4 * 4, r / 4 * 4 + 3));
+        refuse_shape(pattern_, shape,
+                     fmt::format("column {} has more than 2 nonzeros in rows {} to {}", c,
+                                 r / 4 * 4, r / 4 * 4 + 3));
       }
     }
   }

@@ -1,23 +1,17 @@
 // The layouts of blocks, and of N:M shared by rows: values, gradient and states in the order of a
 // stream of cells, nnz long.
-//
-// Formats whose groups or blocks have no multiple of four rows keep csr's index and leave all to
-// the csr layout; what is theirs is the name and the check of the positions.
-#include "lacuna/framework/layouts/formats/blocks.hpp"
-
-#include <fmt/core.h>
+#include "lacuna/framework/layouts/formats/block_layout.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/layouts/formats/block_index.hpp"
+#include "lacuna/framework/layouts/formats/csr_layout.hpp"
 #include "lacuna/framework/layouts/formats/csr_products.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -31,42 +25,42 @@ namespace {
 constexpr int64_t kVeryFewExamples = 4, kFewExamples = 8, kManyFeatures = 1 << 20;
 constexpr int64_t kFewForGradient = 12;
 
-constexpr int64_t kMost = int64_t{1} << 31;  // nonzeros and rows
-
 const BlockIndex& index_of(const Pattern& pattern) { return pattern.index_as<BlockIndex>(); }
 
 class BlockLayout final : public Layout {
  public:
-  explicit BlockLayout(const PatternShape& pattern)
-      : name_(pattern.to_string()), pattern_(pattern), cells_(choose_cells(pattern)) {}
+  BlockLayout(const PatternShape& pattern, const CellForm& cells)
+      : name_(pattern.to_string()), pattern_(pattern), cells_(cells) {}
 
   std::string_view name() const override { return name_; }
   PatternShape pattern_shape() const override { return pattern_; }
 
   std::shared_ptr<const PatternIndex> make_index(const Shape& shape,
                                                  const Positions& positions) const override {
-    check(shape, positions);
-    if (!cells_) return csr_layout().make_index(shape, positions);
-    return std::make_shared<const BlockIndex>(shape, *cells_, positions);
+    require_tiles(pattern_, shape, positions);
+    return std::make_shared<const BlockIndex>(shape, cells_, positions);
   }
 
   std::shared_ptr<const PatternIndex> make_index_of_mask(const Shape& shape,
                                                          const BitMask& mask) const override {
     constexpr int64_t kWord = 64;
     const int64_t rows = matrix_rows(shape), columns = matrix_columns(shape);
-    if (!cells_ || cells_->is_transposed || columns % kWord != 0 || mask.size() >= kMost) {
+    if (cells_.is_transposed || columns % kWord != 0 || mask.size() >= kMostInTiles) {
       return make_index(shape, Positions::of(shape, mask));
     }
-    check_sides(shape, rows, columns);
+    require_tile_sides(pattern_, shape);
+    const int64_t height = pattern_.unit_rows();
     std::vector<int64_t> begin{0};
     std::vector<uint32_t> cells, in_row;
-    for (int64_t first = 0; first < rows; first += pattern_.unit_rows()) {
+    for (int64_t first = 0; first < rows; first += height) {
       const auto words_of = [&](int64_t row) {
         return mask.words().subspan(static_cast<size_t>(row * columns / kWord),
                                     static_cast<size_t>(columns / kWord));
       };
-      for (int64_t row = first + 1; row < first + pattern_.unit_rows(); ++row) {
-        if (!std::ranges::equal(words_of(row), words_of(first))) refuse_row(shape, row, first);
+      for (int64_t row = first + 1; row < first + height; ++row) {
+        if (!std::ranges::equal(words_of(row), words_of(first))) {
+          refuse_tile_row(pattern_, shape, row, first);
+        }
       }
       in_row.clear();
       int64_t column = 0;
@@ -76,16 +70,16 @@ class BlockLayout final : public Layout {
         }
         column += kWord;
       }
-      check_row(shape, first, in_row);
-      const PatternShape& cell = cells_->cell;
-      for (int64_t row = 0; row < pattern_.unit_rows(); row += cell.unit_rows()) {
+      require_row_of_tiles(pattern_, shape, first, in_row);
+      const PatternShape& cell = cells_.cell;
+      for (int64_t row = 0; row < height; row += cell.unit_rows()) {
         for (size_t i = 0; i < in_row.size(); i += static_cast<size_t>(cell.unit_columns())) {
           cells.push_back(in_row[i] / static_cast<uint32_t>(cell.unit_columns()));
         }
         begin.push_back(static_cast<int64_t>(cells.size()));
       }
     }
-    const PatternShape& cell = cells_->cell;
+    const PatternShape& cell = cells_.cell;
     return std::make_shared<const BlockIndex>(
         shape,
         block_stream(cell, rows / cell.unit_rows(), columns / cell.unit_columns(), begin, cells),
@@ -93,60 +87,54 @@ class BlockLayout final : public Layout {
   }
 
   Positions positions(const Pattern& pattern) const override {
-    return cells_ ? index_of(pattern).positions() : csr_layout().positions(pattern);
+    return index_of(pattern).positions();
   }
 
   int64_t stored_size(const Pattern& pattern) const override { return pattern.nnz(); }
 
   Order order(int64_t batch, int64_t features) const override {
-    if (!cells_) return csr_layout().order(batch, features);
     return batch <= kVeryFewExamples || (batch <= kFewExamples && features >= kManyFeatures)
                ? Order::RowMajor
                : Order::BatchSlabs;
   }
 
   Tensor forward(const WeightView& weight, const Tensor& x, const Tensor& bias) const override {
-    if (!cells_) return csr_layout().forward(weight, x, bias);
     const float* added = bias.defined() ? bias.data() : nullptr;
-    return cells_->is_transposed ? by_columns(weight, x, added) : by_rows(weight, x, added);
+    return cells_.is_transposed ? by_columns(weight, x, added) : by_rows(weight, x, added);
   }
 
   Tensor input_gradient(const WeightView& weight, const Tensor& dy) const override {
-    if (!cells_) return csr_layout().input_gradient(weight, dy);
-    return cells_->is_transposed ? by_rows(weight, dy, nullptr) : by_columns(weight, dy, nullptr);
+    return cells_.is_transposed ? by_rows(weight, dy, nullptr) : by_columns(weight, dy, nullptr);
   }
 
   void weight_gradient(const Pattern& pattern, const Tensor& dy, const Tensor& x,
                        Accumulate accumulate, std::span<float> gradient) const override {
-    if (!cells_) return csr_layout().weight_gradient(pattern, dy, x, accumulate, gradient);
     const BlockStream& stream = index_of(pattern).stream;
     const bool is_rows = x.shape().batch() <= kFewForGradient;
     const Order order = is_rows ? Order::RowMajor : Order::BatchSlabs;
     const Tensor out = is_rows ? reordered(dy, order) : in_slabs(dy);
     const Tensor in = is_rows ? reordered(x, order) : in_slabs(x);
     const float *by_row = out.data(order), *by_column = in.data(order);
-    if (cells_->is_transposed) std::swap(by_row, by_column);
+    if (cells_.is_transposed) std::swap(by_row, by_column);
     (is_rows ? block_gradient_row_major : block_gradient)(
         stream, by_row, by_column, x.shape().batch(), accumulate, gradient.data());
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,
                std::span<float> elements) const override {
-    if (!cells_) return csr_layout().compact(pattern, stored, elements);
     const std::vector<uint32_t> element = index_of(pattern).elements();
     for (size_t i = 0; i < element.size(); ++i) elements[element[i]] = stored[i];
   }
 
   void expand(const Pattern& pattern, std::span<const float> elements,
               std::span<float> stored) const override {
-    if (!cells_) return csr_layout().expand(pattern, elements, stored);
     const std::vector<uint32_t> element = index_of(pattern).elements();
     for (size_t i = 0; i < element.size(); ++i) stored[i] = elements[element[i]];
   }
 
   void from_dense(const Pattern& pattern, std::span<const float> dense,
                   std::span<float> values) const override {
-    if (!cells_ || cells_->is_transposed) return Layout::from_dense(pattern, dense, values);
+    if (cells_.is_transposed) return Layout::from_dense(pattern, dense, values);
     index_of(pattern).take(dense, values);
   }
 
@@ -188,72 +176,18 @@ class BlockLayout final : public Layout {
     return output;
   }
 
-  [[noreturn]] void refuse(const Shape& shape, const std::string& why) const {
-    throw ShapeError("layout " + name_ + " cannot store shape " + shape.to_string() + ": " + why);
-  }
-
-  void check_sides(const Shape& shape, int64_t rows, int64_t columns) const {
-    const auto check_side = [&](int64_t size, int64_t unit, const char* what) {
-      if (size % unit != 0) {
-        refuse(shape, fmt::format("{} {} are not divisible by {}", size, what, unit));
-      }
-    };
-    check_side(rows, pattern_.divisors()[0], "rows");
-    check_side(columns, pattern_.divisors()[1], "columns");
-  }
-
-  [[noreturn]] void refuse_row(const Shape& shape, int64_t row, int64_t first) const {
-    refuse(shape,
-           fmt::format("row {} has other positions than row {}, with which it shares its tiles",
-                       row, first));
-  }
-
-  void check(const Shape& shape, const Positions& positions) const {
-    check_sides(shape, positions.rows(), positions.columns());
-    if (positions.count() >= kMost || positions.rows() >= kMost) {
-      refuse(shape,
-             fmt::format("it has {} nonzeros, of which fewer than 2^31 can be held, and of rows",
-                         positions.count()));
-    }
-    for (int64_t row = 0; row < positions.rows(); ++row) {
-      const int64_t first = row - row % pattern_.unit_rows();
-      if (row == first) {
-        check_row(shape, row, positions.row(row));
-      } else if (!std::ranges::equal(positions.row(row), positions.row(first))) {
-        refuse_row(shape, row, first);
-      }
-    }
-  }
-
-  void check_row(const Shape& shape, int64_t row, std::span<const uint32_t> columns) const {
-    const auto width = static_cast<size_t>(pattern_.unit_columns());
-    for (size_t i = 0; i < columns.size(); i += width) {
-      const bool is_whole = columns[i] % width == 0 && i + width <= columns.size() &&
-                            columns[i + width - 1] == columns[i] + width - 1;
-      if (!is_whole) {
-        refuse(shape, fmt::format("row {} has only a part of the tile at column {}", row,
-                                  columns[i] / width * width));
-      }
-    }
-    const auto n = static_cast<size_t>(pattern_.n()), m = static_cast<size_t>(pattern_.m());
-    if (n == m) return;
-    for (size_t i = 0; i + n < columns.size(); ++i) {
-      if (columns[i] / m == columns[i + n] / m) {
-        refuse(shape, fmt::format("row {} has more than {} positions in the {} columns from {} on",
-                                  row, n, m, columns[i] / m * m));
-      }
-    }
-  }
-
   const std::string name_;
   const PatternShape pattern_;
-  const std::optional<CellForm> cells_;  // none: csr
+  const CellForm cells_;
 };
 
 }  // namespace
 
 std::unique_ptr<const Layout> make_block_layout(const PatternShape& pattern) {
-  return std::make_unique<const BlockLayout>(pattern);
+  if (const auto cells = choose_cells(pattern)) {
+    return std::make_unique<const BlockLayout>(pattern, *cells);
+  }
+  return make_tiled_csr_layout(pattern);
 }
 
 }  // namespace lacuna
