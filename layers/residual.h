@@ -43,8 +43,6 @@ class Residual final : public Module {
     return append(shortcut_, std::move(name), std::move(child));
   }
 
-  /// Whether the layers give another shape than they are given, so that the identity does not do.
-  bool changes_shape(const Shape& input) const { return layers_.output_shape(input) != input; }
   const Chain& layers() const { return layers_; }
   const Chain& shortcut() const { return shortcut_; }
 

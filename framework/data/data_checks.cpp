@@ -64,7 +64,7 @@ void require_plausible_labels(const Config& data, const Dataset& train) {
       train.num_classes() - 1, train.size()));
 }
 
-void tell_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes) {
+void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes) {
   if (!data.has("num_classes") || data.required<int64_t>("num_classes") != 0) return;
   std::vector<bool> is_used(static_cast<size_t>(num_classes));
   for (const int64_t label : labels) is_used[static_cast<size_t>(label)] = true;
@@ -104,7 +104,8 @@ SplitHashes hash_splits(const Config& data, const DataSplits& splits) {
           .test = hash(splits.test)};
 }
 
-void tell_lost_classes(const Config& data, const Dataset& train, std::span<const int64_t> staying) {
+void report_lost_classes(const Config& data, const Dataset& train,
+                         std::span<const int64_t> staying) {
   const auto* arrays = dynamic_cast<const ArrayDataset*>(&train);
   if (!data.has("limit") || arrays == nullptr || arrays->num_classes() == 0) return;
   const std::vector<int64_t>& labels = arrays->examples().labels;

@@ -28,14 +28,15 @@ void require_plausible_labels(const Config& data, const Dataset& train);
 
 /// Labels below the largest that no example has: a warning names them. Nothing if num_classes is
 /// given, or the classes have names. *Cost:* a look at each label.
-void tell_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes);
+void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes);
 
 /// `num_classes` says what the data has, where that is not for it to choose. *Errors:* ConfigError.
 void require_number_of_classes(const Config& data, const Dataset& train);
 
 /// Examples that stand in the order of their classes lose whole classes by a limit: a warning names
 /// these. `staying` are the indices that are trained on. *Cost:* a look at each label.
-void tell_lost_classes(const Config& data, const Dataset& train, std::span<const int64_t> staying);
+void report_lost_classes(const Config& data, const Dataset& train,
+                         std::span<const int64_t> staying);
 
 /// The hashes of the splits that a factory has made, of the training examples up to data.limit.
 SplitHashes hash_splits(const Config& data, const DataSplits& splits);

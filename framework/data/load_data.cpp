@@ -285,11 +285,11 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   require_number_of_classes(data, *splits.train);
   if (const auto* arrays = dynamic_cast<const ArrayDataset*>(splits.train.get());
       arrays != nullptr && arrays->num_classes() > 0 && arrays->class_names().empty()) {
-    tell_label_gaps(data, arrays->examples().labels, arrays->num_classes());
+    report_label_gaps(data, arrays->examples().labels, arrays->num_classes());
   }
   require_no_image_keys(data, *splits.train);
   HoldOut parts = hold_out(data, splits, seed);
-  if (parts.train) tell_lost_classes(data, *splits.train, *parts.train);
+  if (parts.train) report_lost_classes(data, *splits.train, *parts.train);
   splits.hashes = hash_splits(data, splits);
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);

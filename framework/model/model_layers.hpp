@@ -31,9 +31,9 @@ struct ModelLayer {
 
 /// What a model may leave out because the data says it; 0: it does not.
 struct ModelContext {
-  int64_t vocabulary_size = 0;  ///< ids that tokens have
-  int64_t num_classes = 0;      ///< values that the last layer is to give
-  bool labels_tokens = false;   ///< for each token, and not for the example
+  int64_t vocabulary_size = 0;    ///< ids that tokens have
+  int64_t num_classes = 0;        ///< values that the last layer is to give
+  bool has_token_labels = false;  ///< for each token, and not for the example
 };
 
 /// An expanded model.

@@ -34,7 +34,7 @@ class NamedInputs {
 };
 
 /// Integers of a batch that a layer asks for.
-struct AskedInput {
+struct RequestedInput {
   std::string name;            ///< empty: none
   std::string usual;           ///< what a batch may be without; any other name must be in it
   bool is_needed = true;       ///< false where the layer gives the same without them
@@ -46,7 +46,7 @@ struct AskedInput {
 class NamedInputUser {
  public:
   virtual ~NamedInputUser() = default;
-  virtual AskedInput asked_input() const = 0;
+  virtual RequestedInput requested_input() const = 0;
 };
 
 /// The tensor of that name in the innermost scope of this thread; null where there is none.

@@ -20,7 +20,7 @@ std::vector<std::string> named_inputs_of(const std::vector<Module*>& modules) {
   for (const Module* module : modules) {
     const auto* user = dynamic_cast<const NamedInputUser*>(module);
     if (user == nullptr) continue;
-    const AskedInput asked = user->asked_input();
+    const RequestedInput asked = user->requested_input();
     if (asked.name.empty() || !asked.is_needed) continue;
     if (std::ranges::find(names, asked.name) == names.end()) names.push_back(asked.name);
   }

@@ -58,7 +58,7 @@ void apply_eval_overrides(Config& config, const std::vector<std::string>& assign
 // Another split would have examples in it that the model was trained on.
 void require_same_split(const Config& run, const Config& now,
                         const std::vector<std::string>& assignments) {
-  const std::string key = moves_held_out_splits(run, now);
+  const std::string key = changed_split_key(run, now);
   if (key.empty()) return;
   std::string given = key;
   for (const std::string& assignment : assignments) {
@@ -73,7 +73,7 @@ void require_same_split(const Config& run, const Config& now,
 }
 
 // The same where the files are others: their number tells it of most.
-void tell_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
+void report_other_examples(const Config& run, const Dataset& train, const StateDict& state) {
   const Config validation = run.peek("data.validation");
   const bool is_held_out = validation.is_number() && validation.as<double>() > 0.0;
   if (!is_held_out || !state.contains("loader/dataset_size") || state.contains("origins/data")) {
@@ -209,7 +209,7 @@ int run_eval(const EvalCommand& command) {
   require_same_classes(data.train->class_names(), format.class_names);
   require_same_vocabulary(*data.train, format);
   if (data.train != data.test && data.train != data.validation) {
-    tell_other_examples(config, *data.train, checkpoint.state);
+    report_other_examples(config, *data.train, checkpoint.state);
   }
   const std::vector<std::string> changes = judge_changes(command, run, config, origins.data, data);
   LossFunction loss = LossFunction::from_config(config, *data.train);

@@ -161,7 +161,7 @@ std::FILE* told_to(const PredictCommand& command) {
   return command.out == kStandardOutput ? stderr : stdout;
 }
 
-void tell_count(int64_t count, const PredictCommand& command) {
+void report_count(int64_t count, const PredictCommand& command) {
   const std::string where =
       command.out == kStandardOutput ? "on the standard output" : "in " + command.out;
   std::fprintf(told_to(command), "%lld %s %s\n", static_cast<long long>(count),
@@ -187,7 +187,7 @@ int run_predict(const PredictCommand& command) {
     CsvWriter writer(command.out);
     const int64_t masks = fill_masks(*model, lines, format, writer);
     writer.close();
-    tell_count(masks, command);
+    report_count(masks, command);
     return kDone;
   }
   if (output.rank() != 1) {
@@ -223,7 +223,7 @@ int run_predict(const PredictCommand& command) {
     });
   }
   writer.close();
-  tell_count(rows, command);
+  report_count(rows, command);
   known.print(format.label_column, told_to(command));
   return kDone;
 }

@@ -150,9 +150,9 @@ void refuse_own_folder(const Config& given, const PruneCommand& command) {
 }
 
 // Loss and accuracy are told of the validation split, too.
-void tell_moved_split(const Source& source, const Config& config) {
+void report_moved_split(const Source& source, const Config& config) {
   if (!source.config) return;
-  const std::string key = moves_held_out_splits(*source.config, config);
+  const std::string key = changed_split_key(*source.config, config);
   if (key.empty()) return;
   log_warning(fmt::format(
       "{}: by another value than the run's ({}) examples that it was trained on are in the "
@@ -161,7 +161,7 @@ void tell_moved_split(const Source& source, const Config& config) {
 }
 
 // So it is where the data lies where it lay, and has changed.
-void tell_changed_data(const Source& source, const Config& given, const Experiment& e) {
+void report_changed_data(const Source& source, const Config& given, const Experiment& e) {
   if (!source.config || given.has("data")) return;
   for (const std::string& change : e.changes_since(source.checkpoint.state)) {
     log_warning(fmt::format("changed since '{}' was saved: {}", source.path, change));
@@ -343,7 +343,7 @@ int run_prune(const PruneCommand& command) {
   Config config = merged_config(source, given, command.overrides);
   refuse_own_folder(given, command);
   config.set("run_dir", command.run_dir);
-  tell_moved_split(source, config);
+  report_moved_split(source, config);
   start_from(config, given, source.path);
   make_paths_absolute(config);
   apply_process_options(config);
@@ -352,7 +352,7 @@ int run_prune(const PruneCommand& command) {
     const auto format = InputFormat::from_state(source.checkpoint.state.below("data"));
     require_same_classes(e->data.train->class_names(), format.class_names);
   }
-  tell_changed_data(source, given, *e);
+  report_changed_data(source, given, *e);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned
     naming_file(source.path, [&] {

@@ -24,7 +24,7 @@
 #include "lacuna/framework/job/shared_checkpoint.hpp"
 #include "lacuna/framework/nn/neurons.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/output/run_words.hpp"
+#include "lacuna/framework/program/output/run_summary.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"

@@ -308,7 +308,7 @@ Evaluation evaluate(Module& model, const LossFunction& trained_with, const Datas
   result.accuracy = counts.answers > 0.0 ? counts.correct / counts.answers : 0.0;
   if (!loss.has_accuracy()) result.accuracy = kNone;
   if (loss.is_regression()) counts.regression.write_to(result);
-  if (loss.labels_tokens()) result.perplexity = std::exp(result.loss);
+  if (loss.has_token_labels()) result.perplexity = std::exp(result.loss);
   result.bits_per_character = bits_per_character(result.loss, data);
   result.unknown_tokens = data.unknown_labels();
   result.top5_accuracy =

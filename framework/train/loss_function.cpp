@@ -72,8 +72,8 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   loss.output_shape_ = Shape{loss.outputs_};
   if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {
     const int64_t first = 0;
-    const bool labels_tokens = data.gather({&first, 1}).labels.shape().rank() == 2;
-    if (labels_tokens) loss.output_shape_ = Shape{data.example_shape()[0], loss.outputs_};
+    const bool has_token_labels = data.gather({&first, 1}).labels.shape().rank() == 2;
+    if (has_token_labels) loss.output_shape_ = Shape{data.example_shape()[0], loss.outputs_};
   }
   if (loss.is_classification() && config.is_map()) loss.read_cross_entropy(config);
   return loss;
@@ -154,7 +154,7 @@ LossFunction LossFunction::for_evaluation() const {
 }
 
 void LossFunction::take_outputs(const Shape& output) {
-  const bool fits = labels_tokens() && output.rank() == 2 && output[0] == output_shape_[0];
+  const bool fits = has_token_labels() && output.rank() == 2 && output[0] == output_shape_[0];
   if (!fits || output[1] <= outputs_) return;
   outputs_ = output[1];
   output_shape_ = output;
@@ -239,8 +239,9 @@ LossPart LossFunction::part_of(const LossWeights& whole, const Variable& output,
                    .sums = {.labels = by_labels * value_of(mean) * own.labels, .weights = own}};
   if (!teacher.defined()) return part;
   const double by_teacher = distillation_->weight;
-  const Variable taught = distillation_loss(output, teacher, distillation_->temperature,
-                                            labels_tokens() ? padding_mask(batch) : IndexTensor());
+  const Variable taught =
+      distillation_loss(output, teacher, distillation_->temperature,
+                        has_token_labels() ? padding_mask(batch) : IndexTensor());
   const double teacher_share = by_teacher * share(own.rows, whole.rows);
   part.loss = add(part.loss, scale(taught, static_cast<float>(teacher_share)));
   part.sums.teacher = by_teacher * value_of(taught) * own.rows;
@@ -287,7 +288,7 @@ double LossFunction::weight_of(const Batch& batch) const {
 
 LossWeights LossFunction::weights_of(const Batch& batch) const {
   int64_t rows = batch.size;
-  if (labels_tokens()) {
+  if (has_token_labels()) {
     const IndexTensor mask = padding_mask(batch);
     rows = batch.labels.numel();
     if (mask.defined()) rows -= std::ranges::count(mask.values(), 0);

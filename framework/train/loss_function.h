@@ -75,10 +75,10 @@ class LossFunction {
   /// the labels.
   LossWeights weights_of(const Batch& batch) const;
   /// Whether weights depend on labels; else they are the number of examples.
-  bool weighs_labels() const { return labels_tokens() || hangs_on_class(); }
+  bool weighs_labels() const { return has_token_labels() || depends_on_class(); }
   const std::optional<Distillation>& distillation() const { return distillation_; }
   /// Whether the loss of an example hangs on its class, so that mixtures have none.
-  bool hangs_on_class() const {
+  bool depends_on_class() const {
     return !cross_entropy_.class_weights.empty() || ignored_label_.has_value();
   }
 
@@ -100,7 +100,7 @@ class LossFunction {
   /// Of one example: [outputs()], or [length, outputs()] where each token has a label.
   const Shape& output_shape() const { return output_shape_; }
   /// Whether each token of an example has a label of its own, as in language modelling.
-  bool labels_tokens() const { return output_shape_.rank() > 1; }
+  bool has_token_labels() const { return output_shape_.rank() > 1; }
   /// "classes", "decisions" or "target values": what the outputs are, for messages.
   const char* outputs_are() const;
 
@@ -116,11 +116,11 @@ class LossFunction {
   void set_target_scale(std::vector<double> scale) { target_scale_ = std::move(scale); }
   /// Whether it is worth saying how often the label is among the five largest outputs: with more
   /// than five classes, an example having one of them.
-  bool has_top5() const { return is_classification() && outputs_ > 5 && !labels_tokens(); }
+  bool has_top5() const { return is_classification() && outputs_ > 5 && !has_token_labels(); }
   /// Right or wrong answers that an example asks for, at most: as many as there are decisions, or
   /// tokens with labels, else 1.
   int64_t answers() const {
-    if (labels_tokens()) return output_shape_[0];
+    if (has_token_labels()) return output_shape_[0];
     return kind_ == Kind::BinaryCrossEntropy ? outputs_ : 1;
   }
   /// Those that the examples of a batch ask for: without the labels that are ignored.

@@ -202,7 +202,7 @@ void require_learning_rates(const Config& optimizer, int64_t steps) {
 
 // A rate that only rises for as long as the run lasts is a choice; one that is next to nothing at
 // its end trains nothing.
-void judge_warmup(const Config& optimizer, int64_t steps) {
+void warn_about_warmup(const Config& optimizer, int64_t steps) {
   const Config key = optimizer.get("warmup");
   if (key.is_null()) return;
   const auto warmup = key.as<int64_t>();
@@ -219,7 +219,7 @@ void judge_warmup(const Config& optimizer, int64_t steps) {
                   warmup, steps));
 }
 
-void judge_average(const TrainOptions& train, int64_t steps) {
+void warn_about_average(const TrainOptions& train, int64_t steps) {
   if (!train.ema || train.ema->start < steps) return;
   log_warning(
       fmt::format("train.ema: the average begins at step {}, and the run ends after {}: the "

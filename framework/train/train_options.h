@@ -102,9 +102,9 @@ void require_learning_rates(const Config& optimizer, int64_t steps);
 
 /// Looks at the `warmup` of an `optimizer` section for a run of so many steps: a warning where the
 /// rate never reaches its full height. *Errors:* ConfigError where it stays next to nothing.
-void judge_warmup(const Config& optimizer, int64_t steps);
+void warn_about_warmup(const Config& optimizer, int64_t steps);
 /// The same of `train.ema`, which may begin after the run has ended: a warning.
-void judge_average(const TrainOptions& train, int64_t steps);
+void warn_about_average(const TrainOptions& train, int64_t steps);
 /// Looks for `search: greedy` of a transposable pattern, which is read as `exact`: a warning, and
 /// true, at the first one.
 bool judge_search(const Config& config);

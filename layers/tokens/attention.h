@@ -46,7 +46,7 @@ class Attention final : public Module,
   /// padding counts.
   int64_t product_flops(const Shape& input) const override;
   /// Without it causal attention gives the same: what pads a text comes after it.
-  AskedInput asked_input() const override {
+  RequestedInput requested_input() const override {
     return {.name = options_.mask, .usual = kAttentionMask, .is_needed = !options_.causal};
   }
   bool is_causal() const override { return options_.causal; }

@@ -28,7 +28,7 @@ class TokenEmbedding final : public Module, public NamedInputUser {
   explicit TokenEmbedding(const Options& options);
 
   std::string_view type() const override { return "token_embedding"; }
-  AskedInput asked_input() const override {
+  RequestedInput requested_input() const override {
     return {.name = kInputIds,
             .usual = kInputIds,
             .below = options_.vocab_size,

@@ -24,7 +24,7 @@ class SelectToken final : public Module, public NamedInputUser {
 
   std::string_view type() const override { return "select_token"; }
   const Options& options() const { return options_; }
-  AskedInput asked_input() const override {
+  RequestedInput requested_input() const override {
     return {.name = options_.mask, .usual = kAttentionMask, .is_needed = options_.index < 0};
   }
   Shape output_shape(const Shape& input) const override;
@@ -66,7 +66,7 @@ class MeanPool final : public Module, public NamedInputUser {
 
   std::string_view type() const override { return "mean_pool"; }
   const Options& options() const { return options_; }
-  AskedInput asked_input() const override {
+  RequestedInput requested_input() const override {
     return {.name = options_.mask, .usual = kAttentionMask};
   }
   Shape output_shape(const Shape& input) const override;

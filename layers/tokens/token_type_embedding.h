@@ -27,7 +27,7 @@ class TokenTypeEmbedding final : public Module, public NamedInputUser {
 
   std::string_view type() const override { return "token_type_embedding"; }
   const Options& options() const { return options_; }
-  AskedInput asked_input() const override {
+  RequestedInput requested_input() const override {
     return {.name = options_.input,
             .usual = kTokenTypes,
             .below = options_.types,

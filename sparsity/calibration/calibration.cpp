@@ -1,5 +1,7 @@
 #include "lacuna/sparsity/calibration/calibration.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>

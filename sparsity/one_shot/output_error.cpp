@@ -13,17 +13,17 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kChunk = 256;  // rows whose products are there at a time
+constexpr int64_t kProductChunk = 256;  // rows whose products are there at a time
 
 // The sum over the rows v of a matrix, which `row_of` writes, of v G vᵀ.
 template <class RowOf>
 double output_square(int64_t rows, const InputGram& gram, RowOf&& row_of) {
   const int64_t features = gram.features();
-  const auto size = static_cast<size_t>(std::min(kChunk, rows) * features);
+  const auto size = static_cast<size_t>(std::min(kProductChunk, rows) * features);
   std::vector<double> values(size), products(gram.is_independent() ? 0 : size);
   double sum = 0.0;
-  for (int64_t first = 0; first < rows; first += kChunk) {
-    const int64_t count = std::min(kChunk, rows - first);
+  for (int64_t first = 0; first < rows; first += kProductChunk) {
+    const int64_t count = std::min(kProductChunk, rows - first);
     for (int64_t r = 0; r < count; ++r) row_of(first + r, values.data() + r * features);
     const auto end = values.begin() + count * features;
     if (gram.is_independent()) {

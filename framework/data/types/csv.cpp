@@ -284,7 +284,7 @@ void require_known_columns(const KnownData& known, const std::string& path,
 }
 
 // An example in the place of the header is lost as one, and nothing else would tell.
-void tell_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
+void report_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
   std::vector<double> numbers;
   for (const std::string& name : columns) {
     const Config value = Config::plain(name);
@@ -316,7 +316,7 @@ DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
   if (options.header == CsvHeader::Present) {
     splits.columns = input_columns(train.columns, train.label);
     splits.label_column = train.columns[static_cast<size_t>(train.label)];
-    tell_numbers_for_names(train_path, splits.columns);
+    report_numbers_for_names(train_path, splits.columns);
   }
   splits.train = std::make_shared<const ArrayDataset>(std::move(train.examples));
   if (test_path) {

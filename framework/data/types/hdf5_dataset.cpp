@@ -101,7 +101,7 @@ void move_channels(const Hdf5File& file, const std::string& name, Examples& exam
 }
 
 // Of images as most tools but PyTorch store them, the last size is the small one.
-void tell_channels_last(const Config& data, const Shape& shape) {
+void report_channels_last(const Config& data, const Shape& shape) {
   if (shape.rank() != 3 || data.get<std::string>("channels", "first") == "last") return;
   const int64_t last = shape[2];
   if ((last != 1 && last != 3 && last != 4) || last >= std::min(shape[0], shape[1])) return;
@@ -344,7 +344,7 @@ DataSplits load_hdf5(const Config& data, uint64_t /*seed*/) {
   DataSplits splits = read_probed(data, names, [&](const Hdf5File& file) {
     return read_splits(file, train, test, task, channels);
   });
-  tell_channels_last(data, splits.train->example_shape());  // the process that tried it is silent
+  report_channels_last(data, splits.train->example_shape());  // the process that tried it is silent
   return splits;
 }
 

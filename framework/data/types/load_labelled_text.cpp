@@ -184,7 +184,7 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   if (train->has_labels() && !reading.mask && train->class_names().empty()) {
     std::vector<int64_t> labels(static_cast<size_t>(train->size()));
     for (int64_t i = 0; i < train->size(); ++i) labels[static_cast<size_t>(i)] = train->label(i);
-    tell_label_gaps(data, labels, classes);
+    report_label_gaps(data, labels, classes);
   }
 
   const auto dataset = [&](SentenceFilePtr file) {

@@ -22,7 +22,6 @@ namespace lacuna {
 namespace {
 
 constexpr std::string_view kMagic = "lacuna checkpoint\nformat ";
-constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 constexpr size_t kBlock = size_t{1} << 18;
 
 struct Seal {

@@ -58,11 +58,6 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-std::filesystem::path folder_of(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
-}
-
 // Puts `made` at `path`, at which there is a folder, and returns where that is now: in one step
 // where the file system can do that, else in two.
 std::string exchange_folders(const std::string& made, const std::string& path) {

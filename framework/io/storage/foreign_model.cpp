@@ -48,7 +48,7 @@ constexpr std::array<Ending, 15> kEndings = {{{".keras", Tool::Keras},
                                               {".data-00000-of-00001", Tool::TensorFlow},
                                               {".xml", Tool::OpenVino}}};
 
-constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04";
+constexpr std::string_view kZip = "PK\x03\x04";
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -6,6 +6,9 @@
 
 namespace lacuna {
 
+/// The first bytes of an HDF5 file.
+inline constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
+
 /// Why the file or folder at `path` cannot be read as weights, and what to do, to follow "'PATH' ":
 /// "is an ONNX model; convert it once, with these lines of Python: …". Known are Keras, ONNX, GGUF,
 /// GGML, TFLite, TensorFlow, Core ML, PaddlePaddle, Flax and OpenVINO, by the first bytes in

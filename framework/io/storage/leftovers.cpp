@@ -21,11 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOld = "-old";
 
-fs::path folder_of(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder;
-}
-
 std::string prefix_of(const std::string& path) {
   return fmt::format(".{}.tmp-", fs::path(path).filename().string());
 }
@@ -48,6 +43,11 @@ void remove_unlocked(const fs::path& leftover) {
 }
 
 }  // namespace
+
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
 
 std::string temporary_beside(const std::string& path) {
   return (folder_of(path) / fmt::format("{}{}", prefix_of(path), ::getpid())).string();

@@ -1,9 +1,13 @@
 // What killed processes have left beside the files and folders that they were writing.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace lacuna {
+
+/// The folder that `path` is in; "." where it names none.
+std::filesystem::path folder_of(const std::string& path);
 
 /// "<folder of path>/.<name>.tmp-<id of this process>": where what becomes `path` is written first.
 std::string temporary_beside(const std::string& path);

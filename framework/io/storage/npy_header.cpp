@@ -15,7 +15,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct Descr {
   std::string_view name;  // without the order of bytes
@@ -252,8 +252,8 @@ size_t npy_header_length(std::span<const std::byte> beginning) {
   if (beginning.size() < kNpyPreamble) {
     throw DataError(fmt::format("it has {} bytes, fewer than a header", beginning.size()));
   }
-  for (size_t i = 0; i < kMagic.size(); ++i) {
-    if (byte(i) != static_cast<unsigned char>(kMagic[i])) {
+  for (size_t i = 0; i < kNpyMagic.size(); ++i) {
+    if (byte(i) != static_cast<unsigned char>(kNpyMagic[i])) {
       throw DataError("it does not begin with \\x93NUMPY");
     }
   }
@@ -291,7 +291,7 @@ std::string render_npy_header(const std::string& descr, std::span<const int64_t>
   const size_t whole = (kBefore + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   text.resize(whole - kBefore - 1, ' ');
   text += '\n';
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header += '\x01';
   header += '\0';
   header += static_cast<char>(text.size() & 0xff);

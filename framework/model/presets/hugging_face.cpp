@@ -74,7 +74,7 @@ bool is_kept(const Preset& preset, const std::string& key) {
 // A file of a masked language model is one where labels are those of tokens; elsewhere its trunk
 // gets a new head, which classifies.
 bool is_masked_lm(const Preset& preset, const Config& config, const ModelContext& context) {
-  if (!is_key(preset, "head") || !context.labels_tokens) return false;
+  if (!is_key(preset, "head") || !context.has_token_labels) return false;
   const Config names = config.get("architectures");
   if (!names.is_list()) return false;
   const std::vector<Config> items = names.items();

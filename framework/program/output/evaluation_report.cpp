@@ -76,7 +76,7 @@ Config evaluate_split(const char* split, Module& model, const LossFunction& loss
   if (loss.is_classification()) {  // other data may know fewer of them
     classes = std::max(classes, model.output_shape(data.example_shape()).features());
   }
-  if (classes == 0 || classes > ConfusionMatrix::kMostClasses || loss.labels_tokens()) {
+  if (classes == 0 || classes > ConfusionMatrix::kMostClasses || loss.has_token_labels()) {
     return to_config(split, evaluate(model, loss, data, batch_size));
   }
   ConfusionMatrix confusion(classes);

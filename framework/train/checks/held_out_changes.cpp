@@ -27,7 +27,7 @@ bool chooses(const std::vector<std::string>& keys, std::string_view key) {
 
 }  // namespace
 
-std::string moves_held_out_splits(const Config& run, const Config& now) {
+std::string changed_split_key(const Config& run, const Config& now) {
   if (!(run.peek("data.type") == now.peek("data.type"))) return "";
   const std::vector<std::string>& keys = choosing_keys(now);
   bool holds_out = false;

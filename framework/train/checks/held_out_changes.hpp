@@ -13,7 +13,7 @@ namespace lacuna {
 /// DatasetType::split_keys. Empty where they are the same, where nothing is held out, and where the
 /// data is of another type. Both are whole configurations, of which `run` is resolved; neither is
 /// marked as read. That files have changed is not seen.
-std::string moves_held_out_splits(const Config& run, const Config& now);
+std::string changed_split_key(const Config& run, const Config& now);
 
 /// Whether `now` gives a file in the place of the part of the run's own text that was its test
 /// split: without that part the run's validation split would lie elsewhere.

@@ -23,8 +23,8 @@ void require_tokens_below(const Config& section, const Module& module, int64_t r
                   module.path(), module.type(), rows, ids - 1, key, ids));
 }
 
-void require_integers_below(const Config& section, const Module& module, const AskedInput& asked,
-                            const IndexTensor& integers) {
+void require_integers_below(const Config& section, const Module& module,
+                            const RequestedInput& asked, const IndexTensor& integers) {
   if (integers.numel() == 0) return;
   const int64_t largest = std::ranges::max(integers.values());
   if (largest < asked.below) return;
@@ -38,7 +38,7 @@ void require_integers_below(const Config& section, const Module& module, const A
 void require_named(const Config& section, const Module& module, const NamedTensors& batch,
                    int64_t ids) {
   if (const auto* user = dynamic_cast<const NamedInputUser*>(&module)) {
-    const AskedInput asked = user->asked_input();
+    const RequestedInput asked = user->requested_input();
     const auto found = batch.find(asked.name);
     if (asked.name == kInputIds && asked.below > 0) {
       require_tokens_below(section, module, asked.below, ids, asked.below_key);

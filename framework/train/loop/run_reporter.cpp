@@ -65,7 +65,7 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   }
   summary.set(split + "_loss", result->loss);
   const double perplexity = std::exp(result->loss);
-  if (loss.labels_tokens() && std::isfinite(perplexity)) {
+  if (loss.has_token_labels() && std::isfinite(perplexity)) {
     summary.set(split + "_perplexity", perplexity);
   }
   const double bits = bits_per_character(result->loss, *data);

@@ -274,7 +274,7 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
 // Whether this is the best evaluation so far. Notes when it is time to stop.
 bool Trainer::judge(const Evaluation& result) {
   const LossFunction& loss = experiment_.loss;
-  const bool by_accuracy = loss.has_accuracy() && !loss.labels_tokens();
+  const bool by_accuracy = loss.has_accuracy() && !loss.has_token_labels();
   int64_t nonzeros = 0;
   for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
   const bool is_best =

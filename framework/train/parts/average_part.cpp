@@ -8,7 +8,7 @@ namespace {
 
 void finish_average(ExperimentBuild& b) {
   Experiment& e = b.e;
-  if (b.is_fresh()) judge_average(e.train, e.total_steps());
+  if (b.is_fresh()) warn_about_average(e.train, e.total_steps());
   if (e.train.ema) {
     e.average = std::make_unique<WeightAverage>(*e.model, *e.train.ema, e.model->buffers());
   }

@@ -27,7 +27,7 @@ void build_loss(ExperimentBuild& b) {
     data.get("normalize_targets").error("this goes with the loss mse alone");
   }
   // Mixtures are of two classes, so they have no class's weight.
-  if (e.data.augment.mixup != 0.0 && e.loss.hangs_on_class()) {
+  if (e.data.augment.mixup != 0.0 && e.loss.depends_on_class()) {
     data.at("augment").at("mixup").error(
         "mixtures of two classes have no weight of a class; leave out mixup or loss.class_weights "
         "and loss.ignore_index");
@@ -44,7 +44,7 @@ CheckpointFile find_teacher(const Config& key) {
 }
 
 // A teacher reads columns by their place.
-void judge_teachers_columns(const std::vector<std::string>& trained, const Experiment& e) {
+void check_teachers_columns(const std::vector<std::string>& trained, const Experiment& e) {
   const auto [moved, renamed] =
       compare_columns({.inputs = trained, .label = {}}, {.inputs = e.data.columns, .label = {}});
   if (!moved.empty()) throw ConfigError("the teacher was trained on a table, and " + moved);
@@ -70,7 +70,7 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
   const Shape& example = e.data.train->example_shape();
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
   require_teachers_vocabulary(*e.data.train, format.tokenizer);
-  judge_teachers_columns(format.columns, e);
+  check_teachers_columns(format.columns, e);
   origins.teacher = {.step = checkpoint.step, .hash = hash_state(weights_of(checkpoint, config))};
   std::unique_ptr<Sequential> teacher;
   naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });

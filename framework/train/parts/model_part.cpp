@@ -54,7 +54,7 @@ void build_model(ExperimentBuild& b) {
   const Dataset& data = *e.data.train;
   e.layers = model_layers(section, {.vocabulary_size = data.vocabulary_size(),
                                     .num_classes = e.loss.outputs(),
-                                    .labels_tokens = e.loss.labels_tokens()});
+                                    .has_token_labels = e.loss.has_token_labels()});
   e.model = build_model(e.layers, data.example_shape(), size_check(b));
   require_tokens_fit(section, *e.model, data);
   e.loss.take_outputs(e.model->output_shape(data.example_shape()));

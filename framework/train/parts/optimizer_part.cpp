@@ -16,7 +16,7 @@ void check_optimizer(ExperimentBuild& b) {
 }
 
 void finish_optimizer(ExperimentBuild& b) {
-  if (b.is_fresh()) judge_warmup(b.e.config.at("optimizer"), b.e.total_steps());
+  if (b.is_fresh()) warn_about_warmup(b.e.config.at("optimizer"), b.e.total_steps());
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
 }
 
 // The model's first layer reads columns by their place.
-void judge_columns(const Config& source, const std::vector<std::string>& trained,
+void check_columns(const Config& source, const std::vector<std::string>& trained,
                    const DataSplits& data) {
   const ColumnDifference difference =
       compare_columns({.inputs = trained, .label = {}}, {.inputs = data.columns, .label = {}});
@@ -220,7 +220,7 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
     config.set("sparsity", section);
   }
   for (const std::string& warning : loaded.warnings) log_warning(warning);
-  judge_columns(section_of_model.get("init_from"), loaded.columns, data);
+  check_columns(section_of_model.get("init_from"), loaded.columns, data);
   FirstValues values{.notes = std::move(loaded.notes)};
   if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +

@@ -57,7 +57,7 @@ class SaysOne final : public Module {
 
 TEST(TokenLoss, WantsAnOutputForEachToken) {
   const LossFunction loss = LossFunction::from_config(Config::map(), Tokens());
-  EXPECT_TRUE(loss.labels_tokens());
+  EXPECT_TRUE(loss.has_token_labels());
   EXPECT_EQ(loss.output_shape(), (Shape{3, kVocabulary}));
   EXPECT_FALSE(loss.has_top5());
 }

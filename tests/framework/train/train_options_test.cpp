@@ -128,7 +128,7 @@ TEST(TrainOptions, AnAverageThatNeverBeginsIsTold) {
   const auto told = [](const std::string& ema, int64_t steps) {
     const TrainOptions o =
         TrainOptions::from_config(parse_yaml("{steps: 5, ema: " + ema + "}", "t"));
-    return warnings_of([&] { judge_average(o, steps); });
+    return warnings_of([&] { warn_about_average(o, steps); });
   };
   EXPECT_EQ(told("{decay: 0.9, start: 4}", 5), "");
   EXPECT_EQ(told("0.9", 5), "");

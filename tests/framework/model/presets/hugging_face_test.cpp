@@ -42,10 +42,10 @@ TEST_F(FromHuggingFace, TakesTheFamilyAndItsKeysFromTheFile) {
 // A file of a masked language model is one again where tokens have labels; elsewhere it classifies.
 TEST_F(FromHuggingFace, TakesTheHeadFromTheArchitectureWhereLabelsAreTokens) {
   folder_.write("config.json", R"({"model_type": "bert", "architectures": ["BertForMaskedLM"]})");
-  const auto head = [&](const std::string& more, bool labels_tokens) {
+  const auto head = [&](const std::string& more, bool has_token_labels) {
     const Config section = read(more);
     expand_preset(section,
-                  {.vocabulary_size = 9, .num_classes = 9, .labels_tokens = labels_tokens});
+                  {.vocabulary_size = 9, .num_classes = 9, .has_token_labels = has_token_labels});
     return section.get("head").text();
   };
   EXPECT_EQ(head("", true), "masked_lm");

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/output/run_words.hpp"
+#include "lacuna/framework/program/output/run_summary.hpp"
 
 #include <fmt/core.h>
 
