@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/build.sh
 
 scripts/install_dependencies.sh --packages
-configure -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
+configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
 build_targets
 (cd "$build" && cpack -G DEB)
 ls -l "$build"/*.deb

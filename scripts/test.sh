@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything with warnings as errors, and runs all tests.
 # usage: scripts/test.sh [options of ctest, as -R checkpoint]
-# LACUNA_BUILD_DIR is where to build (default: build/release); LACUNA_DATA_DIR is a folder with mnist/,
+# LACUNA_BUILD_DIR is where to build (default: build/test); LACUNA_DATA_DIR is a folder with mnist/,
 # text/ and cifar-10-batches-bin/, or MNIST's own: tests skip what they do not find there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+: "${LACUNA_BUILD_DIR:=build/test}"
 source scripts/build.sh
 
 scripts/install_dependencies.sh --tests

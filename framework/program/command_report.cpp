@@ -18,8 +18,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kMostPixels = 400;
-
 void print(const std::string& text) { fmt::print("{}", clean_utf8(text)); }
 
 Config comparison(const std::vector<RunData>& runs, const std::vector<RunResult>& results) {

@@ -35,8 +35,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMostPixels = 400;
-
 volatile std::sig_atomic_t last_signal = 0;
 volatile std::sig_atomic_t signals = 0;
 

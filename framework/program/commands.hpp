@@ -19,6 +19,9 @@ enum ExitCode {
   kTerminated = 143,
 };
 
+/// Rows and columns of a mask's picture on a page, at most.
+inline constexpr int64_t kMostPixels = 400;
+
 struct TrainCommand {
   std::string config_path;             ///< may be empty with --resume and --run-dir
   std::vector<std::string> overrides;  ///< "path=value" of each --set

@@ -40,7 +40,7 @@ std::string or_dash(double value, const std::string& text) {
   return std::isnan(value) ? "-" : text;
 }
 
-std::string percent(double fraction) {
+std::string percent_or_dash(double fraction) {
   return or_dash(fraction, fmt::format("{:.2f} %", 100.0 * fraction));
 }
 std::string share(double value) { return or_dash(value, fmt::format("{:.4f}", value)); }
@@ -145,10 +145,11 @@ TextTable readable_table(const std::vector<RunResult>& results) {
                               "density", "nonzeros", "memory", "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
-    table.rows.push_back({r.name, r.state, r.split, percent(r.accuracy), share(r.r2), number(r.mae),
-                          number(r.rmse), number(r.loss), percent(r.best_accuracy),
-                          share(r.best_r2), number(r.best_loss), whole(r.best_step), whole(r.step),
-                          percent(r.density), whole(r.nnz), memory_text(r.parameter_bytes),
+    table.rows.push_back({r.name, r.state, r.split, percent_or_dash(r.accuracy), share(r.r2),
+                          number(r.mae), number(r.rmse), number(r.loss),
+                          percent_or_dash(r.best_accuracy), share(r.best_r2), number(r.best_loss),
+                          whole(r.best_step), whole(r.step), percent_or_dash(r.density),
+                          whole(r.nnz), memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);
@@ -188,11 +189,12 @@ TextTable readable_table(const std::vector<SeedGroup>& groups) {
   for (const SeedGroup& g : groups) {
     table.rows.push_back(
         {g.name.empty() ? "as configured" : g.name, std::to_string(g.results.size()),
-         with_spread(percent(g.mean_accuracy), g.spread_accuracy, percent(g.spread_accuracy)),
+         with_spread(percent_or_dash(g.mean_accuracy), g.spread_accuracy,
+                     percent_or_dash(g.spread_accuracy)),
          with_spread(share(g.mean_r2), g.spread_r2, share(g.spread_r2)),
          with_spread(number(g.mean_rmse), g.spread_rmse, rounded(g.spread_rmse)),
          with_spread(number(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),
-         percent(g.mean_density),
+         percent_or_dash(g.mean_density),
          or_dash(g.mean_seconds, fmt::format("{:.1f} s", g.mean_seconds))});
   }
   return without_empty_columns(table);
