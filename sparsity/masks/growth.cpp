@@ -53,8 +53,8 @@ std::vector<int64_t> rows_of_tile(int64_t tile, int64_t step, int64_t rows) {
 // Of a position that is there already: NaN is never collected.
 constexpr float kPresent = std::numeric_limits<float>::quiet_NaN();
 
-// A |score| that about one and a half times as many exceed as are wanted, from a sample of rows;
-// −1 for none.
+// Estimates from a sample of rows a threshold that about 1.5 times the wanted number of |scores|
+// exceed; −1 for no threshold.
 float guess(const Scores& scores, const Positions& present, const GroupIndex& groups,
             int64_t wanted) {
   constexpr int64_t kSampled = 16, kWorthIt = 256;
