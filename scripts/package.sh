@@ -10,5 +10,6 @@ source scripts/build.sh
 scripts/install_dependencies.sh --packages
 configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
 build_targets
+"$build/lacuna" info
 (cd "$build" && cpack -G DEB)
 ls -l "$build"/*.deb

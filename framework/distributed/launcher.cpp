@@ -19,6 +19,9 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kPlugin = "liblacuna_mpi.so";
+// What it exports.
+[[maybe_unused]] constexpr const char *kJoin = "lacuna_join_mpi",
+                                      *kVersionOfMpi = "lacuna_mpi_version";
 
 #if LACUNA_HAVE_MPI
 // Beside the program, where installed programs have their libraries, where the build put it, and
@@ -46,9 +49,15 @@ void* plugin(std::string* why) {
     std::error_code none;
     if (path.find('/') != std::string::npos && !std::filesystem::exists(path, none)) continue;
     // Global: Open MPI loads plugins of its own, which look for its symbols.
-    loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (loaded != nullptr) return loaded;
-    *why = ::dlerror();
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) {
+      *why = ::dlerror();
+    } else if (::dlsym(library, kJoin) == nullptr || ::dlsym(library, kVersionOfMpi) == nullptr) {
+      *why = fmt::format("{} lacks '{}' or '{}', so it belongs to another lacuna", path, kJoin,
+                         kVersionOfMpi);
+    } else {
+      return loaded = library;
+    }
   }
   return nullptr;
 #else
@@ -100,7 +109,7 @@ std::string mpi_description() {
   std::string why;
   void* library = plugin(&why);
   if (library == nullptr) return "none: " + why;
-  return find<const char* (*)()>(library, "lacuna_mpi_version")();
+  return find<const char* (*)()>(library, kVersionOfMpi)();
 }
 
 std::shared_ptr<Communicator> join_job() {
@@ -111,7 +120,7 @@ std::shared_ptr<Communicator> join_job() {
     throw StateError(fmt::format(
         "a launcher of MPI programs has started this process, and it cannot take part: {}", why));
   }
-  std::shared_ptr<Communicator> job(find<Communicator* (*)()>(library, "lacuna_join_mpi")());
+  std::shared_ptr<Communicator> job(find<Communicator* (*)()>(library, kJoin)());
   if (launched_processes() <= 1 || job->size() > 1) return job;
   // Each would take itself for the whole job, and all train the same run.
   job->leave();

@@ -243,9 +243,12 @@ class MpiCommunicator final : public Communicator {
 }  // namespace lacuna
 
 // What launcher.cpp looks for in the plugin.
-extern "C" lacuna::Communicator* lacuna_join_mpi() { return new lacuna::MpiCommunicator(); }
+// The program finds them by name, also where other symbols are hidden.
+extern "C" [[gnu::visibility("default")]] lacuna::Communicator* lacuna_join_mpi() {
+  return new lacuna::MpiCommunicator();
+}
 
-extern "C" const char* lacuna_mpi_version() {
+extern "C" [[gnu::visibility("default")]] const char* lacuna_mpi_version() {
   static char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);  // allowed before MPI_Init
