@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
+
 namespace lacuna::documents {
 
 /// The text between ```language and ``` fences, and the line of the document it begins in.
@@ -15,7 +17,7 @@ struct Block {
 };
 
 inline std::string source_path(const std::string& path) {
-  return std::string(LACUNA_SOURCE_DIR) + "/" + path;
+  return std::string(kSourceFolder) + "/" + path;
 }
 
 inline std::vector<std::string> read_lines(const std::string& path) {

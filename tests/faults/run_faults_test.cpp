@@ -10,6 +10,7 @@
 #include <string>
 
 #include "framework/program/runs.h"
+#include "paths.h"
 
 namespace lacuna {
 namespace {
@@ -47,7 +48,7 @@ class RunFaults : public RunFixture {
     const std::string spec = std::to_string(at) + ":" + length + ":" + file + ":" + folder;
     const Ended ended = train({}, name, {.in_child = [&] {
                                 ::setenv("LACUNA_WRITE_FAULTS", spec.c_str(), 1);
-                                ::setenv("LD_PRELOAD", LACUNA_WRITE_FAULTS_LIBRARY, 1);
+                                ::setenv("LD_PRELOAD", kWriteFaultsLibrary, 1);
                               }});
     report = read_text(file);
     return ended;

@@ -13,13 +13,14 @@
 
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "paths.h"
 
 namespace lacuna::golden {
 
 /// The folder LACUNA_GOLDEN_DIR, or the project's copy.
 inline std::string folder() {
   const char* given = std::getenv("LACUNA_GOLDEN_DIR");
-  return given != nullptr ? std::string(given) : LACUNA_SOURCE_DIR "/tests/golden";
+  return given != nullptr ? std::string(given) : std::string(kSourceFolder) + "/tests/golden";
 }
 
 /// A golden file from there.

@@ -5,6 +5,7 @@
 #include "golden/models.h"
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/ops/linear.h"
+#include "paths.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -49,7 +50,8 @@ TEST(GoldenModelFiles, ResNetsHaveTheNamesOfTheirLayers) {
 
 // 97 tensors, 269,722 parameters with the linear layer's, as in the project they come from.
 TEST(GoldenModelFiles, ResNet20IsTheKnownOne) {
-  const SafetensorsFile file(LACUNA_SOURCE_DIR "/tests/golden/models/resnet20_cifar10.safetensors");
+  const SafetensorsFile file(std::string(kSourceFolder) +
+                             "/tests/golden/models/resnet20_cifar10.safetensors");
   int64_t parameters = 0;
   for (const SafetensorsEntry& entry : file.tensors()) {
     if (entry.name.find("running") == std::string::npos) parameters += entry.shape.numel();

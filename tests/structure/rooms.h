@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
 #include "structure/sources.h"
 
 namespace lacuna::structure {
@@ -49,7 +50,7 @@ inline std::vector<Room> read_rooms() {
   std::vector<Room> rooms;
   bool is_in_table = false;
   for (const std::string& line :
-       read_source(LACUNA_SOURCE_DIR, "docs/development/architecture.md").lines) {
+       read_source(kSourceFolder, "docs/development/architecture.md").lines) {
     if (line.starts_with("| room |")) is_in_table = true;
     if (!line.starts_with("|")) is_in_table = false;
     if (!is_in_table || !line.starts_with("| `")) continue;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paths.h"
+
 namespace lacuna::structure {
 
 /// A file of the project: its path from the project's root, and its lines.
@@ -40,7 +42,7 @@ inline SourceFile read_source(const std::filesystem::path& root, const std::stri
 
 /// All files below the given folders (or files) of the project, by path.
 inline std::vector<SourceFile> read_sources(const std::vector<std::string>& folders) {
-  const std::filesystem::path root = LACUNA_SOURCE_DIR;
+  const std::filesystem::path root = kSourceFolder;
   std::vector<SourceFile> files;
   for (const std::string& folder : folders) {
     if (std::filesystem::is_regular_file(root / folder)) {

@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include "paths.h"
 #include "structure/rooms.h"
 #include "structure/sources.h"
 
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 // The headers that a list of cmake/ names.
 std::set<std::string> listed(const std::string& name) {
   std::set<std::string> headers;
-  for (const std::string& line : read_source(LACUNA_SOURCE_DIR, "cmake/" + name).lines) {
+  for (const std::string& line : read_source(kSourceFolder, "cmake/" + name).lines) {
     if (line.empty() || line.starts_with("#")) continue;
     EXPECT_TRUE(headers.insert(line).second) << name << " holds twice: " << line;
   }
@@ -31,7 +32,7 @@ TEST(Surface, EveryRoomWithSourcesIsBuilt) {
   const std::regex loop(R"(^foreach\(([a-z]+) ([a-z_ ]+)\)$)");
   std::smatch match;
   std::string variable, values;
-  for (const std::string& line : read_source(LACUNA_SOURCE_DIR, "CMakeLists.txt").lines) {
+  for (const std::string& line : read_source(kSourceFolder, "CMakeLists.txt").lines) {
     if (std::regex_match(line, match, loop)) {
       variable = match[1], values = match[2];
     } else if (std::regex_match(line, match, call)) {
@@ -48,7 +49,7 @@ TEST(Surface, EveryRoomWithSourcesIsBuilt) {
   }
   std::set<std::string> of_table;
   for (const Room& room : read_rooms()) {
-    const fs::path folder = fs::path(LACUNA_SOURCE_DIR) / room.path;
+    const fs::path folder = fs::path(kSourceFolder) / room.path;
     const auto is_source = [](const fs::directory_entry& entry) {
       return entry.path().extension() == ".cpp";
     };

@@ -1,4 +1,5 @@
 #include "lacuna/framework/core/version.h"
+#include "paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 
 TEST(Version, IsThatOfTheCMakeProject) {
   std::ostringstream text;
-  text << std::ifstream(LACUNA_SOURCE_DIR "/CMakeLists.txt").rdbuf();
+  text << std::ifstream(std::string(kSourceFolder) + "/CMakeLists.txt").rdbuf();
   EXPECT_THAT(text.str(),
               testing::HasSubstr("project(lacuna VERSION " + std::string(kVersion) + " "));
 }

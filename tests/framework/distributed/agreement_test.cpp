@@ -13,6 +13,7 @@
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/job/job.hpp"
+#include "paths.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -41,7 +42,7 @@ class Agreement : public JobFixture {
     std::vector<std::string> all{"-np", "1"};
     const auto add = [&](const std::vector<std::string>& words) {
       all.insert(all.end(), words.begin(), words.end());
-      all.push_back(LACUNA_PROGRAM);
+      all.push_back(kProgram);
       all.insert(all.end(), arguments.begin(), arguments.end());
     };
     add(first);
@@ -68,7 +69,7 @@ TEST_F(Agreement, MistakesAreToldOnce) {
 // Before it has joined the others, too.
 TEST_F(Agreement, AMistakeOfOneProcessIsToldWithItsNumber) {
   const Ended ended = run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1",
-                                  LACUNA_PROGRAM, "train", config(), "--stepz"});
+                                  kProgram, "train", config(), "--stepz"});
   EXPECT_EQ(ended.code, 2);
   EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
 }
@@ -79,7 +80,7 @@ TEST_F(Agreement, OneThatGoesOnAndOneThatBeginsAreNoticed) {
   const std::vector<std::string> on{"train", "--resume", "--run-dir", run_dir()}, begin = new_run();
   for (const bool first_goes_on : {true, false}) {
     std::vector<std::string> words = first_goes_on ? on : begin;
-    words.insert(words.end(), {":", "-np", "1", LACUNA_PROGRAM});
+    words.insert(words.end(), {":", "-np", "1", kProgram});
     const std::vector<std::string>& others = first_goes_on ? begin : on;
     words.insert(words.end(), others.begin(), others.end());
     const Ended ended = run_job(1, words, give_up_after(30));
@@ -132,7 +133,7 @@ TEST_F(Agreement, DifferentConfigurationsAreNoticed) {
   text.replace(text.find("lr: 0.003"), 9, "lr: 0.004");
   write_text(other, text);
   const Ended ended = run_job(1, {"train", config(), "--run-dir", run_dir(), ":", "-np", "1",
-                                  LACUNA_PROGRAM, "train", other, "--run-dir", run_dir()});
+                                  kProgram, "train", other, "--run-dir", run_dir()});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("the processes have read different configurations"));
   EXPECT_THAT(ended.err, HasSubstr("0.004"));

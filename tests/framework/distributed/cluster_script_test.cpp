@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/distributed/job.h"
+#include "paths.h"
 
 namespace lacuna {
 namespace {
@@ -58,9 +59,9 @@ class ClusterScript : public JobFixture {
   std::vector<std::string> script(const std::string& wait, const char* mpirun,
                                   const std::vector<std::string>& more) const {
     ::setenv("MPIRUN", mpirun, 1);
-    ::setenv("LACUNA", LACUNA_PROGRAM, 1);
+    ::setenv("LACUNA", kProgram, 1);
     std::vector<std::string> words{
-        "bash", LACUNA_SOURCE_DIR "/scripts/cluster.sh", "--wait", wait, "-np", "4"};
+        "bash", std::string(kSourceFolder) + "/scripts/cluster.sh", "--wait", wait, "-np", "4"};
     words.insert(words.end(), kTakeTurns.begin(), kTakeTurns.end());
     words.insert(words.end(), {"--restarts", "10", "--"});
     const std::vector<std::string> training = arguments("run", more);
@@ -68,7 +69,7 @@ class ClusterScript : public JobFixture {
     return words;
   }
   Ended run_script(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
-    return run_starter("/bin/bash", script("0", LACUNA_MPIRUN, more), options);
+    return run_starter("/bin/bash", script("0", kMpirun, more), options);
   }
   size_t steps() const { return lines_of(run_dir() + "/metrics.jsonl"); }
 };

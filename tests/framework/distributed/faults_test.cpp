@@ -9,6 +9,7 @@
 
 #include "framework/distributed/job.h"
 #include "framework/train/tiny_convolution.h"
+#include "paths.h"
 
 namespace lacuna {
 namespace {
@@ -104,7 +105,7 @@ train: {steps: 18, batch_size: 16, log_every: 1, eval_every: 100}
       words.insert(words.end(), {"--mca", "pml_monitoring_" + setting.substr(0, space),
                                  setting.substr(space + 1)});
     }
-    words.insert(words.end(), {"-np", std::to_string(processes), LACUNA_PROGRAM});
+    words.insert(words.end(), {"-np", std::to_string(processes), kProgram});
     const std::vector<std::string> training =
         arguments(name, {"--set", "train.steps=" + std::to_string(steps)});
     words.insert(words.end(), training.begin(), training.end());
@@ -209,7 +210,7 @@ TEST_F(Job, GoesOnByAnotherNumberOfProcessesAfterOneWasKilled) {
   EXPECT_THAT(different(600, "whole", "run"), testing::IsEmpty());
 }
 
-#ifdef LACUNA_WRITE_FAULTS_LIBRARY
+#ifdef LACUNA_WRITE_FAULTS
 // The disk of the process that writes is full from some call of a save on: all of them end, it is
 // told once, and the run goes on from the last whole checkpoint.
 TEST_F(Job, EndsWhereTheDiskIsFullAndGoesOnFromTheLastCheckpoint) {
@@ -223,14 +224,14 @@ TEST_F(Job, EndsWhereTheDiskIsFullAndGoesOnFromTheLastCheckpoint) {
   // So many calls are a whole save's: the second one fails.
   const Ended counted = run_lacuna(arguments("run", {"--set", "train.steps=10"}), {.in_child = [&] {
                                      ::setenv("LACUNA_WRITE_FAULTS", faults(0).c_str(), 1);
-                                     ::setenv("LD_PRELOAD", LACUNA_WRITE_FAULTS_LIBRARY, 1);
+                                     ::setenv("LD_PRELOAD", kWriteFaultsLibrary, 1);
                                    }});
   ASSERT_EQ(counted.code, 0) << counted.err;
   const long calls = std::strtol(read_text(report).c_str(), nullptr, 10);
   ASSERT_GT(calls, 0);
   std::filesystem::remove_all(full);
   const Ended ended = run_job(2, arguments("run"), {},
-                              {std::string("LD_PRELOAD=") + LACUNA_WRITE_FAULTS_LIBRARY,
+                              {std::string("LD_PRELOAD=") + kWriteFaultsLibrary,
                                "LACUNA_WRITE_FAULTS=" + faults(calls + 3)});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_EQ(count_of(ended.err, "was not written"), 1u) << ended.err;
@@ -249,10 +250,9 @@ TEST_F(Job, NamesTheProcessThatHasNoRoomForTheCheckpoint) {
   const std::string faults = "1:on:" + (folder_ / "report") + ":" + room;
   const std::vector<std::string> on{"train",   "--resume", "--run-dir",
                                     run_dir(), "--set",    "train.steps=9"};
-  const Ended ended =
-      run_job(2, on, {},
-              {"TMPDIR=" + room, std::string("LD_PRELOAD=") + LACUNA_WRITE_FAULTS_LIBRARY,
-               "LACUNA_WRITE_FAULTS=" + faults});
+  const Ended ended = run_job(2, on, {},
+                              {"TMPDIR=" + room, std::string("LD_PRELOAD=") + kWriteFaultsLibrary,
+                               "LACUNA_WRITE_FAULTS=" + faults});
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_EQ(count_of(ended.err, "error: process 1 on "), 1u) << ended.err;
   EXPECT_THAT(ended.err, testing::ContainsRegex(room + ".* holds the run's checkpoint meanwhile.*"

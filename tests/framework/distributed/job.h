@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "paths.h"
 
 namespace lacuna {
 
@@ -47,7 +48,7 @@ inline Ended run_processes(const std::vector<std::string>& words, ProcessOptions
   std::vector<std::string> all{"mpirun"};
   all.insert(all.end(), kTakeTurns.begin(), kTakeTurns.end());
   all.insert(all.end(), words.begin(), words.end());
-  return run_starter(LACUNA_MPIRUN, all, std::move(options));
+  return run_starter(kMpirun, all, std::move(options));
 }
 
 /// `mpirun -np N lacuna …`. `environment` holds "NAME=VALUE" for these alone, not for the launcher.
@@ -56,7 +57,7 @@ inline Ended run_job(int processes, const std::vector<std::string>& arguments,
                      const std::vector<std::string>& environment = {}) {
   std::vector<std::string> words{"-np", std::to_string(processes)};
   for (const std::string& variable : environment) words.insert(words.end(), {"-x", variable});
-  words.push_back(LACUNA_PROGRAM);
+  words.push_back(kProgram);
   words.insert(words.end(), arguments.begin(), arguments.end());
   return run_processes(words, options);
 }

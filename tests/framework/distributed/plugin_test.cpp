@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 TEST(Plugin, OfAnotherProgramIsPassedOver) {
   const TemporaryFolder folder;
   const std::string program = folder / "lacuna";
-  fs::copy_file(LACUNA_PROGRAM, program);
+  fs::copy_file(kProgram, program);
   Dl_info library{};
   ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&crc32), &library), 0);
   ASSERT_NE(fs::canonical(library.dli_fname), fs::canonical("/proc/self/exe"));

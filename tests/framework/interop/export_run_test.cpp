@@ -11,6 +11,7 @@
 #include "lacuna/framework/interop/load_run.h"
 #include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/layouts/layout.h"
+#include "paths.h"
 #include "temporary_folder.h"
 #include "throws.h"
 
@@ -197,7 +198,7 @@ TEST_P(HuggingFaceExport, GivesBackTheTensorsBitForBit) {
   const TemporaryFolder folder;
   const Family& family = GetParam();
   const std::string source =
-      std::string(LACUNA_SOURCE_DIR) + "/tests/golden/models/" + family.name + ".safetensors";
+      std::string(kSourceFolder) + "/tests/golden/models/" + family.name + ".safetensors";
   const auto model = build_from(family.yaml, family.example);
   load_weights(source, *model);
   write_run(folder / "run.h5", family.yaml, family.example, *model);

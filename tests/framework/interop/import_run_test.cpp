@@ -17,6 +17,7 @@
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
+#include "paths.h"
 #include "temporary_folder.h"
 #include "throws.h"
 
@@ -27,11 +28,11 @@ using testing::Contains;
 using testing::HasSubstr;
 
 const std::string kResNet20 =
-    std::string(LACUNA_SOURCE_DIR) + "/tests/golden/models/resnet20_cifar10.safetensors";
+    std::string(kSourceFolder) + "/tests/golden/models/resnet20_cifar10.safetensors";
 
 // A network of the known one's shape on other images, which need no files.
 Config resnet20() {
-  Config config = load_yaml(std::string(LACUNA_SOURCE_DIR) + "/configs/cifar10_resnet20.yaml");
+  Config config = load_yaml(std::string(kSourceFolder) + "/configs/cifar10_resnet20.yaml");
   config.set("data", parse_yaml("{type: colour_glyphs, train_size: 40, test_size: 20}", "data"));
   return config;
 }

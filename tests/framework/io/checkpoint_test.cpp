@@ -18,6 +18,7 @@
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/storage/checkpoint_seal.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -192,7 +193,7 @@ TEST(Checkpoint, RefusesWhatIsNoCheckpoint) {
   set_content(folder / "text.h5", std::string(1000, 'x'));
   EXPECT_THAT(read_message(folder / "text.h5"),
               HasSubstr("it does not begin with 'lacuna checkpoint'"));
-  EXPECT_THAT(read_message(LACUNA_SOURCE_DIR "/tests/golden/schedules.h5"),
+  EXPECT_THAT(read_message(std::string(kSourceFolder) + "/tests/golden/schedules.h5"),
               HasSubstr("is an HDF5 file but no checkpoint of lacuna"));
 }
 

@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/layers/activations.h"
 #include "lacuna/layers/linear.h"
+#include "paths.h"
 #include "throws.h"
 
 namespace lacuna {
@@ -59,9 +60,9 @@ std::vector<float> evaluated(const TemporaryFolder& folder, const std::string& m
     inputs.add<int64_t>(folder, name, "int64", ids.shape(), ids.values());
   }
   const std::string output = folder / "output.raw", log = folder / "log";
-  const std::string command =
-      python() + " '" LACUNA_SOURCE_DIR "/tests/framework/onnx/evaluate.py' '" + model + "' '" +
-      output + "'" + inputs.arguments + " > '" + log + "' 2>&1";
+  const std::string command = python() + " '" + kSourceFolder +
+                              "/tests/framework/onnx/evaluate.py' '" + model + "' '" + output +
+                              "'" + inputs.arguments + " > '" + log + "' 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << read_text(log);
   const std::string bytes = read_text(output);
   std::vector<float> values(bytes.size() / sizeof(float));

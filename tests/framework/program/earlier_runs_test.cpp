@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "paths.h"
 
 namespace lacuna {
 namespace {
@@ -22,7 +23,7 @@ using testing::IsEmpty;
 // differ by 2e-7 at most.
 constexpr double kLossTolerance = 1e-5;
 
-const std::string kRuns = LACUNA_SOURCE_DIR "/tests/framework/program/earlier_runs";
+const std::string kRuns = std::string(kSourceFolder) + "/tests/framework/program/earlier_runs";
 
 // Those that were there then.
 StateDict with_names_of(const StateDict& state, const StateDict& earlier) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "paths.h"
 
 namespace lacuna {
 namespace {
@@ -46,7 +47,7 @@ class OwnThings : public RunFixture {
   }
 
   static Ended run(const std::vector<std::string>& arguments) {
-    return run_lacuna(arguments, {.program = OWN_THINGS_PROGRAM});
+    return run_lacuna(arguments, {.program = kOwnThingsProgram});
   }
   Ended train_own(std::vector<std::string> more = {}) const {
     more.insert(more.begin(), {"train", config(), "--run-dir", run_dir()});

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -25,7 +26,7 @@ struct Ended {
 
 /// How it is started.
 struct ProcessOptions {
-  std::string program = LACUNA_PROGRAM;
+  std::string program = kProgram;
   std::string fault = {};               ///< LACUNA_FAULT, see docs/reference/checkpoint.md
   std::string folder = {};              ///< to run in; empty: that of this process
   int64_t max_file_bytes = 0;           ///< a stand-in for a full disk; 0: no limit

@@ -11,6 +11,7 @@
 
 #include "framework/io/file_size_limit.h"
 #include "lacuna/framework/core/error.h"
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -20,7 +21,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kGolden = LACUNA_SOURCE_DIR "/tests/golden/";
+const std::string kGolden = std::string(kSourceFolder) + "/tests/golden/";
 
 template <class ErrorType, class Call>
 std::string message_of(Call call) {

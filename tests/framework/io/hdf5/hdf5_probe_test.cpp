@@ -14,6 +14,7 @@
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "paths.h"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -120,7 +121,7 @@ TEST(Hdf5Probe, SealedFilesThatCrashTheLibraryAreErrors) {
   const TemporaryFolder folder;
   for (const std::string name : {"hdf5_crash", "hdf5_endless"}) {
     const std::string content =
-        read_text(std::string(LACUNA_SOURCE_DIR) + "/fuzz/corpus/checkpoint/" + name);
+        read_text(std::string(kSourceFolder) + "/fuzz/corpus/checkpoint/" + name);
     ASSERT_NE(content, "");
     const std::string path =
         folder.write(name, std::string(static_cast<size_t>(kSealBytes), '\0') + content);

@@ -9,6 +9,7 @@
 #include "framework/io/file_size_limit.h"
 #include "framework/io/storage/safetensors_bytes.h"
 #include "lacuna/framework/core/error.h"
+#include "paths.h"
 #include "temporary_folder.h"
 #include "throws.h"
 
@@ -66,7 +67,8 @@ TEST_F(Safetensors, ReadsWhatIsWritten) {
 }
 
 TEST_F(Safetensors, ReadsAFileOfTheFormatsOwnLibrary) {
-  const SafetensorsFile file(LACUNA_SOURCE_DIR "/tests/golden/models/resnet8.safetensors");
+  const SafetensorsFile file(std::string(kSourceFolder) +
+                             "/tests/golden/models/resnet8.safetensors");
   EXPECT_EQ(file.tensors().size(), 44u);
   EXPECT_EQ(file.metadata().at("format"), "pt");
   EXPECT_EQ(file.tensor("conv1.weight").shape, (Shape{16, 3, 3, 3}));
