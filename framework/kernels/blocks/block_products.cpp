@@ -13,11 +13,11 @@
 
 #include <algorithm>
 
-#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/blocks/cell_rows.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_products.cpp"
@@ -276,9 +276,10 @@ void block_product(const BlockStream& s, const float* values, const float* x, in
                    const float* bias, float* y) {
   const auto run = use_reference_kernels() ? reference::block_product_block
                                            : HWY_DYNAMIC_DISPATCH(product_block);
-  for_each_part(batch, s.cells.blocks.size(), [&](int64_t slab, size_t part, int64_t width) {
-    run(s, s.cells.blocks[part], values, x + slab * s.columns() * kSlabWidth, width, bias,
-        y + slab * s.rows() * kSlabWidth, is_before_last(slab, batch));
+  const auto parts = static_cast<int64_t>(s.cells.blocks.size());
+  for_each_slab_part(batch, parts, [&](int64_t slab, int64_t part, int64_t width, bool has_next) {
+    run(s, s.cells.blocks[static_cast<size_t>(part)], values, x + slab * s.columns() * kSlabWidth,
+        width, bias, y + slab * s.rows() * kSlabWidth, has_next);
   });
 }
 
@@ -287,9 +288,10 @@ void block_input_gradient(const BlockStream& s, const BlockTransposed& transpose
   const auto run = use_reference_kernels() ? reference::block_transposed_block
                                            : HWY_DYNAMIC_DISPATCH(transposed_block);
   const std::vector<CsrBlock>& blocks = transposed.cells.blocks;
-  for_each_part(batch, blocks.size(), [&](int64_t slab, size_t part, int64_t width) {
-    run(s.cell, transposed, blocks[part], values, dy + slab * s.rows() * kSlabWidth, width,
-        dx + slab * s.columns() * kSlabWidth, is_before_last(slab, batch));
+  const auto parts = static_cast<int64_t>(blocks.size());
+  for_each_slab_part(batch, parts, [&](int64_t slab, int64_t part, int64_t width, bool has_next) {
+    run(s.cell, transposed, blocks[static_cast<size_t>(part)], values,
+        dy + slab * s.rows() * kSlabWidth, width, dx + slab * s.columns() * kSlabWidth, has_next);
   });
 }
 

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_scatter.cpp"
@@ -126,9 +126,10 @@ void block_input_gradient(const BlockStream& s, const float* values, const float
                           const float* bias, float* dx) {
   const auto run =
       use_reference_kernels() ? reference::block_scatter_tile : HWY_DYNAMIC_DISPATCH(scatter_tile);
-  for_each_part(batch, s.tile_begin.size() - 1, [&](int64_t slab, size_t part, int64_t width) {
-    run(s, static_cast<int64_t>(part), values, dy + slab * s.rows() * kSlabWidth, width, bias,
-        dx + slab * s.columns() * kSlabWidth, is_before_last(slab, batch));
+  const auto tiles = static_cast<int64_t>(s.tile_begin.size()) - 1;
+  for_each_slab_part(batch, tiles, [&](int64_t slab, int64_t tile, int64_t width, bool has_next) {
+    run(s, tile, values, dy + slab * s.rows() * kSlabWidth, width, bias,
+        dx + slab * s.columns() * kSlabWidth, has_next);
   });
 }
 

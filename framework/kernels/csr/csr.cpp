@@ -251,14 +251,11 @@ void csr_product(const CsrStream& s, const float* values, const float* x, int64_
                  const float* bias, float* y) {
   const auto run =
       use_reference_kernels() ? reference::csr_product_block : HWY_DYNAMIC_DISPATCH(product_block);
-  const int64_t slabs = slab_count(batch);
-  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
+  const bool is_large = slabs_exceed_cache(s.rows, s.columns, slab_count(batch));
   const auto blocks = static_cast<int64_t>(s.blocks.size());
-  parallel_blocks(slabs * blocks, [&](int64_t unit) {
-    const int64_t slab = unit / blocks;
-    run(s, s.blocks[static_cast<size_t>(unit % blocks)], values, x + slab * s.columns * kSlabWidth,
-        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * s.rows * kSlabWidth,
-        is_large && slab + 1 < slabs);
+  for_each_slab_part(batch, blocks, [&](int64_t slab, int64_t block, int64_t width, bool has_next) {
+    run(s, s.blocks[static_cast<size_t>(block)], values, x + slab * s.columns * kSlabWidth, width,
+        bias, y + slab * s.rows * kSlabWidth, is_large && has_next);
   });
 }
 

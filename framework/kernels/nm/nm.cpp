@@ -148,14 +148,12 @@ void nm_product(const NmMatrix& s, const float* values, const float* x, int64_t 
   const auto run =
       use_reference_kernels() ? reference::nm_product_block : HWY_DYNAMIC_DISPATCH(product_block);
   const NmMatrixForm& form = s.form;
-  const int64_t slabs = slab_count(batch), rows = form.rows_of_block();
-  const int64_t blocks = (form.rows + rows - 1) / rows;
-  const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
-  parallel_blocks(slabs * blocks, [&](int64_t unit) {
-    const int64_t slab = unit / blocks, begin = unit % blocks * rows;
+  const int64_t rows = form.rows_of_block(), blocks = (form.rows + rows - 1) / rows;
+  const bool is_large = slabs_exceed_cache(form.rows, form.columns, slab_count(batch));
+  for_each_slab_part(batch, blocks, [&](int64_t slab, int64_t block, int64_t width, bool has_next) {
+    const int64_t begin = block * rows;
     run(s, begin, std::min(begin + rows, form.rows), values, x + slab * form.columns * kSlabWidth,
-        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * form.rows * kSlabWidth,
-        is_large && slab + 1 < slabs);
+        width, bias, y + slab * form.rows * kSlabWidth, is_large && has_next);
   });
 }
 

@@ -202,14 +202,13 @@ void nm_input_gradient(const NmMatrixForm& form, const NmColumns& index, const f
                        const float* dy, int64_t batch, float* dx) {
   const auto run = HWY_DYNAMIC_DISPATCH(input_gradient_block);
   constexpr int64_t kGroupsOfBlock = 128;
-  const int64_t slabs = slab_count(batch), groups = form.columns / 4;
+  const int64_t groups = form.columns / 4;
   const int64_t blocks = (groups + kGroupsOfBlock - 1) / kGroupsOfBlock;
-  if (form.rows == 0) std::fill_n(dx, slabs * form.columns * kSlabWidth, 0.0f);
-  parallel_blocks(slabs * blocks, [&](int64_t unit) {
-    const int64_t slab = unit / blocks, begin = unit % blocks * kGroupsOfBlock;
+  if (form.rows == 0) std::fill_n(dx, slab_count(batch) * form.columns * kSlabWidth, 0.0f);
+  for_each_slab_part(batch, blocks, [&](int64_t slab, int64_t block, int64_t width, bool) {
+    const int64_t begin = block * kGroupsOfBlock;
     run(form, index, begin, std::min(begin + kGroupsOfBlock, groups), values,
-        dy + slab * form.rows * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-        dx + slab * form.columns * kSlabWidth);
+        dy + slab * form.rows * kSlabWidth, width, dx + slab * form.columns * kSlabWidth);
   });
 }
 

@@ -320,14 +320,11 @@ void nm_product_by_pairs(const NmMatrix& s, const NmPairs& pairs, const float* v
                          const float* x, int64_t batch, const float* bias, float* y) {
   const auto run = HWY_DYNAMIC_DISPATCH(product_of_block);
   const NmMatrixForm& form = s.form;
-  const int64_t slabs = slab_count(batch), rows = form.rows_of_block();
-  const int64_t blocks = (form.rows + rows - 1) / rows;
-  const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
-  parallel_blocks(slabs * blocks, [&](int64_t unit) {
-    const int64_t slab = unit / blocks;
-    run(form, pairs, unit % blocks, values, x + slab * form.columns * kSlabWidth,
-        std::min(kSlabWidth, batch - slab * kSlabWidth), bias, y + slab * form.rows * kSlabWidth,
-        is_large && slab + 1 < slabs);
+  const int64_t rows = form.rows_of_block(), blocks = (form.rows + rows - 1) / rows;
+  const bool is_large = slabs_exceed_cache(form.rows, form.columns, slab_count(batch));
+  for_each_slab_part(batch, blocks, [&](int64_t slab, int64_t block, int64_t width, bool has_next) {
+    run(form, pairs, block, values, x + slab * form.columns * kSlabWidth, width, bias,
+        y + slab * form.rows * kSlabWidth, is_large && has_next);
   });
 }
 

@@ -1,8 +1,10 @@
 // What the kernels over batch slabs agree on: the bytes of a row, and how slabs are counted.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
 
 namespace lacuna {
@@ -16,6 +18,17 @@ inline int64_t slab_count(int64_t batch) { return (batch + kSlabWidth - 1) / kSl
 /// be asked for while the one before it is worked on.
 inline bool slabs_exceed_cache(int64_t rows, int64_t columns, int64_t slabs) {
   return slabs * (rows + columns) * kSlabRowBytes > (int64_t{3} << 19);
+}
+
+/// Calls `run(slab, part, examples, has_next)` in parallel for each of `parts` parts of a matrix
+/// and each slab of a batch, after which another one may come.
+template <class Run>
+void for_each_slab_part(int64_t batch, int64_t parts, const Run& run) {
+  const int64_t slabs = slab_count(batch);
+  parallel_blocks(slabs * parts, [&](int64_t unit) {
+    const int64_t slab = unit / parts;
+    run(slab, unit % parts, std::min(kSlabWidth, batch - slab * kSlabWidth), slab + 1 < slabs);
+  });
 }
 
 }  // namespace lacuna
