@@ -15,39 +15,18 @@ Linear::Linear(const Options& options) : options_(options) {
     throw ConfigError(fmt::format(
         "linear: in_features and out_features must be at least 1, found {} and {}", in, out));
   }
-  const int64_t fan_in = options.init_fan_in.inputs(in);
-  const Initializer initializer = options.init_fan_in.counts_nonzeros()
-                                      ? make_initializer_for_nonzeros(options.init, fan_in, out)
-                                      : make_initializer(options.init, fan_in, out);
-  weight_ = register_parameter("weight", std::make_shared<Parameter>(Shape{out, in}, initializer));
-  weight_->use = WeightUse::Linear;
-  if (options.bias) {
-    const bool is_zero = options.init.zero_bias();
-    bias_ = register_parameter(
-        "bias", std::make_shared<Parameter>(
-                    Shape{out}, is_zero ? Initializer::constant(0.0) : default_linear(fan_in)));
-  }
+  make_parameters({out, in}, WeightUse::Linear, {options.bias, options.init, options.init_fan_in});
 }
 
 Shape Linear::output_shape(const Shape& input) const {
   if (input.rank() < 1 || input.features() != options_.in_features) {
     throw ShapeError(fmt::format(
         "layer '{}' (linear): a weight of shape {} needs examples of shape [..., {}], found {}",
-        path(), weight_->shape().to_string(), options_.in_features, input.to_string()));
+        path(), weight()->shape().to_string(), options_.in_features, input.to_string()));
   }
   return input.with_features(options_.out_features);
 }
 
-const ParameterPtr& Linear::require_bias() {
-  if (bias_ == nullptr) {
-    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_features},
-                                                                   Initializer::constant(0.0)));
-  }
-  return bias_;
-}
-
-Variable Linear::forward(const Variable& input) {
-  return linear(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable());
-}
+Variable Linear::forward(const Variable& input) { return linear(input, weight(), bias_variable()); }
 
 }  // namespace lacuna

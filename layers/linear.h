@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "lacuna/framework/nn/init.h"
-#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/nn/row_by_row.h"
 
 namespace lacuna {
 
 /// y = x Wᵀ + b. *Shapes:* [..., in_features] → [..., out_features]; parameters `weight`
 /// [out_features, in_features] and `bias` [out_features].
-class Linear final : public Module {
+class Linear final : public AffineLayer, public RowByRow {
  public:
   struct Options {
     int64_t in_features = 0;
@@ -31,19 +31,13 @@ class Linear final : public Module {
   std::string_view type() const override { return "linear"; }
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
-  const ParameterPtr& weight() const { return weight_; }
-  /// Null without a bias.
-  const ParameterPtr& bias() const { return bias_; }
-  /// Gives a layer without a bias one of zeros. *Returns* the bias.
-  const ParameterPtr& require_bias();
+  bool gives_channels(const Shape& input) const override { return input.rank() == 1; }
 
  protected:
   Variable forward(const Variable& input) override;
 
  private:
   Options options_;
-  ParameterPtr weight_;
-  ParameterPtr bias_;
 };
 
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/row_by_row.h"
 #include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {
@@ -14,7 +15,7 @@ namespace lacuna {
 ///
 /// The weight is the other layer's, and only there a parameter: what both collect of its gradient
 /// adds up. It stays dense (`Parameter::requires_dense`).
-class TiedLinear final : public Module, public TiedWeight {
+class TiedLinear final : public Module, public RowByRow, public TiedWeight {
  public:
   struct Options {
     ParameterPtr weight = {};  ///< of a layer that lives as long as this one is used

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "lacuna/framework/nn/batch_user.h"
+#include "lacuna/framework/nn/row_by_row.h"
 #include "lacuna/framework/nn/sequential.h"
-#include "lacuna/layers/linear.h"
-#include "lacuna/layers/tied_linear.h"
 
 namespace lacuna {
 namespace {
@@ -85,13 +84,11 @@ bool mixes_examples(Module& model) {
   return sparsifies_activations(model) || std::ranges::any_of(model.modules(), goes_by_batch);
 }
 
-Module* last_linear_layer(Module& model) {
+Module* last_row_layer(Module& model) {
   const auto* chain = dynamic_cast<const Sequential*>(&model);
   if (chain == nullptr || chain->chain().empty() || has_transforms(model)) return nullptr;
   Module* last = chain->chain().modules().back();
-  const bool is_linear = dynamic_cast<const Linear*>(last) != nullptr ||
-                         dynamic_cast<const TiedLinear*>(last) != nullptr;
-  return is_linear && !has_transforms(*last) ? last : nullptr;
+  return dynamic_cast<const RowByRow*>(last) != nullptr && !has_transforms(*last) ? last : nullptr;
 }
 
 double held_values(const Module& model, const Shape& example) {
@@ -104,7 +101,7 @@ ExamplePieces example_pieces(Module& model, const Shape& example, int64_t batch_
   if (mixes_examples(model)) {
     return {.examples = batch_size, .bytes = bytes * static_cast<double>(batch_size)};
   }
-  const Module* last = last_linear_layer(model);
+  const Module* last = last_row_layer(model);
   if (bytes > kPieceBytes && last != nullptr && model.output_shape(example).rank() > 1) {
     return in_rows(model, example, batch_size);
   }

@@ -34,9 +34,8 @@ bool sparsifies_activations(Module& model);
 /// trained: activations are sparsified, or a batch normalization uses the batch's moments.
 bool mixes_examples(Module& model);
 
-/// The last layer of the model, where it is a linear layer, which computes each row of its input
-/// by itself; else null.
-Module* last_linear_layer(Module& model);
+/// The last layer of the model, where it computes each row of its input by itself; else null.
+Module* last_row_layer(Module& model);
 
 /// The values of one example that are held at once in a forward pass that is not recorded, its
 /// input among them: an estimate from the layers' shapes, without the kernels' scratch memory.

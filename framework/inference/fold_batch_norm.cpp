@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/batch_norm.h"
-#include "lacuna/layers/convolutions/conv1d.h"
-#include "lacuna/layers/convolutions/conv2d.h"
-#include "lacuna/layers/linear.h"
 #include "lacuna/layers/residual.h"
 
 namespace lacuna {
@@ -106,23 +104,14 @@ class Folder {
 
   void fold(const Step& before, BatchNorm& norm) {
     if (before.module->has_output_transforms() || norm.has_input_transforms()) return;
-    if (auto* linear = dynamic_cast<Linear*>(before.module)) {
-      if (before.input.rank() == 1) fold_into(*linear, norm);
-    } else if (auto* conv2d = dynamic_cast<Conv2d*>(before.module)) {
-      fold_into(*conv2d, norm);
-    } else if (auto* conv1d = dynamic_cast<Conv1d*>(before.module)) {
-      fold_into(*conv1d, norm);
-    }
-  }
-
-  template <class Layer>
-  void fold_into(Layer& layer, BatchNorm& norm) {
+    auto* layer = dynamic_cast<AffineLayer*>(before.module);
+    if (layer == nullptr || !layer->gives_channels(before.input)) return;
     const auto is_shared = [&](const ParameterPtr& p) { return p && uses_[p.get()] > 1; };
-    if (norm.is_folded() || is_shared(layer.weight()) || is_shared(layer.bias())) return;
+    if (norm.is_folded() || is_shared(layer->weight()) || is_shared(layer->bias())) return;
     const std::optional<BatchNorm::Affine> affine = norm.affine();
     if (!affine) return;
-    scale_rows(*layer.weight(), affine->scale);
-    map_bias(*layer.require_bias(), *affine);
+    scale_rows(*layer->weight(), affine->scale);
+    map_bias(*layer->require_bias(), *affine);
     norm.mark_folded();
     ++folded_;
   }

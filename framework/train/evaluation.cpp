@@ -182,7 +182,7 @@ void count_piece(Module& model, const LossFunction& loss, const Batch& batch, in
     if (watcher) watcher(output.value(), batch);
     return;
   }
-  Module* last = last_linear_layer(model);
+  Module* last = last_row_layer(model);
   const auto before = [&](const Variable& input) {
     Variable value = input;
     for (const auto& [name, layer] : model.children()) {

@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/convolutions/convolution_parameters.hpp"
+#include "lacuna/layers/convolutions/channel_groups.hpp"
 
 namespace lacuna {
 
@@ -16,26 +16,23 @@ Conv1d::Conv1d(const Options& options) : options_(options) {
         out, options.kernel));
   }
   require_divisible("conv1d", in, out, groups);
-  const ConvolutionParameters parameters = make_convolution_parameters(
-      {out, in / groups, options.kernel},
-      {.bias = options.bias, .init = options.init, .init_fan_in = options.init_fan_in});
-  weight_ = register_parameter("weight", parameters.weight);
+  make_parameters({out, in / groups, options.kernel}, WeightUse::Convolution,
+                  {options.bias, options.init, options.init_fan_in});
   if (options.length > 0) {
     const LengthWindow window{options.kernel, options.stride, options.padding, options.dilation};
-    weight_->convolution = ConvolutionShape{.in_channels = in,
-                                            .out_channels = out,
-                                            .groups = groups,
-                                            .image = {1, options.length},
-                                            .window = window.on_images()};
+    weight()->convolution = ConvolutionShape{.in_channels = in,
+                                             .out_channels = out,
+                                             .groups = groups,
+                                             .image = {1, options.length},
+                                             .window = window.on_images()};
   }
-  if (parameters.bias != nullptr) bias_ = register_parameter("bias", parameters.bias);
 }
 
 Shape Conv1d::output_shape(const Shape& input) const {
   if (input.rank() != 2 || input[0] != options_.in_channels) {
     throw ShapeError(fmt::format(
         "layer '{}' (conv1d): a weight of shape {} needs examples of shape [{}, length], found {}",
-        path(), weight_->shape().to_string(), options_.in_channels, input.to_string()));
+        path(), weight()->shape().to_string(), options_.in_channels, input.to_string()));
   }
   const LengthWindow window{options_.kernel, options_.stride, options_.padding, options_.dilation};
   return {options_.out_channels,
@@ -44,16 +41,8 @@ Shape Conv1d::output_shape(const Shape& input) const {
 
 int64_t Conv1d::uses_per_weight(const Shape& example) const { return output_shape(example)[1]; }
 
-const ParameterPtr& Conv1d::require_bias() {
-  if (bias_ == nullptr) {
-    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_channels},
-                                                                   Initializer::constant(0.0)));
-  }
-  return bias_;
-}
-
 Variable Conv1d::forward(const Variable& input) {
-  return conv1d(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable(),
+  return conv1d(input, weight(), bias_variable(),
                 {.stride = options_.stride,
                  .padding = options_.padding,
                  .dilation = options_.dilation,

@@ -4,14 +4,13 @@
 #include <cstdint>
 
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/nn/init.h"
-#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/affine_layer.h"
 
 namespace lacuna {
 
 /// y = w ∗ x + b along sequences. *Shapes:* [batch, in_channels, length] → [batch, out_channels,
 /// …]; parameters `weight` [out_channels, in_channels / groups, kernel] and `bias` [out_channels].
-class Conv1d final : public Module {
+class Conv1d final : public AffineLayer {
  public:
   struct Options {
     int64_t in_channels = 0;
@@ -36,19 +35,13 @@ class Conv1d final : public Module {
   const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
-  const ParameterPtr& weight() const { return weight_; }
-  /// Null without a bias.
-  const ParameterPtr& bias() const { return bias_; }
-  /// Gives a layer without a bias one of zeros. *Returns* the bias.
-  const ParameterPtr& require_bias();
+  bool gives_channels(const Shape&) const override { return true; }
 
  protected:
   Variable forward(const Variable& input) override;
 
  private:
   Options options_;
-  ParameterPtr weight_;
-  ParameterPtr bias_;
 };
 
 }  // namespace lacuna

@@ -4,7 +4,7 @@
 
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/convolutions/convolution_parameters.hpp"
+#include "lacuna/layers/convolutions/channel_groups.hpp"
 
 namespace lacuna {
 
@@ -17,21 +17,18 @@ Conv2d::Conv2d(const Options& options) : options_(options) {
         out, k.to_string()));
   }
   require_divisible("conv2d", in, out, groups);
-  const ConvolutionParameters parameters = make_convolution_parameters(
-      {out, in / groups, k.height, k.width},
-      {.bias = options.bias, .init = options.init, .init_fan_in = options.init_fan_in});
-  weight_ = register_parameter("weight", parameters.weight);
+  make_parameters({out, in / groups, k.height, k.width}, WeightUse::Convolution,
+                  {options.bias, options.init, options.init_fan_in});
   if (options.image.height > 0 && options.image.width > 0) {
-    weight_->convolution = ConvolutionShape{.in_channels = in,
-                                            .out_channels = out,
-                                            .groups = groups,
-                                            .image = options.image,
-                                            .window = {.kernel = k,
-                                                       .stride = options.stride,
-                                                       .padding = options.padding,
-                                                       .dilation = options.dilation}};
+    weight()->convolution = ConvolutionShape{.in_channels = in,
+                                             .out_channels = out,
+                                             .groups = groups,
+                                             .image = options.image,
+                                             .window = {.kernel = k,
+                                                        .stride = options.stride,
+                                                        .padding = options.padding,
+                                                        .dilation = options.dilation}};
   }
-  if (parameters.bias != nullptr) bias_ = register_parameter("bias", parameters.bias);
 }
 
 Shape Conv2d::output_shape(const Shape& input) const {
@@ -39,7 +36,7 @@ Shape Conv2d::output_shape(const Shape& input) const {
     throw ShapeError(fmt::format(
         "layer '{}' (conv2d): a weight of shape {} needs examples of shape [{}, height, width], "
         "found {}",
-        path(), weight_->shape().to_string(), options_.in_channels, input.to_string()));
+        path(), weight()->shape().to_string(), options_.in_channels, input.to_string()));
   }
   const Window window{options_.kernel, options_.stride, options_.padding, options_.dilation};
   const Extent size =
@@ -52,16 +49,8 @@ int64_t Conv2d::uses_per_weight(const Shape& example) const {
   return output[1] * output[2];
 }
 
-const ParameterPtr& Conv2d::require_bias() {
-  if (bias_ == nullptr) {
-    bias_ = register_parameter("bias", std::make_shared<Parameter>(Shape{options_.out_channels},
-                                                                   Initializer::constant(0.0)));
-  }
-  return bias_;
-}
-
 Variable Conv2d::forward(const Variable& input) {
-  return conv2d(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable(),
+  return conv2d(input, weight(), bias_variable(),
                 {.stride = options_.stride,
                  .padding = options_.padding,
                  .dilation = options_.dilation,

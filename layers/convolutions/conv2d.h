@@ -4,15 +4,14 @@
 #include <cstdint>
 
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/nn/init.h"
-#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/affine_layer.h"
 
 namespace lacuna {
 
 /// y = w ∗ x + b. *Shapes:* [batch, in_channels, height, width] → [batch, out_channels, …];
 /// parameters `weight` [out_channels, in_channels / groups, kernel height, kernel width] and `bias`
 /// [out_channels].
-class Conv2d final : public Module {
+class Conv2d final : public AffineLayer {
  public:
   struct Options {
     int64_t in_channels = 0;
@@ -37,14 +36,10 @@ class Conv2d final : public Module {
   const Options& options() const { return options_; }
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
-  const ParameterPtr& weight() const { return weight_; }
+  bool gives_channels(const Shape&) const override { return true; }
   /// How its products are computed where they run dense: from the definition, unless it is told.
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
-  /// Null without a bias.
-  const ParameterPtr& bias() const { return bias_; }
-  /// Gives a layer without a bias one of zeros. *Returns* the bias.
-  const ParameterPtr& require_bias();
 
  protected:
   Variable forward(const Variable& input) override;
@@ -52,8 +47,6 @@ class Conv2d final : public Module {
  private:
   Options options_;
   ConvolutionAlgorithms algorithms_;
-  ParameterPtr weight_;
-  ParameterPtr bias_;
 };
 
 }  // namespace lacuna

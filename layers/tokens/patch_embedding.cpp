@@ -15,23 +15,13 @@ PatchEmbedding::PatchEmbedding(const Options& options) : options_(options) {
         "patch_embedding: channels, features and patch must be at least 1, found {}, {} and {}",
         options.channels, options.features, p.to_string()));
   }
-  const Shape shape{options.features, options.channels, p.height, p.width};
-  const Fans fans = fans_of(shape);
-  weight_ = register_parameter(
-      "weight",
-      std::make_shared<Parameter>(shape, make_initializer(options.init, fans.in, fans.out)));
-  weight_->use = WeightUse::Convolution;
+  make_parameters({options.features, options.channels, p.height, p.width}, WeightUse::Convolution,
+                  {.bias = options.bias, .init = options.init});
   if (options.image.height > 0 && options.image.width > 0) {
-    weight_->convolution = ConvolutionShape{.in_channels = options.channels,
-                                            .out_channels = options.features,
-                                            .image = options.image,
-                                            .window = {.kernel = p, .stride = p}};
-  }
-  if (options.bias) {
-    bias_ = register_parameter(
-        "bias", std::make_shared<Parameter>(Shape{options.features},
-                                            options.init.zero_bias() ? Initializer::constant(0.0)
-                                                                     : default_linear(fans.in)));
+    weight()->convolution = ConvolutionShape{.in_channels = options.channels,
+                                             .out_channels = options.features,
+                                             .image = options.image,
+                                             .window = {.kernel = p, .stride = p}};
   }
 }
 
@@ -41,7 +31,7 @@ Shape PatchEmbedding::output_shape(const Shape& input) const {
     throw ShapeError(fmt::format(
         "layer '{}' (patch_embedding): a weight of shape {} needs examples of shape [{}, height, "
         "width], found {}",
-        path(), weight_->shape().to_string(), options_.channels, input.to_string()));
+        path(), weight()->shape().to_string(), options_.channels, input.to_string()));
   }
   if (input[1] < 1 || input[2] < 1 || input[1] % p.height != 0 || input[2] % p.width != 0) {
     throw ShapeError(
@@ -53,8 +43,7 @@ Shape PatchEmbedding::output_shape(const Shape& input) const {
 
 Variable PatchEmbedding::forward(const Variable& input) {
   const Shape tokens = output_shape(input.shape().without_batch());
-  const Variable y = conv2d(input, weight_, bias_ != nullptr ? Variable::of(bias_) : Variable(),
-                            {.stride = options_.patch});
+  const Variable y = conv2d(input, weight(), bias_variable(), {.stride = options_.patch});
   // [batch, features, rows, columns] → [batch, features, patches] → [batch, patches, features]
   return transpose(reshape(y, {input.shape()[0], tokens[1], tokens[0]}));
 }

@@ -4,15 +4,14 @@
 #include <cstdint>
 
 #include "lacuna/framework/core/convolution_shape.h"
-#include "lacuna/framework/nn/init.h"
-#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/affine_layer.h"
 
 namespace lacuna {
 
 /// Images as sequences: a vector for each patch, by a convolution whose stride is its kernel, row
 /// by row. *Shapes:* [batch, channels, height, width] → [batch, (height / p) (width / p),
 /// features]; parameters `weight` [features, channels, p, p] and `bias` [features].
-class PatchEmbedding final : public Module {
+class PatchEmbedding final : public AffineLayer {
  public:
   struct Options {
     int64_t channels = 0;
@@ -31,15 +30,13 @@ class PatchEmbedding final : public Module {
   /// *Errors:* ShapeError, also where patches do not cover the image.
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override { return output_shape(example)[0]; }
-  const ParameterPtr& weight() const { return weight_; }
+  bool gives_channels(const Shape&) const override { return false; }
 
  protected:
   Variable forward(const Variable& input) override;
 
  private:
   Options options_;
-  ParameterPtr weight_;
-  ParameterPtr bias_;
 };
 
 }  // namespace lacuna

@@ -53,13 +53,13 @@ TEST(ExamplePieces, CutTheLastLayersRowsWhereAnExampleIsTooLarge) {
   model.add<Linear>("a", {.in_features = 8, .out_features = 24});
   Module& last = model.add<Linear>("b", {.in_features = 24, .out_features = 50000});
   const ExamplePieces pieces = example_pieces(model, Shape{1000, 8}, 100);
-  EXPECT_EQ(last_linear_layer(model), &last);
+  EXPECT_EQ(last_row_layer(model), &last);
   EXPECT_EQ(pieces.examples, 100);
   EXPECT_EQ(pieces.rows, (1 << 26) / (4 * 50024));
   EXPECT_LE(pieces.bytes, 2 * kPieceBytes);
   EXPECT_EQ(example_pieces(model, Shape{100, 8}, 100).rows, 0);  // three examples fit
   model.add<ReLU>("relu");
-  EXPECT_EQ(last_linear_layer(model), nullptr);
+  EXPECT_EQ(last_row_layer(model), nullptr);
   EXPECT_EQ(example_pieces(model, Shape{1000, 8}, 100).rows, 0);
 }
 

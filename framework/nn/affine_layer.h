@@ -1,0 +1,37 @@
+// AffineLayer: what Linear, the convolutions and the patch embedding share, a weight and a bias.
+#pragma once
+
+#include "lacuna/framework/nn/init.h"
+#include "lacuna/framework/nn/module.h"
+
+namespace lacuna {
+
+/// Base of layers that give W · x + b and nothing else, with parameters `weight` [out, in, ...] and
+/// `bias` [out]: a scale and a shift of each output can be folded into both.
+class AffineLayer : public Module {
+ public:
+  const ParameterPtr& weight() const { return weight_; }
+  /// Null without a bias.
+  const ParameterPtr& bias() const { return bias_; }
+  /// Gives a layer without a bias one of zeros. *Returns* the bias.
+  const ParameterPtr& require_bias();
+  /// Whether the first dimension of an output is that of the weight, as in the channels of a
+  /// convolution, for an input of this shape.
+  virtual bool gives_channels(const Shape& input) const = 0;
+
+ protected:
+  /// How the parameters are drawn, as in Linear::Options.
+  struct Draw {
+    bool bias = true;
+    WeightDraw init = WeightInit::Default;
+    FanIn init_fan_in = FanIn::all();
+  };
+  /// Registers the parameters; called once, by the constructor. *Requires* sizes of at least 1.
+  void make_parameters(const Shape& weight, WeightUse use, const Draw& draw);
+  Variable bias_variable() const { return bias_ != nullptr ? Variable::of(bias_) : Variable(); }
+
+ private:
+  ParameterPtr weight_, bias_;
+};
+
+}  // namespace lacuna
