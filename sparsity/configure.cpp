@@ -36,8 +36,10 @@ void require_target(const Config& entry, std::string_view type) {
   entry.error(std::string(type) + " needs `sparsity` (or `density`, or `fan_in`)");
 }
 
+using MakeAlgorithm = decltype(AlgorithmType::make);
+
 // The factory of an algorithm that aims at a target.
-AlgorithmRegistry::Factory aiming(AlgorithmRegistry::Factory make) {
+MakeAlgorithm aiming(MakeAlgorithm make) {
   return [make = std::move(make)](const Config& entry, uint64_t seed) {
     auto algorithm = make(entry, seed);  // reads the entry's keys
     require_target(entry, algorithm->type());
@@ -103,11 +105,12 @@ std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_
   return std::make_unique<SemiSparse>(options);
 }
 
-AlgorithmRegistry::Factory make_one_shot(OneShotMethod method) {
-  return aiming([method](const Config& entry, uint64_t seed) {
-    return std::make_unique<OneShotPruning>(
-        OneShotPruningOptions::from_config(entry, method, seed));
-  });
+AlgorithmType one_shot(OneShotMethod method) {
+  return {.make = aiming([method](const Config& entry, uint64_t seed) {
+            return std::make_unique<OneShotPruning>(
+                OneShotPruningOptions::from_config(entry, method, seed));
+          }),
+          .calibrates = true};
 }
 
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
@@ -118,8 +121,9 @@ std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t
   const Config named = entry.has("type") ? entry.get("type") : entry.get("algorithm");
   const std::string name =
       named.is_null() ? entry.get<std::string>("algorithm", "static") : named.as<std::string>();
-  const auto& factory = algorithm_registry().find_any_case(name, named.is_null() ? entry : named);
-  return at_position(entry, [&] { return factory.make(entry, seed); });
+  const AlgorithmType& algorithm =
+      algorithm_registry().find_any_case(name, named.is_null() ? entry : named).make;
+  return at_position(entry, [&] { return algorithm.make(entry, seed); });
 }
 
 }  // namespace
@@ -163,12 +167,12 @@ void register_algorithms(AlgorithmRegistry& r) {
         aiming(make_drop_grow<RigL>));
   r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|",
         aiming(make_snfs));
-  r.add("magnitude", "prunes once by |w|", make_one_shot(OneShotMethod::Magnitude));
-  r.add("wanda", "prunes once by |w| * the norm of its input", make_one_shot(OneShotMethod::Wanda));
+  r.add("magnitude", "prunes once by |w|", one_shot(OneShotMethod::Magnitude));
+  r.add("wanda", "prunes once by |w| * the norm of its input", one_shot(OneShotMethod::Wanda));
   r.add("sparsegpt", "prunes once, column by column; those that follow make up for it",
-        make_one_shot(OneShotMethod::SparseGpt));
+        one_shot(OneShotMethod::SparseGpt));
   r.add("admm", "prunes once, alternating between the best weights and the best mask",
-        make_one_shot(OneShotMethod::Admm));
+        one_shot(OneShotMethod::Admm));
   r.add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip));
 }
 

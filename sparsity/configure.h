@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "lacuna/framework/config/registry.h"
@@ -10,9 +11,15 @@
 
 namespace lacuna {
 
-/// Factories by name: they read their keys from the entry's map.
-using AlgorithmRegistry =
-    Registry<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)>;
+/// An algorithm that a configuration can name.
+struct AlgorithmType {
+  /// Reads the algorithm's keys from the entry's map.
+  std::function<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)> make;
+  /// Whether it reads `calibration` (CalibrationOptions): a run writes down what it calibrates on.
+  bool calibrates = false;
+};
+
+using AlgorithmRegistry = Registry<AlgorithmType>;
 AlgorithmRegistry& algorithm_registry();
 /// Adds the built-in algorithms.
 void register_algorithms(AlgorithmRegistry& registry);

@@ -60,7 +60,6 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// *Cost:* for each layer a forward pass over the calibration examples as far as the layer (one
   /// for layers that are given the same input), and prune_one_shot.
   void prune();
-  bool has_pruned() const { return has_pruned_; }
   /// What pruning has done, in the order in which it did; empty where a checkpoint says it is done.
   const std::vector<MaskUpdate>& pruned() const { return pruned_; }
 

@@ -142,12 +142,10 @@ void require_same_vocabulary(const Dataset& data, const InputFormat& format) {
 
 // What the model knows of its training data.
 KnownData known_data(const Config& config, const InputFormat& format, const Module& model) {
-  const Config loss = config.get("loss");
-  const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
   KnownData known = format.known();
   int64_t& classes = known.num_classes;
   if (classes == 0) classes = model.output_shape(format.example_shape).features();
-  if (name == "binary_cross_entropy") classes = 2;
+  if (loss_kind(config) == LossKind::BinaryCrossEntropy) classes = 2;
   if (config.peek("data.task").text() == "regression") classes = 0;
   return known;
 }

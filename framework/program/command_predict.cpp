@@ -23,6 +23,7 @@
 #include "lacuna/framework/program/predict_inputs.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/train/input_format.h"
+#include "lacuna/framework/train/loss_function.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -34,45 +35,35 @@ constexpr int64_t kPredictBatch = 1000;
 
 constexpr const char* kStandardOutput = "-";  // as --out
 
-// What the outputs of a model are, by the loss it was trained with.
-enum class Outputs { Classes, Decisions, Values };
-
-Outputs outputs_of(const Config& config) {
-  const Config loss = config.get("loss");
-  const std::string name = (loss.is_map() ? loss.get("type") : loss).text();
-  if (name == "cross_entropy" || name == "distillation") return Outputs::Classes;
-  return name == "binary_cross_entropy" ? Outputs::Decisions : Outputs::Values;
-}
-
-void write_header(CsvWriter& writer, Outputs kind, int64_t columns) {
+void write_header(CsvWriter& writer, LossKind kind, int64_t columns) {
   switch (kind) {
-    case Outputs::Classes:
+    case LossKind::CrossEntropy:
       return writer.class_header(columns);
-    case Outputs::Decisions:
+    case LossKind::BinaryCrossEntropy:
       return writer.decision_header(columns);
-    case Outputs::Values:
+    case LossKind::MeanSquaredError:
       return writer.value_header(columns);
   }
 }
 
 // `files` are the examples', or none where there is no column of them.
-void write_rows(CsvWriter& writer, const Tensor& outputs, Outputs kind,
+void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
                 std::span<const std::string> files) {
   const Tensor rows = reordered(outputs, Order::RowMajor);
   const int64_t columns = rows.shape().features();
   const std::vector<int64_t> best =
-      kind == Outputs::Classes ? argmax_rows(rows) : std::vector<int64_t>();
+      kind == LossKind::CrossEntropy ? argmax_rows(rows) : std::vector<int64_t>();
   for (int64_t i = 0; i < rows.shape().batch(); ++i) {
     const float* row = rows.data() + i * columns;
     if (!files.empty()) writer.file_field(files[static_cast<size_t>(i)]);
     switch (kind) {
-      case Outputs::Classes:
+      case LossKind::CrossEntropy:
         writer.class_row(row, columns, best[static_cast<size_t>(i)]);
         break;
-      case Outputs::Decisions:
+      case LossKind::BinaryCrossEntropy:
         writer.decision_row(row, columns);
         break;
-      case Outputs::Values:
+      case LossKind::MeanSquaredError:
         writer.value_row(row, columns);
         break;
     }
@@ -95,10 +86,10 @@ Tensor in_original_unit(const Tensor& outputs, const InputFormat& format) {
 // What the answers that a table had beside its inputs say of the predictions.
 class KnownAnswers {
  public:
-  void add(const Tensor& outputs, const Batch& batch, Outputs kind) {
+  void add(const Tensor& outputs, const Batch& batch, LossKind kind) {
     count_ += batch.size;
-    has_values_ = kind == Outputs::Values;
-    if (kind == Outputs::Classes) {
+    has_values_ = kind == LossKind::MeanSquaredError;
+    if (kind == LossKind::CrossEntropy) {
       correct_ += count_correct(outputs, batch.labels);
       return;
     }
@@ -202,7 +193,7 @@ int run_predict(const PredictCommand& command) {
     inputs.push_back(read_predict_inputs(input, config.get("data"), format));
   }
   name_files(command, inputs);
-  const Outputs kind = outputs_of(config);
+  const LossKind kind = loss_kind(config);
   const int64_t columns = output.numel();
   CsvWriter writer(command.out, format.class_names);
   if (!inputs.front().files.empty()) writer.file_header();

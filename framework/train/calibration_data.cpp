@@ -9,7 +9,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/train/run_model.hpp"
-#include "lacuna/sparsity/one_shot/one_shot.h"
+#include "lacuna/sparsity/configure.h"
 
 namespace lacuna {
 namespace {
@@ -42,10 +42,13 @@ std::vector<Config> entries_of(const Config& section) {
   return phases.is_list() ? phases.items() : std::vector<Config>();
 }
 
-bool is_one_shot(const Config& entry) {
+bool calibrates(const Config& entry) {
   const Config type = entry.peek("type");
   const Config named = type.is_null() ? entry.peek("algorithm") : type;
-  return named.is_scalar() && one_shot_method(to_lower(named.text())).has_value();
+  if (!named.is_scalar()) return false;
+  const auto& algorithms = algorithm_registry().entries();
+  const auto found = algorithms.find(to_lower(named.text()));
+  return found != algorithms.end() && found->second.make.calibrates;
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ bool is_one_shot(const Config& entry) {
 void write_calibration_defaults(const Config& sparsity, const Dataset& data, int64_t batch_size) {
   const int64_t examples = std::min(data.size(), CalibrationOptions::kDefaultExamples);
   for (Config entry : entries_of(sparsity)) {
-    if (!is_one_shot(entry)) continue;
+    if (!calibrates(entry)) continue;
     Config calibration = entry.get("calibration");
     if (calibration.is_number()) {  // of examples
       const SourcePosition position = calibration.position();

@@ -37,7 +37,18 @@ void require_probabilities(const Config& config, const Dataset& data) {
   }
 }
 
+// What is no loss's name counts as the last one.
+LossKind kind_named(std::string_view name) {
+  if (name == "cross_entropy" || name == "distillation") return LossKind::CrossEntropy;
+  return name == "binary_cross_entropy" ? LossKind::BinaryCrossEntropy : LossKind::MeanSquaredError;
+}
+
 }  // namespace
+
+LossKind loss_kind(const Config& config) {
+  const Config loss = config.get("loss");
+  return kind_named((loss.is_map() ? loss.get("type") : loss).text());
+}
 
 LossFunction LossFunction::from_config(const Config& parent, const Dataset& data) {
   const Config config = parent.get("loss");
@@ -51,18 +62,16 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
   } else {
     name = config.is_map() ? config.required<std::string>("type") : config.as<std::string>();
   }
+  const std::vector<std::string> names = {"cross_entropy", "distillation", "binary_cross_entropy",
+                                          "mse"};
+  if (std::ranges::find(names, name) == names.end()) {
+    config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
+  }
   LossFunction loss;
-  if (name == "binary_cross_entropy") {
-    loss.kind_ = Kind::BinaryCrossEntropy;
-  } else if (name == "mse") {
-    loss.kind_ = Kind::MeanSquaredError;
-  } else if (name == "distillation") {
+  loss.kind_ = kind_named(name);
+  if (name == "distillation") {
     if (!config.is_map()) config.error("distillation needs a map with its `teacher`");
     loss.read_distillation(config);
-  } else if (name != "cross_entropy") {
-    const std::vector<std::string> names = {"cross_entropy", "distillation", "binary_cross_entropy",
-                                            "mse"};
-    config.error("unknown loss '" + name + "'; " + suggest_name(name, names));
   }
   for (const char* key : {"class_weights", "label_smoothing", "ignore_index"}) {
     if (!config.is_map() || loss.is_classification() || !config.has(key)) continue;

@@ -47,6 +47,11 @@ struct LossPart {
   LossSums sums;
 };
 
+enum class LossKind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError };
+
+/// That of a resolved configuration.
+LossKind loss_kind(const Config& config);
+
 /// Mean loss over a batch: cross entropy of class logits, binary cross entropy of logits that each
 /// are a decision of their own, or the mean squared error.
 class LossFunction {
@@ -140,7 +145,7 @@ class LossFunction {
   double weight_of(const Batch& batch) const;
 
  private:
-  enum class Kind { CrossEntropy, BinaryCrossEntropy, MeanSquaredError };
+  using Kind = LossKind;
 
   void read_cross_entropy(const Config& config);
   void read_distillation(const Config& config);

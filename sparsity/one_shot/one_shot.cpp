@@ -17,9 +17,6 @@
 namespace lacuna {
 namespace {
 
-constexpr OneShotMethod kMethods[] = {OneShotMethod::Magnitude, OneShotMethod::Wanda,
-                                      OneShotMethod::SparseGpt, OneShotMethod::Admm};
-
 void require_options(const OneShotProblem& problem) {
   const OneShotOptions& options = problem.options;
   const auto refuse = [&](const std::string& why) {
@@ -113,13 +110,6 @@ const char* to_string(OneShotMethod method) {
       return "admm";
   }
   return "";
-}
-
-std::optional<OneShotMethod> one_shot_method(std::string_view name) {
-  for (const OneShotMethod method : kMethods) {
-    if (name == to_string(method)) return method;
-  }
-  return std::nullopt;
 }
 
 const char* to_string(OneShotGranularity granularity) {

@@ -23,8 +23,6 @@ namespace lacuna {
 enum class OneShotMethod { Magnitude, Wanda, SparseGpt, Admm };
 /// "magnitude", "wanda", "sparsegpt", "admm".
 const char* to_string(OneShotMethod method);
-/// Of these names; nothing of others.
-std::optional<OneShotMethod> one_shot_method(std::string_view name);
 
 /// What competes with what where no pattern says so: the positions of the whole layer (of
 /// sparsegpt: those of each block of columns), or those of each output row.
