@@ -1,5 +1,6 @@
 # The headers that are installed, by the lists beside this file, and the two headers made of them:
-# lacuna/lacuna.h and lacuna/extend.h. A line "# ..." of a list is a comment, in the umbrella too.
+# lacuna/lacuna.h and lacuna/extend.h. A line "# ..." of a list is a comment, in the umbrella too;
+# one with a "*" stands for all headers that match.
 function(lacuna_umbrella list umbrella headers_variable)
   set(path ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${list})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
@@ -10,8 +11,11 @@ function(lacuna_umbrella list umbrella headers_variable)
     if(line MATCHES "^# (.*)$")
       string(APPEND text "\n// ${CMAKE_MATCH_1}\n")
     elseif(line)
-      string(APPEND text "#include \"lacuna/${line}\"\n")
-      list(APPEND headers ${line})
+      file(GLOB found RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${line})
+      foreach(header IN LISTS found)
+        string(APPEND text "#include \"lacuna/${header}\"\n")
+        list(APPEND headers ${header})
+      endforeach()
     endif()
   endforeach()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/umbrella/lacuna/${umbrella} CONTENT "${text}" @ONLY)

@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <memory>
+#include <string>
 
 #include "lacuna/framework/autograd/ops/activation.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -39,6 +42,83 @@ Variable LeakyReLU::forward(const Variable& input) {
 
 Variable GELU::forward(const Variable& input) {
   return options_.approximate == Approximate::Tanh ? gelu_tanh(input) : gelu(input);
+}
+
+namespace {
+
+LayerPtr make_leaky_relu(const Config& options, const Shape&) {
+  const auto slope = options.get<float>("negative_slope", 0.01f);
+  if (!(slope >= 0.0f && std::isfinite(slope))) {
+    options.at("negative_slope").fail("a finite number of at least 0");
+  }
+  return std::make_unique<LeakyReLU>(LeakyReLU::Options{.negative_slope = slope});
+}
+
+LayerPtr make_gelu(const Config& options, const Shape&) {
+  const auto approximate = options.get<std::string>("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") {
+    options.at("approximate").fail("none or tanh");
+  }
+  return std::make_unique<GELU>(
+      GELU::Options{approximate == "tanh" ? GELU::Approximate::Tanh : GELU::Approximate::None});
+}
+
+std::string write_gelu(OnnxGraph& graph, const GELU& layer, const std::string& x, const Shape&) {
+  const std::string half = graph.scalar(0.5f), one = graph.scalar(1.0f);
+  std::string inner;
+  if (layer.options().approximate == GELU::Approximate::None) {
+    inner = graph.add("Erf", {graph.add("Mul", {x, graph.scalar(std::sqrt(0.5f))})});
+  } else {
+    const std::string square = graph.add("Mul", {x, x});
+    const std::string factor =
+        graph.add("Add", {graph.add("Mul", {square, graph.scalar(0.044715f)}), one});
+    const std::string angle = graph.add(
+        "Mul", {graph.add("Mul", {x, factor}), graph.scalar(std::sqrt(2.0f / 3.14159265f))});
+    inner = graph.add("Tanh", {angle});
+  }
+  const std::string weight = graph.add("Mul", {graph.add("Add", {inner, one}), half});
+  return graph.add("Mul", {x, weight});
+}
+
+std::string write_silu(OnnxGraph& graph, const SiLU&, const std::string& x, const Shape&) {
+  return graph.add("Mul", {x, graph.add("Sigmoid", {x})});
+}
+
+std::string write_swiglu(OnnxGraph& graph, const SwiGLU&, const std::string& x,
+                         const Shape& example) {
+  const int64_t features = example.features() / 2;
+  const OnnxGraph::Names halves = graph.split(x, {features, features}, -1);
+  const std::string gate = graph.add("Mul", {halves[0], graph.add("Sigmoid", {halves[0]})});
+  return graph.add("Mul", {gate, halves[1]});
+}
+
+std::string write_squared_relu(OnnxGraph& graph, const SquaredReLU&, const std::string& x,
+                               const Shape&) {
+  const std::string y = graph.add("Relu", {x});
+  return graph.add("Mul", {y, y});
+}
+
+std::string write_leaky_relu(OnnxGraph& graph, const LeakyReLU& layer, const std::string& x,
+                             const Shape&) {
+  return graph.add("LeakyRelu", {x}, {{"alpha", layer.options().negative_slope}});
+}
+
+}  // namespace
+
+void register_activations(LayerRegistry& registry) {
+  registry.add("relu", "max(x, 0)", {.make = make_plain<ReLU>, .onnx = onnx_operator("Relu")});
+  registry.add("leaky_relu", "x where x ≥ 0, else negative_slope (0.01) x",
+               {.make = make_leaky_relu, .onnx = onnx_form(write_leaky_relu)});
+  registry.add("squared_relu", "max(x, 0)²",
+               {.make = make_plain<SquaredReLU>, .onnx = onnx_form(write_squared_relu)});
+  registry.add("gelu", "x Φ(x): approximate (none, tanh)",
+               {.make = make_gelu, .onnx = onnx_form(write_gelu)});
+  registry.add("silu", "x σ(x)", {.make = make_plain<SiLU>, .onnx = onnx_form(write_silu)});
+  registry.add("sigmoid", "1 / (1 + e⁻ˣ)",
+               {.make = make_plain<Sigmoid>, .onnx = onnx_operator("Sigmoid")});
+  registry.add("tanh", "tanh x", {.make = make_plain<Tanh>, .onnx = onnx_operator("Tanh")});
+  registry.add("swiglu", "silu(gate) · up of [gate | up]",
+               {.make = make_plain<SwiGLU>, .onnx = onnx_form(write_swiglu)});
 }
 
 }  // namespace lacuna

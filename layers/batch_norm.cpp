@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/framework/nn/sharded_batch.h"
 
 namespace lacuna {
@@ -24,6 +27,46 @@ void follow(Tensor& running, const std::vector<double>& values, double factor, d
 ChannelMoments moments_of(const Tensor& mean, const Tensor& variance) {
   const std::vector<float> m = mean.to_vector(), v = variance.to_vector();
   return {{m.begin(), m.end()}, {v.begin(), v.end()}};
+}
+
+LayerPtr make_batch_norm(const Config& options, const Shape& input) {
+  require_channels(input);
+  const auto channels = options.get<int64_t>("channels", input[0]);
+  const std::vector<Config::Entry> keys = options.clone().entries();
+  for (const auto& [key, value] : keys) {
+    if (key != "momentum" || !value.is_null()) continue;
+    value.error(
+        "null stands elsewhere for the average over all batches, which is not computed here; give "
+        "a number in [0, 1], or leave this key out (0.1)");
+  }
+  const double eps = read_eps(options), momentum = options.get("momentum", 0.1);
+  if (!(momentum >= 0.0 && momentum <= 1.0)) options.at("momentum").fail("a number in [0, 1]");
+  return std::make_unique<BatchNorm>(
+      BatchNorm::Options{.channels = require_at_least(options, "channels", channels, 1),
+                         .eps = eps,
+                         .momentum = momentum,
+                         .affine = options.get("affine", true),
+                         .track_running_stats = options.get("track_running_stats", true)});
+}
+
+std::string write_batch_norm(OnnxGraph& graph, const BatchNorm& layer, const std::string& x,
+                             const Shape&) {
+  if (layer.is_folded()) return x;
+  if (!layer.options().track_running_stats) {
+    refuse_onnx(layer,
+                "it normalizes by the moments of each batch; train it with "
+                "track_running_stats: true");
+  }
+  const Shape channels{layer.options().channels};
+  const auto values = [&](const ParameterPtr& parameter, const char* what, float otherwise) {
+    return parameter != nullptr ? graph.parameter(*parameter)
+                                : graph.floats(what, Tensor::full(channels, otherwise));
+  };
+  return graph.add("BatchNormalization",
+                   {x, values(layer.weight(), "weight", 1.0f), values(layer.bias(), "bias", 0.0f),
+                    graph.floats("running_mean", layer.running_mean()),
+                    graph.floats("running_var", layer.running_var())},
+                   {{"epsilon", static_cast<float>(layer.options().eps)}});
 }
 
 }  // namespace
@@ -153,6 +196,13 @@ std::vector<Variable> BatchNorm::forward_in_shards(std::span<const Variable> inp
   return batch_norm(inputs, weight_ != nullptr ? Variable::of(weight_) : Variable(),
                     bias_ != nullptr ? Variable::of(bias_) : Variable(), joint, shards,
                     {.eps = options_.eps});
+}
+
+void register_batch_norm(LayerRegistry& registry) {
+  registry.add("batch_norm",
+               "normalization of each channel over the batch: eps, momentum, affine, "
+               "track_running_stats, channels",
+               {.make = make_batch_norm, .onnx = onnx_form(write_batch_norm)});
 }
 
 }  // namespace lacuna

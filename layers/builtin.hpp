@@ -5,7 +5,8 @@
 
 namespace lacuna {
 
-/// Adds every layer of this folder under its name in a configuration. A new layer is one line here.
+/// Adds every layer of this folder under its name in a configuration: calls each function
+/// `register_NAME(LayerRegistry&)` of its sources, which cmake/lacuna_layers.cmake lists.
 /// *Errors:* StateError when a name is taken, as by a second call.
 void register_layers(LayerRegistry& registry);
 

@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/autograd/ops/dropout.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -32,6 +34,21 @@ void Dropout::load_extra_state(const StateDict& state) { calls_.set(state.count(
 void Dropout::reset_random(uint64_t seed) {
   seed_ = seed;
   calls_.set(0);
+}
+
+namespace {
+
+LayerPtr make_dropout(const Config& options, const Shape&) {
+  const double p = options.get("p", 0.5);
+  if (!(p >= 0.0 && p < 1.0)) options.at("p").fail("a probability in [0, 1)");
+  return std::make_unique<Dropout>(Dropout::Options{.p = p});
+}
+
+}  // namespace
+
+void register_dropout(LayerRegistry& registry) {
+  registry.add("dropout", "zeroes elements while training: p",
+               {.make = make_dropout, .onnx = onnx_identity()});
 }
 
 }  // namespace lacuna

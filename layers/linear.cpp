@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/framework/nn/tied_weight.h"
 
 namespace lacuna {
 
@@ -28,5 +31,44 @@ Shape Linear::output_shape(const Shape& input) const {
 }
 
 Variable Linear::forward(const Variable& input) { return linear(input, weight(), bias_variable()); }
+
+namespace {
+
+LayerPtr make_linear(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_features");
+  return std::make_unique<Linear>(
+      Linear::Options{.in_features = read_features(options, "in_features", input),
+                      .out_features = require_at_least(options, "out_features", out, 1),
+                      .bias = options.get("bias", true),
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+}
+
+// Of a tied layer too, whose weight is another's.
+std::string write_linear(OnnxGraph& graph, const Module& layer, const std::string& x,
+                         const Shape& example) {
+  const auto* tied = dynamic_cast<const TiedWeight*>(&layer);
+  const std::string w =
+      graph.parameter(tied != nullptr ? *tied->tied_weight() : *own_parameter(layer, "weight"));
+  const ParameterPtr bias = own_parameter(layer, "bias");
+  if (example.rank() == 1) {
+    OnnxGraph::Names inputs{x, w};
+    if (bias != nullptr) inputs.push_back(graph.parameter(*bias));
+    return graph.add("Gemm", inputs, {{"transB", int64_t{1}}});
+  }
+  const std::string y = graph.add("MatMul", {x, graph.transpose(w, {1, 0})});
+  return bias == nullptr ? y : graph.add("Add", {y, graph.parameter(*bias)});
+}
+
+}  // namespace
+
+void register_linear(LayerRegistry& registry) {
+  registry.add("linear",
+               "y = x Wᵀ + b: out_features, in_features, bias, init, init_fan_in, tied_to",
+               {.make = make_linear,
+                .has_fan_in = true,
+                .outputs_key = "out_features",
+                .onnx = write_linear});
+}
 
 }  // namespace lacuna

@@ -9,7 +9,8 @@ site=${1:-build/site}
 scripts/install_dependencies.sh --docs
 rm -rf "$site"
 mkdir -p "$site"
-headers=$(cat cmake/public_headers.txt cmake/extension_headers.txt | sed '/^#/d; /^$/d' | tr '\n' ' ')
+headers=$(sed '/^#/d; /^$/d' cmake/public_headers.txt cmake/extension_headers.txt)
+headers=$(echo $headers)  # unquoted: a line "FOLDER/*.h" is all of them
 # In the order of the index, which lists all of them (a test holds that).
 pages=$(grep -o '([a-z]*/[a-z-]*\.md)' docs/README.md | sed 's|(\(.*\))|docs/\1|' | tr '\n' ' ')
 version=$(sed -n 's/^project(lacuna VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)

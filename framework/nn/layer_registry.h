@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/onnx_graph.h"
 
 namespace lacuna {
 
@@ -22,6 +23,9 @@ struct LayerType {
   std::string outputs_key = {};
   /// Its key for the number of ids that tokens have, which is the data's where it is left out.
   std::string vocabulary_key = {};
+  /// How an export to ONNX writes it, for modules whose type() is its name. Without one, models
+  /// with this layer cannot be exported.
+  OnnxForm onnx = {};
 
   std::unique_ptr<Module> operator()(const Config& options, const Shape& input) const {
     return make(options, input);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lacuna/framework/nn/named_inputs.h"
-#include "lacuna/framework/onnx/graph.hpp"
+#include "lacuna/framework/nn/onnx_graph.h"
 #include "lacuna/framework/onnx/layer_forms.hpp"
 #include "lacuna/framework/onnx/model_file.hpp"
 

@@ -1,9 +1,12 @@
 #include "lacuna/framework/onnx/layer_forms.hpp"
 
-#include <fmt/core.h>
+#include <map>
+#include <typeindex>
+#include <utility>
 
-#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_registry.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/builtin.hpp"
 #include "lacuna/layers/parallel.h"
 #include "lacuna/layers/residual.h"
 
@@ -42,50 +45,43 @@ std::string write_parallel(OnnxGraph& graph, const Parallel& layer, const std::s
   return graph.add("Concat", branches, {{"axis", int64_t{is_image ? 1 : -1}}});
 }
 
-const LayerForms& forms() {
-  static const LayerForms all = [] {
-    LayerForms made;
-    add_form<Sequential>(made, write_sequential);
-    add_form<Residual>(made, write_residual);
-    add_form<Parallel>(made, write_parallel);
-    add_plain_forms(made);
-    add_image_forms(made);
-    add_token_forms(made);
-    return made;
+// A group's, by its class, or that of the layer's type: as registered, or built in where no program
+// has registered layers. Empty where it has none.
+OnnxForm form_of(const Module& layer) {
+  static const std::map<std::type_index, OnnxForm> groups = {
+      {typeid(Sequential), onnx_form(write_sequential)},
+      {typeid(Residual), onnx_form(write_residual)},
+      {typeid(Parallel), onnx_form(write_parallel)}};
+  if (const auto group = groups.find(typeid(layer)); group != groups.end()) return group->second;
+  static const LayerRegistry built_in = [] {
+    LayerRegistry layers("layer");
+    register_layers(layers);
+    return layers;
   }();
-  return all;
+  for (const LayerRegistry* registry : {&std::as_const(layer_registry()), &built_in}) {
+    const auto type = registry->entries().find(layer.type());
+    if (type != registry->entries().end()) return type->second.make.onnx;
+  }
+  return {};
 }
 
 }  // namespace
 
-ParameterPtr own_parameter(const Module& layer, std::string_view name) {
-  for (const auto& [own, parameter] : layer.own_parameters()) {
-    if (own == name) return parameter;
-  }
-  return nullptr;
-}
-
-void refuse_layer(const Module& layer, const std::string& why) {
-  throw Error(fmt::format("layer '{}' ({}) cannot be exported to ONNX: {}", layer.path(),
-                          layer.type(), why));
-}
-
 std::string write_layer(OnnxGraph& graph, const Module& layer, const std::string& input,
                         const Shape& example) {
   if (layer.has_input_transforms() || layer.has_output_transforms()) {
-    refuse_layer(layer,
-                 "what goes in or comes out is sparsified, for which ONNX has no operator; "
-                 "export a model without `sparsify` of activations");
+    refuse_onnx(layer,
+                "what goes in or comes out is sparsified, for which ONNX has no operator; "
+                "export a model without `sparsify` of activations");
   }
-  const Module& exact = layer;
-  const auto form = forms().find(typeid(exact));
-  if (form == forms().end()) {
-    refuse_layer(layer,
-                 "it is no built-in layer; put the model together of built-in ones, or "
-                 "export its weights with --format safetensors");
+  const OnnxForm form = form_of(layer);
+  if (form == nullptr) {
+    refuse_onnx(layer,
+                "its type has no form in ONNX; put the model together of layers that have one, or "
+                "export its weights with --format safetensors");
   }
   graph.begin_layer(layer.path());
-  return form->second(graph, layer, input, example);
+  return form(graph, layer, input, example);
 }
 
 }  // namespace lacuna

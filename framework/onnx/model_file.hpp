@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "lacuna/framework/onnx/graph.hpp"
+#include "lacuna/framework/nn/onnx_graph.h"
 
 namespace lacuna {
 

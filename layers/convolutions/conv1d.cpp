@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <string>
+
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/convolutions/channel_groups.hpp"
+#include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/layers/convolutions/convolution_parts.hpp"
 
 namespace lacuna {
 
@@ -47,6 +51,46 @@ Variable Conv1d::forward(const Variable& input) {
                  .padding = options_.padding,
                  .dilation = options_.dilation,
                  .groups = options_.groups});
+}
+
+namespace {
+
+LayerPtr make_conv1d(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_channels");
+  options.at("kernel");
+  const int64_t in = read_channels(options, "in_channels", input, kSequences);
+  const int64_t groups = read_groups(options, input, out);
+  return std::make_unique<Conv1d>(
+      Conv1d::Options{.in_channels = in,
+                      .out_channels = require_at_least(options, "out_channels", out, 1),
+                      .kernel = read_length(options, "kernel", 3, 1),
+                      .stride = read_length(options, "stride", 1, 1),
+                      .padding = read_length(options, "padding", 0, 0),
+                      .dilation = read_length(options, "dilation", 1, 1),
+                      .groups = groups,
+                      .bias = options.get("bias", true),
+                      .length = input[1],
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+}
+
+std::string write_conv1d(OnnxGraph& graph, const Conv1d& layer, const std::string& x,
+                         const Shape&) {
+  const Conv1d::Options& o = layer.options();
+  return write_convolution(graph, layer, o.groups, x,
+                           {{"kernel_shape", std::vector<int64_t>{o.kernel}},
+                            {"strides", std::vector<int64_t>{o.stride}},
+                            {"pads", std::vector<int64_t>{o.padding, o.padding}},
+                            {"dilations", std::vector<int64_t>{o.dilation}}});
+}
+
+}  // namespace
+
+void register_conv1d(LayerRegistry& registry) {
+  registry.add("conv1d",
+               "y = w ∗ x + b along sequences: out_channels, kernel, stride, padding, dilation, "
+               "groups, bias, in_channels, init, init_fan_in",
+               {.make = make_conv1d, .has_fan_in = true, .onnx = onnx_form(write_conv1d)});
 }
 
 }  // namespace lacuna

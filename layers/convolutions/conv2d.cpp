@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <string>
+
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/layers/convolutions/channel_groups.hpp"
+#include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/layers/convolutions/convolution_parts.hpp"
 
 namespace lacuna {
 
@@ -56,6 +60,46 @@ Variable Conv2d::forward(const Variable& input) {
                  .dilation = options_.dilation,
                  .groups = options_.groups,
                  .algorithms = algorithms_});
+}
+
+namespace {
+
+LayerPtr make_conv2d(const Config& options, const Shape& input) {
+  const auto out = options.required<int64_t>("out_channels");
+  options.at("kernel");
+  const int64_t in = read_channels(options, "in_channels", input, kImages);
+  const int64_t groups = read_groups(options, input, out);
+  return std::make_unique<Conv2d>(
+      Conv2d::Options{.in_channels = in,
+                      .out_channels = require_at_least(options, "out_channels", out, 1),
+                      .kernel = read_extent(options, "kernel", {3, 3}, 1),
+                      .stride = read_extent(options, "stride", {1, 1}, 1),
+                      .padding = read_extent(options, "padding", {0, 0}, 0),
+                      .dilation = read_extent(options, "dilation", {1, 1}, 1),
+                      .groups = groups,
+                      .bias = options.get("bias", true),
+                      .image = {input[1], input[2]},
+                      .init = read_weight_init(options, "init"),
+                      .init_fan_in = read_fan_in(options, "init_fan_in")});
+}
+
+std::string write_conv2d(OnnxGraph& graph, const Conv2d& layer, const std::string& x,
+                         const Shape& example) {
+  const Conv2d::Options& o = layer.options();
+  return write_convolution(graph, layer, o.groups, x,
+                           {{"kernel_shape", sizes(o.kernel, example)},
+                            {"strides", sizes(o.stride, example)},
+                            {"pads", both_ends(o.padding, example)},
+                            {"dilations", sizes(o.dilation, example)}});
+}
+
+}  // namespace
+
+void register_conv2d(LayerRegistry& registry) {
+  registry.add("conv2d",
+               "y = w ∗ x + b: out_channels, kernel, stride, padding, dilation, groups, bias, "
+               "in_channels, init, init_fan_in",
+               {.make = make_conv2d, .has_fan_in = true, .onnx = onnx_form(write_conv2d)});
 }
 
 }  // namespace lacuna

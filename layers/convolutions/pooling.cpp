@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/autograd/ops/pooling.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
+#include "lacuna/layers/convolutions/convolution_parts.hpp"
 
 namespace lacuna {
 namespace {
@@ -38,6 +41,87 @@ Shape pooled(const Module& layer, const Shape& input, const Window& window) {
   if (input.rank() == 2) return {input[0], window.output({1, input[1]}, what).width};
   const Extent size = window.output({input[1], input[2]}, what);
   return {input[0], size.height, size.width};
+}
+
+// The window of a pooling over images, or over sequences as images of height 1.
+Window read_pooling_window(const Config& options, const Shape& input) {
+  options.at("kernel");
+  if (input.rank() == kSequences.rank) {
+    const int64_t kernel = read_length(options, "kernel", 2, 1);
+    return LengthWindow{.kernel = kernel,
+                        .stride = read_length(options, "stride", kernel, 1),
+                        .padding = read_length(options, "padding", 0, 0)}
+        .on_images();
+  }
+  const Extent kernel = read_extent(options, "kernel", {2, 2}, 1);
+  return {.kernel = kernel,
+          .stride = read_extent(options, "stride", kernel, 1),
+          .padding = read_extent(options, "padding", {0, 0}, 0)};
+}
+
+LayerPtr make_max_pool(const Config& options, const Shape& input) {
+  const Window window = read_pooling_window(options, input);
+  const Extent dilation = input.rank() == kSequences.rank
+                              ? Extent{1, read_length(options, "dilation", 1, 1)}
+                              : read_extent(options, "dilation", {1, 1}, 1);
+  return std::make_unique<MaxPool2d>(MaxPool2d::Options{.kernel = window.kernel,
+                                                        .stride = window.stride,
+                                                        .padding = window.padding,
+                                                        .dilation = dilation});
+}
+
+LayerPtr make_avg_pool(const Config& options, const Shape& input) {
+  const Window window = read_pooling_window(options, input);
+  return std::make_unique<AvgPool2d>(
+      AvgPool2d::Options{.kernel = window.kernel,
+                         .stride = window.stride,
+                         .padding = window.padding,
+                         .count_include_pad = options.get("count_include_pad", true)});
+}
+
+LayerPtr make_subsample_pad(const Config& options, const Shape& input) {
+  require_kind(input, kImages);
+  const auto channels = options.get<int64_t>("channels", input[0]);
+  return std::make_unique<SubsamplePad>(
+      SubsamplePad::Options{.channels = require_at_least(options, "channels", channels, 1),
+                            .stride = read_extent(options, "stride", {2, 2}, 1)});
+}
+
+std::string write_max_pool(OnnxGraph& graph, const MaxPool2d& layer, const std::string& x,
+                           const Shape& example) {
+  const MaxPool2d::Options& o = layer.options();
+  return graph.add("MaxPool", {x},
+                   {{"kernel_shape", sizes(o.kernel, example)},
+                    {"strides", sizes(o.stride, example)},
+                    {"pads", both_ends(o.padding, example)},
+                    {"dilations", sizes(o.dilation, example)}});
+}
+
+std::string write_avg_pool(OnnxGraph& graph, const AvgPool2d& layer, const std::string& x,
+                           const Shape& example) {
+  const AvgPool2d::Options& o = layer.options();
+  return graph.add("AveragePool", {x},
+                   {{"kernel_shape", sizes(o.kernel, example)},
+                    {"strides", sizes(o.stride, example)},
+                    {"pads", both_ends(o.padding, example)},
+                    {"count_include_pad", int64_t{o.count_include_pad}}});
+}
+
+std::string write_global_average(OnnxGraph& graph, const GlobalAveragePool&, const std::string& x,
+                                 const Shape&) {
+  return graph.add("Flatten", {graph.add("GlobalAveragePool", {x})});
+}
+
+// Every stride-th pixel is the largest of a window of one.
+std::string write_subsample_pad(OnnxGraph& graph, const SubsamplePad& layer, const std::string& x,
+                                const Shape& example) {
+  const SubsamplePad::Options& o = layer.options();
+  const std::string pixels = graph.add(
+      "MaxPool", {x},
+      {{"kernel_shape", std::vector<int64_t>{1, 1}}, {"strides", sizes(o.stride, example)}});
+  const int64_t missing = o.channels - example[0], before = missing / 2;
+  if (missing == 0) return pixels;
+  return graph.add("Pad", {pixels, graph.integers({0, before, 0, 0, 0, missing - before, 0, 0})});
 }
 
 }  // namespace
@@ -82,6 +166,18 @@ Shape SubsamplePad::output_shape(const Shape& input) const {
 
 Variable SubsamplePad::forward(const Variable& input) {
   return subsample_pad(input, options_.stride, options_.channels);
+}
+
+void register_pooling(LayerRegistry& registry) {
+  registry.add("max_pool", "largest value of each window: kernel, stride, padding, dilation",
+               {.make = make_max_pool, .onnx = onnx_form(write_max_pool)});
+  registry.add("avg_pool", "mean of each window: kernel, stride, padding, count_include_pad",
+               {.make = make_avg_pool, .onnx = onnx_form(write_avg_pool)});
+  registry.add("global_average_pool", "mean of each channel",
+               {.make = make_plain<GlobalAveragePool>, .onnx = onnx_form(write_global_average)});
+  registry.add("subsample_pad",
+               "every stride-th pixel, zeros for the missing channels: channels, stride",
+               {.make = make_subsample_pad, .onnx = onnx_form(write_subsample_pad)});
 }
 
 }  // namespace lacuna

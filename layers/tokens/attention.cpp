@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <limits>
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -111,6 +115,85 @@ void Attention::load_extra_state(const StateDict& state) { calls_.set(state.coun
 void Attention::reset_random(uint64_t seed) {
   seed_ = seed;
   calls_.set(0);
+}
+
+namespace {
+
+LayerPtr make_attention(const Config& options, const Shape&) {
+  const Heads heads = read_heads(options);
+  const double dropout = options.get("dropout", 0.0);
+  if (!(dropout >= 0.0 && dropout < 1.0)) options.at("dropout").fail("a probability in [0, 1)");
+  return make_at<Attention>(options, {.heads = heads.of_queries,
+                                      .kv_heads = heads.of_keys,
+                                      .causal = options.get("causal", false),
+                                      .dropout = dropout,
+                                      .scale = options.optional<double>("scale"),
+                                      .mask = options.get<std::string>("mask", "attention_mask")});
+}
+
+// Heads of d features: [batch, T, count d] → [batch, count, T, d].
+std::string heads_of(OnnxGraph& graph, const std::string& x, int64_t count, int64_t d) {
+  return graph.transpose(graph.reshape(x, {0, 0, count, d}), {0, 2, 1, 3});
+}
+
+// Each head of keys or values as often as query heads use it.
+std::string repeated(OnnxGraph& graph, const std::string& x, int64_t times, int64_t heads,
+                     int64_t d) {
+  if (times == 1) return x;
+  const std::string copies =
+      graph.add("Expand", {graph.unsqueeze(x, {2}), graph.integers({1, 1, times, 1, 1})});
+  return graph.reshape(copies, {0, heads, -1, d});
+}
+
+// Which keys a query sees, [T, T] or [batch, 1, 1, T] or both; empty where it sees all.
+std::string visible_keys(OnnxGraph& graph, const Attention& layer, const std::string& qkv) {
+  std::string visible;
+  if (layer.options().causal) {
+    const std::string at = graph.positions(qkv);
+    visible = graph.add("LessOrEqual", {graph.unsqueeze(at, {0}), graph.unsqueeze(at, {1})});
+  }
+  if (graph.has_input(layer.options().mask)) {
+    const std::string seen =
+        graph.unsqueeze(graph.cast(layer.options().mask, OnnxType::Bool), {1, 2});
+    visible = visible.empty() ? seen : graph.add("And", {visible, seen});
+  }
+  return visible;
+}
+
+std::string write_attention(OnnxGraph& graph, const Attention& layer, const std::string& qkv,
+                            const Shape& example) {
+  const int64_t heads = layer.options().heads;
+  const int64_t kv_heads = layer.options().kv_heads == 0 ? heads : layer.options().kv_heads;
+  const int64_t d = example.features() / (heads + 2 * kv_heads);
+  const double scale = layer.options().scale.value_or(1.0 / std::sqrt(static_cast<double>(d)));
+  const OnnxGraph::Names parts = graph.split(qkv, {heads * d, kv_heads * d, kv_heads * d}, -1);
+  const auto of_keys = [&](const std::string& part) {
+    return repeated(graph, heads_of(graph, part, kv_heads, d), heads / kv_heads, heads, d);
+  };
+  const std::string keys = graph.transpose(of_keys(parts[1]), {0, 1, 3, 2});
+  std::string scores =
+      graph.add("Mul", {graph.add("MatMul", {heads_of(graph, parts[0], heads, d), keys}),
+                        graph.scalar(static_cast<float>(scale))});
+  const std::string visible = visible_keys(graph, layer, qkv);
+  if (!visible.empty()) {
+    const std::string lowest = graph.scalar(std::numeric_limits<float>::lowest());
+    scores = graph.add("Where", {visible, scores, lowest});
+  }
+  std::string weights = graph.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (!visible.empty()) {  // a query that sees none gets zeros
+    weights = graph.add("Where", {visible, weights, graph.scalar(0.0f)});
+  }
+  const std::string y = graph.add("MatMul", {weights, of_keys(parts[2])});
+  return graph.reshape(graph.transpose(y, {0, 2, 1, 3}), {0, 0, heads * d});
+}
+
+}  // namespace
+
+void register_attention(LayerRegistry& registry) {
+  registry.add("attention",
+               "attention of queries, keys and values side by side: heads, kv_heads, causal, "
+               "dropout, scale, mask",
+               {.make = make_attention, .onnx = onnx_form(write_attention)});
 }
 
 }  // namespace lacuna

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <memory>
+#include <string>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
@@ -36,6 +39,29 @@ Variable ClassToken::forward(const Variable& input) {
   const Tensor places = Tensor::zeros({input.shape()[0], 1, options_.features});
   const std::array<Variable, 2> parts{add(places, Variable::of(token_)), input};
   return concatenate(parts, 1);
+}
+
+namespace {
+
+LayerPtr make_class_token(const Config& options, const Shape& input) {
+  return make_at<ClassToken>(options, {.features = read_features(options, "features", input),
+                                       .init = read_embedding_init(options, WeightInit::Zeros)});
+}
+
+std::string write_class_token(OnnxGraph& graph, const ClassToken& layer, const std::string& x,
+                              const Shape&) {
+  const std::string shape =
+      graph.add("Concat", {graph.size(x, 0), graph.integers({1, layer.token()->shape()[2]})},
+                {{"axis", int64_t{0}}});
+  const std::string tokens = graph.add("Expand", {graph.parameter(*layer.token()), shape});
+  return graph.add("Concat", {tokens, x}, {{"axis", int64_t{1}}});
+}
+
+}  // namespace
+
+void register_class_token(LayerRegistry& registry) {
+  registry.add("class_token", "puts a learned token before each sequence: features, init",
+               {.make = make_class_token, .onnx = onnx_form(write_class_token)});
 }
 
 }  // namespace lacuna

@@ -2,9 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/autograd/ops/shape.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -46,6 +51,45 @@ Variable PatchEmbedding::forward(const Variable& input) {
   const Variable y = conv2d(input, weight(), bias_variable(), {.stride = options_.patch});
   // [batch, features, rows, columns] → [batch, features, patches] → [batch, patches, features]
   return transpose(reshape(y, {input.shape()[0], tokens[1], tokens[0]}));
+}
+
+namespace {
+
+LayerPtr make_patch_embedding(const Config& options, const Shape& input) {
+  options.at("patch");
+  const int64_t channels = read_channels(options, "channels", input);
+  if (!options.get("image").is_null()) {
+    const Extent image = read_extent(options, "image", {}, 1);
+    if (image != Extent{input[1], input[2]}) {
+      options.at("image").error(fmt::format(
+          "says images of {}, and those that come in are of shape {}; give {}, or leave it out",
+          image.to_string(), input.to_string(), Extent{input[1], input[2]}.to_string()));
+    }
+  }
+  return make_at<PatchEmbedding>(options, {.channels = channels,
+                                           .features = required_size(options, "features"),
+                                           .patch = read_extent(options, "patch", {16, 16}, 1),
+                                           .bias = options.get("bias", true),
+                                           .image = {input[1], input[2]},
+                                           .init = read_weight_init(options, "init")});
+}
+
+std::string write_patches(OnnxGraph& graph, const PatchEmbedding& layer, const std::string& x,
+                          const Shape&) {
+  const Extent patch = layer.options().patch;
+  const std::vector<int64_t> sizes{patch.height, patch.width};
+  OnnxGraph::Names inputs{x, graph.parameter(*layer.weight())};
+  if (layer.bias() != nullptr) inputs.push_back(graph.parameter(*layer.bias()));
+  const std::string y = graph.add("Conv", inputs, {{"kernel_shape", sizes}, {"strides", sizes}});
+  return graph.transpose(graph.reshape(y, {0, layer.options().features, -1}), {0, 2, 1});
+}
+
+}  // namespace
+
+void register_patch_embedding(LayerRegistry& registry) {
+  registry.add("patch_embedding",
+               "a vector for each patch of images: patch, features, bias, init, image",
+               {.make = make_patch_embedding, .onnx = onnx_form(write_patches)});
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "lacuna/framework/autograd/tokens/embedding.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
@@ -34,6 +36,33 @@ IndexTensor positions_from(int64_t first, int64_t count) {
   std::vector<int64_t> positions(static_cast<size_t>(count));
   std::iota(positions.begin(), positions.end(), first);
   return IndexTensor({count}, std::move(positions));
+}
+
+LayerPtr make_position_embedding(const Config& options, const Shape& input) {
+  const auto form = options.get<std::string>("form", "layer");
+  if (form != "layer" && form != "parameter") options.at("form").fail("layer or parameter");
+  const auto kind = options.get<std::string>("kind", "learned");
+  if (kind != "learned" && kind != "sinusoidal") options.at("kind").fail("learned or sinusoidal");
+  PositionEmbedding::Options layer{.positions = required_size(options, "positions"),
+                                   .features = read_features(options, "features", input),
+                                   .form = form == "layer" ? PositionEmbedding::Form::Layer
+                                                           : PositionEmbedding::Form::Parameter};
+  if (kind == "sinusoidal") {
+    layer.kind = PositionEmbedding::Kind::Sinusoidal;
+  } else {
+    layer.init = read_embedding_init(options, {WeightInit::Normal, 1.0});
+  }
+  return make_at<PositionEmbedding>(options, layer);
+}
+
+std::string write_positions(OnnxGraph& graph, const PositionEmbedding& layer, const std::string& x,
+                            const Shape&) {
+  const bool is_bare = layer.options().form == PositionEmbedding::Form::Parameter;
+  const std::string table = layer.weight() != nullptr ? graph.parameter(*layer.weight())
+                                                      : graph.floats("vectors", layer.vectors());
+  const bool has_batch = is_bare && layer.weight() != nullptr;
+  return graph.add("Add", {x, graph.add("Slice", {table, graph.integers({0}), graph.size(x, 1),
+                                                  graph.integers({has_batch ? 1 : 0})})});
 }
 
 }  // namespace
@@ -97,6 +126,14 @@ Variable PositionEmbedding::forward(const Variable& input) {
           : embedding(positions_from(first, shape[0]),
                       reshape(Variable::of(weight_), {options_.positions, options_.features}));
   return add(input, rows);
+}
+
+void register_position_embedding(LayerRegistry& registry) {
+  registry.add(
+      "position_embedding",
+      "adds a vector for each position: positions, form (layer, parameter), kind (learned, "
+      "sinusoidal), features, init",
+      {.make = make_position_embedding, .onnx = onnx_form(write_positions)});
 }
 
 }  // namespace lacuna

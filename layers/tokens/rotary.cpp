@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "lacuna/framework/autograd/tokens/attention.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/decoding.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -44,6 +46,52 @@ Variable Rotary::forward(const Variable& input) {
                         .kv_heads = options_.kv_heads,
                         .base = options_.base,
                         .first_position = cache == nullptr ? 0 : cache->length()});
+}
+
+namespace {
+
+LayerPtr make_rotary(const Config& options, const Shape&) {
+  const Heads heads = read_heads(options);
+  return make_at<Rotary>(
+      options,
+      {.heads = heads.of_queries, .kv_heads = heads.of_keys, .base = options.get("base", 10000.0)});
+}
+
+// Pairs (i, i + d/2) of queries and keys turned by angles [T, 1, d / 2].
+std::string write_rotary(OnnxGraph& graph, const Rotary& layer, const std::string& qkv,
+                         const Shape& example) {
+  const int64_t heads = layer.options().heads;
+  const int64_t kv_heads = layer.options().kv_heads == 0 ? heads : layer.options().kv_heads;
+  const int64_t d = example.features() / (heads + 2 * kv_heads), turned = heads + kv_heads;
+  Tensor frequencies = Tensor::empty({1, 1, d / 2});
+  for (int64_t i = 0; i < d / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(d);
+    frequencies.mutable_data()[i] = static_cast<float>(std::pow(layer.options().base, exponent));
+  }
+  const std::string at = graph.unsqueeze(graph.cast(graph.positions(qkv), OnnxType::Float), {1, 2});
+  const std::string angles = graph.add("Mul", {at, graph.floats("frequencies", frequencies)});
+  const std::string cosines = graph.add("Cos", {angles}), sines = graph.add("Sin", {angles});
+
+  const OnnxGraph::Names parts = graph.split(qkv, {turned * d, kv_heads * d}, -1);
+  const OnnxGraph::Names pairs =
+      graph.split(graph.reshape(parts[0], {0, 0, turned, d}), {d / 2, d / 2}, -1);
+  const auto product = [&](const std::string& a, const std::string& b) {
+    return graph.add("Mul", {a, b});
+  };
+  const std::string first =
+      graph.add("Sub", {product(pairs[0], cosines), product(pairs[1], sines)});
+  const std::string second =
+      graph.add("Add", {product(pairs[1], cosines), product(pairs[0], sines)});
+  const std::string both = graph.add("Concat", {first, second}, {{"axis", int64_t{-1}}});
+  return graph.add("Concat", {graph.reshape(both, {0, 0, turned * d}), parts[1]},
+                   {{"axis", int64_t{-1}}});
+}
+
+}  // namespace
+
+void register_rotary(LayerRegistry& registry) {
+  registry.add("rotary", "turns queries and keys by their positions: heads, kv_heads, base (10000)",
+               {.make = make_rotary, .onnx = onnx_form(write_rotary)});
 }
 
 }  // namespace lacuna

@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/autograd/tokens/embedding.h"
 #include "lacuna/framework/autograd/tokens/token_ids.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 
@@ -62,6 +64,32 @@ Variable TokenEmbedding::forward(const Variable& input) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("layer '{}': {}", path(), error.what()));
   }
+}
+
+namespace {
+
+LayerPtr make_token_embedding(const Config& options, const Shape&) {
+  const auto padding = options.optional<int64_t>("padding_id");
+  if (padding) require_at_least(options, "padding_id", *padding, 0);
+  return make_at<TokenEmbedding>(options,
+                                 {.vocab_size = required_size(options, "vocab_size"),
+                                  .features = required_size(options, "features"),
+                                  .padding_id = padding.value_or(-1),
+                                  .init = read_embedding_init(options, {WeightInit::Normal, 1.0})});
+}
+
+std::string write_token_embedding(OnnxGraph& graph, const TokenEmbedding& layer,
+                                  const std::string& ids, const Shape&) {
+  return graph.add("Gather", {graph.parameter(*layer.weight()), ids}, {{"axis", int64_t{0}}});
+}
+
+}  // namespace
+
+void register_token_embedding(LayerRegistry& registry) {
+  registry.add("token_embedding", "a vector for each token: vocab_size, features, padding_id, init",
+               {.make = make_token_embedding,
+                .vocabulary_key = "vocab_size",
+                .onnx = onnx_form(write_token_embedding)});
 }
 
 }  // namespace lacuna

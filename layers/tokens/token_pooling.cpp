@@ -2,11 +2,15 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/autograd/tokens/tokens.h"
+#include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 namespace lacuna {
 namespace {
@@ -15,6 +19,59 @@ void require_tokens(const Module& layer, const Shape& input) {
   if (input.rank() == 2) return;
   throw ShapeError(fmt::format("layer '{}' ({}): needs examples of shape [T, features], found {}",
                                layer.path(), layer.type(), input.to_string()));
+}
+
+LayerPtr make_select_token(const Config& options, const Shape&) {
+  const auto index = options.get<int64_t>("index", 0);
+  return std::make_unique<SelectToken>(
+      SelectToken::Options{.index = require_integer(options, "index", index, -kMostInteger),
+                           .mask = options.get<std::string>("mask", "attention_mask")});
+}
+
+LayerPtr make_mean_pool(const Config& options, const Shape&) {
+  return std::make_unique<MeanPool>(
+      MeanPool::Options{.mask = options.get<std::string>("mask", "attention_mask")});
+}
+
+// 1 where the mask is not 0, as floats.
+std::string ones_of(OnnxGraph& graph, const std::string& mask) {
+  return graph.cast(graph.cast(mask, OnnxType::Bool), OnnxType::Float);
+}
+
+// Counted from the end, the token is the one up to which there are as many, but for those after it,
+// as there are in all: a sum over all tokens, of which it alone counts.
+std::string write_select_token(OnnxGraph& graph, const SelectToken& layer, const std::string& x,
+                               const Shape&) {
+  const auto& [index, mask] = layer.options();
+  if (index >= 0 || !graph.has_input(mask)) {
+    return graph.add("Gather", {x, graph.integer(index)}, {{"axis", int64_t{1}}});
+  }
+  const std::string is_token = graph.cast(mask, OnnxType::Bool);
+  const std::string ones = graph.cast(is_token, OnnxType::Int64);
+  const std::string up_to = graph.add("CumSum", {ones, graph.integer(1)});
+  const std::string all =
+      graph.add("ReduceSum", {ones, graph.integers({1})}, {{"keepdims", int64_t{1}}});
+  const std::string number = graph.add("Add", {all, graph.integers({index + 1})});
+  const std::string is_it = graph.add("And", {graph.add("Equal", {up_to, number}), is_token});
+  const std::string weights = graph.unsqueeze(graph.cast(is_it, OnnxType::Float), {2});
+  return graph.add("ReduceSum", {graph.add("Mul", {x, weights}), graph.integers({1})},
+                   {{"keepdims", int64_t{0}}});
+}
+
+std::string write_mean_pool(OnnxGraph& graph, const MeanPool& layer, const std::string& x,
+                            const Shape&) {
+  const std::string& mask = layer.options().mask;
+  if (!graph.has_input(mask)) {
+    return graph.add("ReduceMean", {x},
+                     {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
+  }
+  const std::string weights = graph.unsqueeze(ones_of(graph, mask), {2});
+  const auto sum = [&](const std::string& value) {
+    return graph.add("ReduceSum", {value, graph.integers({1})}, {{"keepdims", int64_t{0}}});
+  };
+  // Of a sequence without tokens it is 0.
+  const std::string tokens = graph.add("Max", {sum(weights), graph.scalar(1.0f)});
+  return graph.add("Div", {sum(graph.add("Mul", {x, weights})), tokens});
 }
 
 }  // namespace
@@ -89,6 +146,15 @@ Variable MeanPool::forward(const Variable& input) {
   output_shape(input.shape().without_batch());
   const IndexTensor* mask = named_input(*this, options_.mask, kAttentionMask);
   return mask == nullptr ? mean_of_tokens(input) : mean_of_tokens(input, *mask);
+}
+
+void register_token_pooling(LayerRegistry& registry) {
+  registry.add("select_token", "one token of each sequence: index (0), mask",
+               {.make = make_select_token, .onnx = onnx_form(write_select_token)});
+  registry.add("labelled_tokens", "in training the tokens that have a label, else all",
+               {.make = make_plain<LabelledTokens>, .onnx = onnx_identity()});
+  registry.add("mean_pool", "mean over the tokens of each sequence: mask",
+               {.make = make_mean_pool, .onnx = onnx_form(write_mean_pool)});
 }
 
 }  // namespace lacuna

@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/autograd/tokens/embedding.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/layer_options.hpp"
 #include "lacuna/layers/tokens/token_embedding.h"
 
 namespace lacuna {
@@ -50,6 +53,33 @@ Variable TokenTypeEmbedding::forward(const Variable& input) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("layer '{}', {}: {}", path(), options_.input, error.what()));
   }
+}
+
+namespace {
+
+LayerPtr make_token_type_embedding(const Config& options, const Shape& input) {
+  const auto types = options.get<int64_t>("types", 2);
+  return make_at<TokenTypeEmbedding>(
+      options, {.types = require_at_least(options, "types", types, 1),
+                .features = read_features(options, "features", input),
+                .input = options.get<std::string>("input", "token_type_ids"),
+                .init = read_embedding_init(options, {WeightInit::Normal, 1.0})});
+}
+
+std::string write_token_types(OnnxGraph& graph, const TokenTypeEmbedding& layer,
+                              const std::string& x, const Shape&) {
+  const std::string table = graph.parameter(*layer.weight());
+  const std::string& types = layer.options().input;  // without them all are of type 0
+  const std::string ids = graph.has_input(types) ? types : graph.integers({0});
+  return graph.add("Add", {x, graph.add("Gather", {table, ids}, {{"axis", int64_t{0}}})});
+}
+
+}  // namespace
+
+void register_token_type_embedding(LayerRegistry& registry) {
+  registry.add("token_type_embedding",
+               "adds a vector for each token's type: types (2), input, features, init",
+               {.make = make_token_type_embedding, .onnx = onnx_form(write_token_types)});
 }
 
 }  // namespace lacuna

@@ -1,6 +1,4 @@
 // The layers of sequences from configurations, and those of them that are a few lines each.
-#include "lacuna/layers/token_layers.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/named_inputs.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/layers/builtin.hpp"
 #include "lacuna/layers/tokens/class_token.h"
 #include "lacuna/layers/tokens/patch_embedding.h"
 #include "lacuna/layers/tokens/token_pooling.h"
@@ -25,7 +24,7 @@ namespace {
 std::unique_ptr<Module> make(const std::string& name, const Config& options, const Shape& input) {
   static const LayerRegistry registry = [] {
     LayerRegistry all("layer");
-    register_token_layers(all);
+    register_layers(all);
     return all;
   }();
   return registry.find(name, options).make(options, input);

@@ -98,6 +98,12 @@ class Twice final : public Module, public BatchUser {
   ParameterPtr weight_;
 };
 
+std::string write_twice(OnnxGraph& graph, const Twice& layer, const std::string& x, const Shape&) {
+  const std::string w = graph.parameter(*own_parameter(layer, "weight"));
+  const std::string once = graph.add("Gemm", {x, w}, {{"transB", int64_t{1}}});
+  return graph.add("Add", {once, once});
+}
+
 const bool has_twice = layer_registry().add(
     "twice", "two times a linear layer: outputs, init_fan_in",
     {.make = [](const Config& options, const Shape& input) -> std::unique_ptr<Module> {
@@ -105,7 +111,8 @@ const bool has_twice = layer_registry().add(
                                       read_fan_in(options, "init_fan_in"));
      },
      .has_fan_in = true,
-     .outputs_key = "outputs"});
+     .outputs_key = "outputs",
+     .onnx = onnx_form(write_twice)});
 
 // Steps along the gradient, a state counted beside.
 class Plain final : public Optimizer {

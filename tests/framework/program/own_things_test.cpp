@@ -144,6 +144,8 @@ TEST_F(OwnThings, PredictAndAreInspectedAndExported) {
       run({"export", run_dir(), "--format", "safetensors", "--out", folder_ / "model.safetensors"}),
       "");
   EXPECT_TRUE(std::filesystem::exists(folder_ / "model.safetensors"));
+  expect_done(run({"export", run_dir(), "--format", "onnx", "--out", folder_ / "model.onnx"}), "");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "model.onnx"));
   expect_done(run({"report", run_dir(), "--out", folder_ / "report.html"}), "");
 }
 

@@ -1,4 +1,4 @@
-#include "lacuna/layers/layer_options.hpp"
+#include "lacuna/framework/nn/layer_options.hpp"
 
 #include <fmt/core.h>
 
@@ -83,6 +83,36 @@ int64_t read_channels(const Config& options, const char* key, const Shape& input
                                  key, channels, input.to_string()));
   }
   return channels;
+}
+
+int64_t required_size(const Config& options, const char* key) {
+  return require_at_least(options, key, options.required<int64_t>(key), 1);
+}
+
+void require_channels(const Shape& input) {
+  if (input.rank() >= 1) return;
+  throw ShapeError("this layer needs examples of shape [channels, ...], its input has shape " +
+                   input.to_string());
+}
+
+WeightDraw read_embedding_init(const Config& options, const WeightDraw& otherwise) {
+  if (!options.has("init")) {
+    Config tree = options;
+    tree.set("init", otherwise.type == WeightInit::Zeros
+                         ? Config("zeros")
+                         : Config::map({{"type", "normal"}, {"std", otherwise.std}}));
+  }
+  return read_weight_init(options, "init");
+}
+
+Heads read_heads(const Config& options) {
+  const int64_t heads = required_size(options, "heads");
+  const auto kv_heads = options.get<int64_t>("kv_heads", heads);
+  require_at_least(options, "kv_heads", kv_heads, 1);
+  if (heads % kv_heads != 0) {
+    options.at("kv_heads").fail("a divisor of heads, which is " + std::to_string(heads));
+  }
+  return {heads, kv_heads};
 }
 
 }  // namespace lacuna

@@ -1,7 +1,9 @@
-// OnnxGraph: a graph of ONNX operators (opset 13) while it is written down, without protobuf.
+// OnnxGraph: a graph of ONNX operators (opset 13) while it is written down, without protobuf; and
+// what a layer is written by.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,7 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/nn/module.h"
 #include "lacuna/framework/param/parameter.h"
 
 namespace lacuna {
@@ -103,5 +107,33 @@ class OnnxGraph {
   std::vector<OnnxConstant> constants_;
   std::vector<OnnxValue> inputs_, outputs_;
 };
+
+/// Writes a layer that is given the value `input`, of examples of that shape. *Returns* the value
+/// that it gives.
+using OnnxForm = std::function<std::string(OnnxGraph& graph, const Module& layer,
+                                           const std::string& input, const Shape& example)>;
+
+/// One operator without attributes.
+OnnxForm onnx_operator(std::string type);
+/// For layers that change nothing when a model is used.
+OnnxForm onnx_identity();
+
+/// *Errors:* Error that names the layer, its type and what ONNX lacks.
+[[noreturn]] void refuse_onnx(const Module& layer, const std::string& why);
+
+/// The form of one class of layers. *Errors:* Error for a layer of another class.
+template <class Layer>
+OnnxForm onnx_form(std::string (*write)(OnnxGraph&, const Layer&, const std::string&,
+                                        const Shape&)) {
+  return [write](OnnxGraph& graph, const Module& module, const std::string& input,
+                 const Shape& example) {
+    const auto* layer = dynamic_cast<const Layer*>(&module);
+    if (layer == nullptr) refuse_onnx(module, "another layer is registered under its type");
+    return write(graph, *layer, input, example);
+  };
+}
+
+/// A layer's own parameter of that name; null where it has none.
+ParameterPtr own_parameter(const Module& layer, std::string_view name);
 
 }  // namespace lacuna

@@ -1,6 +1,10 @@
-#include "lacuna/framework/onnx/graph.hpp"
+#include "lacuna/framework/nn/onnx_graph.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
+
+#include "lacuna/framework/core/error.h"
 
 namespace lacuna {
 namespace {
@@ -108,6 +112,27 @@ void OnnxGraph::name_output(const std::string& value, const std::string& name) {
 bool OnnxGraph::has_input(std::string_view name) const {
   return std::any_of(inputs_.begin(), inputs_.end(),
                      [&](const OnnxValue& input) { return input.name == name; });
+}
+
+OnnxForm onnx_operator(std::string type) {
+  return [type = std::move(type)](OnnxGraph& graph, const Module&, const std::string& input,
+                                  const Shape&) { return graph.add(type, {input}); };
+}
+
+OnnxForm onnx_identity() {
+  return [](OnnxGraph&, const Module&, const std::string& input, const Shape&) { return input; };
+}
+
+void refuse_onnx(const Module& layer, const std::string& why) {
+  throw Error(fmt::format("layer '{}' ({}) cannot be exported to ONNX: {}", layer.path(),
+                          layer.type(), why));
+}
+
+ParameterPtr own_parameter(const Module& layer, std::string_view name) {
+  for (const auto& [own, parameter] : layer.own_parameters()) {
+    if (own == name) return parameter;
+  }
+  return nullptr;
 }
 
 }  // namespace lacuna
