@@ -22,11 +22,13 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/child_process.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_defaults.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_search.hpp"
 #include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
@@ -303,7 +305,8 @@ class Sweep {
       labels.push_back(plan_[place].label);
     }
     if (folders.empty()) return;
-    const std::vector<RunData> runs = read_runs(folders, kMostPixels);
+    std::vector<RunData> runs = read_runs(folders, kMostPixels);
+    find_defaults(runs);
     fmt::print("{}", clean_utf8(readable_table(group_runs(runs, labels)).text()));
     const std::string page = command_.run_dir + "/report.html";
     write_page(page, runs, {.title = "Sweep of " + command_.config_path, .groups = labels});

@@ -13,6 +13,7 @@
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/chart.hpp"
+#include "lacuna/framework/report/differences.hpp"
 #include "lacuna/framework/report/embedded_files.hpp"
 #include "lacuna/framework/report/html.hpp"
 #include "lacuna/framework/report/run_section.hpp"

@@ -1,0 +1,33 @@
+// Where runs' configurations differ in meaning, and which runs are repetitions of each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/report/run_data.hpp"
+
+namespace lacuna {
+
+/// A key whose value is not the same in all configurations, and each run's, as JSON; empty where it
+/// has none, and where it has null, which says the same: a section that is left out.
+struct Difference {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+/// Differences in meaning. A key that is left out has its default (RunData::defaults), and where
+/// runs have nothing but defaults there is no difference: it follows from another one, as from
+/// another optimizer. Paths from the root count by their last name. Left out are names of layers,
+/// what only says where a run is, what it logs and keeps, and what was measured on the machine.
+/// Lists are taken apart by index.
+std::vector<Difference> config_differences(const std::vector<RunData>& runs);
+
+/// A label for each run, the same for runs that differ in their seeds (and threads) alone: the
+/// settings in which it differs, "algorithm=rigl, sparsity=0.9"; "as configured" where there are
+/// none.
+std::vector<std::string> seed_labels(const std::vector<RunData>& runs);
+
+/// A value of `Difference` as people write it: text without quotes, nothing as "-".
+std::string readable_value(const std::string& json);
+
+}  // namespace lacuna
