@@ -15,6 +15,7 @@
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/differences.hpp"
 #include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_groups.hpp"
 #include "lacuna/framework/report/run_search.hpp"
 #include "lacuna/framework/report/run_table.hpp"
 #include "lacuna/framework/report/tasks.hpp"
@@ -48,38 +49,43 @@ size_t width_of(const std::string& text) {
   return width;
 }
 
-// A table for each task, of which there is one at most times.
-void print_tables(const std::vector<TaskResults>& tasks) {
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks.size() > 1) {
-      const std::string& task = tasks[i].task;
-      print((i == 0 ? "" : "\n") + (task.empty() ? std::string("other runs") : task) + "\n");
-    }
-    print(readable_table(tasks[i].results).text());
-  }
-}
-
 // A line for each key, or for each run: what makes the narrower lines.
 std::string differences_in_words(const std::vector<RunData>& runs,
-                                 const std::vector<Difference>& differences) {
+                                 const std::vector<size_t>& places) {
+  const std::vector<Difference> differences = config_differences(runs, places);
+  if (differences.empty()) return "";
   TextTable by_key{.columns = {"differs in"}, .rows = {}};
   TextTable by_run = by_key;
-  for (const RunData& run : runs) {
-    by_key.columns.push_back(run.label);
-    by_run.rows.push_back({run.label});
+  for (const size_t place : places) {
+    by_key.columns.push_back(runs[place].label);
+    by_run.rows.push_back({runs[place].label});
   }
   for (const auto& [key, values] : differences) {
     by_run.columns.push_back(key);
     auto& row = by_key.rows.emplace_back();
     row.push_back(key);
-    for (size_t i = 0; i < runs.size(); ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
       const std::string value = values[i].empty() ? "-" : values[i];
       row.push_back(value);
       by_run.rows[i].push_back(value);
     }
   }
   const std::string keys_below = by_key.text(), runs_below = by_run.text();
-  return width_of(runs_below) < width_of(keys_below) ? runs_below : keys_below;
+  return "\n" + (width_of(runs_below) < width_of(keys_below) ? runs_below : keys_below);
+}
+
+// For each task, of which there is one at most times, a table of results and one of differences.
+void print_tables(const std::vector<RunData>& runs, const std::vector<RunResult>& results) {
+  const std::vector<TaskResults> ranked = ranked_by_task(results);
+  const std::vector<RunGroup> tasks = groups_of(tasks_of(results));  // in the same order
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    if (ranked.size() > 1) {
+      const std::string& task = ranked[i].task;
+      print((i == 0 ? "" : "\n") + (task.empty() ? std::string("other runs") : task) + "\n");
+    }
+    print(readable_table(ranked[i].results).text());
+    if (tasks[i].runs.size() > 1) print(differences_in_words(runs, tasks[i].runs));
+  }
 }
 
 // The folders of the runs that are given, of any other folder those in it.
@@ -139,9 +145,7 @@ int run_compare(const CompareCommand& command) {
   } else if (command.csv) {
     print(exact_table(all_results(tasks)).csv());
   } else {
-    print_tables(tasks);
-    const std::vector<Difference> differences = config_differences(runs);
-    if (!differences.empty()) print("\n" + differences_in_words(runs, differences));
+    print_tables(runs, results);
   }
   return kDone;
 }

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/run_names.hpp"
 
 namespace lacuna {
 namespace {
@@ -86,19 +89,53 @@ bool has_meaning(const std::string& key) {
   if (std::ranges::any_of(kWithout, [&](const char* section) { return is_below(key, section); })) {
     return false;
   }
-  return !(is_below(key, "model") && key.ends_with(".name"));
+  // What a layer is given follows from the one before it.
+  constexpr std::array kOfLayers{".name", ".in_features", ".in_channels"};
+  return !is_below(key, "model") ||
+         std::ranges::none_of(kOfLayers, [&](const char* end) { return key.ends_with(end); });
 }
 
 bool is_seed(const std::string& key) { return key == "train.seed" || key == "train.threads"; }
 
-std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+// "lr" of "optimizer.lr", "param_filter.0" of "sparsity.param_filter.0".
+std::string last_part(const std::string& key) {
+  size_t dot = key.rfind('.');
+  while (dot != std::string::npos && dot > 0 && dot + 1 < key.size() &&
+         std::isdigit(static_cast<unsigned char>(key[dot + 1])) != 0) {
+    dot = key.rfind('.', dot - 1);
+  }
+  return key.substr(dot + 1);
+}
+
+// Of each group of equal settings what the labels of its runs have in common, where that is known
+// and different for each.
+void take_common_labels(const std::vector<RunData>& runs, std::vector<std::string>& settings) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (size_t i = 0; i < runs.size(); ++i) groups[settings[i]].push_back(runs[i].label);
+  std::map<std::string, std::string> names;
+  std::set<std::string> different;
+  for (const auto& [setting, labels] : groups) {
+    names[setting] = common_label(labels);
+    if (names[setting].empty() || !different.insert(names[setting]).second) return;
+  }
+  if (groups.size() < 2) return;
+  for (std::string& setting : settings) setting = names[setting];
+}
 
 }  // namespace
 
 std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
+  std::vector<size_t> all(runs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return config_differences(runs, all);
+}
+
+std::vector<Difference> config_differences(const std::vector<RunData>& runs,
+                                           const std::vector<size_t>& places) {
   std::vector<FlatConfig> configs;
   std::set<std::string> keys;
-  for (const RunData& run : runs) {
+  for (const size_t place : places) {
+    const RunData& run = runs[place];
     FlatConfig& flat = configs.emplace_back();
     flatten(in_one_form(run.full_config.is_null() ? run.config : run.full_config), "", flat);
     for (const auto& [key, value] : flat) keys.insert(key);
@@ -108,11 +145,11 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
     if (!has_meaning(key)) continue;
     Difference difference{key, {}};
     bool is_chosen = false;
-    for (size_t i = 0; i < runs.size(); ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
       const auto value = configs[i].find(key);
       const bool is_there = value != configs[i].end();
       difference.values.push_back(is_there ? value->second : "");
-      is_chosen = is_chosen || (is_there && !runs[i].defaults.contains(key));
+      is_chosen = is_chosen || (is_there && !runs[places[i]].defaults.contains(key));
     }
     const bool differs = std::ranges::any_of(
         difference.values, [&](const auto& value) { return value != difference.values.front(); });
@@ -143,6 +180,7 @@ std::vector<std::string> seed_labels(const std::vector<RunData>& runs) {
   for (std::string& label : labels) {
     if (label.empty()) label = "as configured";
   }
+  take_common_labels(runs, labels);
   return labels;
 }
 

@@ -243,6 +243,8 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
     run.remarks.emplace_back(std::string("config.yaml could not be read: ") + damaged.what());
   }
   run.summary = read_map("summary.json", run);
+  run.confusion = read_map("confusion.json", run);
+  run.starts = read_starts(folder);
   const bool has_metrics = fs::is_regular_file(folder + "/metrics.jsonl", error);
   const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
   if (pruning.is_map()) {

@@ -10,6 +10,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/records/mask_record.hpp"
+#include "lacuna/framework/records/start_record.hpp"
 
 namespace lacuna {
 
@@ -50,6 +51,8 @@ struct RunData {
   Config full_config = {};
   /// Dotted keys of it that have the value that they have when they are left out.
   std::set<std::string> defaults = {};
+  std::vector<RunStart> starts = {};  ///< the first one first
+  Config confusion = {};              ///< confusion.json; null where there is none
   std::map<std::string, SplitCurves> splits = {};
   Curve step_seconds = {};        ///< between two events of training
   Curve seconds = {};             ///< of training so far, at events of training

@@ -140,4 +140,14 @@ std::vector<std::string> short_labels(const std::vector<std::string>& names) {
   return without_common_ends(without_common_settings(names));
 }
 
+std::string common_label(const std::vector<std::string>& labels) {
+  if (labels.size() == 1) return labels[0];
+  std::vector<Words> all;
+  for (const std::string& label : labels) all.push_back(cut(label, "/_-, "));
+  size_t count = 0;
+  const auto is_common = [&](const Words& words) { return begin_alike(words, all[0], count + 1); };
+  while (!all.empty() && std::ranges::all_of(all, is_common)) ++count;
+  return all.empty() ? "" : joined(all[0], 0, count);
+}
+
 }  // namespace lacuna

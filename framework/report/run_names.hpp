@@ -15,4 +15,8 @@ std::vector<std::string> names_of_folders(const std::vector<std::string>& folder
 /// each other, and no label is a number alone.
 std::vector<std::string> short_labels(const std::vector<std::string>& names);
 
+/// The words that labels of repetitions all begin with ("rigl-s0" and "rigl-s1": "rigl";
+/// "lr=1,seed=0" and "lr=1,seed=1": "lr=1"). Empty where they have nothing in common.
+std::string common_label(const std::vector<std::string>& labels);
+
 }  // namespace lacuna

@@ -81,6 +81,10 @@ Rank rank_of(bool has_bits, bool is_language) {
   return is_language ? Rank::Loss : Rank::Accuracy;
 }
 
+bool is_language_model(const RunResult& result) {
+  return !std::isnan(result.perplexity) || result.task.ends_with("language model");
+}
+
 struct Judged {
   double accuracy, bits, loss;
 };
@@ -183,8 +187,7 @@ std::vector<RunResult> sorted_by_result(std::vector<RunResult> results) {
   const bool has_bits = std::ranges::all_of(results, [&](const RunResult& r) {
     return has_none(r) || !std::isnan(r.bits_per_character);
   });
-  const bool is_language =
-      std::ranges::any_of(results, [](const RunResult& r) { return !std::isnan(r.perplexity); });
+  const bool is_language = std::ranges::any_of(results, is_language_model);
   const Rank rank = rank_of(has_bits, is_language);
   const auto judged = [](const RunResult& r) {
     return Judged{r.accuracy, r.bits_per_character, r.loss};
@@ -197,15 +200,22 @@ std::vector<RunResult> sorted_by_result(std::vector<RunResult> results) {
 
 std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
                                   const std::vector<std::string>& labels) {
+  std::vector<RunResult> results;
+  for (const RunData& run : runs) results.push_back(result_of(run));
+  return group_results(results, labels);
+}
+
+std::vector<SeedGroup> group_results(const std::vector<RunResult>& results,
+                                     const std::vector<std::string>& labels) {
   std::vector<SeedGroup> groups;
-  for (size_t i = 0; i < runs.size(); ++i) {
+  for (size_t i = 0; i < results.size(); ++i) {
     const std::string& name = labels[i];
     auto group = std::ranges::find(groups, name, &SeedGroup::name);
     if (group == groups.end()) {
       groups.push_back({.name = name, .results = {}});
       group = groups.end() - 1;
     }
-    group->results.push_back(result_of(runs[i]));
+    group->results.push_back(results[i]);
   }
   for (SeedGroup& group : groups) {
     // Early stopping goes back to the best model: that is what these runs have come to.
@@ -234,7 +244,7 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     return std::isnan(g.mean_loss) || !std::isnan(g.mean_bits);
   });
   const bool is_language = std::ranges::any_of(
-      groups, [](const SeedGroup& g) { return !std::isnan(g.mean_perplexity); });
+      groups, [](const SeedGroup& g) { return std::ranges::any_of(g.results, is_language_model); });
   const Rank rank = rank_of(has_bits, is_language);
   const auto judged = [](const SeedGroup& g) {
     return Judged{g.mean_accuracy, g.mean_bits, g.mean_loss};

@@ -78,6 +78,8 @@ struct SeedGroup {
 /// count for nothing.
 std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
                                   const std::vector<std::string>& labels);
+std::vector<SeedGroup> group_results(const std::vector<RunResult>& results,
+                                     const std::vector<std::string>& labels);
 TextTable readable_table(const std::vector<SeedGroup>& groups);
 
 }  // namespace lacuna

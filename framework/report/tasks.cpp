@@ -76,6 +76,12 @@ std::string task_among(const std::vector<RunResult>& results, const std::string&
 
 }  // namespace
 
+std::vector<std::string> tasks_of(const std::vector<RunResult>& results) {
+  std::vector<std::string> tasks;
+  for (const RunResult& result : results) tasks.push_back(task_among(results, result.task));
+  return tasks;
+}
+
 std::vector<TaskResults> ranked_by_task(const std::vector<RunResult>& results) {
   std::vector<TaskResults> tasks;
   for (const RunResult& result : results) {

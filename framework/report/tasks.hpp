@@ -13,6 +13,9 @@ namespace lacuna {
 /// or an evaluation, what is known of these; "" where nothing is.
 std::string task_of(const RunData& run);
 
+/// The task of each: its own, or where a run was not evaluated yet that of others with its data.
+std::vector<std::string> tasks_of(const std::vector<RunResult>& results);
+
 /// The runs of one task, the best first.
 struct TaskResults {
   std::string task;

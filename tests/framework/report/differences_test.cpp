@@ -104,6 +104,15 @@ TEST(SeedLabels, AreTheSettingsThatDiffer) {
                            configured("b", "{x: {lr: 1}, train: {seed: 2}}"),
                            configured("c", "{x: {lr: 2, kind: \"on\"}, train: {seed: 1}}")}),
               ElementsAre("lr=1", "lr=1", "kind=on, lr=2"));
+  // Names of runs say it better, where they do.
+  EXPECT_THAT(seed_labels({configured("small-0", "{x: {f: [a]}, train: {seed: 1}}"),
+                           configured("small-1", "{x: {f: [a]}, train: {seed: 2}}"),
+                           configured("large", "{x: {f: [b]}, train: {seed: 1}}")}),
+              ElementsAre("small", "small", "large"));
+  EXPECT_THAT(seed_labels({configured("0", "{x: {f: [a]}, train: {seed: 1}}"),
+                           configured("1", "{x: {f: [a]}, train: {seed: 2}}"),
+                           configured("2", "{x: {f: [b]}, train: {seed: 1}}")}),
+              ElementsAre("f.0=a", "f.0=a", "f.0=b"));
   EXPECT_THAT(
       seed_labels({configured("a", "{train: {seed: 1}}"), configured("b", "{train: {seed: 2}}")}),
       ElementsAre("as configured", "as configured"));

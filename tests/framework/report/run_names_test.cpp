@@ -36,6 +36,15 @@ TEST(ShortLabels, LeaveOutWordsThatAllBeginOrEndWith) {
   EXPECT_THAT(short_labels({"net-rigl-90", "net-rigl-95"}), ElementsAre("rigl-90", "rigl-95"));
 }
 
+TEST(CommonLabel, IsWhatAllBeginWith) {
+  EXPECT_EQ(common_label({"rigl-s0", "rigl-s1"}), "rigl");
+  EXPECT_EQ(common_label({"lr=1,seed=0", "lr=1,seed=1"}), "lr=1");
+  EXPECT_EQ(common_label({"a-s0"}), "a-s0");
+  EXPECT_EQ(common_label({"a", "b"}), "");
+  EXPECT_EQ(common_label({"a", "a-2"}), "");
+  EXPECT_EQ(common_label({}), "");
+}
+
 TEST(ShortLabels, AreThoseOfOneRunOrOfTheSameTwice) {
   EXPECT_THAT(short_labels({"a-b"}), ElementsAre("a-b"));
   EXPECT_THAT(short_labels({"a-b", "a-b"}), ElementsAre("a-b", "a-b"));

@@ -167,6 +167,15 @@ TEST(RunTable, RanksLanguageModelsByTheirBits) {
                   bytes = language("bytes", 0.6, 1.2, 1.8);
   EXPECT_EQ(order({bytes, words}), "words; bytes; ");
   EXPECT_EQ(order({words, bytes, language("ids", 0.9, 2.0, 0.0)}), "bytes; ids; words; ");
+  // Before the first evaluation there is neither of both, and a loss.
+  std::vector<RunResult> trained;
+  for (const auto& [name, accuracy, loss] : {std::tuple{"worse", 0.5, 3.0}, {"better", 0.4, 2.0}}) {
+    RunData run = run_with(name, {}, {}, "data: {type: text}");
+    run.splits["train"]["loss"].add(10.0, loss);
+    run.splits["train"]["accuracy"].add(10.0, accuracy);
+    trained.push_back(result_of(run));
+  }
+  EXPECT_EQ(order(trained), "better; worse; ");
   EXPECT_EQ(words.bits_per_character, 1.5);
   EXPECT_NE(readable_table({words}).text().find("bits/character"), std::string::npos);
   EXPECT_EQ(to_json({words}).items()[0].at("best_bits_per_character").as<double>(), 1.5);
