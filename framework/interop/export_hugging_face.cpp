@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
+#include "lacuna/framework/interop/model_card.hpp"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
@@ -63,11 +65,19 @@ void require_replaceable(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
     if (name == kConfig || name == kWeights) continue;
+    if (name == kCardName && is_model_card(entry.path().string())) continue;
     throw StateError(fmt::format(
         "the folder '{}' holds other files than an export's ('{}'), and is not replaced; remove "
         "them, or give another path",
         path, name));
   }
+}
+
+// The card that is asked for, or the one that is there: somebody may have filled it in.
+std::string card_for(const LoadedRun& run, const std::string& path, const ExportOptions& options) {
+  if (options.card) return model_card(run, "hf");
+  std::ifstream stream(path + "/" + kCardName, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 }  // namespace
@@ -79,10 +89,12 @@ void export_hugging_face(const LoadedRun& run, const std::string& path,
   const bool is_gpt2 = config.required<std::string>("model_type") == "gpt2";
   std::vector<NamedArray> arrays = named_arrays(run, options);
   for (NamedArray& array : arrays) turn_round(array, is_gpt2);
+  const std::string card = card_for(run, path, options);
   FolderReplacement folder(path);
   const FolderLock lock(folder.temporary_path());  // against who removes leftovers
   write_file_atomically(folder.temporary_path() + "/" + kConfig, config.to_json_indented());
   write_safetensors_arrays(folder.temporary_path() + "/" + kWeights, arrays);
+  if (!card.empty()) write_file_atomically(folder.temporary_path() + "/" + kCardName, card);
   folder.commit();
 }
 

@@ -9,6 +9,8 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
+#include "lacuna/framework/interop/model_card.hpp"
+#include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
 namespace {
@@ -54,6 +56,20 @@ void require_unused(const std::string& path, const ExportOptions& options) {
       path));
 }
 
+ExportedRun export_card(const std::string& run_or_checkpoint, const std::string& path,
+                        const ExportOptions& options) {
+  if (options.masks) throw ConfigError("--masks goes with a format, and a card has no weights");
+  require_unused(path, options);
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw ConfigError("'" + path + "' is a folder; give the card's name, as " + path + "/" +
+                      kCardName);
+  }
+  const LoadedRun run = load_run(run_or_checkpoint, options.kept);
+  write_file_atomically(path, model_card(run, ""));
+  return {.checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> export_formats() {
@@ -64,7 +80,13 @@ std::vector<std::pair<std::string, std::string>> export_formats() {
 
 ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& path,
                        const ExportOptions& options) {
+  if (options.format.empty()) return export_card(run_or_checkpoint, path, options);
   const Format& format = find_format(options.format);
+  if (options.card && format.write != export_hugging_face) {
+    throw ConfigError(
+        fmt::format("the format '{}' is a file without room for a card; write it by --card alone",
+                    format.name));
+  }
   if (options.masks && !format.takes_masks) {
     throw ConfigError(
         fmt::format("the format '{}' takes no masks beside the weights; safetensors, npz and hf do",

@@ -11,7 +11,7 @@
 namespace lacuna {
 
 struct ExportOptions {
-  /// One of `export_formats()`.
+  /// One of `export_formats()`; empty with `card` alone.
   std::string format = "safetensors";
   /// Masks beside the weights as arrays NAME_mask, as cstorch has them; without, a weight's zeros
   /// alone say where it has no connections.
@@ -19,6 +19,8 @@ struct ExportOptions {
   /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
   /// what an earlier export has written.
   bool overwrite = false;
+  /// Whether a model card is written: alone where `format` is empty, into the folder of `hf`.
+  bool card = false;
   /// Which checkpoint of a run folder.
   KeptCheckpoint kept = KeptCheckpoint::Best;
 };
@@ -39,9 +41,10 @@ std::vector<std::pair<std::string, std::string>> export_formats();
 /// buffers have their dotted names (`hf`: those of Hugging Face's files). A weight that is tied to
 /// another is there once, under its owner's name. docs/guides/interop.md describes the formats.
 ///
-/// *Errors:* ConfigError on an unknown format, on one that takes no masks, and where a format
-/// cannot hold the model; StateError when there is something at `path` already, or it cannot be
-/// written; those of `load_run`. *Cost:* memory for the model, and for all of it once more, dense.
+/// *Errors:* ConfigError on an unknown format, on one that takes no masks or no card, and where a
+/// format cannot hold the model; StateError when there is something at `path` already, or it cannot
+/// be written; those of `load_run`. *Cost:* memory for the model, and for all of it once more,
+/// dense.
 ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& path,
                        const ExportOptions& options);
 

@@ -1,7 +1,10 @@
 // `lacuna export` and `lacuna import`: runs into other tools' files, and out of them.
 #include <cstdio>
 #include <string>
+#include <vector>
 
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/interop/import_run.h"
 #include "lacuna/framework/io/log.h"
@@ -16,6 +19,12 @@
 namespace lacuna {
 
 int run_export(const ExportCommand& command) {
+  if (command.format.empty() && !command.card) {
+    std::vector<std::string> formats;
+    for (const auto& [name, about] : export_formats()) formats.push_back(name);
+    throw ConfigError("--format is missing; valid are: " + join(formats, ", ") +
+                      " (or --card for a model card)");
+  }
   require_no_file_of_a_run("--out", command.out);
   require_not_read("--out", command.out, {command.checkpoint});
   require_run_for_last(command.checkpoint, command.last);
@@ -24,7 +33,14 @@ int run_export(const ExportCommand& command) {
                  {.format = command.format,
                   .masks = command.masks,
                   .overwrite = command.overwrite,
+                  .card = command.card,
                   .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});
+  if (command.format.empty()) {
+    std::printf("the card of step %lld in %s is now %s; its licence is to be filled in\n",
+                static_cast<long long>(exported.step), exported.checkpoint.c_str(),
+                command.out.c_str());
+    return kDone;
+  }
   std::printf("%s of step %lld in %s is now in %s (%s)\n",
               exported.is_averaged ? "the average of the weights, as eval takes it," : "the model",
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),

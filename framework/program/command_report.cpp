@@ -6,13 +6,19 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_defaults.hpp"
 #include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/differences.hpp"
 #include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_groups.hpp"
+#include "lacuna/framework/report/run_search.hpp"
 #include "lacuna/framework/report/run_table.hpp"
+#include "lacuna/framework/report/tasks.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
@@ -45,25 +51,48 @@ size_t width_of(const std::string& text) {
 
 // A line for each key, or for each run: what makes the narrower lines.
 std::string differences_in_words(const std::vector<RunData>& runs,
-                                 const std::vector<Difference>& differences) {
+                                 const std::vector<size_t>& places) {
+  const std::vector<Difference> differences = config_differences(runs, places);
+  if (differences.empty()) return "";
   TextTable by_key{.columns = {"differs in"}, .rows = {}};
   TextTable by_run = by_key;
-  for (const RunData& run : runs) {
-    by_key.columns.push_back(run.name);
-    by_run.rows.push_back({run.name});
+  for (const size_t place : places) {
+    by_key.columns.push_back(runs[place].label);
+    by_run.rows.push_back({runs[place].label});
   }
   for (const auto& [key, values] : differences) {
     by_run.columns.push_back(key);
     auto& row = by_key.rows.emplace_back();
     row.push_back(key);
-    for (size_t i = 0; i < runs.size(); ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
       const std::string value = values[i].empty() ? "-" : values[i];
       row.push_back(value);
       by_run.rows[i].push_back(value);
     }
   }
   const std::string keys_below = by_key.text(), runs_below = by_run.text();
-  return width_of(runs_below) < width_of(keys_below) ? runs_below : keys_below;
+  return "\n" + (width_of(runs_below) < width_of(keys_below) ? runs_below : keys_below);
+}
+
+// For each task, of which there is one at most times, a table of results and one of differences.
+void print_tables(const std::vector<RunData>& runs, const std::vector<RunResult>& results) {
+  const std::vector<TaskResults> ranked = ranked_by_task(results);
+  const std::vector<RunGroup> tasks = groups_of(tasks_of(results));  // in the same order
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    if (ranked.size() > 1) {
+      const std::string& task = ranked[i].task;
+      print((i == 0 ? "" : "\n") + (task.empty() ? std::string("other runs") : task) + "\n");
+    }
+    print(readable_table(ranked[i].results).text());
+    if (tasks[i].runs.size() > 1) print(differences_in_words(runs, tasks[i].runs));
+  }
+}
+
+// The folders of the runs that are given, of any other folder those in it.
+std::vector<std::string> found_runs(const std::vector<std::string>& given) {
+  FoundRuns found = find_runs(given);
+  for (const std::string& line : found.passed_over) log_warning(line);
+  return std::move(found.folders);
 }
 
 // What stands at --out is replaced only where it is a page as well.
@@ -90,8 +119,10 @@ void require_page_or_nothing(const std::string& path) {
 int run_report(const ReportCommand& command) {
   require_no_file_of_a_run("--out", behind_links(command.out));
   if (!command.overwrite) require_page_or_nothing(command.out);
-  require_place_of_page(command.out, folders_of_runs(command.runs));
-  const std::vector<RunData> runs = read_runs(command.runs, kMostPixels);
+  const std::vector<std::string> folders = found_runs(command.runs);
+  require_place_of_page(command.out, folders);
+  std::vector<RunData> runs = read_runs(folders, kMostPixels);
+  find_defaults(runs);
   write_page(command.out, runs);
   fmt::print("{} is written: {} run{}\n", command.out, runs.size(), runs.size() == 1 ? "" : "s");
   return kDone;
@@ -101,21 +132,20 @@ int run_compare(const CompareCommand& command) {
   if (command.json && command.csv) {
     throw ConfigError("--json and --csv are both given; give one of them");
   }
-  const std::vector<RunData> runs = read_runs(command.runs, 0);
+  std::vector<RunData> runs = read_runs(found_runs(command.runs), 0);
+  find_defaults(runs);
   for (const RunData& run : runs) {
     for (const std::string& remark : run.remarks) log_warning(run.name + ": " + remark);
   }
   std::vector<RunResult> results;
   for (const RunData& run : runs) results.push_back(result_of(run));
-  results = sorted_by_result(std::move(results));
+  const std::vector<TaskResults> tasks = ranked_by_task(results);
   if (command.json) {
-    print(comparison(runs, results).to_json_indented() + "\n");
+    print(comparison(runs, all_results(tasks)).to_json_indented() + "\n");
   } else if (command.csv) {
-    print(exact_table(results).csv());
+    print(exact_table(all_results(tasks)).csv());
   } else {
-    print(readable_table(results).text());
-    const std::vector<Difference> differences = config_differences(runs);
-    if (!differences.empty()) print("\n" + differences_in_words(runs, differences));
+    print_tables(runs, results);
   }
   return kDone;
 }

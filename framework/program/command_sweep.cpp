@@ -22,11 +22,13 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/child_process.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/config_defaults.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/sweep_plan.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/page.hpp"
+#include "lacuna/framework/report/run_search.hpp"
 #include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
@@ -98,8 +100,14 @@ class Sweep {
     const bool is_seeded = train.is_map() && train.has("seed");
     const int64_t first = is_seeded ? train.required<int64_t>("seed") : 0;
     has_threads_ = train.is_map() && train.has("threads");
-    plan_ = plan_sweep(command.over, first, command.seeds);
-    for (const std::string& over : command.over) refuse_key(split_over(over)[0]);
+    plan_ = plan_sweep(command.over, first, command.seeds,
+                       {.count = command.random, .seed = command.random_seed});
+    for (const std::string& over : command.over) {
+      for (const std::string& key : read_axis(over).keys) {
+        keys_.push_back(key);
+        refuse_key(key);
+      }
+    }
     config_ = config;
     for (const SweepRun& run : plan_) {  // what cannot be set is said before anything runs
       Config tried = config.clone();
@@ -165,6 +173,7 @@ class Sweep {
   void require_inputs_kept() const {
     std::vector<std::string> read = files_named_in(config_);
     read.push_back(command_.config_path);
+    read.insert(read.end(), command_.over.begin(), command_.over.end());
     std::vector<std::string> written = {command_.run_dir + "/plan.log",
                                         command_.run_dir + "/report.html"};
     for (size_t place = 0; place < plan_.size(); ++place) written.push_back(log_path(place));
@@ -176,7 +185,7 @@ class Sweep {
   void require_same_settings(const std::string& path) const {
     std::vector<std::string> ignored = {"run_dir",           "train.seed",      "train.threads",
                                         "train.tensorboard", "train.log_every", "train.prefetch"};
-    for (const std::string& over : command_.over) ignored.push_back(split_over(over)[0]);
+    ignored.insert(ignored.end(), keys_.begin(), keys_.end());
     const std::vector<std::string> lines = differences_in_words(load_yaml(path), config_, ignored);
     if (lines.empty()) return;
     throw ConfigError("the runs in '" + command_.run_dir + "' are of other settings (" + path +
@@ -206,7 +215,13 @@ class Sweep {
     throw StateError(what);
   }
 
-  std::string folder(size_t place) const { return command_.run_dir + "/" + plan_[place].name; }
+  // An earlier version has given its runs longer names; they go on under these.
+  std::string folder(size_t place) const {
+    const std::string before = command_.run_dir + "/" + plan_[place].long_name;
+    std::error_code unknown;
+    if (fs::exists(before + "/config.yaml", unknown)) return before;
+    return command_.run_dir + "/" + plan_[place].name;
+  }
   std::string log_path(size_t place) const { return folder(place) + ".log"; }
   void say(size_t place, const std::string& what) const {
     log_info(fmt::format("{}/{}  {}: {}", place + 1, plan_.size(), plan_[place].name, what));
@@ -303,7 +318,8 @@ class Sweep {
       labels.push_back(plan_[place].label);
     }
     if (folders.empty()) return;
-    const std::vector<RunData> runs = read_runs(folders, kMostPixels);
+    std::vector<RunData> runs = read_runs(folders, kMostPixels);
+    find_defaults(runs);
     fmt::print("{}", clean_utf8(readable_table(group_runs(runs, labels)).text()));
     const std::string page = command_.run_dir + "/report.html";
     write_page(page, runs, {.title = "Sweep of " + command_.config_path, .groups = labels});
@@ -312,6 +328,7 @@ class Sweep {
 
   const SweepCommand& command_;
   Config config_;
+  std::vector<std::string> keys_;  // that the sweep goes through
   bool has_threads_ = false;
   std::vector<SweepRun> plan_;
   std::vector<Running> running_;

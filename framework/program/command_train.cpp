@@ -17,6 +17,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
@@ -30,6 +31,7 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/program/verification.hpp"
+#include "lacuna/framework/records/start_record.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
@@ -165,6 +167,7 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   const RunFolder folder =
       is_first ? RunFolder::create(run_dir, config.to_yaml()) : RunFolder::of_another(run_dir);
   start_logging(command, folder, job.get());
+  if (is_first) append_start(folder.path(), start_of_process(num_threads()));
   log_info("run       " + folder.path());
   for (const std::string& line : found) log_info(line);
   Trainer trainer(*experiment, folder, progress_style(command));
@@ -302,6 +305,8 @@ int train_resumed(const TrainCommand& command, const std::shared_ptr<Communicato
                    run.before, run.step);
     // With what --set has changed.
     write_file_atomically(folder.config_path(), config.to_yaml());
+    const bool goes_on = !folder.has_summary() || trainer.step() < trainer.total_steps();
+    if (goes_on) append_start(folder.path(), start_of_process(num_threads()));
   }
   return run_to_end(trainer, command, *experiment, folder, verification.get());
 }

@@ -91,6 +91,7 @@ struct ExportCommand {
   std::string out;
   bool masks = false;
   bool overwrite = false;
+  bool card = false;  ///< a model card, alone or in the folder of the format hf
 };
 
 struct ImportCommand {
@@ -121,11 +122,13 @@ struct CompareCommand {
 
 struct SweepCommand {
   std::string config_path;
-  std::vector<std::string> over;       ///< "path=value,value,…" of each --over
+  std::vector<std::string> over;       ///< "path=value,value,…" or a file of each --over
   std::vector<std::string> overrides;  ///< "path=value" of each --set, for all runs
   std::string run_dir;
   int64_t seeds = 1;
   int64_t jobs = 1;
+  int64_t random = 0;       ///< how many combinations are drawn; 0: all are run
+  int64_t random_seed = 0;  ///< of the draws
 };
 
 /// Prints it.

@@ -220,7 +220,9 @@ void add_export(CLI::App& app, Action& action) {
   std::vector<std::string> formats;
   for (const auto& [name, about] : export_formats()) formats.push_back(name);
   command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
-  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
+  command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT");
+  command->add_flag("--card", c.card,
+                    "Write a model card in Markdown; with --format hf into its folder");
   add_out(*command, c.out, "File to write; of hf a folder", "PATH")->required();
   add_last(*command, c.last);
   command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
@@ -267,13 +269,25 @@ void add_sweep(CLI::App& app, Action& action) {
   static SweepCommand c;
   CLI::App* command = app.add_subcommand("sweep", "Train with each combination of values");
   add_config(*command, c.config_path);
-  command->add_option("--over", c.over, "Values of a key: path=value,value,...")
-      ->type_name("PATH=VALUES")
+  command
+      ->add_option("--over", c.over,
+                   "Values of a key: path=value,value,...; a range: path=log:LOW..HIGH; or a YAML "
+                   "file of named settings")
+      ->type_name("PATH=VALUES|FILE")
       ->allow_extra_args(false);
   add_set(*command, c.overrides, "Change a value of all runs: path=value");
   command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
       ->type_name("N")
       ->transform(whole_number("a number of seeds", 1, 100'000))
+      ->capture_default_str();
+  CLI::Option* random =
+      command->add_option("--random", c.random, "Draw N combinations instead of running all")
+          ->type_name("N")
+          ->transform(whole_number("a number of combinations", 1, 100'000));
+  command->add_option("--random-seed", c.random_seed, "Seed of these draws")
+      ->needs(random)
+      ->type_name("S")
+      ->transform(whole_number("a seed", 0, 9'200'000'000'000'000'000))
       ->capture_default_str();
   command->add_option("--jobs", c.jobs, "Runs at the same time")
       ->type_name("N")

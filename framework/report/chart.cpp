@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
 namespace lacuna {
@@ -24,10 +23,10 @@ ChartScale scale_for(const Chart& chart) {
   return least > 0.0 && most > 20.0 * least ? ChartScale::Logarithmic : ChartScale::Linear;
 }
 
-void add_series(Chart& chart, std::string label, int colour, const Curve& curve,
-                bool is_dashed = false) {
+void add_series(Chart& chart, std::string label, CurveStyle style, const Curve& curve,
+                size_t run = 0) {
   if (curve.empty()) return;
-  chart.series.push_back({std::move(label), colour, is_dashed, curve});
+  chart.series.push_back({std::move(label), style, curve, static_cast<int>(run)});
 }
 
 void add_chart(std::vector<Chart>& charts, Chart chart) {
@@ -49,42 +48,85 @@ std::string capital(std::string text) {
 
 constexpr const char* kSplits[] = {"train", "validation", "test"};
 
-void add_metric(const std::vector<RunData>& runs, const char* key, const char* title,
-                ChartUnit unit, std::vector<Chart>& charts) {
-  const bool falls = key != std::string_view("r2") && unit == ChartUnit::Plain;
+// A curve for each run, and a band for each group where these hold more than one.
+template <class CurveOf>
+void add_runs(const std::vector<RunData>& runs, const std::vector<RunGroup>& groups, Chart& chart,
+              const CurveOf& curve_of_run) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    add_series(chart, runs[i].label, style_of(static_cast<int>(i)), curve_of_run(runs[i]), i);
+  }
+  if (!has_repetitions(groups)) return;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    std::vector<const Curve*> curves;
+    for (const ChartSeries& series : chart.series) {
+      const auto run = static_cast<size_t>(series.run);
+      if (std::ranges::find(groups[g].runs, run) != groups[g].runs.end()) {
+        curves.push_back(&series.curve);
+      }
+    }
+    if (curves.empty()) continue;
+    chart.bands.push_back(
+        {groups[g].label, style_of(static_cast<int>(g)), band_of(curves), groups[g].runs});
+  }
+}
+
+// What is judged, in the words of its axis.
+struct Metric {
+  const char *key, *title, *axis;
+  ChartUnit unit = ChartUnit::Plain;
+  bool falls = true;
+};
+
+constexpr Metric kMetrics[] = {
+    {"loss", "Loss", "loss"},
+    {"accuracy", "Accuracy", "accuracy", ChartUnit::Percent, false},
+    {"top5_accuracy", "Top-5 accuracy", "top-5 accuracy", ChartUnit::Percent, false},
+    {"r2", "R²", "R²", ChartUnit::Plain, false},
+    {"rmse", "RMSE", "root mean squared error"},
+    {"mae", "MAE", "mean absolute error"},
+    {"perplexity", "Perplexity", "perplexity"},
+    {"bits_per_character", "Bits per character", "bits per character"}};
+
+void add_metric(const std::vector<RunData>& runs, const std::vector<RunGroup>& groups,
+                const Metric& metric, std::vector<Chart>& charts) {
   const auto finish = [&](Chart chart) {
-    if (falls) chart.scale = scale_for(chart);
+    if (metric.falls) chart.scale = scale_for(chart);
     add_chart(charts, std::move(chart));
   };
+  const std::string id = std::string("chart-") + metric.key;
   if (runs.size() == 1) {
-    Chart chart{.id = std::string("chart-") + key, .title = title, .unit = unit};
-    int colour = 0;
+    Chart chart{.id = id, .title = metric.title, .y_label = metric.axis, .unit = metric.unit};
+    int index = 0;
     for (const char* split : kSplits) {
-      add_series(chart, split, colour++, curve_of(runs[0], split, key));
+      add_series(chart, split, style_of(index++), curve_of(runs[0], split, metric.key));
     }
     finish(std::move(chart));
     return;
   }
   for (const char* split : {"test", "validation", "train"}) {
-    Chart chart{.id = fmt::format("chart-{}-{}", key, split),
-                .title = fmt::format("{}, {}", title, split),
-                .unit = unit};
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const auto colour = static_cast<int>(i);
-      add_series(chart, runs[i].name, colour, curve_of(runs[i], split, key),
-                 i >= std::size(kChartColours));
-    }
+    Chart chart{.id = id + "-" + split,
+                .title = fmt::format("{}, {}", metric.title, split),
+                .y_label = metric.axis,
+                .unit = metric.unit};
+    add_runs(runs, groups, chart,
+             [&](const RunData& run) { return curve_of(run, split, metric.key); });
     finish(std::move(chart));
   }
 }
 
-void add_of_runs(const std::vector<RunData>& runs, Chart chart, auto&& curve,
-                 std::vector<Chart>& charts) {
-  for (size_t i = 0; i < runs.size(); ++i) {
-    add_series(chart, runs[i].name, static_cast<int>(i), curve(runs[i]),
-               i >= std::size(kChartColours));
+template <class CurveOf>
+void add_of_runs(const std::vector<RunData>& runs, const std::vector<RunGroup>& groups, Chart chart,
+                 const CurveOf& curve, std::vector<Chart>& charts) {
+  add_runs(runs, groups, chart, curve);
+  if (runs.size() == 1) {
+    for (ChartSeries& series : chart.series) series.label = chart.y_label;
   }
   add_chart(charts, std::move(chart));
+}
+
+const char* name_of(ChartKind kind) {
+  if (kind == ChartKind::Histogram) return "histogram";
+  return kind == ChartKind::Scatter ? "scatter" : "curves";
 }
 
 const char* name_of(ChartUnit unit) {
@@ -96,8 +138,9 @@ Chart fan_in_chart(const LayerData& layer, const std::string& id) {
   Chart chart{.id = id,
               .title = fmt::format("Fan-in at step {}", layer.fan_in_step),
               .x_label = "nonzeros of a row",
-              .unit = ChartUnit::Count,
-              .is_histogram = true};
+              .y_label = "rows",
+              .kind = ChartKind::Histogram,
+              .unit = ChartUnit::Count};
   if (layer.fan_in.empty()) return chart;
   const int64_t low = std::ranges::min(layer.fan_in), high = std::ranges::max(layer.fan_in);
   const int64_t width = (high - low + kMostBars) / kMostBars;
@@ -109,15 +152,11 @@ Chart fan_in_chart(const LayerData& layer, const std::string& id) {
              static_cast<double>(rows[i]));
   }
   chart.bar_width = static_cast<double>(width);
-  add_series(chart, "rows", 0, bars);
+  add_series(chart, "rows", style_of(0), bars);
   return chart;
 }
 
 }  // namespace
-
-const char* colour_of(int index) {
-  return kChartColours[static_cast<size_t>(index) % std::size(kChartColours)];
-}
 
 Curve thinned(const Curve& curve, size_t most) {
   const size_t count = curve.steps.size();
@@ -130,20 +169,15 @@ Curve thinned(const Curve& curve, size_t most) {
   return result;
 }
 
-std::vector<Chart> overview_charts(const std::vector<RunData>& runs) {
+std::vector<Chart> overview_charts(const std::vector<RunData>& runs,
+                                   const std::vector<RunGroup>& groups) {
   std::vector<Chart> charts;
-  add_metric(runs, "loss", "Loss", ChartUnit::Plain, charts);
-  add_metric(runs, "accuracy", "Accuracy", ChartUnit::Percent, charts);
-  add_metric(runs, "top5_accuracy", "Top-5 accuracy", ChartUnit::Percent, charts);
-  add_metric(runs, "r2", "R²", ChartUnit::Plain, charts);
-  add_metric(runs, "rmse", "RMSE", ChartUnit::Plain, charts);
-  add_metric(runs, "mae", "MAE", ChartUnit::Plain, charts);
-  add_metric(runs, "perplexity", "Perplexity", ChartUnit::Plain, charts);
+  for (const Metric& metric : kMetrics) add_metric(runs, groups, metric, charts);
   add_of_runs(
-      runs, {.id = "chart-lr", .title = "Learning rate"},
+      runs, groups, {.id = "chart-lr", .title = "Learning rate", .y_label = "learning rate"},
       [](const RunData& run) { return curve_of(run, "train", "lr"); }, charts);
   add_of_runs(
-      runs, {.id = "chart-step-time", .title = "Time of a step, ms"},
+      runs, groups, {.id = "chart-step-time", .title = "Time of a step, ms", .y_label = "ms"},
       [](const RunData& run) {
         Curve curve = run.step_seconds;
         for (double& value : curve.values) value *= 1000.0;
@@ -155,35 +189,43 @@ std::vector<Chart> overview_charts(const std::vector<RunData>& runs) {
 
 std::vector<Chart> layer_charts(const LayerData& layer, const std::string& id_prefix) {
   std::vector<Chart> charts;
+  const CurveStyle blue = style_of(0), orange = style_of(1), green = style_of(2);
+  const auto dashed = [](CurveStyle style) { return CurveStyle{style.colour, 1}; };
   Chart density{.id = id_prefix + "-density",
                 .title = "Density",
+                .y_label = "density",
                 .unit = ChartUnit::Percent,
                 .is_from_zero = true};
-  add_series(density, "target", 1, layer.target, true);
-  add_series(density, "actual", 0, layer.actual);
+  add_series(density, "target", dashed(orange), layer.target);
+  add_series(density, "actual", blue, layer.actual);
   add_chart(charts, std::move(density));
   Chart churn{.id = id_prefix + "-churn",
               .title = "Churn: positions of an update",
+              .y_label = "positions",
               .unit = ChartUnit::Count};
-  add_series(churn, "dropped", 1, layer.dropped);
-  add_series(churn, "grown", 2, layer.grown, true);
+  add_series(churn, "dropped", orange, layer.dropped);
+  add_series(churn, "grown", dashed(green), layer.grown);
   add_chart(charts, std::move(churn));
   Chart ever{.id = id_prefix + "-ever-active",
              .title = "Positions ever active (R_s)",
+             .y_label = "share of positions",
              .unit = ChartUnit::Percent,
              .is_from_zero = true};
-  add_series(ever, "ever active", 0, layer.ever_active);
+  add_series(ever, "ever active", blue, layer.ever_active);
   add_chart(charts, std::move(ever));
-  Chart dead{.id = id_prefix + "-dead", .title = "Dead rows and columns", .unit = ChartUnit::Count};
-  add_series(dead, "rows", 1, layer.dead_rows);
-  add_series(dead, "columns", 0, layer.dead_columns, true);
+  Chart dead{.id = id_prefix + "-dead",
+             .title = "Dead rows and columns",
+             .y_label = "rows, columns",
+             .unit = ChartUnit::Count};
+  add_series(dead, "rows", orange, layer.dead_rows);
+  add_series(dead, "columns", dashed(blue), layer.dead_columns);
   add_chart(charts, std::move(dead));
   add_chart(charts, fan_in_chart(layer, id_prefix + "-fan-in"));
   return charts;
 }
 
 size_t points_of_a_curve(size_t runs) {
-  constexpr size_t kMostPoints = 2000, kOfAllRuns = 20000, kLeast = 100;
+  constexpr size_t kMostPoints = 2000, kOfAllRuns = 8000, kLeast = 60;
   return std::clamp(kOfAllRuns / std::max<size_t>(runs, 1), kLeast, kMostPoints);
 }
 
@@ -195,14 +237,54 @@ size_t points_of_a_layer(const std::vector<RunData>& runs) {
 
 namespace {
 
+// More digits are of no use where a curve is thinned to what a screen shows.
+constexpr size_t kOfFewPoints = 1000;
+
 // 100, and not 100.0.
-Config numbers_of(const std::vector<double>& values) {
+Config numbers_of(const std::vector<double>& values, size_t most) {
   constexpr double kWhole = 9007199254740992.0;  // beyond it every double is
   Config list = Config::list();
   for (const double value : values) {
     const bool is_whole = value == std::floor(value) && std::abs(value) < kWhole;
-    list.push_back(is_whole ? Config(static_cast<int64_t>(value))
-                            : Config(static_cast<float>(value)));
+    list.push_back(is_whole              ? Config(static_cast<int64_t>(value))
+                   : most < kOfFewPoints ? Config::plain(fmt::format("{:.6g}", value))
+                                         : Config(static_cast<float>(value)));
+  }
+  return list;
+}
+
+Config series_json(const Chart& chart, size_t most) {
+  Config list = Config::list();
+  for (const ChartSeries& s : chart.series) {
+    const Curve curve = thinned(s.curve, most);
+    list.push_back(Config::map({{"label", s.label},
+                                {"run", s.run},
+                                {"colour", colour_of(s.style.colour)},
+                                {"colour_index", s.style.colour},
+                                {"dashed", s.style.dash != 0},
+                                {"dash", dashes_of(s.style.dash)},
+                                {"points", static_cast<int64_t>(s.curve.steps.size())},
+                                {"x", numbers_of(curve.steps, most)},
+                                {"y", numbers_of(curve.values, most)}}));
+  }
+  return list;
+}
+
+Config bands_json(const Chart& chart, size_t most) {
+  Config list = Config::list();
+  for (const ChartBand& b : chart.bands) {
+    const Curve mean = thinned(b.band.mean, most);
+    const Curve spread = thinned({b.band.mean.steps, b.band.spread}, most);
+    Config runs = Config::list();
+    for (const size_t run : b.runs) runs.push_back(static_cast<int64_t>(run));
+    list.push_back(Config::map({{"label", b.label},
+                                {"runs", runs},
+                                {"colour", colour_of(b.style.colour)},
+                                {"colour_index", b.style.colour},
+                                {"dash", dashes_of(b.style.dash)},
+                                {"x", numbers_of(mean.steps, most)},
+                                {"mean", numbers_of(mean.values, most)},
+                                {"spread", numbers_of(spread.values, most)}}));
   }
   return list;
 }
@@ -210,26 +292,18 @@ Config numbers_of(const std::vector<double>& values) {
 }  // namespace
 
 Config to_json(const Chart& chart, size_t most) {
-  Config series = Config::list();
-  for (const ChartSeries& s : chart.series) {
-    const Curve curve = thinned(s.curve, most);
-    series.push_back(Config::map({{"label", s.label},
-                                  {"colour", colour_of(s.colour)},
-                                  {"dashed", s.is_dashed},
-                                  {"points", static_cast<int64_t>(s.curve.steps.size())},
-                                  {"x", numbers_of(curve.steps)},
-                                  {"y", numbers_of(curve.values)}}));
-  }
   const bool is_log = chart.scale == ChartScale::Logarithmic;
   Config result = Config::map({{"id", chart.id},
                                {"title", capital(chart.title)},
                                {"x_label", chart.x_label},
+                               {"y_label", chart.y_label},
                                {"unit", name_of(chart.unit)},
                                {"scale", is_log ? "log" : "linear"},
                                {"from_zero", chart.is_from_zero},
-                               {"kind", chart.is_histogram ? "histogram" : "curves"}});
-  if (chart.is_histogram) result.set("bar_width", chart.bar_width);
-  result.set("series", series);
+                               {"kind", name_of(chart.kind)}});
+  if (chart.kind == ChartKind::Histogram) result.set("bar_width", chart.bar_width);
+  result.set("series", series_json(chart, most));
+  if (!chart.bands.empty()) result.set("bands", bands_json(chart, most));
   return result;
 }
 

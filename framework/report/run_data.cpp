@@ -15,6 +15,8 @@
 #include "lacuna/framework/io/storage/folder_lock.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/run_names.hpp"
+#include "lacuna/framework/report/run_search.hpp"
 
 namespace lacuna {
 
@@ -54,9 +56,12 @@ class MetricsReader {
     }
     const std::string split = event.get("split").text();
     if (split == "update") return take_update(event);
+    const double step = *number_of(event, "step");
+    const auto epoch = number_of(event, "epoch");
+    if (epoch && step > 0.0 && *epoch > 0.0) run_.epochs_of_a_step = *epoch / step;
     SplitCurves& curves = run_.splits[split];
     for (const char* key : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
-                            "lr", "examples_per_second"}) {
+                            "bits_per_character", "lr", "examples_per_second"}) {
       if (number_of(event, key)) add_value(curves[key], event, key);
     }
     if (split == "train") take_training(event);
@@ -80,6 +85,7 @@ class MetricsReader {
       if (step > last_step_ && *seconds >= last_seconds_) {
         run_.step_seconds.add(step, (*seconds - last_seconds_) / (step - last_step_));
       }
+      run_.seconds.add(step, *seconds);
       last_step_ = step, last_seconds_ = *seconds;
     }
     if (!event.get("sparsity").is_map()) return;
@@ -218,24 +224,10 @@ void read_pruning(const Config& pruning, RunData& run) {
   for (const Config& split : splits.items()) {
     if (!split.is_map() || !split.get("split").is_scalar()) continue;
     SplitCurves& curves = run.splits[split.get("split").text()];
-    for (const char* key :
-         {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity"}) {
+    for (const char* key : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
+                            "bits_per_character"}) {
       if (const auto value = number_of(split, key)) curves[key].add(step, *value);
     }
-  }
-}
-
-}  // namespace
-
-namespace {
-
-void require_run(const std::string& folder) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    throw DataError("there is no run folder '" + folder + "'");
-  }
-  if (!fs::is_regular_file(folder + "/config.yaml", error)) {
-    throw DataError("'" + folder + "' holds no config.yaml of a run");
   }
 }
 
@@ -244,13 +236,15 @@ void require_run(const std::string& folder) {
 RunData read_run(const std::string& folder, int64_t most_pixels) {
   require_run(folder);
   std::error_code error;
-  RunData run{.folder = folder, .name = folder};
+  RunData run{.folder = folder, .name = folder, .label = folder};
   try {
     run.config = load_yaml(folder + "/config.yaml");
   } catch (const ConfigError& damaged) {
     run.remarks.emplace_back(std::string("config.yaml could not be read: ") + damaged.what());
   }
   run.summary = read_map("summary.json", run);
+  run.confusion = read_map("confusion.json", run);
+  run.starts = read_starts(folder);
   const bool has_metrics = fs::is_regular_file(folder + "/metrics.jsonl", error);
   const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
   if (pruning.is_map()) {
@@ -261,40 +255,6 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   if (most_pixels > 0) read_pictures(folder, most_pixels, run);
   run.state = state_of(run);
   return run;
-}
-
-bool has_ended(const std::string& folder) {
-  std::error_code error;
-  RunData run{.folder = folder, .name = folder};
-  run.summary = read_map("summary.json", run);
-  return run.summary.is_map() && fs::is_regular_file(folder + "/config.yaml", error);
-}
-
-std::vector<std::string> runs_in(const std::string& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder + "/sweep.yaml", error) ||
-      fs::exists(folder + "/config.yaml", error)) {
-    return {folder};
-  }
-  std::vector<std::string> runs;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (fs::is_regular_file(entry.path() / "config.yaml", error)) {
-      runs.push_back(entry.path().string());
-    }
-  }
-  if (runs.empty()) throw DataError("the sweep in '" + folder + "' has no run yet");
-  std::ranges::sort(runs);
-  return runs;
-}
-
-std::vector<std::string> folders_of_runs(const std::vector<std::string>& given) {
-  std::vector<std::string> folders;
-  for (const std::string& folder : given) {
-    const std::vector<std::string> runs = runs_in(folder);
-    folders.insert(folders.end(), runs.begin(), runs.end());
-  }
-  for (const std::string& folder : folders) require_run(folder);
-  return folders;
 }
 
 int64_t picture_side(size_t runs, int64_t most_pixels) {
@@ -318,37 +278,16 @@ void keep_first_and_last(RunData& run) {
 
 }  // namespace
 
-std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels) {
-  const std::vector<std::string> folders = folders_of_runs(given);
-  std::vector<std::vector<std::string>> parts;
-  for (const std::string& folder : folders) {
-    std::vector<std::string> pieces;
-    for (const fs::path& piece : fs::absolute(folder).lexically_normal()) {
-      if (!piece.empty()) pieces.push_back(piece.string());
-    }
-    std::ranges::reverse(pieces);
-    parts.push_back(std::move(pieces));
-  }
+std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels) {
+  for (const std::string& folder : folders) require_run(folder);
+  const std::vector<std::string> names = names_of_folders(folders), labels = short_labels(names);
   const int64_t side = picture_side(folders.size(), most_pixels);
   std::vector<RunData> runs;
   for (size_t i = 0; i < folders.size(); ++i) {
-    runs.push_back(read_run(folders[i], side));
-    if (side < most_pixels) keep_first_and_last(runs.back());
-    const auto ends_alike = [&](size_t count) {
-      for (size_t j = 0; j < parts.size(); ++j) {
-        if (j == i || parts[j] == parts[i] || parts[j].size() < count) continue;
-        if (std::equal(parts[i].begin(), parts[i].begin() + static_cast<std::ptrdiff_t>(count),
-                       parts[j].begin())) {
-          return true;
-        }
-      }
-      return false;
-    };
-    size_t count = 1;
-    while (count < parts[i].size() && ends_alike(count)) ++count;
-    std::string name;
-    for (size_t k = count; k-- > 0;) name += parts[i][k] + (k > 0 ? "/" : "");
-    runs.back().name = name;
+    RunData& run = runs.emplace_back(read_run(folders[i], side));
+    if (side < most_pixels) keep_first_and_last(run);
+    run.name = names[i];
+    run.label = labels[i];
   }
   return runs;
 }

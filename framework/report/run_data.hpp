@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/records/mask_record.hpp"
+#include "lacuna/framework/records/start_record.hpp"
 
 namespace lacuna {
 
@@ -38,13 +40,23 @@ using SplitCurves = std::map<std::string, Curve>;
 
 struct RunData {
   std::string folder;  ///< as it was given
-  std::string name;    ///< what it is called in tables and curves
+  std::string name;    ///< what it is called: the end of the folder's path
+  std::string label =
+      {};  ///< the same without what other runs' names have too: for tables and curves
   /// "finished", "stopped early", "running" (a process holds the folder), or "unfinished".
   std::string state = {};
   Config config = {};   ///< null where it cannot be read
   Config summary = {};  ///< null where there is none
+  /// The configuration with what it leaves out, as far as that is known; null: as `config`.
+  Config full_config = {};
+  /// Dotted keys of it that have the value that they have when they are left out.
+  std::set<std::string> defaults = {};
+  std::vector<RunStart> starts = {};  ///< the first one first
+  Config confusion = {};              ///< confusion.json; null where there is none
   std::map<std::string, SplitCurves> splits = {};
-  Curve step_seconds = {};  ///< between two events of training
+  Curve step_seconds = {};        ///< between two events of training
+  Curve seconds = {};             ///< of training so far, at events of training
+  double epochs_of_a_step = 0.0;  ///< 0 where no event tells it
   std::vector<LayerData> layers = {};
   int64_t damaged_lines = 0;              ///< of metrics.jsonl
   std::vector<std::string> remarks = {};  ///< what could not be read
@@ -56,24 +68,13 @@ struct RunData {
 /// or where that is missing the checkpoints.
 RunData read_run(const std::string& folder, int64_t most_pixels);
 
-/// Whether the run in a folder has come to its end: config.yaml is there, and summary.json can be
-/// read.
-bool has_ended(const std::string& folder);
-
-/// The runs in a folder that `lacuna sweep` has filled, by name; `folder` itself where it is none.
-std::vector<std::string> runs_in(const std::string& folder);
-
-/// The folders of the runs that are given, of a sweep's folder those in it. *Errors:* as read_run,
-/// before anything of them is read.
-std::vector<std::string> folders_of_runs(const std::vector<std::string>& given);
-
 /// The longest side of a mask's picture on a page of so many runs: `most_pixels` of up to four, of
 /// more less, so that all pictures together stay as large.
 int64_t picture_side(size_t runs, int64_t most_pixels);
 
-/// Reads several, each under the shortest end of its path that no other one has; of a sweep's
-/// folder the runs in it. Pictures are of the size that `picture_side` says; where it makes them
-/// smaller, a layer keeps its first and its last.
-std::vector<RunData> read_runs(const std::vector<std::string>& given, int64_t most_pixels);
+/// Reads several, with their names (`names_of_folders`) and labels (`short_labels`). Pictures are
+/// of the size that `picture_side` says; where it makes them smaller, a layer keeps its first and
+/// its last. *Errors:* as read_run, before anything is read.
+std::vector<RunData> read_runs(const std::vector<std::string>& folders, int64_t most_pixels);
 
 }  // namespace lacuna

@@ -3,42 +3,48 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
+#include "lacuna/framework/report/confusion.hpp"
 #include "lacuna/framework/report/html.hpp"
+#include "lacuna/framework/report/html_table.hpp"
 
 namespace lacuna {
 namespace {
+
+// Steps and values, with the digits that a screen shows.
+Config numbers_json(const Curve& curve) {
+  const auto list_of = [](const std::vector<double>& values) {
+    Config list = Config::list();
+    for (const double value : values) list.push_back(Config::plain(fmt::format("{:.6g}", value)));
+    return list;
+  };
+  return Config::map({{"x", list_of(curve.steps)}, {"y", list_of(curve.values)}});
+}
 
 // A picture's longer side on the page, and the least that its shorter one is stretched to.
 constexpr double kPictureSide = 208.0, kLeastSide = 36.0;
 
 std::string prefix_of(size_t run, size_t layer) { return fmt::format("layer-{}-{}", run, layer); }
 
-bool is_number_column(const TextTable& table, size_t column) {
-  return !table.rows.empty() && std::ranges::all_of(table.rows, [&](const auto& row) {
-    const std::string& cell = row[column];
-    return cell == "-" || (!cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) ||
-                                             (cell[0] == '-' && cell.size() > 1)));
-  });
-}
-
-std::string html_chart(const Chart& chart, ChartSize size, size_t most) {
+std::string html_chart(const Chart& chart, ChartSize size, size_t most, ChartKey key) {
   std::string html = fmt::format("<figure id=\"{}\" class=\"chart\"><figcaption>{}</figcaption>\n",
                                  chart.id, html_text(chart.title));
-  if (chart.series.size() > 1) {
+  if (chart.series.size() > 1 && key == ChartKey::Shown) {
     html += "<div class=\"key\">";
     for (const ChartSeries& series : chart.series) {
-      html += fmt::format("<span><i{} style=\"border-color:{}\"></i>{}</span>",
-                          series.is_dashed ? " class=\"dashed\"" : "", colour_of(series.colour),
-                          html_text(series.label));
+      html += "<span>" + swatch(series.style) + html_text(series.label) + "</span>";
     }
     html += "</div>\n";
   }
   constexpr size_t kOfLarge = 600, kOfSmall = 400;
-  html += size == ChartSize::Large ? svg_of(chart, 560, 270, std::min(most, kOfLarge))
-                                   : svg_of(chart, 370, 220, std::min(most, kOfSmall));
+  if (size == ChartSize::Large) {
+    html += svg_of(chart, 560, 270, std::min(most, kOfLarge));
+  } else if (size == ChartSize::Small) {
+    html += svg_of(chart, 370, 220, std::min(most, kOfSmall));
+  } else {
+    html += svg_of(chart, 440, 250);
+  }
   return html + "<div class=\"plot\"></div></figure>\n";
 }
 
@@ -93,85 +99,70 @@ std::string layers_table(const RunData& run, const std::string& id) {
   return html_table(table, id);
 }
 
-}  // namespace
-
-std::string html_table(const TextTable& table, const std::string& id) {
-  std::vector<const char*> classes;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    classes.push_back(is_number_column(table, c) ? " class=\"number\"" : "");
+std::string config_of(const RunData& run, bool has_config) {
+  if (!has_config) {
+    return "<p class=\"note\">The configuration is left out of this page of many runs: " +
+           html_text(run.folder) + "/config.yaml</p>\n";
   }
-  std::string html = fmt::format("<div class=\"wide\"><table id=\"{}\"><thead><tr>", id);
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    html += fmt::format("<th{}>{}</th>", classes[c], html_text(table.columns[c]));
-  }
-  html += "</tr></thead>\n<tbody>\n";
-  const bool has_best = id == "results" || id == "groups";
-  for (const auto& row : table.rows) {
-    html += has_best && table.rows.size() > 1 ? "<tr class=\"best\">" : "<tr>";
-    for (size_t c = 0; c < row.size(); ++c) {
-      html += fmt::format("<td{}>{}</td>", classes[c], html_text(row[c]));
-    }
-    html += "</tr>\n";
-  }
-  return html + "</tbody></table></div>\n";
+  return "<details><summary>config.yaml</summary>\n<pre>" +
+         html_text(run.config.is_null() ? "could not be read" : run.config.to_yaml()) +
+         "</pre></details>\n";
 }
 
-std::string html_charts(const std::vector<Chart>& charts, ChartSize size, size_t most) {
+std::string layers_of(const RunData& run, size_t index, const RunDetails& details) {
+  if (run.layers.empty()) return "";
+  std::string html = layers_table(run, fmt::format("layers-{}", index)) + details.layers.html;
+  if (details.has_layers) return html;
+  return html +
+         "<p class=\"note\">Curves and masks of these layers are left out of this page of many "
+         "runs; a page of this run alone has them.</p>\n";
+}
+
+}  // namespace
+
+std::string html_charts(const std::vector<Chart>& charts, ChartSize size, size_t most,
+                        ChartKey key) {
   std::string html =
-      size == ChartSize::Large ? "<div class=\"charts\">\n" : "<div class=\"charts small\">\n";
-  for (const Chart& chart : charts) html += html_chart(chart, size, most);
+      size == ChartSize::Small ? "<div class=\"charts small\">\n" : "<div class=\"charts\">\n";
+  for (const Chart& chart : charts) html += html_chart(chart, size, most, key);
   return html + "</div>\n";
 }
 
-std::string remarks_of(const RunData& run, bool is_one_of_many) {
-  std::string html;
-  for (const std::string& remark : run.remarks) {
-    html += "<p class=\"remark\">" +
-            html_text((is_one_of_many ? run.name + ": " : std::string()) + remark) + "</p>\n";
+LayerDetails layer_details(const RunData& run, size_t index, size_t most_points) {
+  LayerDetails details;
+  for (size_t i = 0; i < run.layers.size(); ++i) {
+    const LayerData& layer = run.layers[i];
+    const std::string prefix = prefix_of(index, i);
+    const std::string shape = layer.shape.rank() > 0 ? " " + layer.shape.to_string() : "";
+    const std::vector<Chart> charts = layer_charts(layer, prefix);
+    details.html += "<h3>" + html_text(layer.name + shape) + "</h3>\n" +
+                    html_charts(charts, ChartSize::Small, most_points) +
+                    html_pictures(layer, prefix);
+    for (const Chart& chart : charts) details.charts.push_back(to_json(chart, most_points));
   }
-  return html;
+  return details;
 }
 
-std::string run_section(const RunData& run, size_t index, size_t runs, size_t most_points) {
-  std::string html;
-  if (!run.layers.empty()) {
-    html += layers_table(run, fmt::format("layers-{}", index));
-    for (size_t i = 0; i < run.layers.size(); ++i) {
-      const LayerData& layer = run.layers[i];
-      const std::string prefix = prefix_of(index, i);
-      const std::string shape = layer.shape.rank() > 0 ? " " + layer.shape.to_string() : "";
-      html += "<h3>" + html_text(layer.name + shape) + "</h3>\n" +
-              html_charts(layer_charts(layer, prefix), ChartSize::Small, most_points) +
-              html_pictures(layer, prefix);
-    }
-    const std::string head = runs == 1 ? "Sparse layers" : "Sparse layers of " + run.name;
-    html = runs == 1
-               ? "<h2>" + head + "</h2>\n" + html
-               : "<details><summary>" + html_text(head) + "</summary>\n" + html + "</details>\n";
-    if (runs > 1 && index == 0) html = "<h2>Each run</h2>\n" + html;
-  } else if (runs > 1 && index == 0) {
-    html = "<h2>Each run</h2>\n";
+std::string run_section(const RunData& run, size_t index, size_t runs, const RunDetails& details) {
+  const std::string layers = layers_of(run, index, details);
+  const std::string confusion = html_confusion(run.confusion, fmt::format("confusion-{}", index));
+  const std::string config = config_of(run, details.has_config);
+  if (runs > 1) {
+    return "<details><summary>" + html_text(run.label) + "</summary>\n" + confusion + layers +
+           config + "</details>\n";
   }
-  const std::string of_run = runs == 1 ? "" : " of " + html_text(run.name);
-  if (runs == 1) html += "<h2>Configuration</h2>\n";
-  html += "<details><summary>" +
-          (runs == 1 ? std::string("config.yaml") : "Configuration" + of_run) +
-          "</summary>\n<pre>" +
-          html_text(run.config.is_null() ? "could not be read" : run.config.to_yaml()) +
-          "</pre></details>\n";
-  return html;
+  return (confusion.empty() ? "" : "<h2>Confusion matrix</h2>\n" + confusion) +
+         (layers.empty() ? "" : "<h2>Sparse layers</h2>\n" + layers) + "<h2>Configuration</h2>\n" +
+         config;
 }
 
-Config run_json(const RunData& run, size_t index, size_t most_points, Config& charts) {
+Config run_json(const RunData& run, size_t index, bool has_layers) {
   Config layers = Config::list();
   for (size_t i = 0; i < run.layers.size(); ++i) {
     const LayerData& layer = run.layers[i];
     const std::string prefix = prefix_of(index, i);
-    for (const Chart& chart : layer_charts(layer, prefix)) {
-      charts.push_back(to_json(chart, most_points));
-    }
     Config pictures = Config::list();
-    for (size_t k = 0; k < layer.pictures.size(); ++k) {
+    for (size_t k = 0; has_layers && k < layer.pictures.size(); ++k) {
       const MaskPicture& picture = layer.pictures[k];
       pictures.push_back(Config::map({{"step", layer.picture_steps[k]},
                                       {"image", fmt::format("{}-mask-{}", prefix, k)},
@@ -186,13 +177,18 @@ Config run_json(const RunData& run, size_t index, size_t most_points, Config& ch
     layers.push_back(Config::map(
         {{"name", layer.name}, {"shape", shape}, {"charts", prefix}, {"pictures", pictures}}));
   }
+  constexpr size_t kMostTimes = 100;
+  const Curve seconds = thinned(run.seconds, kMostTimes);
   return Config::map({{"name", run.name},
+                      {"label", run.label},
                       {"folder", run.folder},
                       {"state", run.state},
                       {"remarks", Config::from_value(run.remarks)},
                       {"damaged_lines", run.damaged_lines},
                       {"config", run.config},
                       {"summary", run.summary},
+                      {"epochs_of_a_step", run.epochs_of_a_step},
+                      {"seconds", numbers_json(seconds)},
                       {"layers", layers}});
 }
 

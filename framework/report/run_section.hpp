@@ -1,28 +1,45 @@
-// The parts of the page that are about one run, and how tables and charts stand in it.
+// The parts of the page that are about one run, and how charts stand in it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/report/chart.hpp"
 #include "lacuna/framework/report/run_data.hpp"
-#include "lacuna/framework/report/run_table.hpp"
 
 namespace lacuna {
 
-std::string html_table(const TextTable& table, const std::string& id);
-
-enum class ChartSize { Large, Small };
+/// How many stand beside each other: two, three, or two with larger letters for points.
+enum class ChartSize { Large, Small, Points };
+/// Whether a chart of several curves says which is which. Where all charts show the same runs, one
+/// key above them does.
+enum class ChartKey { Shown, Above };
 /// Curves have at most `most` points.
-std::string html_charts(const std::vector<Chart>& charts, ChartSize size, size_t most);
+std::string html_charts(const std::vector<Chart>& charts, ChartSize size, size_t most,
+                        ChartKey key = ChartKey::Shown);
 
-/// What could not be read; empty where all could.
-std::string remarks_of(const RunData& run, bool is_one_of_many);
+/// Charts and masks of a run's layers, as HTML and as data.
+struct LayerDetails {
+  std::string html;
+  Config charts = Config::list();
 
-/// Layers with their charts and masks, and the configuration; `index` counts the runs of the page.
-std::string run_section(const RunData& run, size_t index, size_t runs, size_t most_points);
+  size_t bytes() const { return html.size() + charts.to_json().size(); }
+};
+/// `index` counts the runs of the page.
+LayerDetails layer_details(const RunData& run, size_t index, size_t most_points);
 
-/// The run as docs/guides/report.md describes it. Appends the charts of its layers to `charts`.
-Config run_json(const RunData& run, size_t index, size_t most_points, Config& charts);
+/// What of a run is shown below the results.
+struct RunDetails {
+  LayerDetails layers = {};
+  bool has_layers = true;  ///< false: charts and masks of layers would make the page too large
+  bool has_config = true;  ///< likewise
+};
+/// The table of layers with `details`, the confusion matrix and the configuration, all of which is
+/// folded where there are several runs.
+std::string run_section(const RunData& run, size_t index, size_t runs, const RunDetails& details);
+
+/// The run as docs/guides/report.md describes it.
+Config run_json(const RunData& run, size_t index, bool has_layers);
 
 }  // namespace lacuna

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
-#include <set>
+#include <vector>
+
+#include "lacuna/framework/report/tasks.hpp"
 
 namespace lacuna {
 namespace {
@@ -44,36 +45,6 @@ double last_step(const RunData& run) {
   return last;
 }
 
-using Flat = std::map<std::string, std::string>;
-
-void flatten(const Config& node, const std::string& path, Flat& to) {
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (node.is_map() && !node.entries().empty()) {
-    for (const auto& [key, child] : node.entries()) flatten(child, below(key), to);
-  } else if (node.is_list() && !node.items().empty()) {
-    const std::vector<Config> items = node.items();
-    for (size_t i = 0; i < items.size(); ++i) flatten(items[i], below(std::to_string(i)), to);
-  } else if (!path.empty() && !node.is_null()) {
-    to[path] = node.to_json();
-  }
-}
-
-// A model may be its layers alone, or a map of them and of where weights come from: the former is
-// the latter without an origin.
-Config with_layers_in_a_list(const Config& config) {
-  Config copy = config.clone();
-  if (!copy.is_map() || !copy.get("model").is_list()) return copy;
-  copy.set("model", Config::map({{"layers", copy.get("model")}}));
-  return copy;
-}
-
-// Whether somebody has said it: where a run is follows from that, and limits of layouts and
-// algorithms were measured on the machine.
-bool is_chosen(const std::string& key) {
-  const std::string section = key.substr(0, key.find('.'));
-  return section != "run_dir" && section != "csr_up_to" && section != "convolution_algorithms";
-}
-
 struct Moments {
   double mean = RunResult::kNone, spread = RunResult::kNone;
 };
@@ -96,12 +67,36 @@ Moments moments_of(const std::vector<RunResult>& results, double RunResult::*mem
   return moments;
 }
 
-// Whether the first result is better: accuracies before losses, unknown ones last.
-bool is_better(double accuracy, double loss, double other_accuracy, double other_loss) {
-  if (std::isnan(accuracy) != std::isnan(other_accuracy)) return std::isnan(other_accuracy);
-  if (!std::isnan(accuracy) && accuracy != other_accuracy) return accuracy > other_accuracy;
-  if (std::isnan(loss) != std::isnan(other_loss)) return std::isnan(other_loss);
-  return loss < other_loss;
+// Whether the first number comes before the other: unknown ones last.
+bool is_less(double one, double other) {
+  if (std::isnan(one) != std::isnan(other)) return std::isnan(other);
+  return one < other;
+}
+
+// What runs of one task are ranked by.
+enum class Rank { Accuracy, Bits, Loss };
+
+Rank rank_of(bool has_bits, bool is_language) {
+  if (has_bits) return Rank::Bits;
+  return is_language ? Rank::Loss : Rank::Accuracy;
+}
+
+bool is_language_model(const RunResult& result) {
+  return !std::isnan(result.perplexity) || result.task.ends_with("language model");
+}
+
+struct Judged {
+  double accuracy, bits, loss;
+};
+
+// Whether the first one is better: accuracies before losses, unknown ones last.
+bool is_better(Rank rank, const Judged& a, const Judged& b) {
+  if (rank == Rank::Bits) return is_less(a.bits, b.bits);
+  if (rank == Rank::Accuracy) {
+    if (std::isnan(a.accuracy) != std::isnan(b.accuracy)) return std::isnan(b.accuracy);
+    if (!std::isnan(a.accuracy) && a.accuracy != b.accuracy) return a.accuracy > b.accuracy;
+  }
+  return is_less(a.loss, b.loss);
 }
 
 double value_at(const Curve& curve, double step) {
@@ -152,6 +147,8 @@ double best_step_of(const RunData& run, const std::string& split) {
 
 RunResult result_of(const RunData& run) {
   RunResult result{.name = run.name, .folder = run.folder, .state = run.state};
+  result.label = run.label.empty() ? run.name : run.label;
+  result.task = task_of(run);
   result.step = last_step(run);
   const Config train = run.config.is_map() ? run.config.get("train") : Config();
   result.keeps_best = train.is_map() && !train.get("early_stopping").is_null();
@@ -178,52 +175,47 @@ RunResult result_of(const RunData& run) {
     take("r2", result.r2, result.best_r2);
     take("mae", result.mae, result.best_mae);
     take("rmse", result.rmse, result.best_rmse);
+    take("perplexity", result.perplexity, result.best_perplexity);
+    take("bits_per_character", result.bits_per_character, result.best_bits_per_character);
     break;
   }
   return result;
 }
 
 std::vector<RunResult> sorted_by_result(std::vector<RunResult> results) {
-  std::ranges::stable_sort(results, [](const RunResult& a, const RunResult& b) {
-    return is_better(a.accuracy, a.loss, b.accuracy, b.loss);
+  const auto has_none = [](const RunResult& r) { return std::isnan(r.loss); };
+  const bool has_bits = std::ranges::all_of(results, [&](const RunResult& r) {
+    return has_none(r) || !std::isnan(r.bits_per_character);
+  });
+  const bool is_language = std::ranges::any_of(results, is_language_model);
+  const Rank rank = rank_of(has_bits, is_language);
+  const auto judged = [](const RunResult& r) {
+    return Judged{r.accuracy, r.bits_per_character, r.loss};
+  };
+  std::ranges::stable_sort(results, [&](const RunResult& a, const RunResult& b) {
+    return is_better(rank, judged(a), judged(b));
   });
   return results;
 }
 
-std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
-  std::vector<Flat> configs;
-  std::set<std::string> keys;
-  for (const RunData& run : runs) {
-    Flat& flat = configs.emplace_back();
-    flatten(with_layers_in_a_list(run.config), "", flat);
-    for (const auto& [key, value] : flat) keys.insert(key);
-  }
-  std::vector<Difference> differences;
-  for (const std::string& key : keys) {
-    if (!is_chosen(key)) continue;
-    Difference difference{key, {}};
-    for (const Flat& flat : configs) {
-      const auto value = flat.find(key);
-      difference.values.push_back(value == flat.end() ? "" : value->second);
-    }
-    const bool differs = std::ranges::any_of(
-        difference.values, [&](const auto& value) { return value != difference.values.front(); });
-    if (differs) differences.push_back(std::move(difference));
-  }
-  return differences;
-}
-
 std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
                                   const std::vector<std::string>& labels) {
+  std::vector<RunResult> results;
+  for (const RunData& run : runs) results.push_back(result_of(run));
+  return group_results(results, labels);
+}
+
+std::vector<SeedGroup> group_results(const std::vector<RunResult>& results,
+                                     const std::vector<std::string>& labels) {
   std::vector<SeedGroup> groups;
-  for (size_t i = 0; i < runs.size(); ++i) {
+  for (size_t i = 0; i < results.size(); ++i) {
     const std::string& name = labels[i];
     auto group = std::ranges::find(groups, name, &SeedGroup::name);
     if (group == groups.end()) {
       groups.push_back({.name = name, .results = {}});
       group = groups.end() - 1;
     }
-    group->results.push_back(result_of(runs[i]));
+    group->results.push_back(results[i]);
   }
   for (SeedGroup& group : groups) {
     // Early stopping goes back to the best model: that is what these runs have come to.
@@ -239,11 +231,26 @@ std::vector<SeedGroup> group_runs(const std::vector<RunData>& runs,
     group.mean_r2 = r2.mean, group.spread_r2 = r2.spread;
     group.mean_rmse = rmse.mean, group.spread_rmse = rmse.spread;
     group.mean_loss = loss.mean, group.spread_loss = loss.spread;
+    const Moments perplexity =
+        moments_of(group.results, is_best ? &RunResult::best_perplexity : &RunResult::perplexity);
+    const Moments bits = moments_of(group.results, is_best ? &RunResult::best_bits_per_character
+                                                           : &RunResult::bits_per_character);
+    group.mean_perplexity = perplexity.mean, group.spread_perplexity = perplexity.spread;
+    group.mean_bits = bits.mean, group.spread_bits = bits.spread;
     group.mean_density = moments_of(group.results, &RunResult::density).mean;
     group.mean_seconds = moments_of(group.results, &RunResult::train_seconds).mean;
   }
-  std::ranges::stable_sort(groups, [](const SeedGroup& a, const SeedGroup& b) {
-    return is_better(a.mean_accuracy, a.mean_loss, b.mean_accuracy, b.mean_loss);
+  const bool has_bits = std::ranges::all_of(groups, [](const SeedGroup& g) {
+    return std::isnan(g.mean_loss) || !std::isnan(g.mean_bits);
+  });
+  const bool is_language = std::ranges::any_of(
+      groups, [](const SeedGroup& g) { return std::ranges::any_of(g.results, is_language_model); });
+  const Rank rank = rank_of(has_bits, is_language);
+  const auto judged = [](const SeedGroup& g) {
+    return Judged{g.mean_accuracy, g.mean_bits, g.mean_loss};
+  };
+  std::ranges::stable_sort(groups, [&](const SeedGroup& a, const SeedGroup& b) {
+    return is_better(rank, judged(a), judged(b));
   });
   return groups;
 }

@@ -91,7 +91,11 @@ constexpr Key kNumbers[] = {{"step", &RunResult::step},
                             {"mae", &RunResult::mae},
                             {"best_mae", &RunResult::best_mae},
                             {"rmse", &RunResult::rmse},
-                            {"best_rmse", &RunResult::best_rmse}};
+                            {"best_rmse", &RunResult::best_rmse},
+                            {"perplexity", &RunResult::perplexity},
+                            {"best_perplexity", &RunResult::best_perplexity},
+                            {"bits_per_character", &RunResult::bits_per_character},
+                            {"best_bits_per_character", &RunResult::best_bits_per_character}};
 
 // Whole numbers as integers.
 Config exact(double value) {
@@ -140,16 +144,47 @@ std::string TextTable::csv() const {
 }
 
 TextTable readable_table(const std::vector<RunResult>& results) {
-  TextTable table{.columns = {"run", "state", "result of", "accuracy", "R²", "MAE", "RMSE", "loss",
-                              "best accuracy", "best R²", "loss at best", "best step", "steps",
-                              "density", "nonzeros", "memory", "train time"},
+  TextTable table{.columns = {"run",
+                              "state",
+                              "result of",
+                              "accuracy",
+                              "R²",
+                              "MAE",
+                              "RMSE",
+                              "loss",
+                              "perplexity",
+                              "bits/character",
+                              "best accuracy",
+                              "best R²",
+                              "loss at best",
+                              "bits/character at best",
+                              "best step",
+                              "steps",
+                              "density",
+                              "nonzeros",
+                              "memory",
+                              "train time"},
                   .rows = {}};
   for (const RunResult& r : results) {
-    table.rows.push_back({r.name, r.state, r.split, percent_or_dash(r.accuracy), share(r.r2),
-                          number(r.mae), number(r.rmse), number(r.loss),
-                          percent_or_dash(r.best_accuracy), share(r.best_r2), number(r.best_loss),
-                          whole(r.best_step), whole(r.step), percent_or_dash(r.density),
-                          whole(r.nnz), memory_text(r.parameter_bytes),
+    table.rows.push_back({r.label,
+                          r.state,
+                          r.split,
+                          percent_or_dash(r.accuracy),
+                          share(r.r2),
+                          number(r.mae),
+                          number(r.rmse),
+                          number(r.loss),
+                          number(r.perplexity),
+                          number(r.bits_per_character),
+                          percent_or_dash(r.best_accuracy),
+                          share(r.best_r2),
+                          number(r.best_loss),
+                          number(r.best_bits_per_character),
+                          whole(r.best_step),
+                          whole(r.step),
+                          percent_or_dash(r.density),
+                          whole(r.nnz),
+                          memory_text(r.parameter_bytes),
                           or_dash(r.train_seconds, fmt::format("{:.1f} s", r.train_seconds))});
   }
   return without_empty_columns(table);
@@ -158,6 +193,7 @@ TextTable readable_table(const std::vector<RunResult>& results) {
 TextTable exact_table(const std::vector<RunResult>& results) {
   TextTable table{.columns = {"run", "folder", "state", "split"}, .rows = {}};
   for (const Key& key : kNumbers) table.columns.emplace_back(key.name);
+  table.columns.emplace_back("task");
   for (const RunResult& result : results) {
     auto& row = table.rows.emplace_back();
     row = {result.name, result.folder, result.state, result.split};
@@ -165,6 +201,7 @@ TextTable exact_table(const std::vector<RunResult>& results) {
       const Config value = exact(result.*key.member);
       row.push_back(value.is_null() ? "" : value.text());
     }
+    row.push_back(result.task);
   }
   return table;
 }
@@ -177,15 +214,16 @@ Config to_json(const std::vector<RunResult>& results) {
                               {"state", result.state},
                               {"split", result.split.empty() ? Config() : Config(result.split)}});
     for (const Key& key : kNumbers) row.set(key.name, exact(result.*key.member));
+    row.set("task", result.task.empty() ? Config() : Config(result.task));
     list.push_back(row);
   }
   return list;
 }
 
 TextTable readable_table(const std::vector<SeedGroup>& groups) {
-  TextTable table{
-      .columns = {"setting", "runs", "accuracy", "R²", "RMSE", "loss", "density", "train time"},
-      .rows = {}};
+  TextTable table{.columns = {"setting", "runs", "accuracy", "R²", "RMSE", "loss", "perplexity",
+                              "bits/character", "density", "train time"},
+                  .rows = {}};
   for (const SeedGroup& g : groups) {
     table.rows.push_back(
         {g.name.empty() ? "as configured" : g.name, std::to_string(g.results.size()),
@@ -194,6 +232,9 @@ TextTable readable_table(const std::vector<SeedGroup>& groups) {
          with_spread(share(g.mean_r2), g.spread_r2, share(g.spread_r2)),
          with_spread(number(g.mean_rmse), g.spread_rmse, rounded(g.spread_rmse)),
          with_spread(number(g.mean_loss), g.spread_loss, fmt::format("{:.2g}", g.spread_loss)),
+         with_spread(number(g.mean_perplexity), g.spread_perplexity,
+                     fmt::format("{:.2g}", g.spread_perplexity)),
+         with_spread(number(g.mean_bits), g.spread_bits, fmt::format("{:.2g}", g.spread_bits)),
          percent_or_dash(g.mean_density),
          or_dash(g.mean_seconds, fmt::format("{:.1f} s", g.mean_seconds))});
   }

@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -123,9 +124,9 @@ class Browser:
     def dom(self, path):
         return Page(self.run("--dump-dom", "file://" + os.path.abspath(path)))
 
-    def screenshot(self, path, name, height):
+    def screenshot(self, path, name, height, *more):
         image = os.path.join(self.folder, name)
-        self.run(f"--screenshot={image}", f"--window-size=1240,{height}",
+        self.run(f"--screenshot={image}", f"--window-size=1240,{height}", *more,
                  "file://" + os.path.abspath(path))
         with open(image, "rb") as file:
             return png_pixels(file.read())
@@ -235,6 +236,106 @@ def check_nothing_is_fetched(browser, path, page):
     server.shutdown()
 
 
+ACTING = """
+<script>
+  var told = [], errors = [];
+  window.onerror = function (message) { errors.push(message); };
+  function choose(name, value) {
+    var label = Array.from(document.querySelectorAll(".tools label")).find(
+      function (l) { return l.textContent.startsWith(name); });
+    var input = label.querySelector("select, input");
+    input.value = value;
+    input.dispatchEvent(new Event("input"));
+    input.dispatchEvent(new Event("change"));
+  }
+  var steps = [STEPS];
+  function tell() {
+    var rows = Array.from(document.querySelectorAll("#results tbody tr"));
+    told.push([
+      rows.map(function (r) { return r.cells[0].textContent; }).join(" "),
+      rows.filter(function (r) { return !r.hidden; }).length,
+      document.querySelectorAll("canvas").length,
+      getComputedStyle(document.querySelector(".of-runs")).display,
+      errors.join(";")
+    ].map(function (t) { return "<td>" + t + "</td>"; }).join(""));
+    if (steps.length) {
+      steps.shift()();
+      setTimeout(tell, 300);
+    } else {
+      document.body.insertAdjacentHTML(
+        "beforeend", '<table id="told"><tr>' + told.join("</tr><tr>") + "</tr></table>");
+    }
+  }
+  addEventListener("load", function () { setTimeout(tell, 300); });
+</script>
+"""
+
+
+def check_choices(browser, path):
+    """Tables are sorted and filtered, and curves drawn again, as somebody chooses."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    head = 'document.querySelector("#results th").click()'
+    steps = (head, head, 'choose("show runs", "s7")', 'choose("show runs", "")',
+             'choose("x", "epoch")', 'choose("x", "seconds"); choose("smoothing", "0.8")',
+             'choose("y", "log")', 'document.querySelector("[data-group]").click()',
+             'choose("seeds", "each")')
+    acting = path.replace(".html", "-acting.html")
+    with open(acting, "w", encoding="utf-8") as file:
+        script = ACTING.replace("STEPS", ",".join(f"function () {{ {s}; }}" for s in steps))
+        file.write(text.replace("<body>", "<body>" + script))
+    told = browser.dom(acting).tables["told"]
+    os.remove(acting)
+    assert len(told) == len(steps) + 1, told
+    assert all(row[4] == "" for row in told), told
+    assert len({row[2] for row in told}) == 1 and int(told[0][2]) > 3, told
+    names = told[0][0].split()
+    assert len(names) == 9 and sum(name.endswith("s7") for name in names) == 1
+    assert told[1][0].split() == sorted(names)
+    assert told[2][0].split() == sorted(names, reverse=True)
+    assert [row[1] for row in told[3:5]] == ["1", "9"], told
+    assert told[0][3] == "none" and told[-1][3] == "flex", told  # groups of seeds, and each run
+
+
+def check_small_screen(browser, path):
+    """At 420 pixels nothing but tables reaches beyond the screen, and these can be moved."""
+    frame = os.path.join(browser.folder, "small.html")
+    with open(frame, "w", encoding="utf-8") as file:
+        file.write('<body style="margin:0"><iframe style="border:0" width="420" height="1800" '
+                   f'src="{os.path.basename(path)}"></iframe>')
+    width, _, rows = browser.screenshot(frame, "small.png", 1800)
+    assert width == 1240
+    assert all(colour == (255, 255, 255) for row in rows for colour in row[420:])
+    tables = browser.run("--dump-dom", "file://" + os.path.abspath(path))
+    assert tables.count('<div class="wide">') >= tables.count("<table id=")
+
+
+def check_dark(browser, path):
+    picture = browser.screenshot(path, "dark.png", 900, "--blink-settings=preferredColorScheme=0")
+    assert count(picture, (0x15, 0x18, 0x1C)) > 1240 * 900 // 2
+    light = browser.screenshot(path, "light.png", 900)
+    assert count(light, (255, 255, 255)) > 1240 * 900 // 2
+
+
+def repetitions(first, second, folder):
+    """Nine runs of two settings, with seeds of their own."""
+    runs = os.path.join(folder, "runs")
+    for number in range(9):
+        source = first if number < 5 else second
+        run = os.path.join(runs, f"net_{os.path.basename(source)}_s{number}")
+        shutil.copytree(source, run)
+        config = os.path.join(run, "config.yaml")
+        with open(config, encoding="utf-8") as file:
+            text = file.read()
+        before, train = text.split("\ntrain:\n")
+        assert "\n  seed: 0\n" in train
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(before + "\ntrain:\n" +
+                       train.replace("\n  seed: 0\n", f"\n  seed: {number}\n"))
+    os.makedirs(os.path.join(runs, "notes"))
+    return runs
+
+
 def main():
     program, chromium, folder = sys.argv[1], sys.argv[2], fresh_folder(sys.argv[3])
     browser = Browser(chromium, folder)
@@ -261,12 +362,18 @@ def main():
 
     for path in (one, without_scripts(one)):
         name = os.path.basename(path).replace(".html", ".png")
-        picture = browser.screenshot(path, name, 2400)
-        assert picture[:2] == (1240, 2400)
+        picture = browser.screenshot(path, name, 3200)
+        assert picture[:2] == (1240, 3200)
         for colour, least in ((BLUE, 800), (ORANGE, 100), (DARK, 500)):
             assert count(picture, colour) > least, (name, colour, count(picture, colour))
     check_all_is_printed(browser, two)
     browser.screenshot(two, "two.png", 2000)
+
+    nine = os.path.join(folder, "nine.html")
+    lacuna(program, "report", repetitions(first, second, folder), "--out", nine)
+    check_choices(browser, nine)
+    check_small_screen(browser, nine)
+    check_dark(browser, nine)
 
 
 if __name__ == "__main__":

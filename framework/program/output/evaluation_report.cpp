@@ -12,7 +12,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/progress.h"
-#include "lacuna/framework/program/output/confusion_matrix.hpp"
+#include "lacuna/framework/train/confusion_matrix.hpp"
 #include "lacuna/framework/train/evaluation.h"
 
 namespace lacuna {

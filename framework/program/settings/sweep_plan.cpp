@@ -3,67 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 
-#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
 
 namespace lacuna {
 namespace {
 
 constexpr size_t kMostNameBytes = 240;
 constexpr size_t kMostRuns = 100'000;
+constexpr const char* kSeedKey = "train.seed";
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-std::vector<std::string> split_values(const std::string& text) {
-  std::vector<std::string> values(1);
-  int depth = 0;
-  char quote = '\0';
-  for (const char c : text) {
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == '{' || c == '(') {
-      ++depth;
-    } else if (c == ']' || c == '}' || c == ')') {
-      --depth;
-    } else if (c == ',' && depth <= 0) {
-      values.emplace_back();
-      continue;
-    }
-    values.back() += c;
-  }
-  for (std::string& value : values) value = trimmed(value);
-  return values;
-}
-
-std::string without_quotes(const std::string& text) {
-  const bool is_quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
-                         text.back() == text.front();
-  return is_quoted ? text.substr(1, text.size() - 2) : text;
-}
-
-// Whether two values make the same run: 3 and 3.0, 1e-3 and 0.001, adam and "adam", [1, 2] and
-// [1,2].
-bool is_same_value(const std::string& one, const std::string& other) {
-  if (one == other) return true;
-  const Config a = Config::plain(one), b = Config::plain(other);
-  if (a.is_number() && b.is_number()) return a.as<double>() == b.as<double>();
-  if (a.is_bool() && b.is_bool()) return a.as<bool>() == b.as<bool>();
-  if (a.is_number() != b.is_number()) return false;  // "3" in quotes is a text
-  const auto plain = [](const std::string& text) {
-    std::string kept = without_quotes(text);
-    std::erase(kept, ' ');
-    return kept;
-  };
-  return plain(one) == plain(other);
-}
+using Combination = std::vector<SweepSetting>;  // one of each axis
 
 // A name may hold neither slashes nor what a terminal takes for something else.
 std::string file_name_of(const std::string& text) {
@@ -73,70 +29,174 @@ std::string file_name_of(const std::string& text) {
   return name;
 }
 
-}  // namespace
-
-std::vector<std::string> split_over(const std::string& over) {
-  const size_t sign = over.find('=');
-  if (sign == std::string::npos || trimmed(over.substr(0, sign)).empty()) {
-    throw ConfigError("--over " + over + ": expected path=value,value,...");
-  }
-  std::vector<std::string> parts{trimmed(over.substr(0, sign))};
-  for (std::string& value : split_values(over.substr(sign + 1))) {
-    if (value.empty()) throw ConfigError("--over " + over + ": a value is empty");
-    const auto same = std::find_if(parts.begin() + 1, parts.end(),
-                                   [&](const auto& other) { return is_same_value(other, value); });
-    if (same != parts.end()) {
-      throw ConfigError("--over " + over + ": the value " + value + " comes twice" +
-                        (*same == value ? "" : ", as " + *same + " too"));
+// "algorithm-rigl-sparsity-0.9" of "{algorithm: rigl, sparsity: 0.9}"; a long one is cut, and ends
+// in four digits of its hash.
+std::string short_value(const std::string& value) {
+  constexpr size_t kMostWhole = 40, kCut = 32;
+  const bool is_plain = value.find_first_of("{}[]\"'") == std::string::npos;
+  if (is_plain && value.size() <= kMostWhole) return value;
+  std::string words;
+  for (const char c : value) {
+    const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & 0x80) != 0 ||
+                         std::string_view("._").find(c) != std::string_view::npos;
+    if (is_kept) {
+      words += c;
+    } else if (!words.empty() && words.back() != '-') {
+      words += '-';
     }
-    parts.push_back(std::move(value));
   }
-  return parts;
+  while (words.ends_with('-')) words.pop_back();
+  if (words.size() <= kMostWhole && !words.empty()) return words;
+  size_t cut = std::min(words.size(), kCut);
+  while (cut > 0 && cut < words.size() && (words[cut] & 0xC0) == 0x80) --cut;
+  return words.substr(0, cut) + fmt::format("~{:04x}", hash_name(value) & 0xFFFF);
 }
 
-std::vector<SweepRun> plan_sweep(const std::vector<std::string>& over, int64_t first_seed,
-                                 int64_t seeds) {
-  std::vector<SweepRun> runs(1);
-  std::vector<std::string> keys = {"train.seed"};
-  for (const std::string& text : over) {
-    const std::vector<std::string> parts = split_over(text);
-    if (std::ranges::find(keys, parts[0]) != keys.end()) {
-      throw ConfigError("--over " + text + ": " +
-                        (parts[0] == keys[0] ? "seeds are given by --seeds"
-                                             : "the key " + parts[0] + " comes twice"));
+// Keys by their last parts where these differ; a number alone says nothing.
+std::map<std::string, std::string> short_keys(const std::vector<SweepAxis>& axes) {
+  std::map<std::string, int> uses{{"seed", 1}};
+  const auto last_part = [](const std::string& key) {
+    const std::string last = key.substr(key.rfind('.') + 1);
+    const bool is_number = std::ranges::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
+    return is_number ? key : last;
+  };
+  for (const SweepAxis& axis : axes) {
+    for (const std::string& key : axis.keys) ++uses[last_part(key)];
+  }
+  std::map<std::string, std::string> names;
+  for (const SweepAxis& axis : axes) {
+    for (const std::string& key : axis.keys) {
+      names[key] = uses[last_part(key)] == 1 ? last_part(key) : key;
     }
-    keys.push_back(parts[0]);
-    std::vector<SweepRun> longer;
-    for (const SweepRun& run : runs) {
-      for (size_t i = 1; i < parts.size(); ++i) {
-        SweepRun& next = longer.emplace_back(run);
-        const std::string assignment = parts[0] + "=" + parts[i];
-        next.label += (next.label.empty() ? "" : ",") + assignment;
-        next.overrides.push_back(assignment);
+  }
+  return names;
+}
+
+// A name of a file's is taken as it is; "optimizer.lr=0.1" becomes "lr=0.1".
+std::string short_label(const SweepSetting& setting,
+                        const std::map<std::string, std::string>& keys) {
+  const size_t sign = setting.label.find('=');
+  const auto key = keys.find(setting.label.substr(0, sign));
+  const bool is_named = setting.overrides != std::vector<std::string>{setting.label};
+  if (is_named || sign == std::string::npos || key == keys.end()) return short_value(setting.label);
+  return key->second + "=" + short_value(setting.label.substr(sign + 1));
+}
+
+std::vector<SweepAxis> read_axes(const std::vector<std::string>& over) {
+  std::vector<SweepAxis> axes;
+  std::set<std::string> keys = {kSeedKey};
+  for (const std::string& text : over) {
+    axes.push_back(read_axis(text));
+    for (const std::string& key : axes.back().keys) {
+      if (keys.insert(key).second) continue;
+      throw ConfigError(
+          "--over " + text + ": " +
+          (key == kSeedKey ? "seeds are given by --seeds" : "the key " + key + " comes twice"));
+    }
+  }
+  return axes;
+}
+
+std::vector<Combination> all_combinations(const std::vector<SweepAxis>& axes) {
+  std::vector<Combination> combinations(1);
+  for (const SweepAxis& axis : axes) {
+    if (!axis.range.empty()) {
+      throw ConfigError("--over " + axis.text +
+                        ": a range is drawn from; say by --random N how many times");
+    }
+    std::vector<Combination> longer;
+    for (const Combination& before : combinations) {
+      for (const SweepSetting& setting : axis.settings) {
+        longer.push_back(before);
+        longer.back().push_back(setting);
       }
       if (longer.size() > kMostRuns) throw ConfigError("--over: these are more than 100000 runs");
     }
-    runs = std::move(longer);
+    combinations = std::move(longer);
   }
-  std::vector<SweepRun> with_seeds;
+  return combinations;
+}
+
+// One draw: each axis has numbers of its own, so that another axis changes none of them.
+Combination draw(const std::vector<SweepAxis>& axes, int64_t seed, uint64_t index) {
+  Combination combination;
+  for (const SweepAxis& axis : axes) {
+    const CounterRng rng(static_cast<uint64_t>(seed), axis.text);
+    if (axis.range.empty()) {
+      const auto place = static_cast<size_t>(rng.below(index, axis.settings.size()));
+      combination.push_back(axis.settings[place]);
+      continue;
+    }
+    const std::string text =
+        axis.keys[0] + "=" + axis.range[0].at(static_cast<double>(rng.uniform(index)));
+    combination.push_back({.label = text, .overrides = {text}});
+  }
+  return combination;
+}
+
+std::vector<Combination> drawn_combinations(const std::vector<SweepAxis>& axes,
+                                            const RandomDraws& random) {
+  if (axes.empty()) throw ConfigError("--random: there is no --over to draw from");
+  std::vector<Combination> combinations;
+  std::set<std::string> seen;
+  const auto most = 100 * static_cast<uint64_t>(random.count) + 1000;
+  for (uint64_t index = 0; index < most && std::ssize(combinations) < random.count; ++index) {
+    Combination combination = draw(axes, random.seed, index);
+    std::string label;
+    for (const SweepSetting& setting : combination) label += setting.label + ",";
+    if (seen.insert(label).second) combinations.push_back(std::move(combination));
+  }
+  if (std::ssize(combinations) == random.count) return combinations;
+  throw ConfigError(
+      fmt::format("--random {}: {} different combinations were found alone; ask for "
+                  "fewer, or leave --random out",
+                  random.count, combinations.size()));
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+}  // namespace
+
+std::vector<SweepRun> plan_sweep(const std::vector<std::string>& over, int64_t first_seed,
+                                 int64_t seeds, const RandomDraws& random) {
+  const std::vector<SweepAxis> axes = read_axes(over);
+  const std::map<std::string, std::string> keys = short_keys(axes);
+  std::vector<SweepRun> runs;
   std::set<std::string> names;
-  for (const SweepRun& run : runs) {
+  for (const Combination& combination :
+       random.count > 0 ? drawn_combinations(axes, random) : all_combinations(axes)) {
+    std::vector<std::string> parts, short_parts, overrides;
+    for (const SweepSetting& setting : combination) {
+      parts.push_back(setting.label);
+      short_parts.push_back(short_label(setting, keys));
+      overrides.insert(overrides.end(), setting.overrides.begin(), setting.overrides.end());
+    }
     for (int64_t seed = first_seed; seed - first_seed < seeds; ++seed) {
-      SweepRun& next = with_seeds.emplace_back(run);
-      next.name =
-          file_name_of(run.label + (run.label.empty() ? "" : ",") + fmt::format("seed={}", seed));
-      next.overrides.push_back(fmt::format("train.seed={}", seed));
-      if (next.label.empty()) next.label = "as configured";
-      if (!names.insert(next.name).second) {
-        throw ConfigError("--over: two runs would have the folder '" + next.name + "'");
+      const std::string end = fmt::format("seed={}", seed);
+      const auto with_seed = [&](std::vector<std::string> words) {
+        words.push_back(end);
+        return file_name_of(joined(words));
+      };
+      SweepRun& run = runs.emplace_back(SweepRun{.name = with_seed(short_parts),
+                                                 .long_name = with_seed(parts),
+                                                 .label = joined(parts),
+                                                 .overrides = overrides});
+      run.overrides.push_back("train." + end);
+      if (run.label.empty()) run.label = "as configured";
+      if (!names.insert(run.name).second) {
+        throw ConfigError("--over: two runs would have the folder '" + run.name + "'");
       }
-      if (next.name.size() > kMostNameBytes) {
-        throw ConfigError("--over: the folder's name '" + next.name + "' is too long");
+      if (run.name.size() > kMostNameBytes) {
+        throw ConfigError("--over: the folder's name '" + run.name + "' is too long");
       }
-      if (with_seeds.size() > kMostRuns) throw ConfigError("--seeds: more than 100000 runs");
+      if (runs.size() > kMostRuns) throw ConfigError("--seeds: more than 100000 runs");
     }
   }
-  return with_seeds;
+  return runs;
 }
 
 }  // namespace lacuna

@@ -5,22 +5,30 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/program/settings/sweep_values.hpp"
+
 namespace lacuna {
 
 struct SweepRun {
-  std::string name;                    ///< of its folder: "KEY=VALUE,…,seed=N"
-  std::string label;                   ///< the same without the seed
+  std::string name;       ///< of its folder: "lr=0.1,…,seed=N"
+  std::string long_name;  ///< with whole keys and values, as earlier versions called the folder
+  std::string label;      ///< the same without the seed
   std::vector<std::string> overrides;  ///< "path=value", the seed among them
 };
 
-/// The values of "path=value,value": split at commas outside of brackets and quotes. The first
-/// entry is the path. *Errors:* ConfigError when there is no path, or a value is empty.
-std::vector<std::string> split_over(const std::string& over);
+/// Instead of all combinations so many that are drawn; 0: all.
+struct RandomDraws {
+  int64_t count = 0;
+  int64_t seed = 0;
+};
 
-/// All combinations, the first key changing slowest, the seeds `first_seed`, … fastest.
-/// *Errors:* ConfigError as above, when a key comes twice or a value does, and when a folder's name
-/// would be too long for a file system.
+/// All combinations, the first key changing slowest, the seeds `first_seed`, … fastest; or draws
+/// among them, which are different from each other and the same for the same seed and `over`,
+/// however many there are. In folders' names keys have their last part, where that tells them
+/// apart, and long values are shortened. *Errors:* ConfigError as `read_axis`, when a key comes
+/// twice, when there are more than 100,000 runs, a range without draws, or fewer combinations than
+/// draws, and when two runs would have one folder.
 std::vector<SweepRun> plan_sweep(const std::vector<std::string>& over, int64_t first_seed,
-                                 int64_t seeds);
+                                 int64_t seeds, const RandomDraws& random = {});
 
 }  // namespace lacuna

@@ -264,7 +264,7 @@ Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
   const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
   const Evaluation result =
       evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size,
-               nullptr, experiment_.communicator());
+               confusion_.watcher(split, state_.step), experiment_.communicator());
   const double seconds = seconds_since(start);
   if (!std::isfinite(result.loss)) fail_diverged(fmt::format("the {} loss", split), state_.step);
   reporter_->report_evaluation(split, result, seconds);
@@ -317,6 +317,7 @@ RunEnd Trainer::finish() {
   save();
   // The summary of a run that had ended before tells of the process that trained it, and stays.
   const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
+  confusion_.write(state_.step, is_told ? "" : folder_.path());
   fault_point("run.before_summary");
   reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
   if (!state_.stopping.has_stopped()) return RunEnd::Finished;

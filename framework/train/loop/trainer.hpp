@@ -9,6 +9,7 @@
 
 #include "lacuna/framework/io/progress.h"
 #include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/loop/confusion_recorder.hpp"
 #include "lacuna/framework/train/loop/run_state.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -80,6 +81,7 @@ class Trainer {
   RunFolder folder_;
   RunState state_;
   std::unique_ptr<RunReporter> reporter_;
+  ConfusionRecorder confusion_{experiment_};
   std::function<void(double loss)> step_watcher_;
   int64_t last_saved_step_ = -1;         // by this process, or the one it resumed from
   bool has_unsaved_evaluation_ = false;  // since the last checkpoint

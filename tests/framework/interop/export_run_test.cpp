@@ -236,6 +236,19 @@ TEST_P(HuggingFaceExport, GivesBackTheTensorsBitForBit) {
       [&] { export_run(folder / "run.h5", folder / "mine", {.format = "hf", .overwrite = true}); },
       "holds other files than an export's ('notes.txt')");
   EXPECT_EQ(listing(folder.path()), "hf mine run.h5 sparse.h5");
+  // With a card, which stays as somebody has filled it in until another one is asked for.
+  export_run(folder / "run.h5", folder / "hf", {.format = "hf", .overwrite = true, .card = true});
+  EXPECT_EQ(listing(folder / "hf"), "README.md config.json model.safetensors");
+  const std::string card = read_text(folder / "hf/README.md");
+  EXPECT_NE(card.find("library_name: transformers\n"), std::string::npos);
+  EXPECT_NE(card.find("AutoModel.from_pretrained"), std::string::npos);
+  write_text(folder / "hf/README.md", card + "filled in");
+  export_run(folder / "run.h5", folder / "hf", {.format = "hf", .overwrite = true});
+  EXPECT_EQ(read_text(folder / "hf/README.md"), card + "filled in");
+  write_text(folder / "hf/README.md", "of somebody's");
+  expect_throws<StateError>(
+      [&] { export_run(folder / "run.h5", folder / "hf", {.format = "hf", .overwrite = true}); },
+      "holds other files than an export's ('README.md')");
 }
 
 INSTANTIATE_TEST_SUITE_P(

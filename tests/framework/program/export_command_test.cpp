@@ -43,6 +43,35 @@ TEST_F(ExportCommand, ARunGoesOutAndComesBackTheSame) {
   }
 }
 
+// What the card says is what the run's files say.
+TEST_F(ExportCommand, WritesAModelCard) {
+  const Ended ended = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("its licence is to be filled in"));
+  const std::string card = read_text(folder_ / "card.md");
+  const Config told = summary(run_dir());
+  char accuracy[64];
+  std::snprintf(accuracy, sizeof accuracy, "| test accuracy | %.2f %% |",
+                100.0 * told.required<double>("test_accuracy"));
+  EXPECT_THAT(card, HasSubstr(accuracy));
+  for (const Config& layer : told.at("parameters").items()) {
+    EXPECT_THAT(card, HasSubstr("| `" + layer.at("name").text() + "` |"));
+  }
+  EXPECT_THAT(card, HasSubstr("license: unknown  # fill in"));
+  EXPECT_THAT(card, HasSubstr("| type | glyphs |"));
+  EXPECT_THAT(card, HasSubstr("lacuna predict run INPUT"));
+  EXPECT_THAT(card, HasSubstr("```yaml\n"));
+  // Nothing is overwritten unasked, and a card is no weights.
+  const Ended again = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("say --overwrite"));
+  const Ended none = run_lacuna({"export", run_dir(), "--out", folder_ / "x"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("--format is missing; valid are: csr-npz, hf"));
+  EXPECT_EQ(exported("npz", "x.npz", {"--card"}).code, 2);
+  EXPECT_EQ(run_lacuna({"export", run_dir(), "--card", "--masks", "--out", folder_ / "x"}).code, 2);
+}
+
 TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
   EXPECT_EQ(exported("tar", "x").code, 2);
   EXPECT_THAT(exported("npzz", "x").err, HasSubstr("did you mean 'npz'?"));

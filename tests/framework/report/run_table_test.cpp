@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/report/tasks.hpp"
 
 namespace lacuna {
 namespace {
@@ -148,41 +150,77 @@ TEST(RunTable, PutsTheBestFirstAndRunsWithoutAResultLast) {
   EXPECT_EQ(order, "90 %; 50 %; loss 1; loss 2; empty; ");
 }
 
+// Of the same characters, whatever the tokens; where these are not known, by the loss.
+TEST(RunTable, RanksLanguageModelsByTheirBits) {
+  const auto language = [](const std::string& name, double accuracy, double loss, double bits) {
+    RunData run = run_with(name, {accuracy}, {loss});
+    run.splits["test"]["perplexity"].add(10.0, std::exp(loss));
+    if (bits > 0.0) run.splits["test"]["bits_per_character"].add(10.0, bits);
+    return result_of(run);
+  };
+  const auto order = [](const std::vector<RunResult>& results) {
+    std::string names;
+    for (const RunResult& result : sorted_by_result(results)) names += result.name + "; ";
+    return names;
+  };
+  const RunResult words = language("words", 0.2, 4.0, 1.5),
+                  bytes = language("bytes", 0.6, 1.2, 1.8);
+  EXPECT_EQ(order({bytes, words}), "words; bytes; ");
+  EXPECT_EQ(order({words, bytes, language("ids", 0.9, 2.0, 0.0)}), "bytes; ids; words; ");
+  // Before the first evaluation there is neither of both, and a loss.
+  std::vector<RunResult> trained;
+  for (const auto& [name, accuracy, loss] : {std::tuple{"worse", 0.5, 3.0}, {"better", 0.4, 2.0}}) {
+    RunData run = run_with(name, {}, {}, "data: {type: text}");
+    run.splits["train"]["loss"].add(10.0, loss);
+    run.splits["train"]["accuracy"].add(10.0, accuracy);
+    trained.push_back(result_of(run));
+  }
+  EXPECT_EQ(order(trained), "better; worse; ");
+  EXPECT_EQ(words.bits_per_character, 1.5);
+  EXPECT_NE(readable_table({words}).text().find("bits/character"), std::string::npos);
+  EXPECT_EQ(to_json({words}).items()[0].at("best_bits_per_character").as<double>(), 1.5);
+}
+
+// An accuracy on digits and one on sentences are no ranking, and neither are the errors of a
+// regression.
+TEST(RunTable, RanksRunsOfDifferentTasksApart) {
+  std::vector<RunResult> results;
+  for (const auto& [name, accuracy, data] :
+       {std::tuple{"mnist 90", 0.9, "{type: mnist, dir: /a}"},
+        {"cifar 50", 0.5, "{type: cifar10, dir: /a}"},
+        {"mnist 95", 0.95, "{type: mnist, dir: /elsewhere/b}"},
+        {"table", 0.7, "{type: csv, train: /a/wine.csv}"},
+        {"same table", 0.8, "{type: csv, train: /b/wine.csv}"},
+        {"other table", 0.9, "{type: csv, train: /a/cars/train.csv}"}}) {
+    results.push_back(result_of(run_with(name, {accuracy}, {1.0}, std::string("data: ") + data)));
+  }
+  results.push_back(result_of(run_with("waits", {}, {}, "data: {type: cifar10}")));
+  std::string text;
+  for (const TaskResults& task : ranked_by_task(results)) {
+    text += task.task + ":";
+    for (const RunResult& result : task.results) text += " " + result.name + ";";
+    text += "\n";
+  }
+  EXPECT_EQ(text,
+            "mnist, classification: mnist 95; mnist 90;\n"
+            "cifar10, classification: cifar 50; waits;\n"
+            "csv wine.csv, classification: same table; table;\n"
+            "csv cars/train.csv, classification: other table;\n");
+}
+
 TEST(RunTable, IsWrittenAsCsvAndJson) {
   const std::vector<RunResult> results = {result_of(run_with("a,\"b\"", {0.5}, {0.25}))};
   const std::string csv = exact_table(results).csv();
   EXPECT_EQ(csv.substr(0, csv.find("\r\n")),
             "run,folder,state,split,step,accuracy,loss,best_accuracy,best_loss,best_step,density,"
-            "nnz,parameter_bytes,train_seconds,seed,r2,best_r2,mae,best_mae,rmse,best_rmse");
+            "nnz,parameter_bytes,train_seconds,seed,r2,best_r2,mae,best_mae,rmse,best_rmse,"
+            "perplexity,best_perplexity,bits_per_character,best_bits_per_character,task");
   EXPECT_NE(csv.find("\"a,\"\"b\"\"\",\"a,\"\"b\"\"\",finished,test,10,0.5,0.25,"),
             std::string::npos)
       << csv;
   const Config row = to_json(results).items()[0];
   EXPECT_EQ(row.at("accuracy").as<double>(), 0.5);
   EXPECT_TRUE(row.get("nnz").is_null());
-}
-
-TEST(ConfigDifferences, NamesKeysWithEachRunsValue) {
-  const std::vector<RunData> runs = {
-      run_with("a", {}, {}, "{x: {y: [1, 2]}, z: same, run_dir: a, csr_up_to: {w: 0.5}}"),
-      run_with("b", {}, {}, "{x: {y: [1, 3]}, z: same, run_dir: b, more: true}")};
-  const std::vector<Difference> differences = config_differences(runs);
-  ASSERT_EQ(differences.size(), 2u);
-  EXPECT_EQ(differences[0].key, "more");
-  EXPECT_EQ(differences[0].values, (std::vector<std::string>{"", "true"}));
-  EXPECT_EQ(differences[1].key, "x.y.1");
-  EXPECT_EQ(differences[1].values, (std::vector<std::string>{"2", "3"}));
-}
-
-// Layers alone, and a map of them and of where the weights come from.
-TEST(ConfigDifferences, SeeThroughTheFormOfAModel) {
-  std::vector<RunData> runs = {run_with("a", {}, {}), run_with("b", {}, {})};
-  runs[0].config = parse_yaml("model: [relu, {type: linear, out_features: 3}]", "a");
-  runs[1].config = parse_yaml(
-      "model: {layers: [relu, {type: linear, out_features: 3}], init_from: runs/a}", "b");
-  const std::vector<Difference> differences = config_differences(runs);
-  ASSERT_EQ(differences.size(), 1u);
-  EXPECT_EQ(differences[0].key, "model.init_from");
 }
 
 TEST(GroupRuns, TakesTheBestOfRunsThatStopEarly) {
@@ -203,20 +241,6 @@ TEST(GroupRuns, GivesMeanAndSpread) {
   EXPECT_NEAR(groups[1].mean_accuracy, 0.6, 1e-12);
   EXPECT_NEAR(groups[1].spread_accuracy, std::sqrt(0.02), 1e-12);  // over n − 1
   EXPECT_NE(readable_table(groups).text().find("60.00 % ± 14.14 %"), std::string::npos);
-}
-
-// A section that is null and one that is left out say the same.
-TEST(ConfigDifferences, TakeNullForNothing) {
-  const std::vector<RunData> runs{run_with("a", {}, {}, "{sparsity: null, seed: 1}"),
-                                  run_with("b", {}, {}, "{sparsity: {algorithm: set}, seed: 2}"),
-                                  run_with("c", {}, {}, "{seed: 2}")};
-  std::string found;
-  for (const Difference& difference : config_differences(runs)) {
-    found += difference.key + ":";
-    for (const std::string& value : difference.values) found += " " + value + ";";
-    found += "\n";
-  }
-  EXPECT_EQ(found, "seed: 1; 2; 2;\nsparsity.algorithm: ; \"set\"; ;\n");
 }
 
 }  // namespace

@@ -277,7 +277,9 @@ TEST_F(Resume, TellsToStartARunThatHasNoConfigurationYet) {
                                    "' holds no config.yaml of a run; start the run without "
                                    "--resume"));
   EXPECT_EQ(train().code, 0);
-  EXPECT_EQ(listing(run_dir()), "checkpoints config.yaml log.txt metrics.jsonl summary.json");
+  EXPECT_EQ(
+      listing(run_dir()),
+      "checkpoints config.yaml confusion.json log.txt metrics.jsonl started.jsonl summary.json");
 }
 
 TEST_F(Resume, NeedsNoConfigurationButTheRunFolders) {

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/output/confusion_matrix.hpp"
+#include "lacuna/framework/train/confusion_matrix.hpp"
 
 #include "lacuna/framework/config/named_tensors.h"
 
@@ -12,6 +12,10 @@ void ConfusionMatrix::add(const IndexTensor& labels, const std::vector<int64_t>&
     if (labels.values()[i] == kIgnoredLabel) continue;
     ++counts_[static_cast<size_t>(labels.values()[i] * classes_ + predicted[i])];
   }
+}
+
+void ConfusionMatrix::add(std::span<const double> counts) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += static_cast<int64_t>(counts[i]);
 }
 
 int64_t ConfusionMatrix::count(int64_t label, int64_t predicted) const {

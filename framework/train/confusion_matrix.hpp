@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
@@ -21,7 +22,13 @@ class ConfusionMatrix {
   /// *Requires* as many labels as predictions, all of them in [0, classes).
   void add(const IndexTensor& labels, const std::vector<int64_t>& predicted);
 
+  /// What `numbers` of another one gave, of as many classes.
+  void add(std::span<const double> counts);
+
+  int64_t classes() const { return classes_; }
   int64_t count(int64_t label, int64_t predicted) const;
+  /// All counts, row by row: exact up to 2^53.
+  std::vector<double> numbers() const { return {counts_.begin(), counts_.end()}; }
   /// A list of rows.
   Config to_config() const;
 
