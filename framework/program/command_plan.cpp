@@ -108,7 +108,7 @@ DenseReasons dense_reasons(const Experiment& experiment) {
   DenseReasons reasons;
   for (const ParameterPtr& parameter : experiment.model->parameters()) {
     const std::string reason = why_dense(experiment, *parameter);
-    if (!reason.empty()) reasons[parameter->name()] = reason;
+    if (!reason.empty() && parameter->trainable) reasons[parameter->name()] = reason;
   }
   return reasons;
 }
