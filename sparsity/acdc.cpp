@@ -16,6 +16,12 @@ AcDc::AcDc(DynamicOptions given) : DynamicSparsityAlgorithm(given) {
   }
 }
 
+UpdateSchedule AcDc::default_updates(int64_t steps) const {
+  const int64_t freq = std::max<int64_t>(steps / 20, 1);
+  const int64_t most = std::max<int64_t>(3 * steps / 4 / freq, 1);
+  return UpdateSchedule::every(freq, 0, freq * (most - (most + 1) % 2) + 1);
+}
+
 MaskSet AcDc::initial_mask(const SparseWeight& weight, MaskSource source) {
   return source == MaskSource::Made ? MaskSet::all(weight.shape())
                                     : DynamicSparsityAlgorithm::initial_mask(weight, source);

@@ -17,6 +17,8 @@ class AcDc final : public DynamicSparsityAlgorithm {
 
   std::string_view type() const override { return "acdc"; }
   FirstMasks first_masks() const override { return FirstMasks::Dense; }
+  /// An odd number of updates, every 5 % of the run until 75 %, so that it ends compressed.
+  UpdateSchedule default_updates(int64_t steps) const override;
   void forecast(Forecast& forecast) const override;
 
  protected:

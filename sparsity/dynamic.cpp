@@ -46,6 +46,11 @@ MaskSet DynamicSparsityAlgorithm::initial_mask(const SparseWeight& weight, MaskS
   return is_full ? MaskSet::all(weight.shape()) : SparsityAlgorithm::initial_mask(weight, source);
 }
 
+UpdateSchedule DynamicSparsityAlgorithm::default_updates(int64_t steps) const {
+  const int64_t freq = std::clamp<int64_t>(steps / 100, 1, 100);
+  return UpdateSchedule::every(freq, 0, std::max(freq + 1, (3 * steps + 2) / 4));
+}
+
 void DynamicSparsityAlgorithm::update(Optimizer&) {
   count_step();
   if (!update_schedule().is_update(step())) return;

@@ -23,6 +23,9 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   /// target.
   void update(Optimizer& optimizer) override;
   const UpdateSchedule& update_schedule() const { return options().update; }
+  /// When a configuration without `update` updates, in a run (or phase) of so many steps: every
+  /// min(100, steps / 100) steps, at least 1, until 75 % of them.
+  virtual UpdateSchedule default_updates(int64_t steps) const;
 
   void forecast(Forecast& forecast) const override;
 

@@ -199,6 +199,8 @@ void Config::require_all_read() const {
   }
 }
 
+bool Config::is_read() const { return node_->read; }
+
 void Config::mark_read() const {
   node_->read = true;
   for (const auto& [key, child] : node_->children) {

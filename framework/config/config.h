@@ -113,6 +113,8 @@ class Config {
   /// *Errors:* ConfigError naming the first key, here or below, that no accessor asked for, and the
   /// nearest of those that were.
   void require_all_read() const;
+  /// Whether something has asked for this node.
+  bool is_read() const;
   /// Marks everything here and below as read: for parts kept for later.
   void mark_read() const;
   /// Throws ConfigError: "<where>: expected <expected>, found <this node>".

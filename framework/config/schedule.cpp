@@ -198,6 +198,13 @@ UpdateSchedule UpdateSchedule::from_config(const Config& config) {
   return every(freq, start, stop);
 }
 
+Config UpdateSchedule::to_config() const {
+  if (steps_) return Config::map({{"steps", Config::from_value(*steps_)}});
+  Config map = Config::map({{"freq", freq_}, {"start", start_}});
+  if (stop_) map.set("stop", *stop_);
+  return map;
+}
+
 bool UpdateSchedule::is_update(int64_t step) const {
   if (steps_) return std::ranges::binary_search(*steps_, step);
   return step >= start_ && (!stop_ || step < *stop_) && (step - start_) % freq_ == 0;

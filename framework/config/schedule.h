@@ -60,6 +60,9 @@ class UpdateSchedule {
   /// null → every step; `{freq, start, stop}` or `{steps: […]}`. *Errors:* ConfigError.
   static UpdateSchedule from_config(const Config& config);
 
+  /// What `from_config` reads it from: `{freq, start, stop}` or `{steps: […]}`.
+  Config to_config() const;
+
   /// (t − start) mod freq = 0 and start ≤ t < stop; or t is listed.
   bool is_update(int64_t step) const;
   bool operator==(const UpdateSchedule&) const = default;

@@ -75,8 +75,7 @@ class Loader::Stream {
   void advance() { position_ = after(position_); }
 
   int64_t batches_per_epoch() const {
-    const int64_t rounding = options_.last_batch == LastBatch::Keep ? options_.batch_size - 1 : 0;
-    return (dataset_->size() + rounding) / options_.batch_size;
+    return count_batches(dataset_->size(), options_.batch_size, options_.last_batch);
   }
 
   Position after(Position position) const {

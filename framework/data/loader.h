@@ -24,6 +24,11 @@ enum class LastBatch {
   Drop,  ///< all batches are whole; what is left is not seen in this epoch
 };
 
+/// Batches that so many examples make.
+inline int64_t count_batches(int64_t examples, int64_t batch_size, LastBatch last_batch) {
+  return (examples + (last_batch == LastBatch::Keep ? batch_size - 1 : 0)) / batch_size;
+}
+
 struct LoaderOptions {
   /// Examples in a batch. ≥ 1, default 128.
   int64_t batch_size = 128;

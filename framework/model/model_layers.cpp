@@ -313,11 +313,30 @@ std::string ModelLayers::as_written(const std::string& message) const {
   return message;
 }
 
+namespace {
+
+// What the last layer leaves out is written where it stands, so it becomes a map if it was given by
+// its type alone.
+void write_last_as_map(const Config& layers) {
+  if (!layers.is_list() || layers.children().empty()) return;
+  const auto [index, last] = layers.children().back();
+  if (last.is_map() && last.peek("type").text() == "sequential") {
+    return write_last_as_map(last.peek("layers"));
+  }
+  if (!last.is_scalar() || type_named(last.text()).outputs_key.empty()) return;
+  Config map = Config::map({{"type", last.clone()}});
+  map.set_position(last.position());
+  Config(layers).set_path(index, map);
+}
+
+}  // namespace
+
 ModelLayers expand_model(const Config& model, const ModelContext& context) {
   const bool is_list = model.is_list();
   if (!is_list && !model.is_map()) model.fail("a list of layers, or a map with `layers`");
   const Config layers = is_list ? model : model.at("layers");
   const Config define = is_list ? Config() : model.get("define");
+  if (context.num_classes > 0) write_last_as_map(layers);
   std::vector<Template> templates = read_templates(define);
   for (const Template& definition : templates) {
     if (kind_of(definition.name) != ModelLayer::Kind::Plain) {

@@ -32,6 +32,7 @@ struct ModelLayer {
 /// What a model may leave out because the data says it; 0: it does not.
 struct ModelContext {
   int64_t vocabulary_size = 0;    ///< ids that tokens have
+  int64_t positions = 0;          ///< tokens of an example, at most
   int64_t num_classes = 0;        ///< values that the last layer is to give
   bool has_token_labels = false;  ///< for each token, and not for the example
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/parts/sparsity_defaults.hpp"
 
 namespace lacuna {
 namespace {
@@ -99,7 +101,19 @@ Config to_config(const ExamplePieces& pieces) {
   return entry;
 }
 
-void print_table(const std::vector<PlannedParameter>& plan) {
+// By the names of the weights that stay dense (why_dense).
+using DenseReasons = std::map<std::string, std::string>;
+
+DenseReasons dense_reasons(const Experiment& experiment) {
+  DenseReasons reasons;
+  for (const ParameterPtr& parameter : experiment.model->parameters()) {
+    const std::string reason = why_dense(experiment, *parameter);
+    if (!reason.empty() && parameter->trainable) reasons[parameter->name()] = reason;
+  }
+  return reasons;
+}
+
+void print_table(const std::vector<PlannedParameter>& plan, const DenseReasons& reasons) {
   int width = 9, shape_width = 14;
   for (const PlannedParameter& p : plan) {
     width = std::max(width, static_cast<int>(p.parameter.size()));
@@ -108,12 +122,13 @@ void print_table(const std::vector<PlannedParameter>& plan) {
   std::printf("%-*s  %-*s %-9s %11s %11s %8s  %-36s %s\n", width, "parameter", shape_width, "shape",
               "algorithm", "initial nnz", "final nnz", "sparsity", "updates", "chosen by");
   for (const PlannedParameter& p : plan) {
-    const bool is_chosen = !p.chosen_by.empty();
-    std::printf(
-        "%-*s  %-*s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(), shape_width,
-        p.shape.to_string().c_str(), p.algorithm.c_str(), static_cast<long long>(p.initial_nnz),
-        static_cast<long long>(p.final_nnz), sparsity_of(p.final_nnz, p.shape), is_chosen ? 36 : 0,
-        describe_updates(p.update_steps).c_str(), is_chosen ? " " : "", p.chosen_by.c_str());
+    const auto reason = reasons.find(p.parameter);
+    const std::string why = reason == reasons.end() ? p.chosen_by : "dense: " + reason->second;
+    std::printf("%-*s  %-*s %-9s %11lld %11lld %8.4f  %-*s%s%s\n", width, p.parameter.c_str(),
+                shape_width, p.shape.to_string().c_str(), p.algorithm.c_str(),
+                static_cast<long long>(p.initial_nnz), static_cast<long long>(p.final_nnz),
+                sparsity_of(p.final_nnz, p.shape), why.empty() ? 0 : 36,
+                describe_updates(p.update_steps).c_str(), why.empty() ? "" : " ", why.c_str());
   }
 }
 
@@ -160,11 +175,17 @@ int run_plan(const PlanCommand& command) {
   apply_process_options(config);
   const auto experiment = build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
+  const DenseReasons reasons = dense_reasons(*experiment);
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
   if (command.json) {
     Config entries = Config::list();
-    for (const PlannedParameter& parameter : plan) entries.push_back(to_config(parameter));
+    for (const PlannedParameter& parameter : plan) {
+      Config entry = to_config(parameter);
+      const auto reason = reasons.find(parameter.parameter);
+      if (reason != reasons.end()) entry.set("dense_because", reason->second);
+      entries.push_back(entry);
+    }
     Config report = Config::map({{"steps", experiment->total_steps()},
                                  {"steps_per_epoch", experiment->steps_per_epoch()},
                                  {"numel", experiment->numel()},
@@ -183,7 +204,8 @@ int run_plan(const PlanCommand& command) {
               static_cast<long long>(model.total().final_nnz));
   model.print();
   std::printf("\n");
-  print_table(plan);
+  print_table(plan, reasons);
+  if (!experiment->chosen.empty()) std::printf("chosen: %s\n", experiment->chosen.c_str());
   print_layouts(*experiment, plan);
   std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
               static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",

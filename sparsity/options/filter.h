@@ -25,8 +25,13 @@ class ParameterFilter {
   ParameterFilter(std::vector<std::string> globs);
   ParameterFilter(const char* glob) : ParameterFilter(std::vector<std::string>{glob}) {}
   ParameterFilter(Predicate predicate);
-  /// null → the default; text → a glob; a list → globs. *Errors:* ConfigError.
+  /// What the default filter chooses, but for what the globs match.
+  static ParameterFilter all_but(std::vector<std::string> globs);
+  /// null and "default" → the default; `{except: GLOBS}` → all_but; text → a glob; a list → globs.
+  /// *Errors:* ConfigError.
   static ParameterFilter from_config(const Config& config);
+  /// Why the default filter leaves a parameter out, as in "of shape [10]"; empty when it does not.
+  static std::string default_reason(const Parameter& parameter);
 
   /// The chosen ones, without those that require to be dense or are frozen. *Errors:* ConfigError
   /// when a glob matches none of the parameters, or nothing is chosen: names the filter and the
@@ -41,6 +46,7 @@ class ParameterFilter {
 
  private:
   std::vector<std::string> globs_;
+  std::vector<std::string> except_;  ///< globs
   Predicate predicate_;
   bool is_default_ = false;
   std::string description_;

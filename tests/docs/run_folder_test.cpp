@@ -42,7 +42,7 @@ TEST(RunFolderDocument, NamesEveryKeyOfMetricsAndSummary) {
       "data: {type: glyphs, train_size: 200, test_size: 50, validation: 0.2}\n"
       "model: [flatten, {type: linear, out_features: 10}]\n"
       "optimizer: {type: adam}\n"
-      "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}}\n"
+      "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}, param_filter: default}\n"
       "train: {epochs: 2, batch_size: 40, log_every: 2, threads: 1}\n",
       "run.yaml");
   const auto experiment = build_experiment(config);

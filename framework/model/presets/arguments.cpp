@@ -118,6 +118,15 @@ Arguments::Arguments(const Preset& preset, const Config& section, const ModelCon
   read(section, context);
 }
 
+namespace {
+
+// Rows of a table of learned positions.
+bool counts_positions(std::string_view argument) {
+  return argument == "n_positions" || argument == "max_position_embeddings";
+}
+
+}  // namespace
+
 void Arguments::require_known(const Config& section) const {
   const std::vector<std::string> arguments = names_in(keys_.at("arguments"));
   const std::vector<std::string> ignored = passed_over(keys_);
@@ -155,6 +164,8 @@ void Arguments::read(const Config& section, const ModelContext& context) {
       value = Config(section.get<int64_t>(name, context.num_classes));
     } else if (value.is_null() && name == "vocab_size" && context.vocabulary_size > 0) {
       value = Config(section.get<int64_t>(name, context.vocabulary_size));
+    } else if (value.is_null() && counts_positions(name) && context.positions > 0) {
+      value = Config(section.get<int64_t>(name, context.positions));
     } else if (value.is_null() && !fallback.is_null()) {
       value = default_of(name, fallback, section);
       // What follows from other keys goes on following from them.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/parallel.h"
@@ -15,6 +16,7 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/parts/sparsity_defaults.hpp"
 
 namespace lacuna {
 namespace {
@@ -135,6 +137,25 @@ std::string layouts_in_words(const Experiment& e) {
   return join(parts, ", ");
 }
 
+// "fc3.weight (the output layer)": weights that stay dense, the first of each reason.
+std::string dense_weights_in_words(const Experiment& e) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const ParameterPtr& parameter : e.model->parameters()) {
+    const std::string reason = why_dense(e, *parameter);
+    if (reason.empty() || reason == "frozen") continue;  // these have a line of their own
+    auto found = std::ranges::find(by_reason, reason, &decltype(by_reason)::value_type::first);
+    if (found == by_reason.end()) found = by_reason.insert(found, {reason, {}});
+    found->second.push_back(parameter->name());
+  }
+  std::vector<std::string> parts;
+  for (const auto& [reason, names] : by_reason) {
+    const std::string more =
+        names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
+    parts.push_back(fmt::format("{}{} ({})", names.front(), more, reason));
+  }
+  return join(parts, ", ");
+}
+
 // What a weight is stored by, as it was measured.
 std::string limit_in_words(const std::string& layout, double limit) {
   if (limit >= 1.0) return layout + " is faster at every density";
@@ -210,6 +231,10 @@ std::vector<std::string> run_header(const Experiment& e) {
                                       plural(counts.parameters, "tensor")));
     if (!kept_masks.empty()) lines.back() += "; of the others " + kept_masks;
     lines.push_back("stored    " + layouts_in_words(e));
+    if (const std::string dense = dense_weights_in_words(e); !dense.empty()) {
+      lines.push_back("dense     " + dense);
+    }
+    if (!e.chosen.empty()) lines.push_back("chosen    " + e.chosen);
     const std::vector<std::string> frozen = e.sparsity->frozen_choices(e.model->parameters());
     if (!frozen.empty()) lines.push_back("frozen    not made sparse: " + join(frozen, ", "));
   }

@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-/// At most six lines for the beginning: data and steps, the model, its sparsity, how it is stored,
-/// what it runs on.
+/// At most nine lines for the beginning: data and steps, the model, its sparsity, how it is
+/// stored, what stays dense and why, what it runs on.
 std::vector<std::string> run_header(const Experiment& experiment);
 /// A line for each parameter, with its layout and up to which density that is used: details.
 std::vector<std::string> parameter_lines(const Experiment& experiment);

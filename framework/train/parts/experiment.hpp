@@ -51,6 +51,7 @@ struct Experiment {
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
   std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
+  std::string chosen = {};                      ///< defaults of a new run, in words, if any
   std::vector<std::string> notes = {};          ///< lines for the log, of `model.init_from`
   std::vector<std::string> warnings = {};       ///< the same, to be logged as warnings
 

@@ -57,7 +57,10 @@ StateDict moved_to_step(StateDict loader, const Experiment& e, int64_t step) {
 }  // namespace
 
 int64_t Experiment::steps_per_epoch() const {
-  return (loader->batches_per_epoch() + train.accumulate - 1) / train.accumulate;
+  // Of what the loader is made of, which is made late; it refuses data that makes no batch.
+  const int64_t batches = count_batches(data.train->size(), train.batch_size,
+                                        train.drop_last ? LastBatch::Drop : LastBatch::Keep);
+  return std::max<int64_t>((batches + train.accumulate - 1) / train.accumulate, 1);
 }
 
 int64_t Experiment::total_steps() const { return train.length.in_steps(steps_per_epoch()); }

@@ -12,6 +12,7 @@
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/framework/train/parts/sparsity_defaults.hpp"
 
 namespace lacuna {
 namespace {
@@ -52,7 +53,12 @@ void build_model(ExperimentBuild& b) {
   Experiment& e = b.e;
   const Config section = e.config.at("model");
   const Dataset& data = *e.data.train;
+  const bool has_own_positions = section.is_map() && !section.peek("init_from").is_null();
+  const int64_t positions = b.is_fresh() && !has_own_positions && data.vocabulary_size() > 0
+                                ? data.example_shape()[0]
+                                : 0;
   e.layers = model_layers(section, {.vocabulary_size = data.vocabulary_size(),
+                                    .positions = positions,
                                     .num_classes = e.loss.outputs(),
                                     .has_token_labels = e.loss.has_token_labels()});
   e.model = build_model(e.layers, data.example_shape(), size_check(b));
@@ -65,10 +71,17 @@ void build_model(ExperimentBuild& b) {
   require_attention_fits(*e.model, e.layers, data);
   freeze_parameters(*e.model, section);
   e.model->initialize(e.train.seed);
-  if (b.is_fresh()) b.first = load_first_values(e.config, *e.model, e.data);
-  if (section.is_map()) section.get("init_from").mark_read();
   require_lengths_fit(*e.model, e.layers, e.data);
   e.rows = module_rows(*e.model, data.example_shape(), data.lengths());
+  // First, because the masks of loaded values depend on the algorithm.
+  e.chosen = complete_sparsity(
+      e.config, {.model = e.model.get(),
+                 .rows = e.rows,
+                 .length = {.steps = e.total_steps(), .steps_per_epoch = e.steps_per_epoch()},
+                 .is_fresh = b.is_fresh(),
+                 .seed = e.train.seed});
+  if (b.is_fresh()) b.first = load_first_values(e.config, *e.model, e.data);
+  if (section.is_map()) section.get("init_from").mark_read();
 }
 
 // A norm learns nothing from one value a channel.

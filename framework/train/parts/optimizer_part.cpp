@@ -1,5 +1,6 @@
 // The optimizer of an experiment.
 #include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/framework/train/parts/run_positions.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 
 namespace lacuna {
@@ -8,6 +9,8 @@ namespace {
 void read_optimizer(ExperimentBuild& b) { b.e.config.at("optimizer"); }
 
 void build_optimizer(ExperimentBuild& b) {
+  complete_optimizer(b.e.config.at("optimizer"),
+                     {.steps = b.e.total_steps(), .steps_per_epoch = b.e.steps_per_epoch()});
   b.e.optimizer = make_optimizer(b.e.config.at("optimizer"), b.e.model->parameters());
 }
 

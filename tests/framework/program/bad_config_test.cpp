@@ -248,10 +248,10 @@ TEST_F(BadConfig, OfSparsity) {
   refuses("sparsity={sparsity: 0.5, foo: 3}", "sparsity.foo: unknown key 'foo'");
   refuses("sparsity={sparsity: 0.5, param_filter: fc3.weight}",
           "sparsity: param_filter 'fc3.weight' matches no parameter; ");
-  refuses("sparsity={sparsity: 0.5, balance_in_groups: 7}",
+  refuses("sparsity={sparsity: 0.5, balance_in_groups: 7, param_filter: default}",
           "sparsity: parameter 'fc2.weight' of shape [10, 12] has 12 columns, which "
           "balance_in_groups = 7 does not divide");
-  refuses("sparsity={algorithm: gmp, sparsity: 0.5}", "use algorithm 'static'");
+  refuses("sparsity={algorithm: gmp, density: 0.5}", "use algorithm 'static'");
   refuses("sparsity={sparsity: 0.5, layout: nm}", "sparsity.layout: layout nm needs a pattern");
   const std::string semi_sparse =
       "sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, param_filter: fc1.weight";

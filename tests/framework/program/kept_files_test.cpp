@@ -55,7 +55,8 @@ TEST_F(Use, EvalRefusesNumbersForNames) {
                  ", validation: 0.25}\nmodel: [{type: linear, out_features: 2}]\n"
                  "optimizer: {type: adam}\ntrain: {steps: 4, batch_size: 8, threads: 1}\n");
   ASSERT_EQ(train().code, 0);
-  write_text(folder_ / "prune.yaml", "sparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+  write_text(folder_ / "prune.yaml",
+             "sparsity: {algorithm: magnitude, sparsity: 0.5, param_filter: default}\n");
   const std::string other = "data.train=" + (folder_ / "numbers.csv");
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"eval", run_dir(), "--set", other},
@@ -132,7 +133,8 @@ TEST_F(Use, CommandsLeaveTheirInputsAsTheyWere) {
   namespace fs = std::filesystem;
   train_table();
   write_text(folder_ / "in.csv", Table(2).without_labels);
-  write_text(folder_ / "prune.yaml", "sparsity: {algorithm: magnitude, sparsity: 0.5}\n");
+  write_text(folder_ / "prune.yaml",
+             "sparsity: {algorithm: magnitude, sparsity: 0.5, param_filter: default}\n");
   ASSERT_EQ(run_lacuna({"export", run_dir(), "--format", "safetensors", "--out",
                         folder_ / "weights.safetensors"})
                 .code,

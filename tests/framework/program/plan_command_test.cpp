@@ -80,31 +80,34 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
   EXPECT_THAT(
       lines_of(ended.out),
       ElementsAre(
-          "18 steps, 6 in an epoch; 9550 parameters, 974 nonzeros at the end", "",
+          "18 steps, 6 in an epoch; 9550 parameters, 1082 nonzeros at the end", "",
           "layer type output parameters final nnz inference FLOPs dense training FLOPs dense",
           "flatten1 flatten [784]", "fc1 linear [12] 9420 952 1880 18816 3760 37632",
-          "relu1 relu [12]", "dropout1 dropout [12]", "fc2 linear [10] 130 22 24 240 72 720",
-          "all 9550 974 1904 19056 3832 38352", StartsWith("FLOPs of one example: "),
+          "relu1 relu [12]", "dropout1 dropout [12]", "fc2 linear [10] 130 130 240 240 720 720",
+          "all 9550 1082 2120 19056 4480 38352", StartsWith("FLOPs of one example: "),
           StartsWith("those of each step"), "",
           "parameter shape algorithm initial nnz final nnz sparsity updates chosen by",
-          "fc1.weight [12, 784] rigl 940 940 0.9001 step 4, 8, 12 the default filter (weights of "
-          "linear and convolution layers)",
+          "fc1.weight [12, 784] rigl 940 940 0.9001 step 4, 8, 12 the default filter "
+          "without 'fc2.weight'",
           "fc1.bias [12] none 12 12 0.0000 -",
-          "fc2.weight [10, 12] rigl 12 12 0.9000 step 4, 8, 12 the default filter (weights of "
-          "linear and convolution layers)",
-          "fc2.bias [10] none 10 10 0.0000 -", StartsWith("fc1.weight is stored as "),
-          AllOf(StartsWith("fc2.weight is stored as "), HasSubstr("csr is faster up to a density "),
+          "fc2.weight [10, 12] none 120 120 0.0000 - dense: the output layer",
+          "fc2.bias [10] none 10 10 0.0000 -", "chosen: the output layer (fc2.weight) stays dense",
+          AllOf(StartsWith("fc1.weight is stored as "), HasSubstr("csr is faster up to a density "),
                 HasSubstr(" ms a step")),
           "evaluation runs 30 examples at a time, whose activations take about 0.2 MB"));
 }
 
 TEST_F(PlanCommand, SaysWhatIsFrozen) {
-  const Ended ended = plan("0.5", {"--set", "model.1.trainable=false"});
+  const Ended ended =
+      plan("{sparsity: 0.5, param_filter: default}", {"--set", "model.1.trainable=false"});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(lines_of(ended.out),
               IsSupersetOf({testing::Eq("fc1.weight [12, 784] frozen 9408 9408 0.0000 -"),
                             testing::Eq("fc1.bias [12] frozen 12 12 0.0000 -")}));
-  ASSERT_EQ(train({"--set", "sparsity=0.5", "--set", "model.1.trainable=false"}).code, 0);
+  ASSERT_EQ(train({"--set", "sparsity={sparsity: 0.5, param_filter: default}", "--set",
+                   "model.1.trainable=false"})
+                .code,
+            0);
   EXPECT_EQ(summary(run_dir()).required<int>("frozen"), 9420);
 }
 
@@ -243,7 +246,8 @@ TEST_F(PlanCommand, WritesThePatternToJsonWhereThereIsOne) {
 TEST_F(PlanCommand, ShowsEachPhaseAndADenseModel) {
   const Config phases = plan_json(
       "{phases: [{until: 6, algorithm: static, sparsity: 0.5, param_filter: fc1.weight}, "
-      "{until: 12, algorithm: set, sparsity: 0.75, update: {freq: 3}}, {algorithm: dense}]}");
+      "{until: 12, algorithm: set, sparsity: 0.75, update: {freq: 3}, param_filter: default}, "
+      "{algorithm: dense, param_filter: default}]}");
   EXPECT_EQ(phases.required<int64_t>("final_nnz"), 9550);
   std::vector<std::string> entries;
   for (const Config& p : phases.at("parameters").items()) {
@@ -321,7 +325,7 @@ TEST_F(PlanCommand, AndTrainRefuseASparsityScheduleThatDoesNotEnd) {
 }
 
 TEST_F(PlanCommand, AndTrainRefuseATargetThatCannotBeReached) {
-  refuses("{sparsity: 0.9999, distribution: erk}",
+  refuses("{sparsity: 0.9999, distribution: erk, param_filter: default}",
           "leaves 0 nonzeros for 2 parameters; the largest that can be reached is 0.9997");
 }
 

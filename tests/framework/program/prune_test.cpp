@@ -19,7 +19,9 @@ using testing::HasSubstr;
 class Prune : public RunFixture {
  protected:
   Prune() {
-    write_text(prune_config(), "sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 40}\n");
+    write_text(
+        prune_config(),
+        "sparsity: {algorithm: wanda, sparsity: 0.5, calibration: 40, param_filter: default}\n");
   }
   std::string prune_config() const { return folder_ / "prune.yaml"; }
   Ended prune(const std::string& from, const std::string& to,
@@ -77,7 +79,8 @@ TEST_F(Prune, TellsThatInputsAreNormalizedAnew) {
                            "optimizer: {type: adam}\n"
                            "train: {steps: 4, batch_size: 10, threads: 1}\n");
   ASSERT_EQ(train().code, 0);
-  const std::string section = "sparsity: {algorithm: magnitude, sparsity: 0.5}\n";
+  const std::string section =
+      "sparsity: {algorithm: magnitude, sparsity: 0.5, param_filter: default}\n";
   write_text(prune_config(), section + data + "standard}\n");
   const Ended anew = prune(run_dir(), "anew");
   EXPECT_EQ(anew.code, 0) << anew.err;
@@ -155,7 +158,7 @@ model: [{type: linear, name: fc1, out_features: 1, bias: false}]
 optimizer: {type: sgd, lr: 0.1}
 loss: mse
 train: {epochs: 1}
-sparsity: {algorithm: magnitude, sparsity: 0.5}
+sparsity: {algorithm: magnitude, sparsity: 0.5, param_filter: default}
 )");
   const Ended ended = prune(folder_ / "w.safetensors", "pruned");
   ASSERT_EQ(ended.code, 0) << ended.err;
@@ -251,7 +254,7 @@ TEST_F(Prune, RefusesWhatItCannotUseAndWritesNothing) {
          "does not fit 'fc1.bias'");
   refuse("sparsity: {algorithm: wanda, sparsity: 0.5}\nmodle: []\n", "unknown section 'modle'");
   refuse(
-      "sparsity: {algorithm: wanda, sparsity: 0.5}\n"
+      "sparsity: {algorithm: wanda, sparsity: 0.5, param_filter: default}\n"
       "model: [flatten, {type: linear, name: fc1, out_features: 10}]\n",
       "fc2.weight", 1);
   refuse("sparsity: {algorithm: wanda, pattern: {type: nm, n: 2, m: 5}}\n", "5");
@@ -337,7 +340,8 @@ TEST_F(Prune, ErrorsNameThePlaceAtFault) {
 
 TEST_F(Prune, SaysWhichWeightsAreFrozen) {
   ASSERT_EQ(train().code, 0);
-  write_text(prune_config(), R"(sparsity: {algorithm: magnitude, sparsity: 0.5}
+  write_text(prune_config(),
+             R"(sparsity: {algorithm: magnitude, sparsity: 0.5, param_filter: default}
 model: {frozen: [fc1.*], layers: [flatten, {type: linear, name: fc1, out_features: 12}, relu,
                                   {type: linear, name: fc2, out_features: 10}]}
 )");

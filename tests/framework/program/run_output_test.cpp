@@ -78,7 +78,7 @@ TEST_F(RunOutput, CountsNoWeightsOfDensePhases) {
 TEST_F(RunOutput, BeginsWithAFewPlainWords) {
   const Ended ended = train({"--set", "sparsity={sparsity: 0.8, param_filter: fc1.weight}"});
   const std::string header = ended.err.substr(0, ended.err.find("step 3/18"));
-  EXPECT_LE(std::ranges::count(header, '\n'), 6) << header;
+  EXPECT_LE(std::ranges::count(header, '\n'), 7) << header;
   EXPECT_THAT(header, HasSubstr("run       " + run_dir()));
   EXPECT_THAT(header, HasSubstr("static: at first 1,881 of 9,408 weights (sparsity 80.0 %"));
   EXPECT_THAT(header, HasSubstr("in 1 tensor\n"));

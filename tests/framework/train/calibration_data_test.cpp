@@ -48,7 +48,7 @@ TEST(CalibrationDefaults, KeepWhatIsSaid) {
 TEST(CalibrationDefaults, AreWrittenInListsAndPhases) {
   const Config list = resolved(
       "[{algorithm: wanda, sparsity: 0.5, param_filter: fc1.weight}, {algorithm: static, sparsity: "
-      "0.5}]");
+      "0.5, param_filter: fc2.weight}]");
   EXPECT_TRUE(list.items()[0].has("calibration"));
   EXPECT_FALSE(list.items()[1].has("calibration"));
   const Config phases =

@@ -35,11 +35,11 @@ class ProductRows : public testing::Test {
 
   // Batches of four; without a measurement.
   std::unique_ptr<Experiment> build(const std::string& data, const std::string& model) const {
-    return build_experiment(
-        parse_yaml("data: " + data + "\nmodel: " + model +
-                       "\noptimizer: {type: adam}\ntrain: {batch_size: 4, threads: 1}\n"
-                       "sparsity: {algorithm: static, sparsity: 0.5, layout: masked}\n",
-                   "e.yaml"));
+    return build_experiment(parse_yaml(
+        "data: " + data + "\nmodel: " + model +
+            "\noptimizer: {type: adam}\ntrain: {batch_size: 4, threads: 1}\n"
+            "sparsity: {algorithm: static, sparsity: 0.5, layout: masked, param_filter: default}\n",
+        "e.yaml"));
   }
 
   // Those of a batch of four, of the weights whose names end so.

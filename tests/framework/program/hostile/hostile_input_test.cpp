@@ -62,7 +62,8 @@ TEST_F(HostileInput, OfNames) {
                    name +
                    "\"}]\n"
                    "optimizer: {type: adam}\n"
-                   "sparsity: {algorithm: set, sparsity: 0.9, update: {freq: 2}, layout: csr}\n"
+                   "sparsity: {algorithm: set, sparsity: 0.9, update: {freq: 2}, layout: csr, "
+                   "param_filter: default}\n"
                    "train: {steps: 6, batch_size: 10, threads: 1, checkpoint: {every: 2}}\n");
   };
   with_name("a\\0b");
@@ -167,7 +168,7 @@ TEST_F(HostileInput, OfAPipeInPlaceOfTheCostCache) {
              "data: {type: glyphs, train_size: 50, test_size: 20}\n"
              "model: [flatten, {type: linear, out_features: 10}]\n"
              "optimizer: {type: adam}\n"
-             "sparsity: {algorithm: set, sparsity: 0.9, update: {freq: 2}, layout: auto}\n"
+             "sparsity: {algorithm: set, sparsity: 0.9, update: {freq: 2}, param_filter: default}\n"
              "train: {steps: 4, batch_size: 10, threads: 1}\n");
   const std::string cache = folder_ / "cache";
   const auto with_cache = [&](const std::string& name) {
@@ -294,7 +295,7 @@ TEST_F(HostileInput, OfOptionsThatDoNothing) {
   const auto with = [&](const std::string& setting) {
     return std::vector<std::string>{"train", config(), "--run-dir", run_dir(), "--set", setting};
   };
-  refuses(with("sparsity={algorithm: static, fan_in: 13}"), 2,
+  refuses(with("sparsity={algorithm: static, fan_in: 13, param_filter: default}"), 2,
           "a fan_in of 13 is more than the 12 inputs that each row of parameter 'fc2.weight'");
   refuses(with("sparsity={algorithm: gmp, schedule: {type: linear, init: 0, slope: 0.5}, "
                "update: {freq: 2}}"),

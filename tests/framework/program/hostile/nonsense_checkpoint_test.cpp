@@ -186,7 +186,7 @@ class NonsenseCheckpoint : public RunFixture {
 };
 
 TEST_F(NonsenseCheckpoint, OfCompressedParameters) {
-  begin("{algorithm: rigl, sparsity: 0.9, update: {freq: 2}, layout: csr}");
+  begin("{algorithm: rigl, sparsity: 0.9, update: {freq: 2}, layout: csr, param_filter: default}");
   expect_no_nonsense();
 }
 
@@ -194,6 +194,7 @@ TEST_F(NonsenseCheckpoint, OfPatterns) {
   begin(
       "[{algorithm: static, pattern: {type: nm, n: 2, m: 4}, layout: nm, param_filter: fc1.weight},"
       " {algorithm: set, sparsity: 0.5, pattern: {type: block, rows: 2, cols: 4}, layout: block, "
+      "param_filter: fc2.weight, "
       "update: {freq: 2}}]");
   expect_no_nonsense();
 }
@@ -201,7 +202,8 @@ TEST_F(NonsenseCheckpoint, OfPatterns) {
 TEST_F(NonsenseCheckpoint, OfMaskedOnesWithShadowsAndMomentum) {
   begin(
       "[{algorithm: snfs, sparsity: 0.9, update: {freq: 2}, param_filter: fc1.weight, layout: "
-      "masked}, {algorithm: ste, sparsity: 0.5, update: {freq: 2}, layout: masked}]");
+      "masked}, {algorithm: ste, sparsity: 0.5, update: {freq: 2}, layout: masked, param_filter: "
+      "fc2.weight}]");
   expect_no_nonsense();
 }
 
@@ -213,7 +215,7 @@ TEST_F(NonsenseCheckpoint, OfPhases) {
 }
 
 TEST_F(NonsenseCheckpoint, OfAttributes) {
-  begin("{sparsity: 0.9, layout: csr}");
+  begin("{sparsity: 0.9, layout: csr, param_filter: default}");
   const auto refuses = [&](const std::string& attribute,
                            const std::function<void(Checkpoint&)>& f) {
     Checkpoint changed = good_;

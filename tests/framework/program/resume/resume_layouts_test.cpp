@@ -17,7 +17,9 @@ using testing::IsEmpty;
 class ResumeLayouts : public RunFixture {
  protected:
   static std::string sparsity(const std::string& layout) {
-    return "sparsity={algorithm: set, sparsity: 0.8, update: {freq: 3}, layout: " + layout + "}";
+    return "sparsity={algorithm: set, sparsity: 0.8, update: {freq: 3}, param_filter: "
+           "default, layout: " +
+           layout + "}";
   }
   // Killed at step 6, with a checkpoint of step 4.
   void begin(const std::string& layout) {
@@ -206,7 +208,7 @@ TEST_F(ResumeLayouts, ACheckpointIsAsLargeAsItsNonzeros) {
   const auto size = [&](const std::string& layout) {
     const std::string name = "wide_" + layout;
     EXPECT_EQ(train({"--set", wide, "--set", "train.steps=1", "--set",
-                     "sparsity={sparsity: 0.99, layout: " + layout + "}"},
+                     "sparsity={sparsity: 0.99, param_filter: default, layout: " + layout + "}"},
                     name)
                   .code,
               0);

@@ -134,7 +134,7 @@ const std::vector<Variant>& variants() {
       {"SparsifiedWeights",
        {"sparsify=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
         "{tensor: fc2.weight, sparsifier: {type: scalar_fraction, fraction: 0.5}, layout: csr}]"}},
-      {"Frozen", {"model.1.trainable=false", "sparsity=0.5"}},
+      {"Frozen", {"model.1.trainable=false", "sparsity={sparsity: 0.5, param_filter: default}"}},
       {"AveragedRigL",
        {"sparsity={algorithm: rigl, sparsity: 0.8, update: {freq: 3}, layout: csr, "
         "param_filter: fc1.weight}",

@@ -42,7 +42,7 @@ TEST(Experiment, TrainsNothingThatIsFrozen) {
         std::string("{frozen: [fc1.weight, '*1.bias'], layers: ") + kLayers + "}",
         std::string("[flatten, {type: linear, name: fc1, out_features: 8, trainable: false}, relu, "
                     "{type: linear, name: fc2, out_features: 10}]")}) {
-    const auto e = build(model, "sparsity: 0.5\n");
+    const auto e = build(model, "sparsity: {sparsity: 0.5, param_filter: '*.weight'}\n");
     const ParameterPtr frozen = e->model->parameter("fc1.weight"),
                        trained = e->model->parameter("fc2.weight");
     EXPECT_FALSE(frozen->trainable);
@@ -58,7 +58,7 @@ TEST(Experiment, TrainsNothingThatIsFrozen) {
     // It is in the state as any other, and comes back.
     const StateDict state = e->state_dict();
     EXPECT_TRUE(state.contains("model/fc1.weight"));
-    const auto again = build(model, "sparsity: 0.5\n");
+    const auto again = build(model, "sparsity: {sparsity: 0.5, param_filter: '*.weight'}\n");
     again->model->load_state_dict(state.below("model"));
     again->optimizer->load_state_dict(state.below("optimizer"));
     EXPECT_EQ(again->model->parameter("fc1.weight")->to_dense().to_vector(), before);

@@ -352,9 +352,11 @@ TEST_F(ImportedWeights, StaticSparsityKeepsThem) {
       weights +
       "\n"
       "  layers: [{type: linear, name: fc, out_features: 4}]\n";
-  for (const char* sparsity : {"sparsity: 0.9\n", "sparsity: {algorithm: static, sparsity: 0.5}\n",
-                               "sparsity: {param_filter: fc.weight}\n",
-                               "sparsity: [{algorithm: static, sparsity: 0.9}]\n"}) {
+  for (const char* sparsity :
+       {"sparsity: {sparsity: 0.9, param_filter: fc.weight}\n",
+        "sparsity: {algorithm: static, sparsity: 0.5, param_filter: fc.weight}\n",
+        "sparsity: {param_filter: fc.weight}\n",
+        "sparsity: [{algorithm: static, sparsity: 0.9, param_filter: default}]\n"}) {
     const auto experiment = build_experiment(parse_yaml(data + sparsity, "run.yaml"));
     const ParameterPtr weight = experiment->model->parameter("fc.weight");
     const bool asks_for_more = std::string_view(sparsity).find("0.9") != std::string_view::npos;
@@ -372,11 +374,14 @@ TEST_F(ImportedWeights, StaticSparsityKeepsThem) {
     EXPECT_THAT(experiment->config.to_yaml(), HasSubstr("init_method: inherit"));
   }
   const auto dynamic = build_experiment(parse_yaml(
-      data + "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}}\n", "run.yaml"));
+      data +
+          "sparsity: {algorithm: set, sparsity: 0.5, update: {freq: 2}, param_filter: fc.weight}\n",
+      "run.yaml"));
   EXPECT_EQ(dynamic->model->parameter("fc.weight")->mask(), every_third());
   EXPECT_THAT(dynamic->notes, Contains(HasSubstr("init_method: inherit")));
   const auto random = build_experiment(
-      parse_yaml(data + "sparsity: {sparsity: 0.5, init_method: random}\n", "run.yaml"));
+      parse_yaml(data + "sparsity: {sparsity: 0.5, init_method: random, param_filter: fc.weight}\n",
+                 "run.yaml"));
   EXPECT_EQ(random->model->parameter("fc.weight")->pattern()->nnz(), 16);
 }
 
