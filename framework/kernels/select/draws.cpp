@@ -1,5 +1,7 @@
 #include "lacuna/framework/kernels/select/draws.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -15,23 +17,27 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-// As many as fit two vectors; returns their number.
-int64_t draw_vectors(std::array<uint32_t, 2> key, uint64_t stream, uint64_t first, int64_t count,
-                     uint64_t* into) {
+void draw_vectors(const CounterRng& rng, uint64_t first, int64_t count, uint64_t* into) {
   const PhiloxLanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const PhiloxVector step = hn::Set(d, static_cast<uint64_t>(lanes));
   PhiloxVector blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
   PhiloxWords a, b;
-  int64_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+  for (int64_t i = 0; i < count; i += 2 * lanes) {
     const PhiloxVector next = hn::Add(blocks, step);
-    philox_vectors(key, stream, blocks, next, a, b);
+    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
     blocks = hn::Add(next, step);
-    hn::StoreU(philox_pair(a.c0, a.c1), d, into + i);
-    hn::StoreU(philox_pair(b.c0, b.c1), d, into + i + lanes);
+    const PhiloxVector pair_a = philox_pair(a.c0, a.c1), pair_b = philox_pair(b.c0, b.c1);
+    if (i + 2 * lanes <= count) {
+      hn::StoreU(pair_a, d, into + i);
+      hn::StoreU(pair_b, d, into + i + lanes);
+      continue;
+    }
+    HWY_ALIGN std::array<uint64_t, 2 * hn::MaxLanes(d)> rest;
+    hn::Store(pair_a, d, rest.data());
+    hn::Store(pair_b, d, rest.data() + lanes);
+    std::copy_n(rest.begin(), count - i, into + i);
   }
-  return i;
 }
 
 }  // namespace
@@ -44,12 +50,11 @@ namespace lacuna {
 HWY_EXPORT(draw_vectors);
 
 void draw_words(const CounterRng& rng, uint64_t first, std::span<uint64_t> words) {
-  size_t i = 0;
   if (!use_reference_kernels()) {
-    i = static_cast<size_t>(HWY_DYNAMIC_DISPATCH(draw_vectors)(
-        rng.key(), rng.stream(), first, static_cast<int64_t>(words.size()), words.data()));
+    return HWY_DYNAMIC_DISPATCH(draw_vectors)(rng, first, static_cast<int64_t>(words.size()),
+                                              words.data());
   }
-  for (; i < words.size(); ++i) {
+  for (size_t i = 0; i < words.size(); ++i) {
     const auto block = rng.block(first + i);
     words[i] = uint64_t{block[1]} << 32 | block[0];
   }
