@@ -152,7 +152,7 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
 // What the command line asks for in place of the usual.
 struct Request {
   std::vector<std::string> models, passes;
-  std::vector<double> batch, sparsities, layers;
+  std::vector<double> batch, sparsities, layers, dropout;
 
   std::vector<Option> options() {
     return {{.name = "--model",
@@ -163,6 +163,11 @@ struct Request {
              .numbers = &layers,
              .lowest = 1.0,
              .highest = 96.0},
+            {.name = "--dropout",
+             .help = "Probability of dropout in the transformers (default 0)",
+             .numbers = &dropout,
+             .lowest = 0.0,
+             .highest = 0.99},
             {.name = "--pass",
              .help = "training, inference (at batch 1, too; not of transformers), or both (default "
                      "training)",
@@ -202,6 +207,7 @@ void run_transformer(Transformer transformer, const Request& request, const Sett
   if (settings.size == Size::Tiny) transformer = tiny(transformer);
   if (!request.layers.empty()) transformer.layers = std::llround(request.layers.back());
   if (!request.batch.empty()) transformer.batch = std::llround(request.batch.back());
+  if (!request.dropout.empty()) transformer.dropout = request.dropout.back();
   std::vector<double> sparsities = request.sparsities;
   if (sparsities.empty()) {
     sparsities = settings.size == Size::Full ? std::vector{0.5, 0.8, 0.9, 0.95} : std::vector{0.9};

@@ -32,13 +32,13 @@ std::string model_yaml(const Transformer& t) {
   if (t.preset == "gpt2") {
     return fmt::format(
         "{{type: gpt2, vocab_size: {}, n_positions: {}, n_layer: {}, n_head: {}, n_embd: {}, "
-        "n_inner: {}, resid_pdrop: 0.0, embd_pdrop: 0.0, attn_pdrop: 0.0}}",
-        t.vocabulary, t.length, t.layers, t.heads, t.features, t.hidden);
+        "n_inner: {}, resid_pdrop: {p}, embd_pdrop: {p}, attn_pdrop: {p}}}",
+        t.vocabulary, t.length, t.layers, t.heads, t.features, t.hidden, fmt::arg("p", t.dropout));
   }
   const std::string common = fmt::format(
       "hidden_size: {}, num_hidden_layers: {}, num_attention_heads: {}, intermediate_size: {}, "
-      "hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0, num_labels: {}",
-      t.features, t.layers, t.heads, t.hidden, t.classes);
+      "hidden_dropout_prob: {p}, attention_probs_dropout_prob: {p}, num_labels: {}",
+      t.features, t.layers, t.heads, t.hidden, t.classes, fmt::arg("p", t.dropout));
   if (t.preset == "vit") return fmt::format("{{type: vit, patch_size: {}, {}}}", t.patch, common);
   return fmt::format("{{type: bert, vocab_size: {}, max_position_embeddings: {}, {}}}",
                      t.vocabulary, t.length, common);

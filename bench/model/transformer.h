@@ -29,9 +29,10 @@ struct Transformer {
   int64_t length = 64;  ///< tokens of an example; vit has one for each patch, and one besides
   int64_t size = 0;     ///< vit: of the images, which have 3 channels
   int64_t patch = 0;
+  double dropout = 0.0;  ///< everywhere: of embeddings, attention and branches
 
   int64_t tokens() const { return size == 0 ? length : (size / patch) * (size / patch) + 1; }
-  /// Without dropout, first values by seed 0.
+  /// First values by seed 0.
   std::unique_ptr<Sequential> build() const;
 };
 

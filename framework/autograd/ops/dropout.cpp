@@ -15,23 +15,26 @@
 namespace lacuna {
 namespace {
 
-Tensor apply(const DropoutMask& mask, const Tensor& input) {
-  // A draw belongs to a place in row-major order or in slabs of the batch.
-  const Tensor x = is_of_images(input.order()) ? reordered(input, Order::RowMajor) : input;
-  Tensor y = Tensor::empty(x.shape(), x.order());
-  dropout(mask, x, y);
-  return y;
+// A draw belongs to a place in row-major order or in slabs of the batch.
+Tensor in_order_of_draws(const Tensor& x) {
+  return is_of_images(x.order()) ? reordered(x, Order::RowMajor) : x;
 }
 
 struct DropoutNode final : Node {
-  explicit DropoutNode(const DropoutMask& mask_) : mask(mask_) {}
+  DropoutNode(const DropoutMask& mask_, KeptBits kept_, Order order_)
+      : mask(mask_), kept(std::move(kept_)), order(order_) {}
   std::string_view name() const override { return "dropout"; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy [...]
-    return {apply(mask, dy)};                                // dx = mask dy   [...]
+    const Tensor given = dy.order() == order ? dy : reordered(dy, order);
+    Tensor dx = Tensor::empty(given.shape(), order);
+    dropout_again(mask, kept, given, dx);  // dx = mask dy   [...]
+    return {dx};
   }
 
   DropoutMask mask;
+  KeptBits kept;
+  Order order;
 };
 
 }  // namespace
@@ -43,7 +46,10 @@ Variable dropout(const Variable& x, double p, const CounterRng& rng, int64_t fir
   const int64_t examples = x.shape().rank() > 0 ? std::max<int64_t>(x.shape()[0], 1) : 1;
   const int64_t rows = x.shape().batch() / examples;  // of an example
   const DropoutMask mask{.rng = rng, .p = p, .first_row = first_example * rows};
-  return record<DropoutNode>(apply(mask, x.value()), {x}, mask);
+  const Tensor given = in_order_of_draws(x.value());
+  Tensor y = Tensor::empty(given.shape(), given.order());
+  KeptBits kept = dropout(mask, given, y);
+  return record<DropoutNode>(y, {x}, mask, std::move(kept), given.order());
 }
 
 }  // namespace lacuna

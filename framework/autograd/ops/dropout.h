@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// y = x · (0 with probability p, else 1 / (1 − p)), each element by its own random word of the
 /// sequence. *Shapes:*
-/// any, kept; the storage order is kept too. Nothing is saved: backward draws the same words again.
+/// any, kept; the storage order is kept too. Backward needs a bit an element, which is saved.
 /// `first_example`: examples of the batch before these, where x is a part of one (core/shards.h):
 /// each element's word is that of its place in the batch. *Errors:* ConfigError unless p is in [0,
 /// 1). *Source:* Srivastava et al., JMLR 15 (2014).

@@ -1,10 +1,12 @@
-// Words are drawn into a buffer of 256 on the stack (rows: 64 blocks of four columns; slabs: four
-// columns of 64 examples), then applied by vectors. The time goes into Philox. Tasks of about 4096
-// elements.
+// Words are drawn into a buffer of 256 on the stack, then applied by vectors, and whether an
+// element is kept is written as a bit for the backward pass. Rows whose length is a multiple of
+// four follow each other in the draws as in memory, so they are treated as one long row. Tasks of
+// about 4096 elements.
 #include "lacuna/framework/kernels/pointwise/dropout.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -15,27 +17,128 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/framework/kernels/simd/philox.inc"
 #include "lacuna/framework/kernels/simd/simd_loop.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-void apply_dropout_range(const uint32_t* words, uint32_t threshold, float factor, const float* x,
-                         float* y, int64_t count) {
+using FloatMask = hn::Mask<Floats>;
+
+// Of 64 elements: a vector's bits from `at` on.
+HWY_INLINE uint64_t bits_of(FloatMask mask, int64_t at) {
+  std::array<uint8_t, 8> bytes{};
+  hn::StoreMaskBits(Floats(), mask, bytes.data());
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), sizeof(bits));
+  return bits << at;
+}
+
+HWY_INLINE FloatMask mask_of(uint64_t bits, int64_t at) {
+  std::array<uint8_t, 8> bytes;
+  bits >>= at;
+  std::memcpy(bytes.data(), &bits, sizeof(bits));
+  return hn::LoadMaskBits(Floats(), bytes.data());
+}
+
+void drop(const uint32_t* words, uint32_t threshold, float factor, const float* x, float* y,
+          uint64_t* bits, int64_t count) {
+  const Floats d;
   const hn::RebindToUnsigned<Floats> du;
   const hn::RebindToSigned<Floats> di;
   const Vector kept = constant(factor);
   const auto limit = hn::Set(di, static_cast<int32_t>(threshold));
   const int64_t lanes = lane_count();
-  const Floats d;
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto value = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + i)));
-    const auto dropped = hn::RebindMask(d, hn::Lt(value, limit));
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::IfThenZeroElse(dropped, kept)), d, y + i);
+  for (int64_t begin = 0; begin < count; begin += 64) {
+    const int64_t end = std::min<int64_t>(begin + 64, count);
+    uint64_t all = 0;
+    int64_t i = begin;
+    for (; i + lanes <= end; i += lanes) {
+      const auto value = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + i)));
+      const auto dropped = hn::RebindMask(d, hn::Lt(value, limit));
+      hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::IfThenZeroElse(dropped, kept)), d, y + i);
+      all |= bits_of(hn::Not(dropped), i - begin);
+    }
+    for (; i < end; ++i) {
+      const bool keeps = words[i] >> 8 >= threshold;
+      y[i] = x[i] * (keeps ? factor : 0.0f);
+      all |= uint64_t{keeps} << (i - begin);
+    }
+    bits[begin / 64] = all;
   }
-  for (; i < count; ++i) y[i] = x[i] * (words[i] >> 8 < threshold ? 0.0f : factor);
+}
+
+void drop_again(const uint64_t* bits, float factor, const float* x, float* y, int64_t count) {
+  const Floats d;
+  const Vector kept = constant(factor);
+  const int64_t lanes = lane_count();
+  for (int64_t begin = 0; begin < count; begin += 64) {
+    const int64_t end = std::min<int64_t>(begin + 64, count);
+    const uint64_t all = bits[begin / 64];
+    int64_t i = begin;
+    for (; i + lanes <= end; i += lanes) {
+      const Vector by = hn::IfThenElseZero(mask_of(all, i - begin), kept);
+      hn::StoreU(hn::Mul(hn::LoadU(d, x + i), by), d, y + i);
+    }
+    for (; i < end; ++i) y[i] = x[i] * ((all >> (i - begin) & 1) != 0 ? factor : 0.0f);
+  }
+}
+
+// The words of blocks first, first + 1, …, in their order; up to 15 blocks more than `count`.
+void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t* words) {
+  const PhiloxLanes d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const PhiloxVector step = hn::Set(d, static_cast<uint64_t>(lanes));
+  PhiloxVector blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
+  PhiloxWords a, b;
+  const auto store = [d](const PhiloxWords& c, uint32_t* into) HWY_ATTR {
+    HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> low, high;
+    hn::Store(philox_pair(c.c0, c.c1), d, low.data());
+    hn::Store(philox_pair(c.c2, c.c3), d, high.data());
+    for (size_t i = 0; i < low.size(); ++i) {
+      std::memcpy(into + 4 * i, &low[i], sizeof(uint64_t));
+      std::memcpy(into + 4 * i + 2, &high[i], sizeof(uint64_t));
+    }
+  };
+  for (int64_t i = 0; i < count; i += 2 * lanes) {
+    const PhiloxVector next = hn::Add(blocks, step);
+    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
+    blocks = hn::Add(next, step);
+    store(a, words + 4 * i);
+    store(b, words + 4 * (i + lanes));
+  }
+}
+
+// words[64 c + lane] = word c of block first + lane · stride, of 64 lanes.
+void draw_lanes(const CounterRng& rng, uint64_t first, uint64_t stride, uint32_t* words) {
+  const PhiloxLanes d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + i * stride;
+  const PhiloxVector step = hn::Set(d, stride * static_cast<uint64_t>(lanes));
+  PhiloxVector blocks = hn::Load(d, numbers.data());
+  PhiloxWords a, b;
+  for (int64_t i = 0; i < 64; i += 2 * lanes) {
+    const PhiloxVector next = hn::Add(blocks, step);
+    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
+    blocks = hn::Add(next, step);
+    const auto store = [&](PhiloxVector of_a, PhiloxVector of_b, int64_t word) HWY_ATTR {
+      uint32_t* into = words + 64 * word + i;
+#if HWY_TARGET == HWY_SCALAR
+      into[0] = static_cast<uint32_t>(hn::GetLane(of_a));
+      into[1] = static_cast<uint32_t>(hn::GetLane(of_b));
+#else
+      const hn::RepartitionToNarrow<PhiloxLanes> half;
+      hn::StoreU(hn::ConcatEven(half, hn::BitCast(half, of_b), hn::BitCast(half, of_a)), half,
+                 into);
+#endif
+    };
+    store(a.c0, b.c0, 0);
+    store(a.c1, b.c1, 1);
+    store(a.c2, b.c2, 2);
+    store(a.c3, b.c3, 3);
+  }
 }
 
 }  // namespace
@@ -46,78 +149,160 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna {
 namespace {
 
-HWY_EXPORT(apply_dropout_range);
+HWY_EXPORT(drop);
+HWY_EXPORT(drop_again);
+HWY_EXPORT(draw_blocks);
+HWY_EXPORT(draw_lanes);
 
 constexpr int64_t kBuffer = 256, kTask = 1 << 12;
 
+// What is dropped together: `count` elements that lie one after the other, their bits from `bit`
+// on, and either block `block` and those after it or, in slabs, those of 64 examples.
+struct Rows {
+  int64_t rows = 0, features = 0, words = 0;  // words of bits of a row
+
+  static Rows of(const Shape& shape) {
+    Rows r{.rows = shape.batch(), .features = shape.features()};
+    if (r.features % 4 == 0) r = {.rows = 1, .features = r.rows * r.features};
+    r.words = (r.features + 63) / 64;
+    return r;
+  }
+
+  // function(row, first column, number of columns): at most `kTask` of a row, from a multiple of
+  // 256 on.
+  template <class Function>
+  void for_each_part(Function function) const {
+    const int64_t parts = (features + kTask - 1) / kTask;
+    const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, features));
+    parallel_for(rows * parts, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = i % parts * kTask;
+        function(i / parts, column, std::min(kTask, features - column));
+      }
+    });
+  }
+};
+
+int64_t slabs_of(const Shape& shape) { return (shape.batch() + kSlabWidth - 1) / kSlabWidth; }
+
+float factor_of(const DropoutMask& mask) { return static_cast<float>(1.0 / (1.0 - mask.p)); }
+
 class Dropout {
  public:
-  Dropout(const DropoutMask& mask, int64_t features)
+  Dropout(const DropoutMask& mask, int64_t blocks)
       : rng_(mask.rng),
-        features_(features),
-        blocks_((features + 3) / 4),
+        first_(static_cast<uint64_t>(mask.first_row * blocks)),
         threshold_(reference::dropout_threshold(mask.p)),
-        first_row_(mask.first_row),
-        factor_(static_cast<float>(1.0 / (1.0 - mask.p))),
-        apply_(use_reference_kernels() ? reference::apply_dropout<float>
-                                       : HWY_DYNAMIC_DISPATCH(apply_dropout_range)) {}
+        factor_(factor_of(mask)) {}
 
-  void row(int64_t row, const float* x, float* y) const {
+  // From block `block` on, counted from the first row's.
+  void row(int64_t block, const float* x, float* y, uint64_t* bits, int64_t count) const {
     std::array<uint32_t, kBuffer> words;
-    for (int64_t begin = 0; begin < features_; begin += kBuffer) {
-      const int64_t count = std::min(kBuffer, features_ - begin);
-      for (int64_t c = 0; c < count; c += 4) {
-        const auto four = block(row, begin + c);
-        std::ranges::copy(four, words.begin() + c);
-      }
-      apply_(words.data(), threshold_, factor_, x + begin, y + begin, count);
+    for (int64_t begin = 0; begin < count; begin += kBuffer) {
+      const int64_t some = std::min(kBuffer, count - begin);
+      draw(first_ + static_cast<uint64_t>(block + begin / 4), (some + 3) / 4, words.data());
+      apply(words.data(), x + begin, y + begin, bits + begin / 64, some);
     }
   }
 
   // Examples 64 · slab …, padding included: it is treated like examples of its own.
-  void slab(int64_t slab, const float* x, float* y) const {
+  void slab(int64_t slab, int64_t blocks, int64_t features, const float* x, float* y,
+            uint64_t* bits) const {
     static_assert(kBuffer == 4 * kSlabWidth);
     std::array<uint32_t, kBuffer> words;
-    for (int64_t begin = 0; begin < features_; begin += 4) {
-      const int64_t columns = std::min<int64_t>(4, features_ - begin);
-      for (int64_t lane = 0; lane < kSlabWidth; ++lane) {
-        const auto four = block(slab * kSlabWidth + lane, begin);
-        for (size_t c = 0; c < 4; ++c) words[c * kSlabWidth + static_cast<size_t>(lane)] = four[c];
-      }
-      const int64_t offset = (slab * features_ + begin) * kSlabWidth;
-      apply_(words.data(), threshold_, factor_, x + offset, y + offset, columns * kSlabWidth);
+    for (int64_t begin = 0; begin < features; begin += 4) {
+      const int64_t columns = std::min<int64_t>(4, features - begin);
+      lanes(first_ + static_cast<uint64_t>(slab * kSlabWidth * blocks + begin / 4),
+            static_cast<uint64_t>(blocks), words.data());
+      const int64_t offset = slab * features + begin;
+      apply(words.data(), x + offset * kSlabWidth, y + offset * kSlabWidth, bits + offset,
+            columns * kSlabWidth);
     }
   }
 
  private:
-  std::array<uint32_t, 4> block(int64_t row, int64_t column) const {
-    return rng_.block(static_cast<uint64_t>((first_row_ + row) * blocks_ + column / 4));
+  void draw(uint64_t first, int64_t count, uint32_t* words) const {
+    if (!use_reference_kernels())
+      return HWY_DYNAMIC_DISPATCH(draw_blocks)(rng_, first, count, words);
+    for (int64_t i = 0; i < count; ++i) {
+      std::ranges::copy(rng_.block(first + static_cast<uint64_t>(i)), words + 4 * i);
+    }
+  }
+
+  void lanes(uint64_t first, uint64_t stride, uint32_t* words) const {
+    if (!use_reference_kernels())
+      return HWY_DYNAMIC_DISPATCH(draw_lanes)(rng_, first, stride, words);
+    for (uint64_t lane = 0; lane < kSlabWidth; ++lane) {
+      const auto four = rng_.block(first + lane * stride);
+      for (size_t c = 0; c < 4; ++c) words[c * kSlabWidth + lane] = four[c];
+    }
+  }
+
+  void apply(const uint32_t* words, const float* x, float* y, uint64_t* bits, int64_t count) const {
+    if (!use_reference_kernels()) {
+      return HWY_DYNAMIC_DISPATCH(drop)(words, threshold_, factor_, x, y, bits, count);
+    }
+    reference::apply_dropout(words, threshold_, factor_, x, y, count);
+    reference::kept_bits(words, threshold_, bits, count);
   }
 
   const CounterRng& rng_;
-  int64_t features_, blocks_;
+  uint64_t first_;
   uint32_t threshold_;
-  int64_t first_row_;
   float factor_;
-  decltype(&reference::apply_dropout<float>) apply_;
 };
+
+void apply_bits(const uint64_t* bits, float factor, const float* x, float* y, int64_t count) {
+  if (!use_reference_kernels()) {
+    return HWY_DYNAMIC_DISPATCH(drop_again)(bits, factor, x, y, count);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    y[i] = x[i] * ((bits[i / 64] >> (i % 64) & 1) != 0 ? factor : 0.0f);
+  }
+}
 
 }  // namespace
 
-void dropout(const DropoutMask& mask, const Tensor& x, Tensor& y) {
-  const int64_t rows = x.shape().batch(), features = x.shape().features();
-  const Dropout dropout(mask, features);
+KeptBits dropout(const DropoutMask& mask, const Tensor& x, Tensor& y) {
+  const int64_t features = x.shape().features(), blocks = (features + 3) / 4;
+  const Dropout dropout(mask, blocks);
   const Order order = x.order();
   const float* in = x.data(order);
   float* out = y.mutable_data(order);
   if (order == Order::BatchSlabs) {
-    parallel_blocks((rows + kSlabWidth - 1) / kSlabWidth,
-                    [&](int64_t slab) { dropout.slab(slab, in, out); });
+    KeptBits bits(static_cast<size_t>(slabs_of(x.shape()) * features));
+    parallel_blocks(slabs_of(x.shape()), [&](int64_t slab) {
+      dropout.slab(slab, blocks, features, in, out, bits.data());
+    });
+    return bits;
+  }
+  const Rows rows = Rows::of(x.shape());
+  KeptBits bits(static_cast<size_t>(rows.rows * rows.words));
+  rows.for_each_part([&](int64_t row, int64_t column, int64_t count) {
+    const int64_t at = row * rows.features + column;
+    dropout.row(row * blocks + column / 4, in + at, out + at,
+                bits.data() + row * rows.words + column / 64, count);
+  });
+  return bits;
+}
+
+void dropout_again(const DropoutMask& mask, const KeptBits& bits, const Tensor& x, Tensor& y) {
+  const Order order = x.order();
+  const float* in = x.data(order);
+  float* out = y.mutable_data(order);
+  const float factor = factor_of(mask);
+  if (order == Order::BatchSlabs) {
+    const int64_t of_slab = x.shape().features() * kSlabWidth;
+    parallel_blocks(slabs_of(x.shape()), [&](int64_t slab) {
+      apply_bits(bits.data() + slab * of_slab / 64, factor, in + slab * of_slab,
+                 out + slab * of_slab, of_slab);
+    });
     return;
   }
-  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, features));
-  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) dropout.row(r, in + r * features, out + r * features);
+  const Rows rows = Rows::of(x.shape());
+  rows.for_each_part([&](int64_t row, int64_t column, int64_t count) {
+    const int64_t at = row * rows.features + column;
+    apply_bits(bits.data() + row * rows.words + column / 64, factor, in + at, out + at, count);
   });
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
 
@@ -18,10 +18,16 @@ struct DropoutMask {
   int64_t first_row = 0;  ///< added to each row: of a part of a batch, rows that are before it
 };
 
-/// y = factor · x (y may be x); NaN and Inf stay visible at dropped positions, as in PyTorch. The
-/// derivative is the same function: nothing needs to be kept for the backward pass.
-/// *Shapes:* x [..., features]; y of the same shape and order. *Cost:* a quarter of a Philox block
-/// (some 10 ns) an element.
-void dropout(const DropoutMask& mask, const Tensor& x, Tensor& y);
+/// A bit for each element in the order of the tensor it belongs to (rows or slabs begin with a word
+/// of their own): whether it was kept.
+using KeptBits = Array<uint64_t>;
+
+/// y = factor · x (y may be x); NaN and Inf stay visible at dropped positions, as in PyTorch.
+/// *Shapes:* x [..., features]; y of the same shape and order. *Cost:* about 1 ns an element.
+KeptBits dropout(const DropoutMask& mask, const Tensor& x, Tensor& y);
+
+/// The same with the bits of an earlier call on a tensor of this shape and order: its derivative.
+/// *Cost:* that of reading and writing memory.
+void dropout_again(const DropoutMask& mask, const KeptBits& bits, const Tensor& x, Tensor& y);
 
 }  // namespace lacuna

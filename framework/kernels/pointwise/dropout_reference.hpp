@@ -20,6 +20,14 @@ void apply_dropout(const uint32_t* words, uint32_t threshold, T factor, const T*
   for (int64_t i = 0; i < count; ++i) y[i] = x[i] * (words[i] >> 8 < threshold ? T(0) : factor);
 }
 
+/// Bit i: whether element i is kept.
+inline void kept_bits(const uint32_t* words, uint32_t threshold, uint64_t* bits, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % 64 == 0) bits[i / 64] = 0;
+    bits[i / 64] |= uint64_t{words[i] >> 8 >= threshold} << (i % 64);
+  }
+}
+
 /// Row-major [rows, features].
 template <class T>
 void dropout(const DropoutMask& mask, int64_t rows, int64_t features, const T* x, T* y) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/core/parallel.h"
@@ -35,6 +36,35 @@ TEST(Dropout, AgreesWithTheReferenceForManySizesInEitherOrder) {
   EXPECT_EQ(apply(mask_of(0.5), tall).to_vector(),
             apply(mask_of(0.5), tall.to(Order::BatchSlabs)).to_vector());
   EXPECT_EQ(apply(mask_of(0.5), Tensor::zeros({0, 4})).numel(), 0);
+}
+
+TEST(Dropout, DropsTheSameAgainByItsBits) {
+  for (const auto& shape : std::vector<Shape>{
+           {1, 1}, {3, 63}, {5, 64}, {2, 4099}, {7, 4100}, {130, 10}, {67, 3}, {0, 4}}) {
+    for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+      DropoutMask mask = mask_of(0.4);
+      mask.first_row = 5;
+      const Tensor x = normal_tensor("x", shape).to(order);
+      Tensor y = Tensor::empty(shape, order), again = Tensor::empty(shape, order);
+      const KeptBits bits = dropout(mask, x, y);
+      dropout_again(mask, bits, x, again);
+      std::vector<float> expected(static_cast<size_t>(shape.numel()));
+      reference::dropout(mask, shape[0], shape[1], x.to_vector().data(), expected.data());
+      EXPECT_EQ(y.to_vector(), expected) << shape.to_string();
+      EXPECT_EQ(again.to_vector(), expected) << shape.to_string();
+    }
+  }
+}
+
+// Their numbers cross 2^32.
+TEST(Dropout, DrawsFarBlocks) {
+  const Tensor x = Tensor::full({70, 3}, 1.0f);
+  DropoutMask mask = mask_of(0.5);
+  mask.first_row = (int64_t{1} << 32) - 40;
+  std::vector<float> expected(210);
+  reference::dropout(mask, 70, 3, x.to_vector().data(), expected.data());
+  EXPECT_EQ(apply(mask, x).to_vector(), expected);
+  EXPECT_EQ(apply(mask, x.to(Order::BatchSlabs)).to_vector(), expected);
 }
 
 TEST(Dropout, KeepsTheExpectation) {
