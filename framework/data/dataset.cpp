@@ -150,6 +150,9 @@ class Subset final : public Dataset {
                             uint64_t epoch) const override {
     return dataset_->gather_for_training(mapped(indices), seed, epoch);
   }
+  std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
+    return dataset_->labels_of(mapped(indices));
+  }
 
  private:
   std::vector<int64_t> mapped(std::span<const int64_t> indices) const {
@@ -183,6 +186,12 @@ void add_batch(const Batch& batch, DataHash& hash) {
 }
 
 }  // namespace
+
+std::vector<int64_t> Dataset::labels_of(std::span<const int64_t> indices) const {
+  const Batch batch = gather(indices);
+  const std::span<const int64_t> labels = batch.labels.values();
+  return {labels.begin(), labels.end()};
+}
 
 DataHash Dataset::hash(int64_t examples, const HashLimits& limits) const {
   constexpr int64_t kBytes = 4, kFewest = 2, kAtOnce = int64_t{1} << 17;
@@ -248,11 +257,7 @@ Batch ArrayDataset::gather(std::span<const int64_t> indices) const {
     gather_floats(indices, batch.inputs.mutable_data());
   }
   if (num_classes() > 0) {
-    std::vector<int64_t> labels(indices.size());
-    std::ranges::transform(indices, labels.begin(), [&](int64_t index) {
-      return examples_->labels[static_cast<size_t>(index)];
-    });
-    batch.labels = IndexTensor(Shape{batch.size}, std::move(labels));
+    batch.labels = IndexTensor(Shape{batch.size}, labels_of(indices));
   } else if (num_outputs() > 0) {
     batch.targets = Tensor::empty(Shape{batch.size, num_outputs()});
     float* out = batch.targets.mutable_data();
@@ -261,6 +266,15 @@ Batch ArrayDataset::gather(std::span<const int64_t> indices) const {
     }
   }
   return batch;
+}
+
+std::vector<int64_t> ArrayDataset::labels_of(std::span<const int64_t> indices) const {
+  require_inside(indices, size_);
+  std::vector<int64_t> labels(num_classes() > 0 ? indices.size() : 0);
+  std::ranges::transform(indices.first(labels.size()), labels.begin(), [&](int64_t index) {
+    return examples_->labels[static_cast<size_t>(index)];
+  });
+  return labels;
 }
 
 DataHash ArrayDataset::hash(int64_t examples, const HashLimits& limits) const {

@@ -91,6 +91,9 @@ class Dataset {
                                     uint64_t /*epoch*/) const {
     return gather(indices);
   }
+  /// Labels of the examples at `indices`, where each example has one: those of gather(), which the
+  /// default calls, without the inputs. *Errors:* as gather.
+  virtual std::vector<int64_t> labels_of(std::span<const int64_t> indices) const;
   /// A hash of the first `examples` as they are stored, before normalization. Default: of what
   /// gather() gives; of data beyond the limit, of examples at even distances. *Requires* 1 ≤
   /// examples ≤ size().
@@ -142,6 +145,7 @@ class ArrayDataset final : public Dataset {
   std::vector<std::string> class_names() const override { return examples_->class_names; }
   /// *Cost:* one product and one addition per value, on the calling thread.
   Batch gather(std::span<const int64_t> indices) const override;
+  std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override;
   DataHash hash(int64_t examples, const HashLimits& limits) const override;
 
   const Examples& examples() const { return *examples_; }

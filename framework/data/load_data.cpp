@@ -294,6 +294,7 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);
+  splits.sampling = read_sampling(data, *splits.train);
   if (!parts.validation.empty()) {
     if (splits.validation != nullptr) {
       data.get("validation")
@@ -309,7 +310,8 @@ DataSplits load_data(const Config& data, uint64_t seed) {
 void require_known_data_keys(const Config& data) {
   // What is asked for after files were read; all else was, or they were not tried.
   static const std::vector<std::string> of_all = {"validation", "limit",       "normalize",
-                                                  "augment",    "num_classes", "normalize_targets"};
+                                                  "augment",    "num_classes", "normalize_targets",
+                                                  "sampling"};
   const auto& of_type = dataset_type(data).late_keys;
   if (!of_type) return;
   for (const auto* keys : {&of_all, &*of_type}) {

@@ -13,6 +13,7 @@
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/sampling.h"
 #include "lacuna/framework/text/tokenizer.h"
 
 namespace lacuna {
@@ -26,6 +27,7 @@ struct DataSplits {
   Normalization normalization;
   /// For the loader of the training split, and of no other.
   AugmentOptions augment = {};
+  Sampling sampling = Sampling::Once;
   /// Whether the factory has read data.validation and held out what it says; load_data then does
   /// not. Text is held out at its end, and not at random.
   bool is_held_out = false;
@@ -144,6 +146,7 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 /// - `augment`: a map of `crop`, `flip`, `cutout`, `mixup` and `rand_augment` (a map of
 ///   `operations`, default 2, and `magnitude`), see AugmentOptions. For images, mixup for all
 ///   inputs but tokens, and when training alone. Default: none.
+/// - `sampling`: once | balanced (see Sampling), of the loader of the training split. Default once.
 ///
 /// Tokens are neither normalized nor augmented: those keys are errors there.
 ///

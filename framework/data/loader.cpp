@@ -26,9 +26,17 @@ struct Position {
   int64_t batch = 0;
 };
 
-std::string augment_of(const StateDict& state) {
-  return state.contains("augment") ? state.get<std::string>("augment")
-                                   : AugmentOptions{}.to_string();
+// What of a stream is saved where it is not as usual: the entry, and its usual text.
+struct Extra {
+  const char* name;
+  std::string usual;
+};
+std::vector<Extra> extras() {
+  return {{"augment", AugmentOptions{}.to_string()}, {"sampling", "once"}};
+}
+
+std::string text_of(const StateDict& state, const Extra& extra) {
+  return state.contains(extra.name) ? state.get<std::string>(extra.name) : extra.usual;
 }
 
 }  // namespace
@@ -66,6 +74,11 @@ class Loader::Stream {
     if (lengths != 0 && lengths != static_cast<size_t>(size)) {
       throw StateError(fmt::format("a data set of {} examples gives {} lengths", size, lengths));
     }
+    if (options_.sampling == Sampling::Once) return;
+    labels_ = all_labels(*dataset_);
+    if (labels_.size() == static_cast<size_t>(size)) return;
+    throw StateError(fmt::format(
+        "balanced sampling needs a label for each of {} examples, found {}", size, labels_.size()));
   }
 
   const Dataset& dataset() const { return *dataset_; }
@@ -89,7 +102,8 @@ class Loader::Stream {
                        .batch_size = options_.batch_size,
                        .shuffle = options_.shuffle == Shuffle::EveryEpoch,
                        .seed = options_.seed,
-                       .lengths = dataset_->lengths()});
+                       .lengths = dataset_->lengths(),
+                       .labels = labels_});
   }
   BatchShards draw(Position position, EpochOrder& order) const {
     const std::span<const int64_t> indices = order.batch(position.epoch, position.batch);
@@ -140,6 +154,7 @@ class Loader::Stream {
 
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
+  std::vector<int64_t> labels_;  // for balanced sampling
   Position position_;
 };
 
@@ -253,6 +268,7 @@ StateDict Loader::state() const {
   state.set("shuffle", static_cast<int64_t>(options.shuffle == Shuffle::EveryEpoch));
   state.set("drop_last", static_cast<int64_t>(options.last_batch == LastBatch::Drop));
   if (options.augment.any()) state.set("augment", options.augment.to_string());
+  if (options.sampling == Sampling::Balanced) state.set("sampling", std::string("balanced"));
   return state;
 }
 
@@ -267,11 +283,13 @@ void Loader::load_state(const StateDict& state) {
                       name, saved, present));
     }
   }
-  const std::string saved = augment_of(state), present = augment_of(own);
-  if (saved != present) {
-    throw CheckpointError("the saved state of the data loader has augment '" + saved +
-                          "', this loader has '" + present +
-                          "'; a run continues on the same data only");
+  for (const Extra& extra : extras()) {
+    const std::string saved = text_of(state, extra), present = text_of(own, extra);
+    if (saved == present) continue;
+    throw CheckpointError(
+        fmt::format("the saved state of the data loader has {} '{}', this loader has '{}'; a run "
+                    "continues on the same data only",
+                    extra.name, saved, present));
   }
   const Position position{state.get<int64_t>("epoch"), state.get<int64_t>("batch")};
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/data/changes/augment.h"
 #include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/sampling.h"
 
 namespace lacuna {
 
@@ -50,6 +51,8 @@ struct LoaderOptions {
   /// thread, where there is one). An example's are a pure function of (seed, epoch, its index in
   /// the dataset). Default: none.
   AugmentOptions augment = {};
+  /// How often an epoch draws each example. Default: once.
+  Sampling sampling = Sampling::Once;
 };
 
 /// Shards of one batch.
@@ -70,9 +73,9 @@ struct BatchShards {
 class Loader {
  public:
   /// *Errors:* StateError on a null dataset, on options out of range, and where the dataset gives
-  /// another number of lengths than it has examples; DataError when the dataset
-  /// is empty, or smaller than one batch with `LastBatch::Drop`, or `augment` does not fit its
-  /// examples.
+  /// another number of lengths than it has examples, or no label for each and `sampling` needs it;
+  /// DataError when the dataset is empty, or smaller than one batch with `LastBatch::Drop`, or
+  /// `augment` does not fit its examples.
   explicit Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
   ~Loader();
   Loader(const Loader&) = delete;
@@ -96,7 +99,7 @@ class Loader {
 
   /// Where the stream stands and which stream it is. Batches that were prefetched and not yet
   /// handed out do not count. Entries: epoch, batch, seed, batch_size, dataset_size, shuffle,
-  /// drop_last; augment (text), where there is any.
+  /// drop_last; augment (text), where there is any; sampling (text), where it is balanced.
   StateDict state() const;
   /// Continues where `state` was taken: the batches that follow are bit-identical.
   /// *Errors:* CheckpointError when the state is of another stream (names what differs) or does not

@@ -210,6 +210,11 @@ int run_eval(const EvalCommand& command) {
     report_other_examples(config, *data.train, checkpoint.state);
   }
   const std::vector<std::string> changes = judge_changes(command, run, config, origins.data, data);
+  for (const char* key : {"loss.class_weights", "loss.pos_weight"}) {
+    const Config weights = config.peek(key);
+    if (!weights.is_scalar() || weights.text() != "balanced") continue;
+    weights.error("training measures balanced; leave it out for the run's weights, or give a list");
+  }
   LossFunction loss = LossFunction::from_config(config, *data.train);
   loss.take_outputs(model->output_shape(format.example_shape));
   loss.set_target_scale(data.target_std);

@@ -13,6 +13,7 @@
 #include "lacuna/framework/autograd/ops/arithmetic.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/train/class_balance.hpp"
 
 namespace lacuna {
 
@@ -77,6 +78,10 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     if (!config.is_map() || loss.is_classification() || !config.has(key)) continue;
     config.at(key).error("belongs to cross_entropy, and the loss is " + name + "; leave it out");
   }
+  if (config.is_map() && config.has("pos_weight") && loss.kind_ != Kind::BinaryCrossEntropy) {
+    config.at("pos_weight")
+        .error("belongs to binary_cross_entropy, and the loss is " + name + "; leave it out");
+  }
   loss.choose_outputs(config, data);
   loss.output_shape_ = Shape{loss.outputs_};
   if (loss.is_classification() && data.vocabulary_size() > 0 && data.size() > 0) {
@@ -84,7 +89,11 @@ LossFunction LossFunction::from_config(const Config& parent, const Dataset& data
     const bool has_token_labels = data.gather({&first, 1}).labels.shape().rank() == 2;
     if (has_token_labels) loss.output_shape_ = Shape{data.example_shape()[0], loss.outputs_};
   }
-  if (loss.is_classification() && config.is_map()) loss.read_cross_entropy(config);
+  if (!config.is_map()) return loss;
+  if (loss.is_classification()) loss.read_cross_entropy(config, data);
+  if (loss.kind_ == Kind::BinaryCrossEntropy) {
+    loss.pos_weights_ = read_pos_weights(config, data, loss.outputs_);
+  }
   return loss;
 }
 
@@ -117,7 +126,7 @@ void LossFunction::choose_outputs(const Config& config, const Dataset& data) {
   }
 }
 
-void LossFunction::read_cross_entropy(const Config& config) {
+void LossFunction::read_cross_entropy(const Config& config, const Dataset& data) {
   cross_entropy_.label_smoothing = config.get<double>("label_smoothing", 0.0);
   if (!(cross_entropy_.label_smoothing >= 0.0 && cross_entropy_.label_smoothing < 1.0)) {
     config.get("label_smoothing").fail("a number in [0, 1)");
@@ -129,20 +138,7 @@ void LossFunction::read_cross_entropy(const Config& config) {
         .fail(fmt::format("a class from 0 to {}, or {}, which no example has", num_classes_ - 1,
                           kIgnoredLabel));
   }
-  const auto weights = config.optional<std::vector<double>>("class_weights");
-  if (!weights) return;
-  const Config list = config.at("class_weights");
-  if (static_cast<int64_t>(weights->size()) != num_classes_) {
-    list.fail(fmt::format("{} numbers, one for each class", num_classes_));
-  }
-  const auto is_weight = [](double w) { return w >= 0.0 && w <= 1e30; };
-  for (size_t j = 0; j < weights->size(); ++j) {
-    if (!is_weight((*weights)[j])) list.items()[j].fail("a finite number of at least 0");
-  }
-  if (*std::ranges::max_element(*weights) == 0.0) list.fail("a weight above 0 for some class");
-  for (const double weight : *weights) {
-    cross_entropy_.class_weights.push_back(static_cast<float>(weight));
-  }
+  cross_entropy_.class_weights = read_class_weights(config, data, ignored_label_);
 }
 
 void LossFunction::read_distillation(const Config& config) {
@@ -221,7 +217,7 @@ IndexTensor padding_mask(const Batch& batch) {
 Variable LossFunction::operator()(const Variable& output, const Batch& batch) const {
   switch (kind_) {
     case Kind::BinaryCrossEntropy:
-      return binary_cross_entropy(output, binary_targets(batch));
+      return binary_cross_entropy(output, binary_targets(batch), pos_weights_);
     case Kind::MeanSquaredError:
       return mse_loss(output, batch.targets);
     case Kind::CrossEntropy:

@@ -57,10 +57,11 @@ LossKind loss_kind(const Config& config);
 class LossFunction {
  public:
   /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
-  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class); "distillation" is
-  /// cross_entropy with the keys of `Distillation` besides. null → cross_entropy for
-  /// data with classes, else mse. binary_cross_entropy takes regression's targets, which must be 0
-  /// or 1, or the labels of two classes, for one output.
+  /// `label_smoothing` in [0, 1) and `class_weights`, one for each class; for binary_cross_entropy
+  /// `pos_weight`; see class_balance.hpp); "distillation" is cross_entropy with the keys of
+  /// `Distillation` besides. null → cross_entropy for data with classes, else mse.
+  /// binary_cross_entropy takes regression's targets, which must be 0 or 1, or the labels of two
+  /// classes, for one output. `data` are the training examples: weights may be measured on them.
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
   static LossFunction from_config(const Config& parent, const Dataset& data);
 
@@ -147,12 +148,13 @@ class LossFunction {
  private:
   using Kind = LossKind;
 
-  void read_cross_entropy(const Config& config);
+  void read_cross_entropy(const Config& config, const Dataset& data);
   void read_distillation(const Config& config);
   void choose_outputs(const Config& config, const Dataset& data);
 
   Kind kind_ = Kind::CrossEntropy;
   CrossEntropyOptions cross_entropy_;
+  std::vector<float> pos_weights_;  // of binary cross entropy, one for each output, or none
   std::optional<Distillation> distillation_;
   std::optional<int64_t> ignored_label_;
   int64_t outputs_ = 0;

@@ -65,8 +65,8 @@ def _case(name, data, model, optimizer, batch_size, threads=1, **sections):
     return Case(name, config, threads)
 
 
-def _mlp(name, optimizer, batch_size=128, **sections):
-    data = {"type": "mnist", "normalize": {"mean": 0.5, "std": 0.25}}
+def _mlp(name, optimizer, batch_size=128, data=(), **sections):
+    data = {"type": "mnist", "normalize": {"mean": 0.5, "std": 0.25}, **dict(data)}
     return _case(name, data, MLP, optimizer, batch_size, **sections)
 
 
@@ -94,6 +94,8 @@ def _optimizers():
         _mlp("multi_step", {"type": "adam", "lr": falling}),
         _mlp("label_smoothing", MOMENTUM, loss=SMOOTHED),
         _mlp("class_weights", MOMENTUM, loss=WEIGHTED),
+        _mlp("balanced_weights", MOMENTUM, data={"limit": 300}, loss={**SMOOTHED, "class_weights": "balanced"}),
+        _mlp("balanced_sampling", MOMENTUM, 40, data={"limit": 333, "sampling": "balanced"}, train={"shards": 3}),
         _mlp("clip_norm", clipped),
         _mlp("accumulate", ADAM, 32, train=quarters),
         _mlp("accumulate_clip", clipped, 32, train=quarters),

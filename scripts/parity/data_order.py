@@ -91,9 +91,22 @@ def scattered(indices, size, seed, name, stream=0):
     return numbers.astype(np.int64)
 
 
-def epoch_batches(size, batch_size, seed, epoch, lengths=None, drop_last=False):
-    """The examples of each batch of an epoch. `lengths`: tokens of each example, where they differ."""
-    if size > MOST_IN_MEMORY and lengths is None:
+def balanced_draws(labels, seed, epoch):
+    """The draws of an epoch of data.sampling: balanced, class after class."""
+    order = permutation(len(labels), seed, "balanced", epoch)
+    members = [order[np.asarray(labels)[order] == label] for label in np.unique(labels) if label != IGNORED]
+    quotas = [len(labels) // len(members)] * len(members)
+    for place in permutation(len(members), seed, "balanced.classes", epoch)[:len(labels) % len(members)]:
+        quotas[place] += 1
+    return np.concatenate([np.resize(examples, quota) for examples, quota in zip(members, quotas)])
+
+
+def epoch_batches(size, batch_size, seed, epoch, lengths=None, drop_last=False, labels=None):
+    """The examples of each batch of an epoch. `lengths`: tokens of each example, where they differ. `labels`: of
+    each example, where classes are drawn equally often."""
+    if labels is not None:
+        order = balanced_draws(labels, seed, epoch)[permutation(size, seed, "loader", epoch)]
+    elif size > MOST_IN_MEMORY and lengths is None:
         order = scattered(np.arange(size), size, seed, "loader", epoch)
     else:
         order = permutation(size, seed, "loader", epoch)

@@ -57,7 +57,8 @@ def image_batches(split, data, train):
     stay = staying(len(split[1]), data, seed)
     pixels, labels = split[0][stay], split[1][stay]
     for epoch, examples in data_order.batches(len(stay), train["batch_size"], seed,
-                                              drop_last=train.get("drop_last", False)):
+                                              drop_last=train.get("drop_last", False),
+                                              labels=labels if data.get("sampling") == "balanced" else None):
         images = data_order.cropped_and_flipped(pixels[examples], examples, seed, epoch,
                                                 **data.get("augment", {}))
         yield {"inputs": normalized(images, data), "labels": torch.tensor(labels[examples])}
@@ -191,10 +192,19 @@ class Average:
             name: self._decay * value + (1 - self._decay) * now[name] for name, value in self.values.items()}
 
 
-def loss_of(case, state, batch, training=True):
+def class_weights(section, split, data, seed):
+    """loss.class_weights, of which `balanced` is measured on the training examples."""
+    if section.get("class_weights") != "balanced":
+        return section.get("class_weights")
+    labels = split[1][staying(len(split[1]), data, seed)]
+    counts = np.bincount(labels, minlength=10)
+    return (len(labels) / (np.count_nonzero(counts) * counts)).tolist()
+
+
+def loss_of(case, state, batch, training=True, weights=None):
     section = case.config.get("loss", {})
     outputs = reference_models.outputs(case.config["model"], state, batch, training)
-    weights = torch.tensor(section["class_weights"]) if "class_weights" in section else None
+    weights = torch.tensor(weights) if weights else None
     smoothing = section.get("label_smoothing", 0.0) if training else 0.0
     return F.cross_entropy(outputs.flatten(0, -2), batch["labels"].flatten(), weight=weights,
                            label_smoothing=smoothing)
@@ -217,12 +227,13 @@ def train(case, splits, values, masks, dtype=torch.float64):
     sparsity = Sparsity(config.get("sparsity"), masks, parameters, optimizer)
     average = Average(config["train"]["ema"]) if "ema" in config["train"] else None
     batches, losses = drawn_batches(case, splits), []
+    weights = class_weights(config.get("loss", {}), splits["train"], config["data"], config["train"]["seed"])
     for step in range(config["train"]["steps"]):
         batch = joined(list(itertools.islice(batches, config["train"].get("accumulate", 1))))
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(config["optimizer"], step)
         optimizer.zero_grad()
-        loss = loss_of(case, state, batch)
+        loss = loss_of(case, state, batch, weights=weights)
         loss.backward()
         losses.append(loss.item())
         gradients = sparsity.select_gradients()
@@ -239,5 +250,5 @@ def train(case, splits, values, masks, dtype=torch.float64):
         pixels, labels = splits["test"]
         batch = {"inputs": normalized(pixels, config["data"]), "labels": torch.tensor(labels)}
         with torch.no_grad():
-            trained.test_loss = loss_of(case, shown, batch, training=False).item()
+            trained.test_loss = loss_of(case, shown, batch, training=False, weights=weights).item()
     return trained

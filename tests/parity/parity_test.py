@@ -75,6 +75,12 @@ class Order(unittest.TestCase):
             self.assertEqual(sorted(drawn.tolist()), list(range(size)))
         self.assertEqual(sorted(data_order.scattered(np.arange(300), 300, 1, "loader")), list(range(300)))
 
+    def test_a_balanced_epoch_has_each_class_equally_often(self):
+        labels = np.array([0] * 20 + [3] * 5 + [1] * 2 + [data_order.IGNORED])
+        drawn = np.concatenate(data_order.epoch_batches(28, 6, 1, 2, labels=labels))
+        self.assertEqual(sorted(np.unique(labels[drawn], return_counts=True)[1].tolist()), [9, 9, 10])
+        self.assertTrue((np.bincount(drawn[labels[drawn] == 0], minlength=20) <= 1).all())
+
     def test_the_example_of_the_document(self):
         with open(SOURCE + "/docs/reference/data-order.md", encoding="utf-8") as file:
             document = file.read()

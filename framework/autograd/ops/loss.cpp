@@ -116,20 +116,26 @@ Tensor softened(const Tensor& logits, double temperature, SoftmaxKind kind) {
 }
 
 struct BinaryCrossEntropyNode final : Node {
-  BinaryCrossEntropyNode(Tensor logits_, Tensor targets_)
-      : logits(std::move(logits_)), targets(std::move(targets_)) {}
+  BinaryCrossEntropyNode(Tensor logits_, Tensor targets_, Tensor weights_)
+      : logits(std::move(logits_)), targets(std::move(targets_)), weights(std::move(weights_)) {}
   std::string_view name() const override { return "binary_cross_entropy"; }
-  std::vector<Tensor*> saved() override { return {&logits, &targets}; }
+  std::vector<Tensor*> saved() override { return {&logits, &targets, &weights}; }
 
   std::vector<Tensor> backward(const Tensor& dy) override {  // dy []
     const auto factor = static_cast<float>(dy.item() / static_cast<double>(targets.numel()));
     Tensor dx = Tensor::empty(logits.shape());
-    binary_cross_entropy_gradient(factor, logits.storage(), targets.storage(),
-                                  dx.mutable_storage());
-    return {dx};  // dx = dy / numel (σ(logits) − t)   [logits]
+    if (weights.defined()) {
+      binary_cross_entropy_gradient(factor, logits.storage(), targets.storage(), weights.storage(),
+                                    dx.mutable_storage());
+    } else {
+      binary_cross_entropy_gradient(factor, logits.storage(), targets.storage(),
+                                    dx.mutable_storage());
+    }
+    return {dx};  // dx = dy / numel ((1 + (w − 1) t) σ(logits) − w t)   [logits]
   }
 
   Tensor logits, targets;
+  Tensor weights;  // of targets 1, or undefined: 1 each
 };
 
 struct MseLossNode final : Node {
@@ -193,6 +199,27 @@ void require_class_weights(const std::vector<float>& weights, int64_t classes) {
         "cross_entropy: class weight {} must be a finite number of at least 0, found {}", j,
         weights[j]));
   }
+}
+
+// The weights of the outputs for each element; undefined without any.
+Tensor weights_of_elements(std::span<const float> weights, const Shape& shape) {
+  if (weights.empty()) return Tensor();
+  if (static_cast<int64_t>(weights.size()) != shape.features()) {
+    throw ConfigError(
+        fmt::format("binary_cross_entropy: there are {} weights of positive targets for {} outputs",
+                    weights.size(), shape.features()));
+  }
+  for (const float weight : weights) {
+    if (weight >= 0.0f && std::isfinite(weight)) continue;
+    throw ConfigError(
+        fmt::format("binary_cross_entropy: the weight of a positive target must be a finite number "
+                    "of at least 0, found {}",
+                    weight));
+  }
+  Tensor result = Tensor::empty(shape);
+  float* out = result.mutable_data();
+  for (int64_t row = 0; row < shape.batch(); ++row) out = std::ranges::copy(weights, out).out;
+  return result;
 }
 
 }  // namespace
@@ -289,7 +316,8 @@ Variable distillation_loss(const Variable& logits, const Tensor& teacher, double
                                   p, temperature, mask, rows);
 }
 
-Variable binary_cross_entropy(const Variable& logits, const Tensor& targets) {
+Variable binary_cross_entropy(const Variable& logits, const Tensor& targets,
+                              std::span<const float> pos_weights) {
   if (logits.shape() != targets.shape()) {
     throw ShapeError("binary_cross_entropy: logits and targets differ in shape: " +
                      logits.shape().to_string() + " and " + targets.shape().to_string());
@@ -308,9 +336,12 @@ Variable binary_cross_entropy(const Variable& logits, const Tensor& targets) {
                     "probability between them)",
                     i % outputs, i / outputs, t.data()[i]));
   }
-  const double total = binary_cross_entropy(x.storage(), t.storage());
+  const Tensor weights = weights_of_elements(pos_weights, t.shape());
+  const double total = weights.defined()
+                           ? binary_cross_entropy(x.storage(), t.storage(), weights.storage())
+                           : binary_cross_entropy(x.storage(), t.storage());
   const auto loss = static_cast<float>(total / static_cast<double>(t.numel()));
-  return record<BinaryCrossEntropyNode>(Tensor::scalar(loss), {logits}, x, t);
+  return record<BinaryCrossEntropyNode>(Tensor::scalar(loss), {logits}, x, t, weights);
 }
 
 Variable mse_loss(const Variable& prediction, const Variable& target) {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lacuna/framework/data/changes/balanced_draws.hpp"
 #include "lacuna/framework/data/changes/permutation.hpp"
 
 namespace lacuna {
@@ -11,8 +12,9 @@ namespace lacuna {
 std::span<const int64_t> EpochOrder::batch(int64_t epoch, int64_t batch) {
   const int64_t begin = batch * options_.batch_size;
   const int64_t count = std::min(options_.batch_size, options_.size - begin);
+  const bool is_small = options_.size <= kMostInMemory;
   const bool is_held =
-      options_.shuffle && (!options_.lengths.empty() || options_.size <= kMostInMemory);
+      options_.shuffle && (is_small || !options_.lengths.empty() || !options_.labels.empty());
   if (is_held) {
     if (epoch_ != epoch) shuffle(epoch);
     return std::span(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
@@ -30,6 +32,10 @@ std::span<const int64_t> EpochOrder::batch(int64_t epoch, int64_t batch) {
 void EpochOrder::shuffle(int64_t epoch) {
   epoch_ = -1;  // until it is whole
   order_ = seeded_permutation(options_.size, options_.seed, "loader", static_cast<uint64_t>(epoch));
+  if (!options_.labels.empty()) {
+    const std::vector<int64_t> draws = balanced_draws(options_.labels, options_.seed, epoch);
+    for (int64_t& index : order_) index = draws[static_cast<size_t>(index)];
+  }
   if (!options_.lengths.empty()) sort_by_length(epoch);
   epoch_ = epoch;
 }

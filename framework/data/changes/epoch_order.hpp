@@ -15,6 +15,9 @@ struct OrderOptions {
   uint64_t seed = 0;
   /// Tokens of each example, or none. *Lifetime:* outlives the order.
   std::span<const int32_t> lengths = {};
+  /// Where classes are to come equally often, the label of each example; else none. *Lifetime:*
+  /// outlives the order.
+  std::span<const int64_t> labels = {};
 };
 
 /// Shuffled examples, each once an epoch. Where they have lengths, batches are of similar ones:
@@ -22,8 +25,10 @@ struct OrderOptions {
 /// order), and then the batches are shuffled. Examples beyond the last whole batch are its last,
 /// smaller batch, as they were shuffled; so dropping that favours no length.
 ///
-/// Beyond kMostInMemory examples without lengths no order is held in memory: it is then a
-/// pseudorandom one, a ScatteredOrder.
+/// With labels, an epoch has the draws of balanced_draws in the place of the examples.
+///
+/// Beyond kMostInMemory examples without lengths and labels no order is held in memory: it is then
+/// a pseudorandom one, a ScatteredOrder.
 class EpochOrder {
  public:
   static constexpr int64_t kBatchesInRun = 50;

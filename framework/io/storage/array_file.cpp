@@ -2,22 +2,38 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/io/storage/npz_file.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/io/storage/safetensors_index.hpp"
 
 namespace lacuna {
 namespace {
 
+constexpr std::string_view kIndexEnding = ".safetensors.index.json";
+
+ArrayEntry array_of(const SafetensorsEntry& entry) {
+  return {.name = entry.name,
+          .type = element_type(entry.dtype),
+          .type_name = entry.dtype,
+          .shape = entry.shape};
+}
+
 class SafetensorsArrays final : public ArrayFile {
  public:
   explicit SafetensorsArrays(const std::string& path) : ArrayFile(path), file_(path) {
-    for (const SafetensorsEntry& entry : file_.tensors()) {
-      arrays_.push_back({.name = entry.name,
-                         .type = element_type(entry.dtype),
-                         .type_name = entry.dtype,
-                         .shape = entry.shape});
-    }
+    for (const SafetensorsEntry& entry : file_.tensors()) arrays_.push_back(array_of(entry));
   }
 
  private:
@@ -26,6 +42,86 @@ class SafetensorsArrays final : public ArrayFile {
   }
 
   SafetensorsFile file_;
+};
+
+// A small file, whole.
+std::string read_index(const std::string& path) {
+  const std::string other = why_no_file(path);
+  if (!other.empty()) throw DataError(fmt::format("'{}' {}", path, other));
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);  // fails on a folder, too
+  if (error) throw DataError(fmt::format("cannot read '{}': {}", path, error.message()));
+  if (size > kMostIndexBytes) {
+    throw DataError(
+        fmt::format("'{}' has {} bytes, and an index has {} at most", path, size, kMostIndexBytes));
+  }
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(size, '\0');
+  if (!stream.read(text.data(), static_cast<std::streamsize>(size))) {
+    throw DataError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  }
+  return text;
+}
+
+// Tensors of several files, in the order of the files' names.
+class ShardedArrays final : public ArrayFile {
+ public:
+  explicit ShardedArrays(const std::string& path) : ArrayFile(path) {
+    std::map<std::string, std::string> file_of;
+    try {
+      file_of = parse_safetensors_index(read_index(path));
+    } catch (const DataError& problem) {
+      if (std::string_view(problem.what()).find(path) != std::string_view::npos) throw;
+      fail(problem.what());
+    }
+    std::set<std::string> files;
+    for (const auto& [tensor, file] : file_of) files.insert(file);
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    for (const std::string& file : files) open((folder / file).string(), file, file_of);
+    if (file_of.empty()) return;
+    const auto& [tensor, file] = *file_of.begin();
+    fail(fmt::format("the tensor '{}' is not in '{}'{}", printable(tensor), file,
+                     file_of.size() == 1
+                         ? ""
+                         : fmt::format(", and {} more are not where it says", file_of.size() - 1)));
+  }
+
+ private:
+  // Takes the file's tensors out of those that are looked for.
+  void open(const std::string& path, const std::string& name,
+            std::map<std::string, std::string>& file_of) {
+    const SafetensorsFile& shard = shards_.emplace_back(path);
+    for (size_t i = 0; i < shard.tensors().size(); ++i) {
+      const SafetensorsEntry& entry = shard.tensors()[i];
+      const auto found = file_of.find(entry.name);
+      if (found == file_of.end() || found->second != name) {
+        fail(fmt::format(
+            "the tensor '{}' is in '{}', and the index has it {}", entry.name, name,
+            found == file_of.end() ? "nowhere, or in two files" : "in '" + found->second + "'"));
+      }
+      file_of.erase(found);
+      places_.push_back({shards_.size() - 1, i});
+      arrays_.push_back(array_of(entry));
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw DataError("'" + path_ + "' is no index of safetensors files, or damaged: " + problem +
+                    "; fetch or write it again, with all its files");
+  }
+
+  void read_bytes(size_t index, std::span<std::byte> into) const override {
+    const Place& place = places_[index];
+    const SafetensorsFile& shard = shards_[place.shard];
+    shard.read_bytes(shard.tensors()[place.tensor], into);
+  }
+
+  struct Place {
+    size_t shard, tensor;
+  };
+  std::vector<SafetensorsFile> shards_;
+  std::vector<Place> places_;  // of arrays_
 };
 
 }  // namespace
@@ -88,6 +184,7 @@ std::vector<int64_t> ArrayFile::read_integers(size_t index) const {
 
 ArrayFormat array_format(const std::string& path) {
   if (path.ends_with(".safetensors")) return ArrayFormat::Safetensors;
+  if (path.ends_with(kIndexEnding)) return ArrayFormat::SafetensorsIndex;
   if (path.ends_with(".npz")) return ArrayFormat::Npz;
   return path.ends_with(".npy") ? ArrayFormat::Npy : ArrayFormat::None;
 }
@@ -96,6 +193,8 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
   switch (array_format(path)) {
     case ArrayFormat::Safetensors:
       return std::make_unique<SafetensorsArrays>(path);
+    case ArrayFormat::SafetensorsIndex:
+      return std::make_unique<ShardedArrays>(path);
     case ArrayFormat::Npz:
       return open_npz(path);
     case ArrayFormat::Npy:
@@ -103,7 +202,8 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
     case ArrayFormat::None:
       break;
   }
-  throw DataError("'" + path + "' is named as none of .safetensors, .npz and .npy");
+  throw DataError("'" + path +
+                  "' is named as none of .safetensors, .safetensors.index.json, .npz and .npy");
 }
 
 }  // namespace lacuna

@@ -1,5 +1,6 @@
 // ArrayFile: named arrays in a file of another tool, whichever of the formats it is in:
-// safetensors, NumPy's npz (and npy, which holds one). Models and their names are not known here.
+// safetensors (in one file or several with an index), NumPy's npz (and npy, which holds one).
+// Models and their names are not known here.
 #pragma once
 
 #include <cstddef>
@@ -57,10 +58,17 @@ class ArrayFile {
 };
 
 /// The format that a file's name tells.
-enum class ArrayFormat { None, Safetensors, Npz, Npy };
+enum class ArrayFormat {
+  None,
+  Safetensors,
+  SafetensorsIndex,  ///< of several safetensors files next to it: ….safetensors.index.json
+  Npz,
+  Npy
+};
 ArrayFormat array_format(const std::string& path);
 
-/// Opens a file of one of the formats. *Errors:* DataError with the path when it is missing,
+/// Opens a file of one of the formats; of an index all files that it names, each of whose tensors
+/// must be in the one that the index says. *Errors:* DataError with the path when it is missing,
 /// unreadable, damaged, or its name tells none of the formats. *Cost:* O(headers).
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
 

@@ -90,6 +90,32 @@ void binary_cross_entropy_gradient_range(float factor, const float* x, const flo
   map(gradient, count, dx, x, targets);
 }
 
+double weighted_binary_cross_entropy_range(const float* x, const float* targets,
+                                           const float* weights, int64_t count) {
+  const Vector one = constant(1.0);
+  const auto loss = [=](Vector v, Vector t, Vector w) HWY_ATTR {
+    const Vector logarithm = keep_nan(v, hn::Log1p(Floats(), exp(hn::Neg(hn::Abs(v)))));
+    const Vector rest = hn::Sub(logarithm, hn::IfThenElseZero(hn::Lt(v, constant(0.0)), v));
+    const Vector share = hn::MulAdd(hn::Sub(w, one), t, one);
+    return hn::MulAdd(hn::Sub(one, t), v, hn::Mul(share, rest));
+  };
+  return sum_of(loss, count, x, targets, weights);
+}
+
+void weighted_binary_cross_entropy_gradient_range(float factor, const float* x,
+                                                  const float* targets, const float* weights,
+                                                  float* dx, int64_t count) {
+  const Vector f = constant(factor), one = constant(1.0);
+  const auto gradient = [=](Vector v, Vector t, Vector w) HWY_ATTR {
+    const Vector power = exp(hn::Neg(hn::Abs(v)));
+    const Vector above = hn::IfThenElse(hn::Lt(v, constant(0.0)), power, one);
+    const Vector share = hn::MulAdd(hn::Sub(w, one), t, one);
+    const Vector probability = hn::Div(above, hn::Add(one, power));
+    return hn::Mul(f, hn::MulSub(share, probability, hn::Mul(w, t)));
+  };
+  map(gradient, count, dx, x, targets, weights);
+}
+
 }  // namespace
 }  // namespace lacuna::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -104,6 +130,8 @@ HWY_EXPORT(cross_entropy_row);
 HWY_EXPORT(cross_entropy_gradient_row);
 HWY_EXPORT(binary_cross_entropy_range);
 HWY_EXPORT(binary_cross_entropy_gradient_range);
+HWY_EXPORT(weighted_binary_cross_entropy_range);
+HWY_EXPORT(weighted_binary_cross_entropy_gradient_range);
 
 constexpr int64_t kGrain = 1 << 14;
 
@@ -190,6 +218,29 @@ void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
                          : HWY_DYNAMIC_DISPATCH(binary_cross_entropy_gradient_range);
   parallel_for(static_cast<int64_t>(dx.size()), kGrain, [&](int64_t begin, int64_t end) {
     range(factor, logits.data() + begin, targets.data() + begin, dx.data() + begin, end - begin);
+  });
+}
+
+double binary_cross_entropy(std::span<const float> logits, std::span<const float> targets,
+                            std::span<const float> weights) {
+  const auto range = use_reference_kernels()
+                         ? reference::sum_weighted_binary_cross_entropy<double, float>
+                         : HWY_DYNAMIC_DISPATCH(weighted_binary_cross_entropy_range);
+  return sum_blocks(static_cast<int64_t>(logits.size()), kGrain, [&](int64_t begin, int64_t end) {
+    return range(logits.data() + begin, targets.data() + begin, weights.data() + begin,
+                 end - begin);
+  });
+}
+
+void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
+                                   std::span<const float> targets, std::span<const float> weights,
+                                   std::span<float> dx) {
+  const auto range = use_reference_kernels()
+                         ? reference::weighted_binary_cross_entropy_gradient<float>
+                         : HWY_DYNAMIC_DISPATCH(weighted_binary_cross_entropy_gradient_range);
+  parallel_for(static_cast<int64_t>(dx.size()), kGrain, [&](int64_t begin, int64_t end) {
+    range(factor, logits.data() + begin, targets.data() + begin, weights.data() + begin,
+          dx.data() + begin, end - begin);
   });
 }
 

@@ -46,4 +46,13 @@ double binary_cross_entropy(std::span<const float> logits, std::span<const float
 void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
                                    std::span<const float> targets, std::span<float> dx);
 
+/// The same with a weight w of each element's target 1: Σ of −w t log σ(x) − (1 − t) log(1 − σ(x)).
+/// *Requires* equal lengths.
+double binary_cross_entropy(std::span<const float> logits, std::span<const float> targets,
+                            std::span<const float> weights);
+/// dx = factor · ((1 + (w − 1) t) σ(x) − w t). *Requires* equal lengths; dx may be the logits.
+void binary_cross_entropy_gradient(float factor, std::span<const float> logits,
+                                   std::span<const float> targets, std::span<const float> weights,
+                                   std::span<float> dx);
+
 }  // namespace lacuna

@@ -91,4 +91,35 @@ void binary_cross_entropy_gradient(T factor, const T* x, const T* targets, T* dx
   }
 }
 
+/// Loss of one logit whose target 1 has the weight w: (1 − t) x + (1 + (w − 1) t) (log(1 + e^−|x|)
+/// + max(−x, 0)).
+template <class T>
+T weighted_binary_cross_entropy(T x, T target, T weight) {
+  const bool is_negative = std::real(x) < 0;
+  const T rest = std::log(T(1) + std::exp(is_negative ? x : -x)) - (is_negative ? x : T(0));
+  return (T(1) - target) * x + (T(1) + (weight - T(1)) * target) * rest;
+}
+
+template <class Sum, class T>
+Sum sum_weighted_binary_cross_entropy(const T* x, const T* targets, const T* weights,
+                                      int64_t count) {
+  Sum total = Sum(0);
+  for (int64_t i = 0; i < count; ++i) {
+    total += weighted_binary_cross_entropy(Sum(x[i]), Sum(targets[i]), Sum(weights[i]));
+  }
+  return total;
+}
+
+template <class T>
+void weighted_binary_cross_entropy_gradient(T factor, const T* x, const T* targets,
+                                            const T* weights, T* dx, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const bool is_negative = std::real(x[i]) < 0;
+    const T power = std::exp(is_negative ? x[i] : -x[i]);
+    const T probability = (is_negative ? power : T(1)) / (T(1) + power);
+    const T share = T(1) + (weights[i] - T(1)) * targets[i];
+    dx[i] = factor * (share * probability - weights[i] * targets[i]);
+  }
+}
+
 }  // namespace lacuna::reference

@@ -31,8 +31,8 @@ std::vector<std::pair<std::string, std::string>> preset_list();
 ///
 /// `from_hf: DIR` takes the family (model_type) and what the section does not say itself from
 /// DIR/config.json. It is replaced in the section: by `type` and the file's keys, and by
-/// `init_from: DIR/model.safetensors` (DIR where it has other files of weights alone, which loading
-/// refuses with advice), unless there is one.
+/// `init_from: DIR/model.safetensors` (DIR where its weights are in several files, or are pickles,
+/// which loading refuses with advice), unless there is one.
 ///
 /// *Errors:* ConfigError at an unknown key, with the nearest; at a value that the family's layers
 /// have no way to follow; when DIR/config.json cannot be read, or is of another family.

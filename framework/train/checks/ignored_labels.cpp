@@ -32,6 +32,11 @@ class IgnoredLabels final : public Dataset {
                             uint64_t epoch) const override {
     return without_label(whole_->gather_for_training(indices, seed, epoch));
   }
+  std::vector<int64_t> labels_of(std::span<const int64_t> indices) const override {
+    std::vector<int64_t> labels = whole_->labels_of(indices);
+    std::ranges::replace(labels, label_, kIgnoredLabel);
+    return labels;
+  }
 
  private:
   Batch without_label(Batch batch) const {

@@ -81,7 +81,8 @@ void build_batches(ExperimentBuild& b) {
                     .shards = shards,
                     .first_shard = rank * shards / processes,
                     .last_shard = (rank + 1) * shards / processes,
-                    .augment = b.e.data.augment});
+                    .augment = b.e.data.augment,
+                    .sampling = b.e.data.sampling});
   b.e.parallel = make_parallel(b.e, b.job);
 }
 

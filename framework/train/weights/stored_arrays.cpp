@@ -300,16 +300,8 @@ std::string foreign_file(const std::string& path) {
   std::error_code error;
   if (!is_folder_of_weights(path)) return path;
   if (fs::exists(path + "/model.safetensors", error)) return path + "/model.safetensors";
-  if (fs::exists(path + "/model.safetensors.index.json", error)) {
-    throw CheckpointError(
-        fmt::format("the weights in '{0}' are in several files (model.safetensors.index.json); "
-                    "write them into one, with these lines of Python:\n"
-                    "  import glob, safetensors.torch\n"
-                    "  state = {{k: v for f in glob.glob('{0}/model-*.safetensors') for k, v in "
-                    "safetensors.torch.load_file(f).items()}}\n"
-                    "  safetensors.torch.save_file(state, '{0}/model.safetensors')",
-                    path));
-  }
+  const std::string index = path + "/model.safetensors.index.json";
+  if (fs::exists(index, error)) return index;
   if (fs::exists(path + "/pytorch_model.bin", error)) return path + "/pytorch_model.bin";
   throw CheckpointError(fmt::format(
       "the weights in '{0}' are pickles (pytorch_model.bin.index.json), programs that reading them "

@@ -41,11 +41,11 @@ class StoredValues {
 };
 
 /// Whether the path is told by its name, as a folder with a model.safetensors, or as a pickle by
-/// its first bytes, to be another tool's: a file of arrays, or one that is refused (pickles,
-/// weights in several files).
+/// its first bytes, to be another tool's: a file of arrays, or one that is refused (pickles).
 bool is_foreign_file(const std::string& path);
 
-/// The arrays of another tool's file: .safetensors, .npz, .npy, or a folder of Hugging Face's.
+/// The arrays of another tool's file: .safetensors, .safetensors.index.json and the files that it
+/// names, .npz, .npy, or a folder of Hugging Face's.
 ///
 /// An array NAME_mask beside one called NAME is its mask, of zeros and ones in any type, as cstorch
 /// saves them. So is the mask beside a NAME_orig, which torch.nn.utils.prune makes and which is
@@ -59,11 +59,11 @@ std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path);
 std::unique_ptr<StoredValues> open_stored_checkpoint(const CheckpointFile& file);
 
 /// Nothing for a file that can be read. *Errors:* CheckpointError for a pickle, or a folder of
-/// Hugging Face's with pickles or several files, with the lines of Python that convert them.
+/// Hugging Face's with pickles, with the lines of Python that convert them.
 void refuse_pickles(const std::string& path);
 
-/// The file that a path of another tool's means: itself, or the model.safetensors in a folder.
-/// *Errors:* CheckpointError for a folder with several files.
+/// The file that a path of another tool's means: itself, or the model.safetensors in a folder, or
+/// its model.safetensors.index.json. *Errors:* CheckpointError for a folder of pickles.
 std::string foreign_file(const std::string& path);
 
 }  // namespace lacuna

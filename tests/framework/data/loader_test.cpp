@@ -267,6 +267,72 @@ TEST(Loader, RefusesTheStateOfAnotherAugmentation) {
               HasSubstr("augment 'none', this loader has 'crop 1, flip'"));
 }
 
+// Nine of ten examples are of class 0. Pixels tell which example it is.
+std::shared_ptr<const Dataset> unequal_classes() {
+  Examples examples;
+  examples.example_shape = Shape{1};
+  examples.num_classes = 2;
+  std::vector<float> values;
+  for (int i = 0; i < 30; ++i) {
+    values.push_back(static_cast<float>(i));
+    examples.labels.push_back(i % 10 == 9 ? 1 : 0);
+  }
+  examples.inputs = std::move(values);
+  return std::make_shared<const ArrayDataset>(std::move(examples));
+}
+
+TEST_P(LoaderWithPrefetch, DrawsClassesEquallyOftenAndContinuesFromAState) {
+  const LoaderOptions options{
+      .batch_size = 7, .seed = 2, .prefetch = GetParam(), .sampling = Sampling::Balanced};
+  Loader loader(unequal_classes(), options);
+  int64_t rare = 0;
+  for (int64_t batch = 0; batch < 5; ++batch) {
+    for (const int64_t label : labels_of(loader.next())) rare += label;
+  }
+  EXPECT_EQ(rare, 15);
+  const StateDict state = loader.state();
+  const auto expected = take_inputs(loader, 8);
+  Loader fresh(unequal_classes(), options);
+  fresh.load_state(state);
+  EXPECT_EQ(take_inputs(fresh, 8), expected);
+}
+
+// Shares of a batch are of the same batch, whatever the number of processes.
+TEST(Loader, DrawsBalancedBatchesAlikeInShards) {
+  LoaderOptions options{.batch_size = 7, .seed = 2, .shards = 4, .sampling = Sampling::Balanced};
+  for (const int64_t processes : {1, 2, 4}) {
+    std::vector<std::unique_ptr<Loader>> loaders;
+    for (int64_t rank = 0; rank < processes; ++rank) {
+      options.first_shard = rank * 4 / processes;
+      options.last_shard = (rank + 1) * 4 / processes;
+      loaders.push_back(std::make_unique<Loader>(unequal_classes(), options));
+    }
+    Loader plain(unequal_classes(), {.batch_size = 7, .seed = 2, .sampling = Sampling::Balanced});
+    for (int64_t batch = 0; batch < 7; ++batch) {
+      std::vector<float> joined;
+      for (const auto& loader : loaders) {
+        for (const BatchShards::Shard& shard : loader->next_shards().drawn) {
+          const std::vector<float> part = shard.batch.inputs.to_vector();
+          joined.insert(joined.end(), part.begin(), part.end());
+        }
+      }
+      const std::vector<float> expected = plain.next().inputs.to_vector();
+      if (expected.size() < 4) continue;  // too few for four shards: each process draws them all
+      EXPECT_EQ(joined, expected) << processes << " processes, batch " << batch;
+    }
+  }
+}
+
+TEST(Loader, RefusesTheStateOfAnotherSampling) {
+  Loader plain(unequal_classes(), {.batch_size = 2});
+  Loader balanced(unequal_classes(), {.batch_size = 2, .sampling = Sampling::Balanced});
+  EXPECT_FALSE(plain.state().contains("sampling"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { plain.load_state(balanced.state()); }),
+              HasSubstr("sampling 'balanced', this loader has 'once'"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { balanced.load_state(plain.state()); }),
+              HasSubstr("sampling 'once', this loader has 'balanced'"));
+}
+
 TEST(Loader, RefusesAStateOutsideOfAnEpochAndStaysAsItWas) {
   Loader loader(indices(10), {.batch_size = 2});
   take(loader, 3);

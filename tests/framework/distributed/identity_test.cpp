@@ -71,6 +71,14 @@ model: {type: bert, pooling: mean, )" +
 optimizer: {type: adamw, lr: 0.003, clip_norm: 1.0}
 train: {steps: 12, batch_size: 10, log_every: 1, eval_every: 6, eval_batch_size: 7}
 )";
+const std::string kBalanced = R"(
+data: {type: labelled_text, train: SENTENCES, tokenizer: words, max_length: 12, validation: 24,
+       sampling: balanced}
+model: {type: bert, pooling: mean, )" +
+                              kBertSizes + R"(}
+optimizer: {type: adamw, lr: 0.003}
+train: {steps: 12, batch_size: 10, log_every: 1}
+)";
 const std::string kMasking = R"(
 optimizer: {type: adamw, lr: 0.003}
 train: {steps: 5, batch_size: 9, log_every: 1}
@@ -208,6 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"transformer_rigl", gpt("algorithm: rigl, sparsity: 0.9, update: {freq: 2}"), 4},
         Case{"transformer_gmp", gpt(kGmp), 4}, Case{"transformer_2_4", gpt(kTwoOfFour), 4},
         Case{"transformer_block", gpt(kBlock), 4}, Case{"bert_dense", kBert, 12},
+        Case{"bert_balanced", kBalanced, 12},
         Case{"bert_set", of_bert(kBert, "algorithm: set, sparsity: 0.8, update: {freq: 2}"), 12},
         Case{"bert_rigl", of_bert(kBert, "algorithm: rigl, sparsity: 0.8, update: {freq: 1}"), 12},
         Case{"masked_text_rigl",

@@ -46,6 +46,9 @@ const std::string kValues =
 const std::string kDecision =
     "data: {type: csv, train: PAIRS}\n"
     "model: [{type: linear, name: fc, out_features: 1}]\n";
+const std::string kSampled =
+    "data: {type: csv, train: TABLE, sampling: balanced}\n"
+    "model: [{type: linear, name: fc, out_features: 3}]\n";
 const std::string kDigits =
     "data: {type: glyphs, train_size: 16, test_size: 8}\n"
     "model: [flatten, {type: linear, name: fc, out_features: 10}]\n";
@@ -168,6 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cross_entropy", kClasses, "cross_entropy"},
         Case{"label_smoothing", kClasses, "{type: cross_entropy, label_smoothing: 0.2}"},
         Case{"class_weights", kClasses, "{type: cross_entropy, class_weights: [1, 7, 0.25]}"},
+        Case{"balanced_class_weights", kClasses, "{type: cross_entropy, class_weights: balanced}"},
+        Case{"balanced_sampling", kSampled, "cross_entropy"},
         Case{"weight_of_zero", kClasses, "{type: cross_entropy, class_weights: [0, 0, 1]}"},
         Case{"ignore_index", kClasses, "{type: cross_entropy, ignore_index: 0}"},
         Case{"all_options", kClasses,
@@ -175,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
              " label_smoothing: 0.1}"},
         Case{"mse", kValues, "mse"},
         Case{"binary_cross_entropy", kDecision, "binary_cross_entropy"},
+        Case{"pos_weight", kDecision, "{type: binary_cross_entropy, pos_weight: 3}"},
+        Case{"balanced_pos_weight", kDecision,
+             "{type: binary_cross_entropy, pos_weight: balanced}"},
         Case{"distillation", kDigits, "{type: distillation, teacher: TEACHER, weight: 0.3}"},
         Case{"distillation_class_weights", kClasses,
              "{type: distillation, teacher: TEACHER, weight: 0.6, class_weights: [1, 9, 3]}"},

@@ -311,6 +311,33 @@ TEST(BinaryCrossEntropyOp, DerivativesAgreeWithTheDefinition) {
   }
 }
 
+TEST(BinaryCrossEntropyOp, DerivativesWithPositiveWeightsAgreeWithTheDefinition) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    const Shape shape{7, 3};
+    const std::vector<float> weights{0.5f, 1.0f, 6.0f};
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.numel(); ++i) values.push_back(i % 3 == i % 2 ? 1.0f : 0.0f);
+    const Tensor targets = Tensor::from(shape, values);
+    test::check_derivatives({
+        .shapes = {shape},
+        .op = [&](const auto& in) { return binary_cross_entropy(in[0], targets, weights); },
+        .definition =
+            [&](const auto& in) {
+              test::Complex total = 0.0;
+              for (size_t i = 0; i < values.size(); ++i) {
+                const test::Complex p = 1.0 / (1.0 + std::exp(-in[0][i]));
+                const double weight = weights[i % 3];
+                total -= values[i] == 1.0f ? weight * std::log(p) : std::log(1.0 - p);
+              }
+              return ComplexArray{total / static_cast<double>(values.size())};
+            },
+        .spread = 2.0,
+        .tolerance = 1e-6,
+        .order = order,
+    });
+  }
+}
+
 TEST(BinaryCrossEntropyOp, BadInputIsNamed) {
   EXPECT_THAT(
       [] {
@@ -328,6 +355,18 @@ TEST(BinaryCrossEntropyOp, BadInputIsNamed) {
       },
       ThrowsMessage<DataError>("binary_cross_entropy: target 1 of example 1 is 2, expected 0 or 1 "
                                "(or a probability between them)"));
+  const auto weigh = [](const std::vector<float>& weights) {
+    binary_cross_entropy(Tensor::zeros({2, 2}), Tensor::zeros({2, 2}), weights);
+  };
+  EXPECT_THAT([&] { weigh({1.0f}); },
+              ThrowsMessage<ConfigError>("binary_cross_entropy: there are 1 weights of positive "
+                                         "targets for 2 outputs"));
+  EXPECT_THAT(
+      [&] {
+        weigh({1.0f, -1.0f});
+      },
+      ThrowsMessage<ConfigError>("binary_cross_entropy: the weight of a positive target "
+                                 "must be a finite number of at least 0, found -1"));
 }
 
 TEST(MseLossOp, DerivativesAgreeWithTheDefinition) {

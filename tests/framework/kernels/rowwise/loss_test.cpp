@@ -153,6 +153,55 @@ TEST(BinaryCrossEntropy, ReferenceGradientAgreesWithTheComplexStep) {
   }
 }
 
+TEST(WeightedBinaryCrossEntropy, AgreesWithTheReferenceForManySizes) {
+  for (const int64_t n : test::sizes()) {
+    const auto x = normal_values("x", n, 5.0);
+    std::vector<float> targets(x.size()), weights(x.size()), ones(x.size(), 1.0f), dx(x.size());
+    for (size_t i = 0; i < targets.size(); ++i) {
+      targets[i] = static_cast<float>(i % 3) * 0.5f;
+      weights[i] = static_cast<float>(i % 5) * 1.5f;
+    }
+    const auto wide = convert<double>(x), wide_targets = convert<double>(targets),
+               wide_weights = convert<double>(weights);
+    const double expected = reference::sum_weighted_binary_cross_entropy<double>(
+        wide.data(), wide_targets.data(), wide_weights.data(), n);
+    EXPECT_NEAR(binary_cross_entropy(x, targets, weights), expected, 1e-6 * (1.0 + expected)) << n;
+    EXPECT_NEAR(binary_cross_entropy(x, targets, ones), binary_cross_entropy(x, targets),
+                1e-6 * (1.0 + expected))
+        << n;
+    binary_cross_entropy_gradient(0.3f, x, targets, weights, dx);
+    std::vector<double> expected_dx(x.size());
+    reference::weighted_binary_cross_entropy_gradient(0.3, wide.data(), wide_targets.data(),
+                                                      wide_weights.data(), expected_dx.data(), n);
+    EXPECT_LE(largest_error(dx, expected_dx), 1e-6) << n;
+  }
+}
+
+TEST(WeightedBinaryCrossEntropy, ReferenceGradientAgreesWithTheComplexStep) {
+  for (const double x : {-30.0, -2.0, -0.1, 0.2, 3.0, 40.0}) {
+    for (const double target : {0.0, 0.3, 1.0}) {
+      for (const double weight : {0.0, 0.25, 1.0, 7.0}) {
+        double dx = 0.0;
+        reference::weighted_binary_cross_entropy_gradient(1.0, &x, &target, &weight, &dx, 1);
+        const Complex moved = reference::weighted_binary_cross_entropy(
+            Complex(x, 1e-30), Complex(target), Complex(weight));
+        EXPECT_NEAR(dx, moved.imag() / 1e-30, 1e-13) << x << " " << target << " " << weight;
+      }
+    }
+  }
+}
+
+TEST(WeightedBinaryCrossEntropy, IsStableAndShowsNan) {
+  const auto loss = [](float logit, float target) {
+    return binary_cross_entropy(std::vector{logit}, std::vector{target}, std::vector{3.0f});
+  };
+  EXPECT_EQ(loss(1000.0f, 1.0f), 0.0);
+  EXPECT_EQ(loss(1000.0f, 0.0f), 1000.0);
+  EXPECT_EQ(loss(-1000.0f, 1.0f), 3000.0);
+  EXPECT_NEAR(loss(0.0f, 1.0f), 3.0 * std::log(2.0), 1e-6);
+  EXPECT_TRUE(std::isnan(loss(std::numeric_limits<float>::quiet_NaN(), 1.0f)));
+}
+
 TEST(BinaryCrossEntropy, IsStableAndShowsNan) {
   const auto loss = [](float logit, float target) {
     return binary_cross_entropy(std::vector{logit}, std::vector{target});
