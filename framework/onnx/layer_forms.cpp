@@ -75,7 +75,7 @@ std::string write_layer(OnnxGraph& graph, const Module& layer, const std::string
   if (layer.has_input_transforms() || layer.has_output_transforms()) {
     refuse_layer(layer,
                  "what goes in or comes out is sparsified, for which ONNX has no operator; "
-                 "export a model without `sparsify` of activations");
+                 "export a model without `sparsifiers` of activations");
   }
   const Module& exact = layer;
   const auto form = forms().find(typeid(exact));
