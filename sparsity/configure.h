@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/sparsity/algorithm.h"
@@ -10,9 +12,15 @@
 
 namespace lacuna {
 
-/// Factories by name: they read their keys from the entry's map.
-using AlgorithmRegistry =
-    Registry<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)>;
+/// An algorithm that `sparsity.algorithm` can name. Only `make` must be given: it reads its keys
+/// from the entry's map.
+struct AlgorithmType {
+  std::function<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)> make;
+  /// What goes on the words "use it …" in `lacuna list algorithms`: "to prune a trained model".
+  std::string when = "";
+};
+
+using AlgorithmRegistry = Registry<AlgorithmType>;
 AlgorithmRegistry& algorithm_registry();
 /// Adds the built-in algorithms.
 void register_algorithms(AlgorithmRegistry& registry);
