@@ -1,7 +1,8 @@
-# cmake -DOUT=FILE.cpp -DFILES=NAME|PATH|SHA256[,...] -P embed_files.cmake: a source in which each file
-# stands as a function NAME() that returns its text. With a SHA256 the file must have it.
+# cmake -DOUT=FILE.cpp -DHEADER=HEADER -DFILES=NAME|PATH|SHA256[,...] -P embed_files.cmake: a source in
+# which each file stands as a function NAME() that returns its text, as the header declares it. With a
+# SHA256 the file must have it.
 # A literal may have 65536 bytes at most, so the text is cut in pieces.
-set(source "// Made by cmake/embed_files.cmake.\n#include \"lacuna/framework/report/embedded_files.hpp\"\n\nnamespace lacuna {\n")
+set(source "// Made by cmake/embed_files.cmake.\n#include \"${HEADER}\"\n\nnamespace lacuna {\n")
 string(REPLACE "," ";" entries "${FILES}")
 foreach(entry IN LISTS entries)
   string(REPLACE "|" ";" parts "${entry}")

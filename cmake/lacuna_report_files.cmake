@@ -11,7 +11,8 @@ list(JOIN report_files "," report_file_list)
 string(REGEX MATCHALL "[|]/[^|;]*" report_paths "${report_files}")
 list(TRANSFORM report_paths REPLACE "^[|]" "")
 add_custom_command(OUTPUT ${embedded_files}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded_files} "-DFILES=${report_file_list}"
+  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded_files}
+    -DHEADER=lacuna/framework/report/embedded_files.hpp "-DFILES=${report_file_list}"
     -P ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake
   DEPENDS ${report_paths} ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake VERBATIM)
 target_sources(lacuna_framework_report PRIVATE ${embedded_files})

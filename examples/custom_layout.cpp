@@ -1,8 +1,8 @@
 // The `lacuna` program with a layout and a sparsifier of one's own, which a configuration then
 // names:
 //   example_custom_layout train configs/quickstart.yaml --run-dir runs/rows
-//     --set 'sparsity=null' --set 'sparsify=[{tensor: "*.weight", every: 10, layout: coordinates,
-//     sparsifier: {type: largest_of_rows, keep: 8}}]'
+//     --set 'sparsity=null' --set 'sparsifiers=[{tensor: "*.weight", every: 10, layout:
+//     coordinates, sparsifier: {type: largest_of_rows, keep: 8}}]'
 #include "lacuna/lacuna.h"
 
 using namespace lacuna;

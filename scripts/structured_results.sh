@@ -30,7 +30,7 @@ arguments() {
     semi-2:4-exact) echo "$semi_config --set 'sparsity={$semi: {$nm, transposable: true}, every: 10}'" ;;
     rigl-4x4) echo "configs/mnist_mlp_block.yaml" ;;
     rigl-1x1) echo "configs/mnist_mlp_rigl.yaml" ;;
-    activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'sparsify=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
+    activation-2:4) echo "configs/mnist_mlp_dense.yaml --set 'sparsifiers=[{tensor: \"relu*.output\", sparsifier: {$nm}}]'" ;;
     share-0) echo "$semi_config --set 'sparsity={algorithm: dense, $hidden}'" ;;
     share-100) arguments semi-2:4 ;;
     share-*) echo "$semi_config --set sparsity.phases.0.until=$((steps * ${1#share-} / 100))" ;;

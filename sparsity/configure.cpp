@@ -105,12 +105,11 @@ std::unique_ptr<SparsityAlgorithm> make_semi_sparse(const Config& entry, uint64_
   return std::make_unique<SemiSparse>(options);
 }
 
-AlgorithmType one_shot(OneShotMethod method) {
-  return {.make = aiming([method](const Config& entry, uint64_t seed) {
-            return std::make_unique<OneShotPruning>(
-                OneShotPruningOptions::from_config(entry, method, seed));
-          }),
-          .calibrates = true};
+MakeAlgorithm make_one_shot(OneShotMethod method) {
+  return aiming([method](const Config& entry, uint64_t seed) {
+    return std::make_unique<OneShotPruning>(
+        OneShotPruningOptions::from_config(entry, method, seed));
+  });
 }
 
 std::unique_ptr<SparsityAlgorithm> configure_entry(const Config& entry, uint64_t seed) {
@@ -152,28 +151,45 @@ AlgorithmRegistry& algorithm_registry() {
 }
 
 void register_algorithms(AlgorithmRegistry& r) {
-  r.add("static", "a mask made once by init_method and kept", make_static);
-  r.add("dense", "no sparsity: a phase of a plan", make_dense);
-  r.add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
-        make_dynamic<Gmp>);
-  r.add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>);
-  r.add("ste", "straight-through: gradual pruning of a dense shadow weight",
-        aiming(make_dynamic<StraightThrough>));
-  r.add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen every step",
-        make_semi_sparse);
-  r.add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>));
-  r.add("set", "drops the smallest |w|, regrows at random", aiming(make_drop_grow<Set>));
-  r.add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
-        aiming(make_drop_grow<RigL>));
-  r.add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|",
-        aiming(make_snfs));
-  r.add("magnitude", "prunes once by |w|", one_shot(OneShotMethod::Magnitude));
-  r.add("wanda", "prunes once by |w| * the norm of its input", one_shot(OneShotMethod::Wanda));
-  r.add("sparsegpt", "prunes once, column by column; those that follow make up for it",
-        one_shot(OneShotMethod::SparseGpt));
-  r.add("admm", "prunes once, alternating between the best weights and the best mask",
-        one_shot(OneShotMethod::Admm));
-  r.add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip));
+  const auto add = [&](const char* name, const char* help, MakeAlgorithm make, const char* when,
+                       bool calibrates = false) {
+    r.add(name, help, AlgorithmType{std::move(make), when, calibrates});
+  };
+  add("static", "a mask made once by init_method and kept", make_static,
+      "for the fastest training, and as the baseline of the others");
+  add("dense", "no sparsity: a phase of a plan", make_dense,
+      "as a phase before or after sparse ones");
+  add("gmp", "gradual magnitude pruning: keeps the largest |w| to a rising target",
+      make_dynamic<Gmp>,
+      "for the best accuracy at a high sparsity; it begins dense, and is slower at first");
+  add("saliency", "gradual pruning by |w * gradient|", make_dynamic<Saliency>,
+      "in the place of gmp where gradients tell more than magnitudes; gmp did better here");
+  add("ste", "straight-through: gradual pruning of a dense shadow weight",
+      aiming(make_dynamic<StraightThrough>),
+      "where weights that were pruned should come back; it takes a dense model's memory");
+  add("semi_sparse", "uses an N:M or block pattern of a dense master weight, chosen every step",
+      make_semi_sparse, "for 2:4 with nearly dense accuracy, as GPUs run it");
+  add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>),
+      "for a dense and a sparse model of one run");
+  add("set", "drops the smallest |w|, regrows at random", aiming(make_drop_grow<Set>),
+      "for networks whose dense gradient does not fit memory");
+  add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
+      aiming(make_drop_grow<RigL>),
+      "first: sparse from the first step to the last, and more accurate than static");
+  add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|", aiming(make_snfs),
+      "where parameters should share out the nonzeros by themselves");
+  add("magnitude", "prunes once by |w|", make_one_shot(OneShotMethod::Magnitude),
+      "on a trained model without data, or before much training", true);
+  add("wanda", "prunes once by |w| * the norm of its input", make_one_shot(OneShotMethod::Wanda),
+      "on a trained model that is too large for the others", true);
+  add("sparsegpt", "prunes once, column by column; those that follow make up for it",
+      make_one_shot(OneShotMethod::SparseGpt), "on a trained model, where admm takes too long",
+      true);
+  add("admm", "prunes once, alternating between the best weights and the best mask",
+      make_one_shot(OneShotMethod::Admm),
+      "on a trained model, with least_squares: true, for the least loss of accuracy", true);
+  add("snip", "prunes once, at the first step, by |w * gradient|", aiming(make_snip),
+      "for masks that fit the data and stay fixed from the first step");
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "lacuna/framework/config/registry.h"
 #include "lacuna/sparsity/algorithm.h"
@@ -11,10 +12,12 @@
 
 namespace lacuna {
 
-/// An algorithm that a configuration can name.
+/// An algorithm that `sparsity.algorithm` can name. Only `make` must be given: it reads its keys
+/// from the entry's map.
 struct AlgorithmType {
-  /// Reads the algorithm's keys from the entry's map.
   std::function<std::unique_ptr<SparsityAlgorithm>(const Config& entry, uint64_t seed)> make;
+  /// What goes on the words "use it …" in `lacuna list algorithms`: "to prune a trained model".
+  std::string when = "";
   /// Whether it reads `calibration` (CalibrationOptions): a run writes down what it calibrates on.
   bool calibrates = false;
 };

@@ -1,4 +1,4 @@
-// `sparsify:`: sparsifiers for the inputs, outputs, gradients and weights of layers, by name.
+// `sparsifiers:`: sparsifiers for the inputs, outputs, gradients and weights of layers, by name.
 #pragma once
 
 #include <memory>

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "lacuna/framework/config/config_internal.hpp"
+#include "lacuna/framework/config/familiar_names.hpp"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
@@ -150,7 +151,7 @@ Config Config::at(std::string_view key) const {
   const Config child = get(key);
   if (!child.is_null()) return child;
   for (const auto& [name, other] : node_->children) {
-    if (other.node_->read || !is_misspelling(name, key)) continue;
+    if (other.node_->read || (!is_misspelling(name, key) && !is_familiar(name, key))) continue;
     other.error("unknown key '" + name + "'; did you mean '" + std::string(key) +
                 "', which is required and missing?");
   }
@@ -159,10 +160,14 @@ Config Config::at(std::string_view key) const {
 
 Config Config::peek(std::string_view dotted_path) const {
   if (const Entry* entry = node_->find(dotted_path)) return entry->second;
-  const size_t dot = dotted_path.find('.');
-  if (dot == std::string_view::npos) return {};
-  const Entry* section = node_->find(dotted_path.substr(0, dot));
-  return section == nullptr ? Config() : section->second.peek(dotted_path.substr(dot + 1));
+  for (size_t dot = dotted_path.find('.'); dot != std::string_view::npos;
+       dot = dotted_path.find('.', dot + 1)) {
+    const Entry* section = node_->find(dotted_path.substr(0, dot));
+    if (section == nullptr) continue;  // perhaps a key that holds dots
+    Config found = section->second.peek(dotted_path.substr(dot + 1));
+    if (!found.is_null()) return found;
+  }
+  return {};
 }
 
 const std::vector<Config::Entry>& Config::children() const { return node_->children; }
@@ -192,8 +197,8 @@ void Config::require_all_read() const {
   for (const auto& [key, child] : node_->children) {
     if (!child.node_->read) {
       const std::vector<std::string> known(node_->asked.begin(), node_->asked.end());
-      child.error("unknown key '" + key + "'" +
-                  (known.empty() ? "" : "; " + suggest_name(key, known)));
+      const std::string advice = suggest_key(key, path(), known);
+      child.error("unknown key '" + key + "'" + (advice.empty() ? "" : "; " + advice));
     }
     child.require_all_read();
   }

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <numeric>
 
+#include "lacuna/framework/config/familiar_names.hpp"
 #include "lacuna/framework/core/input_checks.hpp"
 
 namespace lacuna {
@@ -106,6 +107,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 }
 
 std::string suggest_name(std::string_view name, std::span<const std::string> candidates) {
+  if (std::string familiar = suggest_familiar(name, candidates); !familiar.empty()) return familiar;
   const std::string nearest = nearest_name(name, candidates);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
   if (candidates.empty()) return "";

@@ -27,7 +27,7 @@ inline constexpr double kPieceBytes = 64.0 * 1024 * 1024;
 /// not take such examples.
 ExamplePieces example_pieces(Module& model, const Shape& example, int64_t batch_size);
 
-/// Whether a module's inputs or outputs are changed on their way (`sparsify:`).
+/// Whether a module's inputs or outputs are changed on their way (`sparsifiers:`).
 bool sparsifies_activations(Module& model);
 
 /// Whether an example's output may depend on the other examples of its batch although nothing is

@@ -100,7 +100,7 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
     exported.notes.push_back(
-        fmt::format("the activations of '{}' are sparsified in this run (`sparsify`), which the "
+        fmt::format("the activations of '{}' are sparsified in this run (`sparsifiers`), which the "
                     "file cannot say",
                     module->path()));
   }

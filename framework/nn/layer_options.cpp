@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
@@ -12,6 +13,15 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kMostOfASide = 1 << 20;
+
+// As Keras and PyTorch have it.
+void refuse_padding_in_words(const Config& node, std::string_view key) {
+  if (key != "padding" || !node.is_scalar()) return;
+  if (node.text() == "same") {
+    node.fail("a number: (kernel - 1) / 2 keeps the size at stride 1");
+  }
+  if (node.text() == "valid") node.fail("a number: 0");
+}
 
 }  // namespace
 
@@ -30,6 +40,7 @@ int64_t read_features(const Config& options, const char* key, const Shape& input
 
 Extent read_extent(const Config& options, const char* key, Extent otherwise, int64_t least) {
   const Config node = options.get(key);
+  refuse_padding_in_words(node, key);
   if (node.is_null()) {
     const bool is_square = otherwise.height == otherwise.width;
     if (is_square) return {options.get<int64_t>(key, otherwise.height), otherwise.width};
@@ -54,6 +65,7 @@ Extent read_extent(const Config& options, const char* key, Extent otherwise, int
 }
 
 int64_t read_length(const Config& options, const char* key, int64_t otherwise, int64_t least) {
+  refuse_padding_in_words(options.get(key), key);
   const auto length = options.get<int64_t>(key, otherwise);
   if (length < least || length > kMostOfASide) {
     options.at(key).fail(fmt::format("a number from {} to {}", least, kMostOfASide));

@@ -72,7 +72,7 @@ std::string write_layer(OnnxGraph& graph, const Module& layer, const std::string
   if (layer.has_input_transforms() || layer.has_output_transforms()) {
     refuse_onnx(layer,
                 "what goes in or comes out is sparsified, for which ONNX has no operator; "
-                "export a model without `sparsify` of activations");
+                "export a model without `sparsifiers` of activations");
   }
   const OnnxForm form = form_of(layer);
   if (form == nullptr) {

@@ -148,6 +148,16 @@ Lines lines_of(const Registry& registry) {
   return lines;
 }
 
+// Each with a second line that says when to use it, where its entry does.
+void print_algorithms() {
+  Lines lines;
+  for (const auto& [name, entry] : algorithm_registry().entries()) {
+    lines.emplace_back(name, entry.help);
+    if (!entry.make.when.empty()) lines.emplace_back("", "use it " + entry.make.when);
+  }
+  print_lines(lines);
+}
+
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
@@ -208,9 +218,16 @@ int run_inspect(const InspectCommand& command) {
   return kDone;
 }
 
+const std::vector<std::string>& listed_kinds() {
+  static const std::vector<std::string> kinds = {"algorithms", "sparsifiers", "layouts",
+                                                 "layers",     "optimizers",  "schedules",
+                                                 "datasets",   "presets"};
+  return kinds;
+}
+
 int run_list(const std::string& what) {
   if (what == "algorithms") {
-    print_lines(lines_of(algorithm_registry()));
+    print_algorithms();
   } else if (what == "sparsifiers") {
     print_lines(lines_of(sparsifier_registry()));
   } else if (what == "layouts") {
@@ -233,9 +250,7 @@ int run_list(const std::string& what) {
   } else if (what == "presets") {
     print_lines(preset_list());
   } else {
-    const std::vector<std::string> known = {"algorithms", "sparsifiers", "layouts",  "layers",
-                                            "optimizers", "schedules",   "datasets", "presets"};
-    throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, known));
+    throw ConfigError("list: unknown '" + what + "'; " + suggest_name(what, listed_kinds()));
   }
   return kDone;
 }

@@ -15,10 +15,10 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
-#include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/prune_options.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
@@ -333,13 +333,9 @@ int run_prune(const PruneCommand& command) {
   if (command.run_dir.empty()) throw ConfigError("the run folder's name is empty");
   RunFolder::require_unused(command.run_dir);
   const Source source = read_source(command.checkpoint, command.last);
-  Config given = load_yaml(command.config_path);
-  for (const std::string& line : find_beside(given, command.config_path)) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  }
+  Config given = given_configuration(command);
   take_sections(given, source, command.overrides);
-  apply_overrides(given, command.overrides);
-  if (command.threads) apply_overrides(given, {"train.threads=" + *command.threads});
+  apply_prune_options(given, command);
   Config config = merged_config(source, given, command.overrides);
   refuse_own_folder(given, command);
   config.set("run_dir", command.run_dir);
@@ -354,6 +350,7 @@ int run_prune(const PruneCommand& command) {
   }
   report_changed_data(source, given, *e);
   const std::vector<OneShotPruning*> algorithms = require_one_shot(*e);
+  report_choice(command, e->config);
   if (e->average != nullptr && source.config) {  // what is evaluated is what is pruned
     naming_file(source.path, [&] {
       load_average(source.checkpoint.state.below("ema"), *e->model, e->model->buffers());

@@ -48,7 +48,9 @@ struct PlanCommand {
 
 struct PruneCommand {
   std::string checkpoint;
-  std::string config_path;
+  std::string config_path;              ///< may be empty with `sparsity` or overrides
+  std::optional<std::string> sparsity;  ///< short for --set sparsity.sparsity=…
+  std::optional<std::string> method;    ///< short for --set sparsity.algorithm=…
   std::string run_dir;
   std::vector<std::string> overrides;  ///< of the configuration that is given
   std::optional<std::string> threads;  ///< short for --set train.threads=…
@@ -147,7 +149,11 @@ int run_inspect(const InspectCommand& command);
 int run_report(const ReportCommand& command);
 int run_compare(const CompareCommand& command);
 int run_sweep(const SweepCommand& command);
-/// `what`: a kind of thing that a configuration can name, such as "layers".
+/// What prunes in one shot: "magnitude", "wanda", "sparsegpt" and "admm".
+const std::vector<std::string>& prune_methods();
+/// The kinds of things that a configuration can name, such as "layers".
+const std::vector<std::string>& listed_kinds();
+/// `what`: one of them.
 int run_list(const std::string& what);
 int run_info(bool json);
 

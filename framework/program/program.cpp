@@ -19,7 +19,6 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
-#include "lacuna/framework/distributed/communicator.h"
 #include "lacuna/framework/inference/generation.hpp"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/log.h"
@@ -28,8 +27,8 @@
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
+#include "lacuna/framework/program/command_help.hpp"
 #include "lacuna/framework/program/command_line/number_checks.hpp"
-#include "lacuna/framework/program/command_line/usage_errors.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/records/json_text.hpp"
@@ -144,8 +143,14 @@ void add_prune(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("prune", "Prune a trained model in one shot (docs/guides/pruning.md)");
   command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
-  add_config(*command, c.config_path,
-             "YAML file with the section sparsity; others take the place of the run's");
+  command
+      ->add_option("config", c.config_path,
+                   "YAML file with the section sparsity; others take the place of the run's")
+      ->type_name("CONFIG");
+  command->add_option("--sparsity", c.sparsity, "Fraction of zeros; short for a CONFIG with it")
+      ->type_name("S");
+  command->add_option("--method", c.method, join(prune_methods(), ", ") + " (default: admm)")
+      ->type_name("METHOD");
   add_run_dir(*command, c.run_dir, "Folder for the results")->required();
   add_set(*command, c.overrides);
   add_threads(*command, c.threads);
@@ -312,46 +317,6 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
-// The parser would only say that a subcommand is required.
-void require_command(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  const std::string help = " (lacuna --help tells more)";
-  if (argc < 2) throw ConfigError("a command is missing; valid are: " + join(names, ", ") + help);
-  const std::string given = argv[1];
-  const bool is_option = given == "-h" || given == "--help" || given == "--version";
-  if (is_option || std::ranges::find(names, given) != names.end()) return;
-  throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
-}
-
-// What is no training has no work to share: each process would do all of it, into the same files.
-void require_one_process(const CLI::App& app) {
-  if (launched_processes() <= 1 || app.got_subcommand("train")) return;
-  if (app.got_subcommand("info")) return;  // of each node
-  for (const CLI::App* command : app.get_subcommands()) {
-    throw ConfigError(fmt::format(
-        "lacuna {} is for one process, and the launcher has started {}; train alone shares its "
-        "work, and the rest is started without a launcher (mpirun, srun)",
-        command->get_name(), launched_processes()));
-  }
-}
-
-// What the parser found wrong, in our words.
-std::string usage_error_of(const CLI::App& app, const CLI::ParseError& error) {
-  if (app.get_subcommands().empty()) return error.what();
-  const CLI::App& command = *app.get_subcommands().front();
-  CommandUse use{.command = command.get_name(), .options = {}, .unknown = app.remaining(true)};
-  for (const CLI::Option* option : command.get_options()) {
-    const bool is_flag = option->get_items_expected_max() == 0;
-    use.options.push_back({.name = option->get_name(),
-                           .value = is_flag ? "" : option->get_type_name(),
-                           .about = option->get_description(),
-                           .is_required = option->get_required(),
-                           .given = option->results()});
-  }
-  return usage_error(use, error.get_name(), error.what());
-}
-
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
@@ -400,6 +365,7 @@ int run_program(int argc, char** argv) {
   add_report_and_compare(app, action);
   add_sweep(app, action);
   add_list_and_info(app, action);
+  add_help_commands(app, action);
   const int code = run_action(app, action, argc, argv);
   leave_job();
   stop_logging();

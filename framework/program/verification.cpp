@@ -173,9 +173,9 @@ Verification::Verification(const Config& config, int64_t steps,
   if (masked.get("sparsity").is_null() && !has_weights) {
     throw ConfigError(
         "--verify compares the layouts of sparse parameters, and the configuration has no "
-        "`sparsity`, and no weights under `sparsify`");
+        "`sparsity`, and no weights under `sparsifiers`");
   }
-  require_comparable(masked.get("sparsify"));
+  require_comparable(masked.get("sparsifiers"));
   set_sparsity_layout(masked, "masked");
   if (has_weights) set_sparsify_layout(masked, "masked");
   reference_ = build_experiment(masked, checkpoint ? Start::FromCheckpoint : Start::Fresh);

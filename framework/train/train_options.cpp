@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/framework/config/familiar_names.hpp"
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
@@ -148,13 +149,13 @@ TrainOptions TrainOptions::from_config(const Config& train) {
 
 void require_known_sections(const Config& config) {
   static const std::vector<std::string> sections = {
-      "model",    "data",     "loss",      "optimizer",
-      "sparsity", "sparsify", "csr_up_to", "convolution_algorithms",
+      "model",    "data",        "loss",      "optimizer",
+      "sparsity", "sparsifiers", "csr_up_to", "convolution_algorithms",
       "train",    "run_dir"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.children()) {  // not read yet
     if (std::ranges::find(sections, key) == sections.end()) {
-      value.error("unknown section '" + key + "'; " + suggest_name(key, sections));
+      value.error("unknown section '" + key + "'; " + suggest_key(key, "", sections));
     }
   }
 }

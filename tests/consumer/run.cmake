@@ -51,6 +51,12 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build -G ${GENER
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
 run(${prefix}/bin/lacuna info)
+foreach(made man/man1/lacuna.1 bash-completion/completions/lacuna zsh/vendor-completions/_lacuna
+    fish/vendor_completions.d/lacuna.fish)
+  if(NOT EXISTS ${prefix}/share/${made})
+    message(FATAL_ERROR "not installed: share/${made}")
+  endif()
+endforeach()
 
 # What is internal cannot be included: the compiler must say that there is no such file, and compile
 # the same source without it.

@@ -216,7 +216,7 @@ def configuration(seed, index, folder):
     if sparsity is not None:
         config["sparsity"] = sparsity
     elif kind in ("glyphs", "csv", "hdf5", "regression"):
-        config["sparsify"] = [
+        config["sparsifiers"] = [
             {"tensor": "fc1.output", "sparsifier": {"type": "nm", "n": 2, "m": 4}},
             {"tensor": "fc2.weight", "every": 2, "sparsifier": {
                 "type": random.choice(["scalar_fraction", "random_fraction"]), "fraction": 0.5}}]

@@ -136,7 +136,7 @@ def round_trip(case):
         config.pop("csr_up_to", None)
         config.pop("sparsity", None)
         # A sparsifier of a weight runs again on the imported values, and a random one redraws.
-        config["sparsify"] = [entry for entry in config.get("sparsify") or []
+        config["sparsifiers"] = [entry for entry in config.get("sparsifiers") or []
                               if not entry["tensor"].endswith(".weight")]
         if isinstance(config["model"], dict):
             config["model"].pop("init_from", None)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lacuna/framework/config/config.h"
+#include "lacuna/framework/config/familiar_names.hpp"
 #include "lacuna/framework/config/names.h"
 
 namespace lacuna {
@@ -51,35 +52,24 @@ const CommandOption* named_option(const CommandUse& use, const std::string& word
   return found;
 }
 
-// Where configurations have what people look for among the options.
-const std::vector<std::pair<std::string, std::string>>& keys_of_words() {
-  static const std::vector<std::pair<std::string, std::string>> keys = {
+// Where configurations have what people look for among the options; empty for other words.
+std::string key_of_word(const std::string& word) {
+  static const std::vector<std::pair<std::string, std::string>> options = {
       {"sparsity", "sparsity.sparsity"},
       {"density", "sparsity.sparsity"},
       {"algorithm", "sparsity.algorithm"},
       {"distribution", "sparsity.distribution"},
       {"pattern", "sparsity.pattern"},
       {"layout", "sparsity.layout"},
-      {"lr", "optimizer.lr"},
-      {"learning-rate", "optimizer.lr"},
       {"optimizer", "optimizer.type"},
-      {"momentum", "optimizer.momentum"},
-      {"weight-decay", "optimizer.weight_decay"},
-      {"epochs", "train.epochs"},
-      {"steps", "train.steps"},
-      {"max-steps", "train.steps"},
-      {"batch-size", "train.batch_size"},
-      {"eval-batch-size", "train.eval_batch_size"},
-      {"threads", "train.threads"},
-      {"workers", "train.threads"},
-      {"seed", "train.seed"},
       {"loss", "loss"},
       {"data", "data.dir"},
-      {"data-dir", "data.dir"},
       {"dataset", "data.type"},
-      {"max-length", "data.max_length"},
-      {"num-classes", "data.num_classes"}};
-  return keys;
+      {"max-length", "data.max_length"}};
+  for (const auto& [name, key] : options) {
+    if (name == word) return key;
+  }
+  return familiar_key(word);
 }
 
 std::string without_dashes(const std::string& name) {
@@ -96,10 +86,7 @@ std::string as_key(const CommandUse& use, const std::string& argument) {
   if (!has_set) return "";
   const size_t sign = argument.find('=');
   const std::string plain = without_dashes(argument.substr(0, sign));
-  std::string path;
-  for (const auto& [word, key] : keys_of_words()) {
-    if (word == plain) path = key;
-  }
+  std::string path = key_of_word(plain);
   if (plain.find('.') != std::string::npos) {  // --optimizer.lr
     path = argument.substr(0, sign).substr(argument.find_first_not_of('-'));
   }

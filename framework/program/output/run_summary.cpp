@@ -194,7 +194,13 @@ std::string sharing_in_words(const Experiment& e) {
         ", each in one pass (reduction: fast): other numbers of processes give other last digits";
   } else {
     text += fmt::format(", in {}", plural(e.parallel->shards(), "shard"));
-    if (!is_local) text += ": any number of processes gives the same";
+    // Sums have another order than in a run without shards, and so other last digits.
+    if (!is_local) {
+      text += fmt::format(
+          ": any number of processes gives the same results, those of train.shards: {} in one "
+          "process, not of train.shards: 0",
+          e.parallel->shards());
+    }
   }
   if (!is_local) return text;
   return text +

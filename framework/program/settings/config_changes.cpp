@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lacuna/framework/config/earlier_keys.hpp"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/yaml.h"
@@ -30,12 +31,12 @@ std::string path_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('='));
 }
 
-// `sparsity.layout` and `sparsify.layout` are those of all entries. Returns whether it was one.
+// `sparsity.layout` and `sparsifiers.layout` are those of all entries. Returns whether it was one.
 bool set_all_layouts(Config& config, const std::string& assignment) {
   const std::string path = path_of(assignment);
   const std::string section = path.substr(0, path.find('.'));
   if (path != section + ".layout" || !config.is_map() || !config.has(section)) return false;
-  if (section != "sparsity" && section != "sparsify") return false;
+  if (section != "sparsity" && section != "sparsifiers") return false;
   Config parsed = Config::map();
   apply_override(parsed, assignment);
   const Config layout = parsed.at(section).at("layout");
@@ -207,6 +208,8 @@ void put(Config& run, const std::string& path, const Config& value) {
 
 std::vector<std::string> differences_in_words(const Config& before, const Config& now,
                                               const std::vector<std::string>& ignored) {
+  rename_earlier_keys(before);
+  rename_earlier_keys(now);
   std::vector<std::string> lines;
   for (const Difference& d : changes_between(before, now)) {
     const bool is_ignored = std::ranges::any_of(ignored, [&](const std::string& key) {
@@ -223,6 +226,8 @@ std::string in_words(const ConfigChange& change) {
 
 void take_changes(Config& run, const Config& written, const std::string& file,
                   const MayChange& may) {
+  rename_earlier_keys(run);
+  rename_earlier_keys(written);
   write_out_sparsity(run, written);
   const bool may_edit = may.optimizer && may_change_optimizer(run, written);
   Config told = run.clone();  // with what was recorded since
@@ -267,7 +272,9 @@ void write_out_loss(Config& config, const std::string& assignment) {
 }
 
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
-  for (const std::string& assignment : assignments) {
+  rename_earlier_keys(config);
+  for (const std::string& given : assignments) {
+    const std::string assignment = renamed_assignment(given);
     const std::string path = path_of(assignment);
     if (set_all_layouts(config, assignment)) continue;
     write_out_loss(config, assignment);
@@ -280,7 +287,9 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
 
 void apply_resume_overrides(Config& run, const std::vector<std::string>& assignments,
                             const MayChange& may) {
-  for (const std::string& assignment : assignments) {
+  rename_earlier_keys(run);
+  for (const std::string& given : assignments) {
+    const std::string assignment = renamed_assignment(given);
     Config changed = run.clone();
     apply_overrides(changed, {assignment});
     const std::string path = path_of(assignment);

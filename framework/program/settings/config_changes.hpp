@@ -10,7 +10,7 @@
 namespace lacuna {
 
 /// Applies --set assignments to a configuration, one after the other. `train.steps` takes the place
-/// of `train.epochs`, and the other way round; `sparsity.layout` and `sparsify.layout` are those
+/// of `train.epochs`, and the other way round; `sparsity.layout` and `sparsifiers.layout` are those
 /// of every entry.
 /// *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);

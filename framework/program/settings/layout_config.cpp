@@ -12,7 +12,7 @@ void set_in_entries(Config list, const Config& layout) {
   }
 }
 
-// Of `sparsify`: the others' tensors are not stored.
+// Of `sparsifiers`: the others' tensors are not stored.
 bool is_of_weights(const Config& entry) {
   if (!entry.is_map()) return false;
   const Config tensor = entry.get("tensor");
@@ -22,13 +22,13 @@ bool is_of_weights(const Config& entry) {
 }  // namespace
 
 bool sparsifies_weights(const Config& config) {
-  const Config section = config.get("sparsify");
+  const Config section = config.get("sparsifiers");
   return section.is_list() && std::ranges::any_of(section.items(), is_of_weights);
 }
 
 void set_sparsify_layout(Config& config, const Config& layout) {
   config.erase("csr_up_to");
-  const Config section = config.get("sparsify");
+  const Config section = config.get("sparsifiers");
   if (!sparsifies_weights(config)) {
     section.error("no entry is of weights, and only these are stored in a layout");
   }
@@ -54,12 +54,12 @@ void set_sparsity_layout(Config& config, const Config& layout) {
 }
 
 bool is_layout_path(std::string_view path) {
-  constexpr std::string_view kBegin = "sparsity.", kOther = "sparsify.", kEnd = "layout";
-  static_assert(kBegin.size() == kOther.size());
-  const bool sparsify = path.starts_with(kOther);
-  if ((!path.starts_with(kBegin) && !sparsify) || !path.ends_with(kEnd)) return false;
-  std::string_view between = path.substr(kBegin.size(), path.size() - kBegin.size() - kEnd.size());
-  if (!sparsify && between.starts_with("phases."))
+  constexpr std::string_view kBegin = "sparsity.", kOther = "sparsifiers.", kEnd = "layout";
+  const bool is_other = path.starts_with(kOther);
+  if ((!path.starts_with(kBegin) && !is_other) || !path.ends_with(kEnd)) return false;
+  std::string_view between = path.substr((is_other ? kOther : kBegin).size());
+  between.remove_suffix(kEnd.size());
+  if (!is_other && between.starts_with("phases."))
     between.remove_prefix(std::string_view("phases.").size());
   if (between.empty()) return true;
   if (!between.ends_with('.')) return false;

@@ -17,8 +17,8 @@ struct BatchOrigin {
 };
 
 /// Runs a batch of zeros of each size through the model, in evaluation mode; `section` is
-/// `sparsify`. *Errors:* ConfigError, with the batch, where a sparsifier does not take its shape;
-/// Error that names the key of its size where there is no memory for it.
+/// `sparsifiers`. *Errors:* ConfigError, with the batch, where a sparsifier does not take its
+/// shape; Error that names the key of its size where there is no memory for it.
 void require_sparsifiers_fit(Module& model, const Config& section, const Dataset& data,
                              const std::map<int64_t, BatchOrigin>& batches);
 

@@ -109,7 +109,7 @@ void try_batches(Experiment& e) {
   for (const auto& split : {e.data.validation, e.data.test}) {
     if (split != nullptr) require_evaluation_fits(*e.model, *split, e.train.eval_batch_size);
   }
-  const Config sparsify = e.config.get("sparsify");
+  const Config sparsify = e.config.get("sparsifiers");
   if (!sparsify.is_null() && !sparsify.items().empty()) {
     require_sparsifiers_fit(*e.model, sparsify, *e.data.train, batch_sizes(e));
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "lacuna/framework/config/earlier_keys.hpp"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
 
@@ -11,6 +12,7 @@ namespace lacuna {
 std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
                                              std::shared_ptr<Communicator> job) {
   register_builtins();
+  rename_earlier_keys(config);
   require_known_sections(config);
   auto e = std::make_unique<Experiment>();
   e->config = config;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/framework/config/earlier_keys.hpp"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
@@ -78,7 +79,7 @@ std::vector<PlannedParameter> Experiment::plan() const {
   try {
     return sparsity->plan(total_steps());
   } catch (const ConfigError& error) {
-    config.get(config.has("sparsity") ? "sparsity" : "sparsify").error(error.what());
+    config.get(config.has("sparsity") ? "sparsity" : "sparsifiers").error(error.what());
   }
 }
 
@@ -170,7 +171,9 @@ Config saved_config(const Checkpoint& checkpoint, const std::string& path) {
                           "' holds a model without the configuration of a run, which is needed "
                           "here; use it with model.init_from");
   }
-  return parse_yaml(checkpoint.config_yaml, path);
+  const Config config = parse_yaml(checkpoint.config_yaml, path);
+  rename_earlier_keys(config);
+  return config;
 }
 
 std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict& state,
@@ -182,8 +185,8 @@ std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict&
   if (train.is_map() && train.has("ema"))
     load_average(state.below("ema"), *model, model->buffers());
   const auto seed = train.is_map() ? train.get<int64_t>("seed", 0) : 0;
-  sparsify_activations(*model,
-                       sparsify_from_config(config.get("sparsify"), static_cast<uint64_t>(seed)));
+  sparsify_activations(
+      *model, sparsify_from_config(config.get("sparsifiers"), static_cast<uint64_t>(seed)));
   model->eval();
   return model;
 }

@@ -41,7 +41,7 @@ void freeze_parameters(Module& model, const Config& section) {
 LayerCheck size_check(const ExperimentBuild& b) {
   const Config model = b.e.config.at("model");
   const Config masks = model.is_map() ? model.get("init_from") : Config();
-  for (const Config& section : {masks, b.e.config.get("sparsity"), b.e.config.get("sparsify")}) {
+  for (const Config& section : {masks, b.e.config.get("sparsity"), b.e.config.get("sparsifiers")}) {
     if (!section.is_null() || !b.is_fresh()) return {};
   }
   return [&layers = b.e.layers, memory = total_memory()](const Module& made, const ModelLayer& at) {

@@ -20,7 +20,7 @@ namespace {
 
 // Activations are sparsified by the model itself; weights by an algorithm of their own.
 void apply_sparsify(Experiment& e) {
-  const Config section = e.config.get("sparsify");
+  const Config section = e.config.get("sparsifiers");
   const std::vector<SparsifyEntry> entries = sparsify_from_config(section, e.train.seed);
   for (size_t i = 0; i < entries.size(); ++i) {
     try {
@@ -50,7 +50,7 @@ void build_sparsity(ExperimentBuild& b) {
 
 // An algorithm that does not fit the model is a mistake in the configuration.
 void apply_algorithm(Experiment& e) {
-  const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsify");
+  const Config section = e.config.get(e.config.has("sparsity") ? "sparsity" : "sparsifiers");
   CompressionLimits& limits = e.sparsity->compression();
   limits.batch = e.train.batch_size;
   for (const auto& [parameter, uses] : uses_of_weights(e.rows)) {

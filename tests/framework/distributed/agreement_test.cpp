@@ -127,6 +127,26 @@ TEST_F(Agreement, LocalNormsAreToldOfWhereThereAreNorms) {
   EXPECT_EQ(count_of(with.err, told), 1u) << with.err;
 }
 
+// A run that is compared with one of a single process is compared with the right one.
+TEST_F(Agreement, TheHeaderNamesTheShardsThatGiveTheSame) {
+  const Ended job = run(2, "job");
+  ASSERT_EQ(job.code, 0) << job.err;
+  EXPECT_EQ(count_of(job.err,
+                     "by 2 processes, in 8 shards: any number of processes gives the same results, "
+                     "those of train.shards: 8 in one process, not of train.shards: 0"),
+            1u)
+      << job.err;
+  const auto state = [&](const std::string& name) {
+    return find_checkpoint(run_dir(name)).read().state;
+  };
+  for (const char* shards : {"8", "0"}) {
+    const Ended alone = train({"--set", std::string("train.shards=") + shards}, shards);
+    ASSERT_EQ(alone.code, 0) << alone.err;
+  }
+  EXPECT_THAT(differences(state("job"), state("8")), testing::IsEmpty());
+  EXPECT_THAT(differences(state("job"), state("0")), testing::Not(testing::IsEmpty()));
+}
+
 TEST_F(Agreement, DifferentConfigurationsAreNoticed) {
   const std::string other = folder_.write("other.yaml", read_text(config()) + "# the same\n");
   std::string text = read_text(config());

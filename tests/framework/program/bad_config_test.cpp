@@ -273,29 +273,29 @@ TEST_F(BadConfig, OfSparsity) {
 
 TEST_F(BadConfig, OfSparsifiers) {
   const auto with = [](const std::string& tensor, const std::string& sparsifier) {
-    return "sparsify=[{tensor: " + tensor + ", sparsifier: " + sparsifier + "}]";
+    return "sparsifiers=[{tensor: " + tensor + ", sparsifier: " + sparsifier + "}]";
   };
-  refuses(with("fc3.output", "keep_all"), "sparsify.0.tensor: 'fc3.output' matches no layer; ");
-  refuses(with("fc1.output", "nm"), "sparsify.0.sparsifier: n: a required key is missing");
+  refuses(with("fc3.output", "keep_all"), "sparsifiers.0.tensor: 'fc3.output' matches no layer; ");
+  refuses(with("fc1.output", "nm"), "sparsifiers.0.sparsifier: n: a required key is missing");
   refuses(with("fc1.output", "{type: block_fraction, fraction: 0.5, rows: 1, cols: 1048577}"),
-          "sparsify.0.sparsifier.cols: a block has at most 1048576 rows and columns");
+          "sparsifiers.0.sparsifier.cols: a block has at most 1048576 rows and columns");
   refuses(with("fc1.weight", "{type: nm, n: 2, m: 4}, layout: block"),
-          "sparsify.0.layout: layout block needs a pattern of its type, not 2:4");
+          "sparsifiers.0.layout: layout block needs a pattern of its type, not 2:4");
   refuses(with("fc1.weight", "{type: scalar_fraction, fraction: 0.5}, layout: nm"),
-          "sparsify.0.layout: layout nm needs a pattern of its type; give auto, masked or csr");
+          "sparsifiers.0.layout: layout nm needs a pattern of its type; give auto, masked or csr");
   // Known before the first step, whatever batch it will be.
   const std::string three_rows = "{type: block_fraction, fraction: 0.5, rows: 3, cols: 2}";
   for (const char* tensor : {"fc1.output", "fc1.output.grad", "fc2.input", "fc2.input.grad"}) {
     refuses(with(tensor, three_rows), std::string("'") + tensor + "' of shape [");
     refuses(with(tensor, "{type: nm, n: 2, m: 5}"), "is not divisible by 5");
   }
-  write_text(config(), kGood + std::string("sparsify: [{tensor: fc1.output, sparsifier: "
+  write_text(config(), kGood + std::string("sparsifiers: [{tensor: fc1.output, sparsifier: "
                                            "{type: nm, n: 2, m: 4, group: 10}}]\n"));
   refused(train({"--set", "data.limit=45"}),
-          "sparsify: in the last batch of training (5 examples): tensor 'fc1.output' of shape "
+          "sparsifiers: in the last batch of training (5 examples): tensor 'fc1.output' of shape "
           "[5, 12]",
           "the last batch");
-  refused(train({"--set", "train.eval_batch_size=15"}), "sparsify: in ", "evaluation");
+  refused(train({"--set", "train.eval_batch_size=15"}), "sparsifiers: in ", "evaluation");
   EXPECT_EQ(train({"--set", "data.limit=45", "--set", "train.drop_last=true"}, "run").code, 0);
 }
 

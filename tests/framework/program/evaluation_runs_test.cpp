@@ -133,7 +133,7 @@ TEST_F(WideRuns, FailAtOnceWhereThereIsNoMemoryToEvaluate) {
 TEST_F(WideRuns, NameTheKeyOfABatchThatIsSparsified) {
   write_config("{type: linear, name: b, out_features: 3}");
   const std::string sparsify =
-      "sparsify=[{tensor: a.output, sparsifier: {type: scalar_fraction, "
+      "sparsifiers=[{tensor: a.output, sparsifier: {type: scalar_fraction, "
       "fraction: 0.5}}]";
   const auto refused = [&](const std::string& key, const std::string& batch) {
     const Ended ended = train({"--set", sparsify, "--set", key + "=700"}, "run", small_);

@@ -60,7 +60,7 @@ TEST(Verification, ACompressedRunDiffersByRounding) {
 Config sparsified_config() {
   Config config = parse_yaml(kTinyRun, "tiny");
   apply_override(config,
-                 "sparsify=[{tensor: fc1.output, sparsifier: {type: nm, n: 2, m: 4}}, {tensor: "
+                 "sparsifiers=[{tensor: fc1.output, sparsifier: {type: nm, n: 2, m: 4}}, {tensor: "
                  "fc1.weight, sparsifier: {type: scalar_fraction, fraction: 0.8}, layout: csr}]");
   return config;
 }
@@ -80,7 +80,7 @@ TEST(Verification, ComparesSparsifiedWeights) {
 
 TEST(Verification, RefusesWhatDrawsByEveryBit) {
   Config config = sparsified_config();
-  apply_override(config, "sparsify.1.sparsifier={type: random_fraction, fraction: 0.5}");
+  apply_override(config, "sparsifiers.1.sparsifier={type: random_fraction, fraction: 0.5}");
   const auto run = build_experiment(config);
   expect_throws<ConfigError>([&] { Verification(run->config, 1, std::nullopt); },
                              "--verify cannot compare runs with random_fraction");
@@ -208,7 +208,7 @@ TEST(Verification, NeedsSparsity) {
   const auto run = build_experiment(parse_yaml(kTinyRun, "tiny"));
   expect_throws<ConfigError>([&] { Verification(run->config, 1, std::nullopt); },
                              "--verify compares the layouts of sparse parameters, and the "
-                             "configuration has no `sparsity`, and no weights under `sparsify`");
+                             "configuration has no `sparsity`, and no weights under `sparsifiers`");
 }
 
 class VerifyRun : public RunFixture {};

@@ -170,7 +170,9 @@ TEST_F(ResumeLayouts, SparsifiedWeightsTakeAnotherLayout) {
       "sparsify=[{tensor: fc1.output, sparsifier: {type: nm, n: 2, m: 4}}, {tensor: fc1.weight, "
       "sparsifier: {type: scalar_fraction, fraction: 0.8}, layout: csr}]";
   ASSERT_EQ(train({"--set", given}, "whole").code, 0);
-  for (const char* path : {"sparsify.layout", "sparsify.1.layout"}) {
+  EXPECT_THAT(read_text(run_dir("whole") + "/config.yaml"),
+              testing::AllOf(HasSubstr("\nsparsifiers:\n"), testing::Not(HasSubstr("sparsify:"))));
+  for (const char* path : {"sparsifiers.layout", "sparsify.1.layout"}) {
     std::filesystem::remove_all(run_dir());
     ASSERT_EQ(train({"--set", given}, "run", {.fault = "step.between:6"}).code, -9);
     const Ended ended = resume({"--set", std::string(path) + "=masked"});
@@ -184,7 +186,7 @@ TEST_F(ResumeLayouts, SparsifiedWeightsTakeAnotherLayout) {
   ASSERT_EQ(train({"--set", given}, "run", {.fault = "step.between:6"}).code, -9);
   const Ended ended = resume({"--set", "sparsify.0.layout=masked"});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("sparsify.0.layout: unknown key 'layout'"));
+  EXPECT_THAT(ended.err, HasSubstr("sparsifiers.0.layout: unknown key 'layout'"));
 }
 
 TEST_F(ResumeLayouts, RefusesWhatIsNoLayout) {

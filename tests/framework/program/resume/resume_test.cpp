@@ -136,7 +136,7 @@ const std::vector<Variant>& variants() {
        {"sparsity={algorithm: semi_sparse, pattern: {type: nm, n: 2, m: 4}, layout: nm, "
         "decay: 0.0002, param_filter: fc1.weight}"}},
       {"SparsifiedWeights",
-       {"sparsify=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
+       {"sparsifiers=[{tensor: fc1.weight, sparsifier: {type: nm, n: 2, m: 4}, every: 2}, "
         "{tensor: fc2.weight, sparsifier: {type: scalar_fraction, fraction: 0.5}, layout: csr}]"}},
       {"Frozen", {"model.1.trainable=false", "sparsity={sparsity: 0.5, param_filter: default}"}},
       {"AveragedRigL",

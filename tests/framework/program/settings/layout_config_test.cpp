@@ -35,33 +35,34 @@ TEST(SetLayout, ForgetsWhatWasChosen) {
 
 TEST(SetLayout, OfSparsifyReachesWeightsAlone) {
   Config config = parse_yaml(
-      "sparsify: [{tensor: fc1.output, sparsifier: keep_all}, {tensor: fc1.weight, sparsifier: "
+      "sparsifiers: [{tensor: fc1.output, sparsifier: keep_all}, {tensor: fc1.weight, sparsifier: "
       "keep_all, layout: csr}, {tensor: '*.weight', sparsifier: keep_all}]\n"
       "csr_up_to: {fc1.weight: 0.5}\n",
       "test");
   EXPECT_TRUE(sparsifies_weights(config));
   set_sparsify_layout(config, "masked");
   EXPECT_EQ(config.to_json(),
-            parse_yaml("sparsify: [{tensor: fc1.output, sparsifier: keep_all}, {tensor: "
+            parse_yaml("sparsifiers: [{tensor: fc1.output, sparsifier: keep_all}, {tensor: "
                        "fc1.weight, sparsifier: keep_all, layout: masked}, {tensor: '*.weight', "
                        "sparsifier: keep_all, layout: masked}]",
                        "test")
                 .to_json());
-  Config none = parse_yaml("sparsify: [{tensor: fc1.output, sparsifier: keep_all}]", "test");
+  Config none = parse_yaml("sparsifiers: [{tensor: fc1.output, sparsifier: keep_all}]", "test");
   EXPECT_FALSE(sparsifies_weights(none));
   expect_throws<ConfigError>([&] { set_sparsify_layout(none, "masked"); },
-                             "sparsify: no entry is of weights");
+                             "sparsifiers: no entry is of weights");
 }
 
 TEST(IsLayoutPath, KnowsThemAll) {
-  for (const char* path : {"sparsity.layout", "sparsity.0.layout", "sparsity.12.layout",
-                           "sparsity.phases.1.layout", "sparsify.layout", "sparsify.3.layout"}) {
+  for (const char* path :
+       {"sparsity.layout", "sparsity.0.layout", "sparsity.12.layout", "sparsity.phases.1.layout",
+        "sparsifiers.layout", "sparsifiers.3.layout"}) {
     EXPECT_TRUE(is_layout_path(path)) << path;
   }
   for (const char* path :
        {"sparsity", "layout", "sparsity.0layout", "sparsity.x.layout", "sparsity.layouts",
         "sparsity.phaseslayout", "sparsity..layout", "sparsity.init_method.layout", "train.layout",
-        "sparsify.phases.1.layout", "sparsify.0.sparsifier.layout"}) {
+        "sparsifiers.phases.1.layout", "sparsifiers.0.sparsifier.layout"}) {
     EXPECT_FALSE(is_layout_path(path)) << path;
   }
 }

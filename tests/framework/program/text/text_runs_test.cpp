@@ -100,7 +100,7 @@ TEST_F(TextRuns, TrainEvaluateAndGoOnWithAText) {
 TEST_F(TextRuns, MaySparsifyActivations) {
   const Ended ended =
       train({"--set", "sparsity=null", "--set",
-             "sparsify=[{tensor: \"*.gelu1.output\", sparsifier: {type: nm, n: 2, m: 4}}]"});
+             "sparsifiers=[{tensor: \"*.gelu1.output\", sparsifier: {type: nm, n: 2, m: 4}}]"});
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
