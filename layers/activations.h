@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-// *Shapes:* any, kept, unless a class says otherwise. No parameters.
+// *Shapes:* any, kept, unless a class documents otherwise. No parameters.
 
 /// Base of the activations that have no options.
 class PlainActivation : public Module {

@@ -19,7 +19,7 @@ class Linear final : public AffineLayer, public RowByRow {
     /// How the weight is drawn. The bias is uniform within ± 1/√fan-in, as in PyTorch; zero when
     /// the weight is, or is drawn with a standard deviation (WeightDraw::zero_bias).
     WeightDraw init = WeightInit::Default;
-    /// Inputs of one output that `init` reckons with: all, those that the first mask leaves
+    /// Inputs of one output that `init` counts: all, those that the first mask leaves
     /// (`FanIn::nonzeros()`), or a number. Where the nonzeros count, the bias is drawn for all: it
     /// is one number, however many inputs are added to it.
     FanIn init_fan_in = FanIn::all();

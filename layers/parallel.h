@@ -35,7 +35,7 @@ class Parallel final : public Module {
   static std::optional<Shape> side_by_side(const Shape& a, const Shape& b);
 
   std::string_view type() const override { return "parallel"; }
-  /// *Errors:* ShapeError with both shapes when two outputs do not fit, or there is no branch.
+  /// *Errors:* ShapeError with both shapes if two outputs do not fit, or if there is no branch.
   Shape output_shape(const Shape& input) const override;
   std::optional<std::vector<Shape>> child_inputs(const Shape& input) const override;
   bool joins_branches() const override { return true; }

@@ -9,7 +9,7 @@ namespace lacuna {
 
 struct AdamCoefficients;
 
-/// What weight decay is added to.
+/// Where weight decay is added.
 enum class AdamDecay {
   Gradient,   ///< the gradient: L2
   Decoupled,  ///< the values, which shrink by lr · weight_decay before Adam's step

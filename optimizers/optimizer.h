@@ -129,7 +129,7 @@ class Optimizer {
     bool requires_dense = false;
   };
 
-  /// What `update` works on. Values, gradient and states (in the order of `state_slots`) are arrays
+  /// Arguments of `update`. Values, gradient and states (in the order of `state_slots`) are arrays
   /// of one length, aligned to the parameter's pattern; a dense state has the parameter's numel.
   struct Update {
     Parameter& parameter;
@@ -158,7 +158,7 @@ class Optimizer {
   }
 
  private:
-  // What a group's parameters have in common, defaults filled in.
+  // The settings of a group's parameters, with defaults filled in.
   struct Group {
     Schedule lr;
     double weight_decay;

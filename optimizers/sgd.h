@@ -7,7 +7,7 @@ namespace lacuna {
 
 struct SgdCoefficients;
 
-/// As torch.optim.SGD; fields that all optimizers share are told in OptimizerOptions.
+/// As torch.optim.SGD; OptimizerOptions documents fields that all optimizers share.
 struct SgdOptions {
   Schedule lr;  ///< required
   /// How much of the last step's direction is kept, at least 0. 0: no state is kept.

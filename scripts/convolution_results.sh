@@ -53,9 +53,9 @@ Nesterov's momentum and a cosine from 0.1 to 0, weight decay 1e-3, label smoothi
 mean over the seeds, in brackets the lowest and the highest.
 With a weight decay of 5e-4 and without label smoothing, seed 0, the dense network has 86.50 % and RigL at 80 %
 84.67 %. The images are JPEG copies of the set's, on which networks trained elsewhere lose about ten points.
-FLOPs are those of a training step's products, of one example. A step's time is the least of five times
+FLOPs are those of a training step's products for one example. A step's time is the smallest of five means over
 twenty steps, on $(nproc) threads of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one run after the other
-with the machine to itself; seconds are that times the steps, evaluations not counted. Written by
+on an otherwise idle machine; seconds are this time multiplied by the steps, without evaluations. Written by
 
     scripts/convolution_results.sh CIFAR10_FOLDER "0 1 2"
 

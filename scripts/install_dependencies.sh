@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
 # at all where there are none. The other scripts begin with this one.
-# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs]
+# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs | --peers]
 # --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run,
-# --packages what Debian packages are made with; --docs is what the site alone is made with.
+# --packages what Debian packages are made with; --docs is what the site alone is made
+# with, --peers what lacuna is compared with, and what draws that.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
@@ -24,8 +25,9 @@ case "$*" in
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
   --packages) packages+=(dpkg-dev file) ;;
   --docs) packages=(doxygen python3) ;;
+  --peers) packages=(python3-torch python3-matplotlib) ;;
   --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}") ;;
-  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs]" ;;
+  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs | --peers]" ;;
 esac
 
 if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi

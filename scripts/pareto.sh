@@ -189,8 +189,8 @@ $begin
 What sparsity gains in equal time: GPTs of 4 layers on Tiny Shakespeare (12 windows of 64 characters per step, as
 [shakespeare_gpt_mini_rigl80](../../configs/shakespeare_gpt_mini_rigl80.yaml)), dense ones of several widths and sparse
 ones of larger widths, each for $seconds seconds of training on one core of
-$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The steps are as many as fit by
-the time of one, the least of five times twenty with the machine to itself; learning rate and updates have their
+$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). The number of steps follows from
+the time of one, the smallest of five means over twenty on an otherwise idle machine; learning rate and updates have their
 schedules over these steps. Loss on the last tenth of the text, in nats per character, after a quarter, half and
 all of the time, mean over the seeds. Written by
 

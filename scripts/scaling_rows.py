@@ -163,14 +163,14 @@ def main():
                      gigabytes(stack.data_memory(a.bytes_per_nonzero), a.memory),
                      gigabytes(stack.rows_memory(a.bytes_per_nonzero), a.memory),
                      *seconds_of(stack, a.chunks)])
-    print(f"{a.layers} layers, {100 * (1 - a.density):g} % sparse, {a.tokens} tokens a step, "
+    print(f"{a.layers} layers, {100 * (1 - a.density):g} % sparse, {a.tokens} tokens per step, "
           f"{a.machines} machines\n")
     print_table(["width", "10⁹ nonzeros", "memory: data", "rows", *times], rows)
 
     width = 16384
     rows = [[str(tokens), *seconds_of(stack_of(width, tokens), a.chunks)]
             for tokens in (256, 512, 1024, 2048, 4096, 8192, 16384)]
-    print(f"The same of width {width}, by the tokens of a step\n")
+    print(f"Width {width}, by tokens per step:\n")
     print_table(["tokens", *times], rows)
 
 

@@ -134,14 +134,14 @@ others=$(results_without "$begin")
 $begin
 
 Mean of seeds $(echo $model_seeds | sed 's/ /, /g') (SST-2: $(echo $classifier_seeds | sed 's/ /, /g')), in brackets the lowest and the highest.
-Seconds are those of training on one core, evaluations not counted: the steps times the least time of
-one, of five times twenty, on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
+Seconds are those of training on one core, without evaluations: the steps multiplied by the time of
+one, the smallest of five means over twenty, on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1). Written by
 
     scripts/text_results.sh TEXT_FOLDER "$model_seeds" "$classifier_seeds"
 
 Tiny Shakespeare, character by character: loss on the last tenth of the text, in nats per character, of a GPT
 of 4 layers and 128 features with a context of 64, after 2,000 steps of 12 windows. The blocks' weights are
-sparse, the head, which is the embedding, is not. The learning rate 1e-3 is nanoGPT's; both gain from a
+sparse; the head, which is the embedding, is dense. The learning rate 1e-3 is nanoGPT's; both gain from a
 larger one, the sparse model more.
 
 | model | validation loss | seconds |

@@ -12,7 +12,7 @@ namespace lacuna {
 /// 2021 (arXiv:2106.12379), algorithm 1.
 class AcDc final : public DynamicSparsityAlgorithm {
  public:
-  /// *Errors:* ConfigError when the sparsity is no constant, or a drop fraction is given.
+  /// *Errors:* ConfigError if the sparsity is not constant, or a drop fraction is given.
   explicit AcDc(DynamicOptions options);
 
   std::string_view type() const override { return "acdc"; }

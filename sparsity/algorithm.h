@@ -26,7 +26,7 @@ using TargetSparsityHook =
 using ComputedSparsityHook =
     std::function<void(SparsityAlgorithm& algorithm, const Parameter& parameter, double actual)>;
 
-/// What an algorithm begins with where the weights were loaded (`model.init_from`).
+/// The first masks of an algorithm if the weights were loaded (`model.init_from`).
 enum class FirstMasks {
   Made,     ///< masks made by `init_method`, or the loaded ones, pruned to the target
   Dense,    ///< dense weights, or the loaded masks where there are some
@@ -67,7 +67,7 @@ class SparsityAlgorithm {
   /// Whether each optimizer step ends with `update`. When off, call `update` by hand. A part
   /// updates when this is on in it and in what it is part of.
   bool autoupdate = true;
-  /// What `layout: auto` reckons with, shared with all parts. To be set before `apply`.
+  /// Inputs of `layout: auto`, shared with all parts. To be set before `apply`.
   CompressionLimits& compression() { return layouts_.limits(); }
   const CompressionLimits& compression() const { return layouts_.limits(); }
 
@@ -83,7 +83,7 @@ class SparsityAlgorithm {
   /// when the optimizer does not train one of the parameters, or one was frozen meanwhile.
   void apply(Optimizer& optimizer);
 
-  /// Takes charge of parameters of a module, whatever the filter says: what `apply(module)` does
+  /// Manages parameters of a module, independent of the filter: what `apply(module)` does
   /// once it has chosen. An override makes what it needs between `take_charge` and `start_masks`.
   virtual void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source);
   /// Lets the parameters go; their masks stay. `loaded`: their values are a checkpoint's and stay,
@@ -102,7 +102,7 @@ class SparsityAlgorithm {
   /// Those of them that it may make sparse at some time: without what only `dense` has, alone or in
   /// phases.
   std::vector<ParameterPtr> sparse_parameters() const;
-  /// Whether it may make a parameter sparse that it is in charge of, or will be: unless it has
+  /// Whether it may make a parameter sparse that it manages, or will manage: unless it has
   /// parts, any.
   virtual bool makes_sparse(const ParameterPtr& parameter) const;
   const ParameterFilter& filter() const { return options_.param_filter; }
@@ -113,13 +113,13 @@ class SparsityAlgorithm {
   /// Sparsity aimed at for a parameter at the last update, in [0, 1]. *Errors:* StateError when it
   /// is not one of `parameters()`.
   double target_sparsity(const Parameter& parameter) const;
-  /// The pattern that a parameter's masks have; unstructured where it is not in charge of it.
+  /// The pattern of a parameter's masks; unstructured if the algorithm does not manage it.
   PatternShape pattern(const Parameter& parameter) const;
   /// What the last topology update did, one entry per parameter; empty when the last step made
   /// none.
   const std::vector<MaskUpdate>& last_update() const { return last_update_; }
 
-  /// What it consists of, and what it is a part of; null where it is none.
+  /// Its parts, and the algorithm that it is a part of; null if there is none.
   const std::vector<SparsityAlgorithm*>& parts() const { return parts_; }
   SparsityAlgorithm* outer() const { return outer_; }
 
@@ -156,7 +156,7 @@ class SparsityAlgorithm {
   virtual void before_step(Optimizer& /*optimizer*/, StepScopes& /*scopes*/) {}
 
   const SparsityOptions& options() const { return options_; }
-  /// The parameters in charge, each with what is known of it. Without those of parts.
+  /// The parameters that it manages, each with its state. Without those of parts.
   std::deque<SparseWeight>& weights() { return weights_; }
   const std::deque<SparseWeight>& weights() const { return weights_; }
   /// Gives a parameter another mask, in the layout chosen for it, notes what changed, and calls the
@@ -178,7 +178,7 @@ class SparsityAlgorithm {
   bool updates_itself() const {
     return autoupdate && (outer_ == nullptr || outer_->updates_itself());
   }
-  /// Keeps a hook for as long as the parameters are in charge.
+  /// Keeps a hook for as long as it manages the parameters.
   void keep_hook(HookHandle hook) { hooks_.push_back(std::move(hook)); }
 
   /// Makes weights of parameters, with their targets; their masks are still what they were.

@@ -56,7 +56,7 @@ class DynamicSparsityAlgorithm : public SparsityAlgorithm {
   float drop_fraction() const { return drop_fraction_at(step(), updates()); }
   float drop_fraction_at(int64_t step, int64_t updates) const;
   bool keeps_alive() const { return options().keep_alive; }
-  /// Random numbers for a parameter at this step; `purpose` tells one use from another.
+  /// Random numbers for a parameter at this step; `purpose` distinguishes uses.
   CounterRng rng(const SparseWeight& weight, const char* purpose) const;
 
   MaskSet initial_mask(const SparseWeight& weight, MaskSource source) override;

@@ -16,17 +16,17 @@ class Gmp : public DynamicSparsityAlgorithm {
   explicit Gmp(DynamicOptions options);
 
   std::string_view type() const override { return "gmp"; }
-  /// A schedule that begins at 0 begins dense, unless `init_method` says otherwise.
+  /// A schedule that begins at 0 begins dense, unless `init_method` is set.
   FirstMasks first_masks() const override {
     return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
   }
 
-  /// *Errors:* ConfigError besides when the sparsity falls after it has pruned.
+  /// *Errors:* also ConfigError if the sparsity falls after it has pruned.
   void forecast(Forecast& forecast) const override;
 
  protected:
-  /// What pruning keeps the largest of: one score per position of the weight's mask, ascending by
-  /// flat index.
+  /// The scores of which pruning keeps the largest: one per position of the weight's mask,
+  /// ascending by flat index.
   using Scores = Tensor (*)(const SparseWeight& weight);
   /// For a subclass of another name, which messages then give, that prunes by other scores.
   Gmp(DynamicOptions options, const std::string& type, Scores scores);

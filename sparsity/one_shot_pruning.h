@@ -12,7 +12,7 @@
 namespace lacuna {
 
 struct OneShotPruningOptions {
-  SparsityOptions common = {};  ///< a constant sparsity; init_method does not matter
+  SparsityOptions common = {};  ///< a constant sparsity; init_method is ignored
   /// How each layer is pruned. `keep_of_parts` stays empty.
   OneShotOptions pruning = OneShotOptions::defaults(OneShotMethod::Wanda);
   /// Of the data given by `calibrate_on`.
@@ -60,7 +60,7 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// *Cost:* for each layer a forward pass over the calibration examples as far as the layer (one
   /// for layers that are given the same input), and prune_one_shot.
   void prune();
-  /// What pruning has done, in the order in which it did; empty where a checkpoint says it is done.
+  /// The records of pruning, in its order; empty if a checkpoint states that it is done.
   const std::vector<MaskUpdate>& pruned() const { return pruned_; }
 
   void update(Optimizer&) override;

@@ -12,9 +12,9 @@
 namespace lacuna {
 
 struct SemiSparseOptions {
-  /// What the weight that is used looks like. Required.
+  /// The pattern of the weight that is used. Required.
   PatternShape pattern = {};
-  /// Of block patterns; N:M says how sparse.
+  /// For block patterns; N:M determines its own sparsity.
   SparsityTarget sparsity = {};
   ParameterFilter param_filter = {};
   LayoutOption layout = {};
@@ -29,7 +29,7 @@ struct SemiSparseOptions {
 };
 
 /// A dense master weight is trained; the forward uses its largest part in an N:M or block pattern,
-/// chosen anew every step (or every k), and the gradient with respect to that part goes straight
+/// chosen again every step (or every k), and the gradient with respect to that part goes straight
 /// through to all of the master. When it lets a parameter go, the master is what remains: a later
 /// phase begins from the dense weight.
 /// *Sources:* Mishra et al., "Accelerating sparse deep neural networks", 2021 (arXiv:2104.08378);

@@ -9,7 +9,7 @@
 namespace lacuna {
 
 /// SET whose growth follows the momentum of the dense gradient: M ← αM + (1 − α)g at every step,
-/// kept for every position. What all layers drop together is shared out among them in proportion to
+/// kept for every position. What all layers drop together is divided among them in proportion to
 /// the mean |M| of their nonzeros, and each grows where its |M| is largest.
 /// *Source:* Dettmers & Zettlemoyer, "Sparse networks from scratch: faster training without losing
 /// performance", 2019 (arXiv:1907.04840), section 3. The momentum is the algorithm's own, so that

@@ -21,7 +21,7 @@ class Snip final : public SparsityAlgorithm {
     bool global = true;
   };
 
-  /// *Errors:* ConfigError when the sparsity is no constant in [0, 1).
+  /// *Errors:* ConfigError if the sparsity is not a constant in [0, 1).
   explicit Snip(Options options);
 
   std::string_view type() const override { return "snip"; }

@@ -20,7 +20,7 @@ namespace lacuna {
 /// (arXiv:2304.07613).
 class Sparsifier {
  public:
-  /// What a sparsifier has to see before it can decide on one element.
+  /// What a sparsifier must see before it can decide on one element.
   enum class Scope {
     Streaming,      ///< the element alone
     Blocking,       ///< a group of neighbours
@@ -33,7 +33,7 @@ class Sparsifier {
   virtual Scope scope() const = 0;
   /// The shape of what it keeps: weights are then stored in the layout made for it.
   virtual PatternShape pattern() const { return PatternShape(); }
-  /// The elements of a row-major tensor that stay. `name` says whose they are, for messages and as
+  /// The elements of a row-major tensor that stay. `name` is the tensor's, for messages and as
   /// a key of random choices. A function of its arguments alone, so that a resumed run repeats it.
   /// *Shapes:* [..., features]; of images whose neighbours matter [batch, height · width,
   /// channels]. *Errors:* ShapeError that names the tensor and its shape.

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// The forward uses the master weight's largest |w|, chosen anew at every update step; the dense
+/// The forward uses the master weight's largest |w|, chosen again at every update step; the dense
 /// gradient with respect to that sparse weight goes straight through to the dense master, which the
 /// optimizer trains with dense states. So what was pruned can come back. The parameters collect no
 /// gradient of their own between backward and step. Base of algorithms that use another part.
@@ -22,7 +22,7 @@ class StraightThrough : public DynamicSparsityAlgorithm {
   explicit StraightThrough(DynamicOptions options);
 
   std::string_view type() const override { return "ste"; }
-  /// A schedule that begins at 0 begins dense, unless `init_method` says otherwise.
+  /// A schedule that begins at 0 begins dense, unless `init_method` is set.
   FirstMasks first_masks() const override {
     return begins_sparse() ? FirstMasks::Made : FirstMasks::Own;
   }

@@ -33,3 +33,19 @@ if(LACUNA_PYTHON_WITH_H5PY)
 else()
   message(NOTICE "Documents: without python3-h5py, so that their Python is not run here")
 endif()
+# PyTorch of Debian, where it is installed, for what the guides show of it.
+execute_process(COMMAND /usr/bin/python3 -c "import torch" RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+if(NOT failed)
+  add_test(NAME docs.interop_python_runs_as_it_stands COMMAND /usr/bin/python3 -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/interop_blocks_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/interop_check)
+  set_tests_properties(docs.interop_python_runs_as_it_stands PROPERTIES TIMEOUT 300
+    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+else()
+  message(NOTICE "Documents: without python3-torch, so that the Python of interop.md on PyTorch is not run here")
+endif()
+# Tables and picture of bench/peers.
+if(LACUNA_PYTHON)
+  add_test(NAME docs.peers_are_what_was_measured COMMAND ${LACUNA_PYTHON} -B
+    ${PROJECT_SOURCE_DIR}/bench/peers/publish.py --check)
+endif()

@@ -88,7 +88,7 @@ namespace {
 
 void require_output(const Variable& output, const Tensor& grad_output) {
   if (!output.requires_grad()) {
-    throw StateError("backward: the value depends on nothing that wants a gradient");
+    throw StateError("backward: the value depends on nothing that requires a gradient");
   }
   if (output.shape() != grad_output.shape()) {
     throw ShapeError("backward: the output has shape " + output.shape().to_string() +

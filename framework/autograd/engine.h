@@ -24,7 +24,7 @@ void backward(const Variable& output, const Tensor& grad_output);
 /// above, for each output.
 void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_outputs);
 
-/// What the engine tells of a node it has run.
+/// What the engine reports about a node that it has run.
 struct NodeRun {
   std::string name;
   std::vector<Shape> input_shapes;

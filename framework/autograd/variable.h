@@ -42,7 +42,7 @@ class Variable {
   /// What the value will be computed from; null once it has been, and where it never was deferred.
   const std::shared_ptr<DeferredValue>& deferred_value() const;
 
-  /// The value as an N:M matrix besides, where the operation that made it has it so; else null.
+  /// The value as an N:M matrix too, if the operation that made it has one; else null.
   const std::shared_ptr<const NmValue>& nm() const;
   /// Attaches the N:M form of the value; called by operations that produce one (keep_nm).
   /// *Requires* the matrix to hold the value.

@@ -68,7 +68,7 @@ class Config {
 
   // Reading a map. A key that is absent or null counts as absent.
   bool has(std::string_view key) const;
-  /// The child. *Errors:* ConfigError when it is absent, or this is no map.
+  /// The child. *Errors:* ConfigError when it is absent, or this is not a map.
   Config at(std::string_view key) const;
   /// The child, or a Null node that knows its path.
   Config get(std::string_view key) const;

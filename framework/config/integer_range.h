@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// The largest integer that a key may have which says nothing narrower, and that
+/// The largest integer of a key without a narrower range, and that
 /// `require_at_least` lets pass: sums of a few such and of sizes stay within 64 bits, and floating
 /// point holds each exactly.
 inline constexpr int64_t kMostInteger = int64_t{1} << 53;

@@ -12,7 +12,7 @@ namespace lacuna {
 
 class Config;
 
-/// What masks, layouts and kernels call N:M and block sparsity by. A value; only valid ones exist.
+/// How masks, layouts and kernels describe N:M and blocks. A value; only valid ones exist.
 /// Weights are [out, in]; dimension 0 is the rows, dimension 1 the columns. A convolution's are
 /// [out, in / groups, kh, kw]: each tap (kh, kw) is a matrix of its own to a pattern, so that units
 /// and cells hold input channels that follow each other, at one tap.
@@ -75,7 +75,7 @@ class PatternShape {
   /// leaves it out.
   Norm norm() const { return norm_; }
 
-  /// What the rows and the columns (input channels) must be divisible by.
+  /// The divisors that the rows and the columns (input channels) must have.
   Shape divisors() const { return Shape{unit_rows_ * cell_rows(), unit_columns_ * cell_columns()}; }
   /// The units of a shape that fits, with that shape's taps: [rows of units, columns of units, kh,
   /// kw]. They ascend as their first positions do.

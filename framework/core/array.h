@@ -12,7 +12,7 @@
 namespace lacuna {
 
 /// Takes memory where Buffers do: aligned to 64 bytes, counted in memory_stats, and when freed kept
-/// for the next array of the same size, which saves the page faults of getting it anew. Elements
+/// for the next array of the same size, which saves the page faults of a new allocation. Elements
 /// that are made without a value start unspecified.
 template <class T>
 class BlockAllocator {

@@ -20,7 +20,7 @@ MemoryStats memory_stats();
 /// Sets peak to current, and largest to zero.
 void reset_memory_peak();
 
-/// What a Buffer throws for which there is no memory: a std::bad_alloc that knows the bytes.
+/// Thrown if there is no memory for a Buffer: a std::bad_alloc that knows the bytes.
 class BufferError : public std::bad_alloc {
  public:
   /// *Effect:* notes what all Buffers hold.

@@ -77,7 +77,7 @@ class ShardSum {
   }
 
   bool empty() const { return parts_.empty(); }
-  /// What is not joined yet, ascending by shard.
+  /// Parts that are not joined yet, ascending by shard.
   const std::map<int64_t, std::pair<ShardNode, T>>& parts() const { return parts_; }
   /// The same, and forgets it.
   std::vector<T> take_parts() {

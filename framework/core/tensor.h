@@ -35,7 +35,7 @@ class Tensor {
   /// An undefined tensor, which stands for "none".
   Tensor() = default;
 
-  /// What of the padding is made zero: all, or all but the lines between the rows of image slabs,
+  /// Which padding is made zero: all, or all but the lines between the rows of image slabs,
   /// for who writes them with the rows. Each of those alone costs a line of cache to be fetched.
   enum class Padding { Zero, ZeroButBetweenRows };
   /// Unspecified contents but for the padding. *Errors:* ShapeError where the order is one of

@@ -27,7 +27,7 @@ enum class Task {
   None,            ///< nothing: inputs alone, to predict from
 };
 
-/// What a label says of its token, where each token of an example may have one.
+/// The meaning of a label for its token, if each token of an example may have one.
 enum class TokenLabel {
   None,    ///< nothing: examples have labels, tokens have none (or it is not known)
   Next,    ///< which token follows: a model must not see it
@@ -63,7 +63,7 @@ class Dataset {
   virtual const Shape& example_shape() const = 0;
   /// Ids that an input's tokens may have, from 0; 0 unless the inputs are tokens.
   virtual int64_t vocabulary_size() const { return 0; }
-  /// What made the tokens out of text; null where nothing did.
+  /// The tokenizer that made the tokens; null if none did.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
   /// Tokens of each example where their number differs; empty where all have the same. The loader
   /// puts examples of similar length into one batch.
@@ -78,7 +78,7 @@ class Dataset {
   /// Fraction of the labels that stand for what the vocabulary lacks ([UNK]), where the characters
   /// of a label are known and there is such a token; NaN elsewhere.
   virtual double unknown_labels() const { return std::numeric_limits<double>::quiet_NaN(); }
-  /// What the labels of tokens say.
+  /// The meaning of the labels of tokens.
   virtual TokenLabel token_label() const { return TokenLabel::None; }
   /// Names of the classes, in the order of their labels; empty where there are none.
   virtual std::vector<std::string> class_names() const { return {}; }

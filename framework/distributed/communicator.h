@@ -48,7 +48,7 @@ class Communicator : public ShardPeers {
 
   /// Each process's text, by rank. Collective.
   virtual std::vector<std::string> gather_texts(const std::string& own) = 0;
-  /// What process 0 has given, in all. Collective.
+  /// The value of process 0, in all processes. Collective.
   virtual std::string from_first(const std::string& bytes) = 0;
   /// Ends all processes, this one too, with that exit code.
   [[noreturn]] virtual void abort(int exit_code) = 0;

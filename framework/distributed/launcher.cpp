@@ -61,7 +61,7 @@ void* plugin(std::string* why) {
   }
   return nullptr;
 #else
-  *why = "lacuna was built without MPI (install libopenmpi-dev, and configure anew)";
+  *why = "lacuna was built without MPI (install libopenmpi-dev, and configure again)";
   return nullptr;
 #endif
 }

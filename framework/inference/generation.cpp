@@ -80,7 +80,7 @@ int64_t draw_token(std::span<const float> logits, const GenerateOptions& options
 void generate(Module& model, std::span<const int64_t> prompt, int64_t context,
               const GenerateOptions& options, const std::function<void(int64_t id)>& emit) {
   require_options(options, context);
-  if (prompt.empty()) throw StateError("the prompt has no token to go on from");
+  if (prompt.empty()) throw StateError("the prompt has no token to continue from");
   const NoGrad no_grad;
   const bool was_training = model.training();
   model.eval();

@@ -26,7 +26,7 @@ Config config_json(const LoadedRun& run) {
   const Config model = run.config.at("model");
   if (!is_preset(model)) {
     throw ConfigError(fmt::format(
-        "the model in '{}' is written as layers, and the format hf holds those of presets alone "
+        "the model in '{}' is written as layers, and only presets can be exported to hf "
         "(gpt2, bert, distilbert, vit, llama); export it to safetensors or npz",
         run.checkpoint));
   }

@@ -47,13 +47,11 @@ const Format& find_format(const std::string& name) {
 void require_unused(const std::string& path, const ExportOptions& options) {
   std::error_code error;
   if (path.empty()) throw ConfigError("the path to export to is empty");
-  if (path == "-") throw ConfigError("export writes a file, '-' is none; give its name");
+  if (path == "-") throw ConfigError("export writes a file, and '-' is not one; give its name");
   const auto there = fs::symlink_status(path, error);
   if (!fs::exists(there) || options.overwrite) return;
-  throw StateError(fmt::format(
-      "'{}' exists already, and nothing is overwritten unasked: remove it, give another path, or "
-      "say --overwrite",
-      path));
+  throw StateError(
+      fmt::format("'{}' exists already: remove it, give another path, or use --overwrite", path));
 }
 
 ExportedRun export_card(const std::string& run_or_checkpoint, const std::string& path,
@@ -88,9 +86,9 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
                     format.name));
   }
   if (options.masks && !format.takes_masks) {
-    throw ConfigError(
-        fmt::format("the format '{}' takes no masks beside the weights; safetensors, npz and hf do",
-                    format.name));
+    throw ConfigError(fmt::format(
+        "the format '{}' takes no masks next to the weights; safetensors, npz and hf do",
+        format.name));
   }
   require_unused(path, options);
   const LoadedRun run = load_run(run_or_checkpoint, options.kept);
@@ -101,7 +99,7 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
     exported.notes.push_back(
         fmt::format("the activations of '{}' are sparsified in this run (`sparsifiers`), which the "
-                    "file cannot say",
+                    "file cannot express",
                     module->path()));
   }
   return exported;

@@ -13,8 +13,8 @@ namespace lacuna {
 struct ExportOptions {
   /// One of `export_formats()`; empty with `card` alone.
   std::string format = "safetensors";
-  /// Masks beside the weights as arrays NAME_mask, as cstorch has them; without, a weight's zeros
-  /// alone say where it has no connections.
+  /// Masks in addition to the weights, as arrays NAME_mask, as cstorch has them; without, a
+  /// weight's zeros alone say where it has no connections.
   bool masks = false;
   /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
   /// what an earlier export has written.
@@ -33,7 +33,7 @@ struct ExportedRun {
   std::vector<std::string> notes = {};  ///< what the model does that the file does not say
 };
 
-/// Names of the formats, each with a line that says what it is.
+/// Names of the formats, each with a description of one line.
 std::vector<std::pair<std::string, std::string>> export_formats();
 
 /// Writes the weights of one of a run folder's checkpoints, or of a checkpoint file, to `path`,

@@ -44,10 +44,10 @@ ImportedRun import_run(const std::string& file, const Config& config, const std:
                        .nnz = experiment->nnz()};
   for (const ParameterPtr& parameter : experiment->model->parameters()) {
     if (parameter->sparsified_by.empty()) continue;
-    imported.notes.push_back(
-        fmt::format("{}: {} is in charge of it, {} of {} are nonzeros, stored as {}",
-                    parameter->name(), parameter->sparsified_by, parameter->pattern()->nnz(),
-                    parameter->numel(), parameter->pattern()->layout().name()));
+    imported.notes.push_back(fmt::format("{}: {} manages it, {} of {} are nonzeros, stored as {}",
+                                         parameter->name(), parameter->sparsified_by,
+                                         parameter->pattern()->nnz(), parameter->numel(),
+                                         parameter->pattern()->layout().name()));
   }
   FolderReplacement whole(run_dir);
   const RunFolder folder = RunFolder::create(whole.temporary_path(), experiment->config.to_yaml());

@@ -14,7 +14,7 @@
 
 namespace lacuna {
 
-/// What `load_run` gives. *Ownership:* all of it; the files are not needed any more.
+/// The result of `load_run`. *Ownership:* all of it; the files are no longer needed.
 struct LoadedRun {
   std::string checkpoint;  ///< the file that it was read from
   int64_t step = 0;        ///< optimizer steps that it had done

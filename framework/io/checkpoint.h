@@ -56,7 +56,7 @@ class CheckpointFile {
   explicit CheckpointFile(std::string path);
 
   const std::string& path() const { return path_; }
-  /// What is inside. Types and values come back exactly as they were written. *Errors:*
+  /// The content. Types and values are returned exactly as they were written. *Errors:*
   /// CheckpointError. *Cost:* reads the file, the first time once more in a child process.
   Checkpoint read() const;
   /// The configuration alone. *Errors:* CheckpointError.

@@ -1,4 +1,4 @@
-// The program's log: plain lines to the console and to a file. Silent until told where to write.
+// The program's log: plain lines to the console and to a file. Silent until its destination is set.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ void log_to_console(LogLevel least);
 
 /// Appends all messages to a file too, each with date, time and level, and flushed at once.
 /// *Errors:* StateError when the file cannot be opened, or is a link. A message that cannot be
-/// written later is lost; the first time, the console says so.
+/// written later is lost; the first time, the console reports it.
 void log_to_file(const std::string& path);
 
 /// Ends both.

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// What happens where a layout lacks a product.
+/// What happens if a layout lacks a product.
 enum class FallbackPolicy {
   Dense,  ///< the weight is made dense for it, with one notice for each layout and product
   Error,  ///< StateError
@@ -16,7 +16,7 @@ enum class FallbackPolicy {
 
 /// For the whole program; Dense at first.
 void set_fallback_policy(FallbackPolicy policy);
-/// Who is told; the standard error output at first.
+/// The receiver of the warning; by default the standard error output.
 void set_fallback_notice(std::function<void(const std::string&)> notice);
 
 /// Computes every product with a dense copy of the weight: O(numel) time and memory each. A layout

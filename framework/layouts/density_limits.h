@@ -12,7 +12,7 @@ namespace lacuna {
 /// Whose limit it is.
 struct DensityLimitKey {
   std::string parameter;       ///< its full name
-  std::string layout = "csr";  ///< the compressed one, beside masked
+  std::string layout = "csr";  ///< the compressed alternative to masked
   PatternLifetime lifetime = PatternLifetime::ManySteps;
 
   /// "fc1.weight", for other layouts than csr "fc1.weight in nm 2:4", and of patterns for one step

@@ -18,7 +18,7 @@ namespace lacuna {
 class Pattern;
 struct ChannelStatistics;
 
-/// What a layout knows of one pattern: a mask, index arrays. Immutable.
+/// A layout's index of one pattern, such as a mask or index arrays. Immutable.
 class PatternIndex {
  public:
   virtual ~PatternIndex() = default;
@@ -44,7 +44,7 @@ struct WeightView {
 };
 
 /// The `size` floats that `fill(into)` derives from the weight's values: those that the weight
-/// keeps, filled anew where they are of another version or form, or `own` where it keeps none.
+/// keeps, refilled if they are of another version or form, or `own` where it keeps none.
 template <class Fill>
 std::span<const float> refreshed(const WeightView& weight, int64_t size, DerivedValues& own,
                                  Fill&& fill, int form = 0) {
@@ -60,13 +60,13 @@ std::span<const float> refreshed(const WeightView& weight, int64_t size, Derived
   return copy.array.storage();
 }
 
-/// The half of a layout that says where the values of a pattern are. Arrays aligned to a pattern
-/// (values, gradient, optimizer states) are `stored_size` long.
+/// The half of a layout that determines where the values of a pattern are. Arrays aligned to a
+/// pattern (values, gradient, optimizer states) are `stored_size` long.
 class StorageFormat {
  public:
   virtual ~StorageFormat() = default;
 
-  /// What this layout needs to know of a set of positions; Pattern::index_as gives it back.
+  /// What this layout derives from a set of positions; Pattern::index_as returns it.
   /// *Errors:* ShapeError where the layout cannot store them.
   virtual std::shared_ptr<const PatternIndex> make_index(const Shape& shape,
                                                          const Positions& positions) const = 0;
@@ -142,7 +142,7 @@ class Layout : public StorageFormat, public LinearProducts {
   /// The products of such a convolution. By default they make the weight dense.
   virtual const ConvolutionProducts& convolutions(const ConvolutionShape& shape) const;
   virtual std::string_view name() const = 0;
-  /// What positions it can hold together; any by default.
+  /// Which positions it can hold together; any by default.
   virtual PatternShape pattern_shape() const { return {}; }
 };
 

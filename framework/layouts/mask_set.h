@@ -56,7 +56,7 @@ class MaskSet {
   /// The positions, row by row. *Cost:* O(count) time; 4 bytes a position and 8 a row.
   const Positions& positions() const;
 
-  /// Whether who made it says that it has this pattern as a whole, so that nobody need check.
+  /// Whether its maker states that it has this pattern as a whole, so no check is needed.
   bool is_known_to_have(const PatternShape& pattern) const {
     return known_.is_structured() && known_ == pattern;
   }

@@ -130,8 +130,9 @@ class Parser {
       // The one quotient that overflows is that of the smallest integer and -1.
       if (b == -1) return of_integers(0, '-', a);
       if (a % b != 0) {
-        fail(fmt::format("{} / {} is no integer; with a float, as in {} / {}.0, it is a fraction",
-                         a, b, a, b));
+        fail(fmt::format(
+            "{} / {} is not an integer; with a float, as in {} / {}.0, it is a fraction", a, b, a,
+            b));
       }
       value = a / b;
     }

@@ -164,7 +164,7 @@ class Expander {
     copy.erase("first");
     const Config first = layer.get("first");
     if (first.is_null()) return copy;
-    if (!first.is_map()) first.fail("a map of what is different in the first copy");
+    if (!first.is_map()) first.fail("a map of the differences in the first copy");
     for (const auto& [key, value] : first.entries()) {
       if (is_key_of_every_layer(key)) value.error("`first` cannot change '" + key + "'");
       if (!is_first) continue;

@@ -30,7 +30,7 @@ const Config& find(const Config& place, const std::string& name, const Scope& sc
 Number number_of(const Config& place, const std::string& name, const Scope& scope) {
   const Config& value = find(place, name, scope);
   if (!value.is_number()) {
-    place.error(fmt::format("'{}' is {}, which is no number to reckon with", name,
+    place.error(fmt::format("'{}' is {}, which is not a number", name,
                             value.is_scalar() ? "'" + value.text() + "'" : value.text()));
   }
   const bool is_integer = value.text().find_first_not_of("+-0123456789") == std::string::npos;

@@ -1,4 +1,4 @@
-// BatchUser: what a module says whose output for an example may depend on others of its batch.
+// BatchUser: for modules whose output for an example may depend on others of its batch.
 #pragma once
 
 namespace lacuna {

@@ -22,7 +22,7 @@ class Chain {
   std::vector<Variable> forward_shards(std::span<const Variable> inputs) const;
   /// *Errors:* those of the modules.
   Shape output_shape(const Shape& input) const;
-  /// What each module is given, in their order.
+  /// The input of each module, in their order.
   std::vector<Shape> inputs(const Shape& input) const;
 
  private:

@@ -62,7 +62,7 @@ struct WeightDraw {
   friend bool operator==(const WeightDraw&, const WeightDraw&) = default;
 };
 
-/// Inputs of one output that an initialization reckons with.
+/// Inputs of one output that an initialization counts.
 ///
 /// A sparse layer drawn as a dense one begins with outputs √(1 / density) too small, at 95 % √20,
 /// in every layer anew. *Source:* Evci et al., "Gradient flow in sparse neural networks and how

@@ -52,7 +52,7 @@ class Module {
   /// How often each element of the module's own parameter "weight" is multiplied for one example of
   /// that shape: 0 for a module that multiplies by none.
   virtual int64_t uses_per_weight(const Shape& /*example*/) const { return 0; }
-  /// What a table of the model says of it beside its type, as in "shortcut: identity".
+  /// What a table of the model prints next to its type, such as "shortcut: identity".
   virtual std::string description() const { return {}; }
   /// Whether it joins branches that begin with the same input. Such a group adds no level to paths:
   /// its children's names follow the path that it stands in.
@@ -78,7 +78,7 @@ class Module {
     return parameters_;
   }
 
-  /// Draws all values anew: a pure function of the seed and the parameters' names. Without it the
+  /// Redraws all values: a pure function of the seed and the parameters' names. Without it the
   /// seed is 0. Buffers get back what they were registered with.
   void initialize(uint64_t seed);
   /// Keeps all parameters below dense, whatever sparsity algorithms match.
@@ -123,11 +123,11 @@ class Module {
   bool has_output_transforms() const { return !output_transforms_.empty(); }
 
   /// Parameters under their dotted names as `save_parameter` writes them, copies of the buffers
-  /// ("<path>/<name>"), and what modules keep besides ("<path>/<key>").
+  /// ("<path>/<name>"), and other state of modules ("<path>/<key>").
   StateDict state_dict() const;
   /// Each parameter gets the layout it was saved in. *Errors:* CheckpointError, before anything is
   /// changed, that lists what is missing, unexpected or of another shape, parameters and buffers,
-  /// or says what is wrong with a parameter.
+  /// or reports what is wrong with a parameter.
   void load_state_dict(const StateDict& state);
 
  protected:
@@ -137,7 +137,7 @@ class Module {
   /// For a module whose children are to run in lock step, or whose shards have to do with each
   /// other. The default calls `forward_all` for one shard after the other.
   virtual std::vector<Variable> forward_in_shards(std::span<const Variable> inputs);
-  /// What the module keeps besides parameters and buffers (a counter of random draws).
+  /// State in addition to parameters and buffers (a counter of random draws).
   virtual StateDict extra_state() const { return {}; }
   virtual void load_extra_state(const StateDict&) {}
   /// Called by `initialize` on every module.

@@ -1,4 +1,4 @@
-// NamedInputs: the integers of a batch beside its tokens, where modules find them.
+// NamedInputs: the integers of a batch in addition to its tokens, where modules find them.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace lacuna {
 
 class Module;
 
-/// What batches call their tokens, the mask of their padding, and the types of the tokens.
+/// The names of a batch's tokens, the mask of its padding, and the types of the tokens.
 inline constexpr const char* kInputIds = "input_ids";
 inline constexpr const char* kAttentionMask = "attention_mask";
 inline constexpr const char* kTokenTypes = "token_type_ids";
-/// The places of the tokens that are to be told, where the outputs of others are not wanted: [n],
+/// The places of the tokens that are to be predicted, if no other outputs are needed: [n],
 /// of a batch's tokens one example after the other, ascending.
 inline constexpr const char* kLabelledTokens = "labelled_tokens";
 

@@ -1,4 +1,4 @@
-// OwnProducts: what a module says that multiplies its inputs by each other.
+// OwnProducts: the interface of a module that multiplies its inputs by each other.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// A second base of such modules, so that what they cost is counted beside the products with
+/// A second base of such modules, so that their cost is counted next to the products with
 /// weights.
 class OwnProducts {
  public:

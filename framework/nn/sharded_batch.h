@@ -14,7 +14,7 @@ namespace lacuna {
 struct BatchShard {
   int64_t index = 0;                    ///< in the tree that shards are summed in
   ExampleRange examples = {};           ///< in the batch
-  const NamedTensors* named = nullptr;  ///< integers beside its inputs; null: none
+  const NamedTensors* named = nullptr;  ///< integers in addition to its inputs; null: none
 };
 
 /// How a batch normalization sees the shards while it trains.

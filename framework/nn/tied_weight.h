@@ -1,4 +1,4 @@
-// TiedWeight: what a module says that multiplies by a parameter of another one.
+// TiedWeight: the interface of a module that multiplies by another module's parameter.
 #pragma once
 
 #include "lacuna/framework/param/parameter.h"

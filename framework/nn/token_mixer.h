@@ -1,4 +1,4 @@
-// TokenMixer: what a module says that lets tokens see each other.
+// TokenMixer: the interface of a module in which tokens see each other.
 #pragma once
 
 namespace lacuna {

@@ -57,17 +57,17 @@ class Parameter final : public GradientSink {
 
   /// Keeps the parameter dense: sparsity algorithms pass it over.
   bool requires_dense = false;
-  /// What uses the parameter: the layer that owns it says so.
+  /// What uses the parameter; set by the layer that owns it.
   WeightUse use = WeightUse::Other;
   /// Of a convolution's weight: the sizes of its images, where the layer that owns it knows them,
-  /// for whoever chooses a layout. The batch does not matter.
+  /// for the choice of a layout. The batch is ignored.
   std::optional<ConvolutionShape> convolution;
   /// Whether it is trained. When it is not (it is *frozen*), no gradient is computed for it, an
   /// optimizer passes it over (no step, no weight decay, no states), and so do sparsity algorithms:
   /// it keeps the values and the pattern that it has. It is saved and loaded as any other. To be
   /// changed before a sparsity algorithm takes charge.
   bool trainable = true;
-  /// Type of the sparsity algorithm in charge of it; empty when there is none.
+  /// Type of the sparsity algorithm that manages it; empty if there is none.
   std::string sparsified_by;
 
   /// Full dotted name in its model, as in "encoder.fc1.weight".
@@ -76,7 +76,7 @@ class Parameter final : public GradientSink {
   const Shape& shape() const { return pattern_->shape(); }
   int64_t numel() const { return shape().numel(); }
 
-  /// Forgets the values: they are drawn anew with this seed when next needed.
+  /// Drops the values: they are drawn again with this seed when next needed.
   void initialize(uint64_t seed);
 
   /// Values of rows of the logical shape, one row after the other. Values that have not been drawn
@@ -84,7 +84,7 @@ class Parameter final : public GradientSink {
   void read_rows(std::span<const int64_t> rows, std::span<float> into) const;
 
   /// The values, aligned to the pattern. The non-const form counts as a change of the values: call
-  /// it anew for each.
+  /// it again for each.
   const Tensor& values() const;
   Tensor& mutable_values();
   /// The values in the logical shape. *Cost:* O(numel): for saving and looking, not for training.
@@ -154,7 +154,7 @@ class Parameter final : public GradientSink {
   /// *Errors:* ShapeError.
   void add_gradient(const Tensor& aligned);
 
-  /// What the linear op needs to know of this parameter as its weight. Gradients go to `sink`.
+  /// The view of this parameter as a weight that the linear op uses. Gradients go to `sink`.
   WeightReference as_weight(std::shared_ptr<GradientSink> sink) const;
 
   /// An optimizer's state, made of zeros when it is first asked for.
@@ -166,7 +166,7 @@ class Parameter final : public GradientSink {
     return slots_;
   }
 
-  /// What it holds in memory now: arrays that have not been needed yet take none.
+  /// The memory that it uses now: arrays that have not been needed yet take none.
   ParameterBytes byte_counts() const;
   int64_t bytes() const { return byte_counts().total(); }
 

@@ -124,7 +124,7 @@ std::vector<std::string> judge_changes(const EvalCommand& command, const Config&
   if (lines.empty()) return lines;
   if (!command.data_changed) {
     throw DataError("the data has changed since the run was trained: " + join(lines, "; ") +
-                    ". Restore it, or evaluate what is there now by --data-changed");
+                    ". Restore it, or evaluate the present data with --data-changed");
   }
   for (const std::string& line : lines) {
     log_warning("the data has changed since the run was trained: " + line);
@@ -169,7 +169,7 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
     if (has_training_files(data)) throw;
     DataSplits splits = load_held_out(data, seed, known);
     if (splits.train == nullptr) throw;
-    std::fputs("the training data is not there; the splits in files of their own are evaluated\n",
+    std::fputs("the training data is missing; the splits in files of their own are evaluated\n",
                stderr);
     return splits;
   }

@@ -134,8 +134,8 @@ int run_generate(const GenerateCommand& command) {
   }
   if (is_masked_language_model(config)) {
     throw DataError("'" + path +
-                    "' is of a masked language model, which sees what follows and cannot go on "
-                    "with a text; `lacuna predict` fills gaps by it");
+                    "' is of a masked language model, which also sees what follows, so it cannot "
+                    "continue a text; `lacuna predict` fills gaps with it");
   }
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
   std::unique_ptr<Sequential> model;

@@ -185,7 +185,7 @@ int run_predict(const PredictCommand& command) {
     throw DataError(
         fmt::format("'{}' is of a model that gives outputs for each token, of shape {}; "
                     "`lacuna generate` continues a text by it, and `lacuna eval` with --set "
-                    "data.test=FILE (data.dir=DIR for token files) tells its loss on another one",
+                    "data.test=FILE (data.dir=DIR for token files) prints its loss on another one",
                     path, output.to_string()));
   }
   std::vector<PredictInputs> inputs;  // all are read before anything is written

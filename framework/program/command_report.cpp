@@ -109,9 +109,8 @@ void require_page_or_nothing(const std::string& path) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   if (begin.empty() || begin == kPage) return;
-  throw ConfigError(
-      "--out '" + path +
-      "' is there and is no page; it is left alone, give another name or --overwrite");
+  throw ConfigError("--out '" + path +
+                    "' exists and is not a page; give another name or --overwrite");
 }
 
 }  // namespace

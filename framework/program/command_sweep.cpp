@@ -129,7 +129,7 @@ class Sweep {
     }
     const FolderLock lock(command_.run_dir);
     if (!lock.is_taken()) {
-      throw StateError("another sweep is at work in '" + command_.run_dir +
+      throw StateError("another sweep is running in '" + command_.run_dir +
                        "'; wait until it has ended, or give another --run-dir");
     }
     require_inputs_kept();
@@ -290,7 +290,7 @@ class Sweep {
     if (last_signal != 0) return;
     ++failed_;
     log_error(
-        fmt::format("{} failed ({}); what it said is in {}", plan_[place].name,
+        fmt::format("{} failed ({}); its output is in {}", plan_[place].name,
                     code < 0 ? fmt::format("signal {}", -code) : fmt::format("exit code {}", code),
                     log_path(place)));
   }
@@ -306,7 +306,7 @@ class Sweep {
       look_at_running();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    log_warning("stopped; the same command goes on with what is left");
+    log_warning("stopped; the same command continues with the rest");
     return signal == SIGINT ? kInterrupted : kTerminated;
   }
 

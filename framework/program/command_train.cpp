@@ -247,7 +247,7 @@ Resumption prepare_resumption(const TrainCommand& command, const Communicator* j
   if (command.config_path.empty() && !command.run_dir && !given.has("run_dir")) {
     throw ConfigError(
         "--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna train --resume "
-        "--run-dir DIR, where DIR is the folder of the run to go on with");
+        "--run-dir DIR, where DIR is the folder of the run to continue");
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, given));
   if (command.config_path.empty()) given = Config();  // --set alone says nothing of the rest
@@ -317,15 +317,14 @@ int run_train(const TrainCommand& command) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of our messages that goes away ends no run
   if (command.resume && command.init_from) {
     throw ConfigError(
-        "--init-from does not go with --resume: a run that goes on has weights of its own; start "
-        "a new one in another --run-dir");
+        "--init-from cannot be used with --resume: a resumed run has its own weights; start a new "
+        "run in another --run-dir");
   }
   if (command.last && !command.init_from) {
-    throw ConfigError(
-        "--last goes with --init-from: it says which checkpoint of that run is meant");
+    throw ConfigError("--last needs --init-from: it selects a checkpoint of that run");
   }
   if (command.change && !command.resume) {
-    throw ConfigError("--change goes with --resume alone: a new run has nothing to be changed");
+    throw ConfigError("--change needs --resume: a new run has nothing to change");
   }
   const std::shared_ptr<Communicator> job = enter_job();
   if (job != nullptr) {

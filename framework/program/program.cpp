@@ -43,7 +43,7 @@ constexpr int64_t kMostCounted = 1'000'000'000;  // steps, tokens: more than the
 
 // What several commands have is called the same in all of them.
 void add_last(CLI::App& command, bool& last) {
-  command.add_flag("--last", last, "Take a run's last checkpoint, not the best where one is kept");
+  command.add_flag("--last", last, "Use a run's last checkpoint, even if its best one is kept");
 }
 
 void add_checkpoint(CLI::App& command, std::string& checkpoint, bool& last) {
@@ -93,36 +93,35 @@ CLI::Option* add_out(CLI::App& command, std::string& path, const char* about,
 }
 
 void add_overwrite(CLI::App& command, bool& overwrite) {
-  command.add_flag("--overwrite", overwrite, "Replace what is there, whatever it is");
+  command.add_flag("--overwrite", overwrite, "Replace an existing file or folder");
 }
 
 void add_train(CLI::App& app, Action& action) {
   static TrainCommand c;
-  CLI::App* command = app.add_subcommand("train", "Train as a configuration says");
+  CLI::App* command = app.add_subcommand("train", "Train as a configuration describes");
   command->add_option("config", c.config_path, "YAML file (docs/reference/config.md)")
       ->type_name("CONFIG");
   add_set(*command, c.overrides);
   add_run_dir(*command, c.run_dir, "Folder for the results");
   command
       ->add_option("--init-from", c.init_from,
-                   "Begin with the weights of a run folder, a checkpoint, or another tool's file")
+                   "Start from the weights of a run folder, a checkpoint, or another tool's file")
       ->type_name("RUN");
   command->add_flag("--last", c.last,
-                    "With --init-from: take a run's last checkpoint, not the best where one is "
-                    "kept");
+                    "With --init-from: use a run's last checkpoint, even if its best one is kept");
   command->add_flag("--resume", c.resume, "Continue the run in the run folder");
   command->add_flag("--change", c.change,
                     "With --resume: accept changed data or teacher, and --set of the optimizer");
   add_threads(*command, c.threads);
-  command->add_option("--seed", c.seed, "Seed of everything random")->type_name("N");
+  command->add_option("--seed", c.seed, "Seed of all random numbers")->type_name("N");
   command
       ->add_option("--verify", c.verify_steps,
                    "Compare the first N steps with the same run in layout masked")
       ->type_name("N")
       ->transform(whole_number("a number of steps", 1, kMostCounted));
   CLI::Option* quiet =
-      command->add_flag("--quiet", c.quiet, "Print the result, warnings and errors only");
-  command->add_flag("-v,--verbose", c.verbose, "Print all that the log file holds")
+      command->add_flag("--quiet", c.quiet, "Print only the result, warnings and errors");
+  command->add_flag("-v,--verbose", c.verbose, "Print everything that the log file contains")
       ->excludes(quiet);
   command->callback([&action] { action = [] { return run_train(c); }; });
 }
@@ -166,7 +165,7 @@ void add_eval(CLI::App& app, Action& action) {
   add_set(*command, c.overrides, "Change a value of the checkpoint's configuration");
   add_threads(*command, c.overrides);
   command->add_flag("--data-changed", c.data_changed,
-                    "Evaluate although the data is not what the run was trained with");
+                    "Evaluate even if the data differs from that of the training");
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_eval(c); }; });
 }
@@ -188,22 +187,22 @@ void add_predict(CLI::App& app, Action& action) {
 
 void add_generate(CLI::App& app, Action& action) {
   static GenerateCommand c;
-  CLI::App* command = app.add_subcommand("generate", "Continue a text by a language model");
+  CLI::App* command = app.add_subcommand("generate", "Continue a text with a language model");
   add_checkpoint(*command, c.checkpoint, c.last);
   command->add_option("--prompt", c.prompt,
-                      "Text to go on from (default: a line's or sentence's end)");
-  command->add_option("--tokens", c.tokens, "How many follow it")
+                      "Text to continue (default: the end of a line or sentence)");
+  command->add_option("--tokens", c.tokens, "Number of tokens to generate")
       ->type_name("N")
       ->transform(whole_number("a number of tokens", 0, kMostGeneratedTokens))
       ->capture_default_str();
-  command->add_option("--temperature", c.temperature, "Logits are divided by it; 0: the likeliest")
+  command->add_option("--temperature", c.temperature, "Divides the logits; 0: the likeliest token")
       ->type_name("T")
       ->check(finite_number_error)
       ->capture_default_str();
   command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
       ->type_name("K")
       ->transform(whole_number("a number of tokens", 0, kMostCounted));
-  command->add_option("--seed", c.seed, "Seed of the draws")
+  command->add_option("--seed", c.seed, "Seed of the random draws")
       ->type_name("S")
       ->transform(whole_number("a seed", 0, 9'200'000'000'000'000'000))
       ->capture_default_str();
@@ -228,19 +227,17 @@ void add_export(CLI::App& app, Action& action) {
   command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT");
   command->add_flag("--card", c.card,
                     "Write a model card in Markdown; with --format hf into its folder");
-  add_out(*command, c.out, "File to write; of hf a folder", "PATH")->required();
+  add_out(*command, c.out, "File to write; a folder for hf", "PATH")->required();
   add_last(*command, c.last);
-  command->add_flag("--masks", c.masks, "Masks beside the weights, as NAME_mask");
+  command->add_flag("--masks", c.masks, "Write masks too, as NAME_mask");
   add_overwrite(*command, c.overwrite);
   command->callback([&action] { action = [] { return run_export(c); }; });
 }
 
 void add_import(CLI::App& app, Action& action) {
   static ImportCommand c;
-  CLI::App* command = app.add_subcommand("import", "Make a run of another tool's weights");
-  command
-      ->add_option("file", c.file,
-                   "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
+  CLI::App* command = app.add_subcommand("import", "Make a run from another tool's weights");
+  command->add_option("file", c.file, "A .safetensors, .npz or .npy file, or a Hugging Face folder")
       ->required();
   command->add_option("--config", c.config_path, "The run's YAML file (docs/reference/config.md)")
       ->type_name("CONFIG")
@@ -249,7 +246,7 @@ void add_import(CLI::App& app, Action& action) {
   add_threads(*command, c.overrides);
   add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,
-                    "Zeros are masks; say which patterns they have");
+                    "Read zeros as masks, and report their patterns");
   command->callback([&action] { action = [] { return run_import(c); }; });
 }
 
@@ -281,7 +278,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("PATH=VALUES|FILE")
       ->allow_extra_args(false);
   add_set(*command, c.overrides, "Change a value of all runs: path=value");
-  command->add_option("--seeds", c.seeds, "Runs of each combination, with seeds of their own")
+  command->add_option("--seeds", c.seeds, "Runs of each combination, each with its own seed")
       ->type_name("N")
       ->transform(whole_number("a number of seeds", 1, 100'000))
       ->capture_default_str();

@@ -224,7 +224,7 @@ void Verification::finish() {
                 "0.001 of the largest loss and value)");
   }
   log_info(found + (done_ < steps_ && differences_.positions > 0
-                        ? "; the runs go apart from there, and are not compared further"
+                        ? "; the runs differ from there on, and are not compared further"
                         : ""));
 }
 

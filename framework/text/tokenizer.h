@@ -21,7 +21,7 @@ class Tokenizer {
   /// The text's tokens, each in [0, vocabulary_size()).
   /// *Errors:* DataError, with the place in the text, when it is not UTF-8 (bytes takes any) or
   /// holds what the vocabulary has no token for and no [UNK] stands in for.
-  /// *Cost:* 8 bytes a token, besides what the kind says.
+  /// *Cost:* 8 bytes per token, and what the kind documents.
   virtual std::vector<int64_t> encode(std::string_view text) const = 0;
   /// The text of tokens. It is the very text that was encoded for bytes, characters and bpe; for
   /// the others white space, case and what [UNK] stands for are lost.

@@ -1,4 +1,4 @@
-// InputFormat: what a trained model's inputs must look like, saved beside it.
+// InputFormat: the form of a trained model's inputs, saved with it.
 #pragma once
 
 #include <string>

@@ -209,14 +209,14 @@ void warn_about_warmup(const Config& optimizer, int64_t steps) {
   const auto warmup = key.as<int64_t>();
   if (warmup > 0 && (warmup - 1) / 1000 >= steps) {
     key.error(
-        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it "
-                    "would train next to nothing",
+        fmt::format("the learning rate rises over {} steps, and the run ends after {}: it would "
+                    "train hardly anything",
                     warmup, steps));
   }
   if (warmup <= steps) return;
   log_warning(
       fmt::format("optimizer.warmup: the learning rate rises over {} steps, and the run "
-                  "ends after {}: it never reaches its full height",
+                  "ends after {}: it never reaches its full value",
                   warmup, steps));
 }
 

@@ -53,7 +53,7 @@ enum class Reduction {
   Fast,   ///< each process's examples in one pass: fewer, larger products, and other last digits
 };
 
-/// What batch normalizations normalize over while shards are trained.
+/// Over which examples batch normalization works while shards are trained.
 enum class NormBatch {
   Synchronized,  ///< the whole batch
   Local,         ///< the examples of the process: results depend on how many there are

@@ -37,7 +37,7 @@ class Conv2d final : public AffineLayer {
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
   bool gives_channels(const Shape&) const override { return true; }
-  /// How its products are computed where they run dense: from the definition, unless it is told.
+  /// How its products are computed if they run dense: by default from the definition.
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
 

@@ -15,10 +15,10 @@ namespace lacuna {
 
 Initializer embedding_initializer(std::string_view layer, const WeightDraw& init) {
   if (!init.zero_bias()) {  // all others are drawn for a fan-in
-    throw ConfigError(fmt::format(
-        "{}: an embedding has no fan-in to reckon with; its init is zeros, or a map {{type: normal "
-        "or truncated_normal, std}}",
-        layer));
+    throw ConfigError(
+        fmt::format("{}: an embedding has no fan-in; its init is zeros, or a map {{type: normal "
+                    "or truncated_normal, std}}",
+                    layer));
   }
   return make_initializer(init, 1, 1);
 }

@@ -24,7 +24,7 @@ class TokenEmbedding final : public Module, public NamedInputUser {
   };
 
   /// *Errors:* ConfigError unless both sizes are at least 1 and the padding's id is in the
-  /// vocabulary, and on an init that reckons with a fan-in.
+  /// vocabulary, and on an init that depends on a fan-in.
   explicit TokenEmbedding(const Options& options);
 
   std::string_view type() const override { return "token_embedding"; }
@@ -38,7 +38,7 @@ class TokenEmbedding final : public Module, public NamedInputUser {
   const ParameterPtr& weight() const { return weight_; }
 
  protected:
-  /// *Errors:* StateError where the input is no `token_ids`; DataError that names an id out of
+  /// *Errors:* StateError if the input is not `token_ids`; DataError that names an id out of
   /// range, its place and the size of the vocabulary.
   Variable forward(const Variable& input) override;
 
@@ -48,7 +48,7 @@ class TokenEmbedding final : public Module, public NamedInputUser {
 };
 
 /// The initializer of an embedding's weight. *Errors:* ConfigError, which begins with `layer`, on a
-/// way to draw that reckons with a fan-in.
+/// way to draw that depends on a fan-in.
 Initializer embedding_initializer(std::string_view layer, const WeightDraw& init);
 
 }  // namespace lacuna

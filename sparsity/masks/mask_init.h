@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// What an init method is given.
+/// The arguments of an init method.
 struct MaskInitRequest {
   const Parameter& parameter;
   float sparsity = 0.0f;  ///< in [0, 1], rounded to float32

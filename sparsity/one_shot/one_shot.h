@@ -24,7 +24,7 @@ enum class OneShotMethod { Magnitude, Wanda, SparseGpt, Admm };
 /// "magnitude", "wanda", "sparsegpt", "admm".
 const char* to_string(OneShotMethod method);
 
-/// What competes with what where no pattern says so: the positions of the whole layer (of
+/// Which positions compete if no pattern determines it: the positions of the whole layer (of
 /// sparsegpt: those of each block of columns), or those of each output row.
 enum class OneShotGranularity { Layer, Row };
 const char* to_string(OneShotGranularity granularity);  ///< "layer", "row"
@@ -92,8 +92,8 @@ struct PrunedWeight {
 /// and 2 · rounds · out · in². Least squares: out · k³ / 3, k what a row keeps, or in³ + out · k³ /
 /// 3 with k what a row prunes, where that is less; the swaps of admm with least squares 0.8 · out ·
 /// k³. Memory: sparsegpt, admm and least squares take
-/// in² doubles beside the Gram, and all a few copies of the weight. Results do not depend on the
-/// number of threads.
+/// in² doubles next to the Gram matrix, and all a few copies of the weight. Results do not depend
+/// on the number of threads.
 PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, const InputGram& gram,
                             const MaskSelector& selector, int64_t keep, const MaskSet* present,
                             const OneShotOptions& options);
@@ -106,8 +106,8 @@ PrunedWeight prune_one_shot(const std::string& layer, const Tensor& weight, cons
 PrunedWeight fit_least_squares(const std::string& layer, const Tensor& weight,
                                const InputGram& gram, const MaskSet& mask, double damping = 0.0);
 
-/// What pruning did to a layer's outputs. Those of several layers, as of a convolution's groups,
-/// add up.
+/// The effect of pruning on a layer's outputs. Those of several layers, as of a convolution's
+/// groups, add up.
 struct OutputError {
   double outputs = 0.0;  ///< ‖XWᵀ‖²
   double lost = 0.0;     ///< ‖X(Ŵ − W)ᵀ‖²

@@ -282,7 +282,7 @@ PrunedWeight SparseGptSweep::run() {
 PrunedWeight prune_by_sparse_gpt(const OneShotProblem& problem) {
   if (problem.selector.groups().count() > 1) {
     throw ConfigError(of_layer(problem.layer) +
-                      "sparsegpt knows no score groups: prune by magnitude, wanda or admm");
+                      "sparsegpt does not support score groups: prune by magnitude, wanda or admm");
   }
   return SparseGptSweep(problem).run();
 }

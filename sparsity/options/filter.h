@@ -17,7 +17,7 @@ class ParameterFilter {
 
   /// What a parameter is: the weight of a linear layer or of a convolution (Parameter::use), of
   /// rank above 1, whose lower-cased name contains none of embedding, norm, lm_head, pe_helper.
-  /// Biases, norms, embeddings, positions and what C++ code says no use of are left out.
+  /// Biases, norms, embeddings, positions and parameters without a stated use are left out.
   ParameterFilter();
   /// Globs, `*` crossing dots. A parameter that matches any of them is chosen. Globs of cstorch's
   /// model zoo (`*proj_q_dense_layer.weight`, `*ffn.ffn.0.linear_layer.weight`) match the

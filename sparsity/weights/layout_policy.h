@@ -17,7 +17,7 @@
 
 namespace lacuna {
 
-/// What `layout: auto` reckons with. Shared by the algorithms of a group or of phases.
+/// The inputs of `layout: auto`. Shared by the algorithms of a group or of phases.
 struct CompressionLimits {
   /// Examples in a training batch.
   int64_t batch = 128;
@@ -40,7 +40,7 @@ struct CompressionLimits {
   ConvolutionShape convolution_of(const Parameter& parameter) const;
 };
 
-/// A density up to which compressed layouts pay on most machines, which is no measurement: 0.2 for
+/// A density up to which compressed layouts pay on most machines, without a measurement: 0.2 for
 /// csr, 0.1 of convolutions' weights, 0.75 for patterns, and 0 for csr that is kept for one step.
 double assumed_limit(const Parameter& parameter, const Layout& compressed,
                      PatternLifetime lifetime);
@@ -60,7 +60,7 @@ class LayoutPolicy {
   CompressionLimits& limits() const { return *limits_; }
   void share_limits(const LayoutPolicy& other) { limits_ = other.limits_; }
 
-  /// The layout besides masked: csr, or the one made for the pattern. Weights of convolutions are
+  /// The alternative to masked: csr, or the one made for the pattern. Weights of convolutions are
   /// stored as csr whatever their pattern.
   const Layout& compressed(const Parameter& parameter) const;
   /// The layout for a parameter with this mask: masked, which always can, where the layout asked

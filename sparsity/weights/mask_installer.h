@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// What a mask that was installed changed.
+/// The changes by an installed mask.
 struct MaskChange {
   int64_t dropped = 0;  ///< positions that were in the old mask only
   int64_t grown = 0;    ///< positions that are in the new mask only

@@ -12,7 +12,7 @@ namespace lacuna {
 /// with dense states; `MasterSwap` lays it out for that. Released by its destructor.
 class MasterWeight {
  public:
-  /// What the parameter is when the master goes.
+  /// The state of the parameter after the master is gone.
   enum class Remains {
     Part,    ///< the sparse weight that is used, with sparse states
     Master,  ///< the dense master itself

@@ -30,7 +30,7 @@ struct PlannedCount {
   friend bool operator==(const PlannedCount&, const PlannedCount&) = default;
 };
 
-/// What will happen to one parameter.
+/// The plan for one parameter.
 struct PlannedParameter {
   std::string parameter;
   Shape shape;
@@ -46,7 +46,7 @@ struct PlannedParameter {
   std::vector<PlannedCount> changes = {};
   std::string layout = {};        ///< how it is stored with its initial nonzeros
   std::string final_layout = {};  ///< and with its final ones
-  std::string compressed = {};    ///< what `layout: auto` has for it besides masked
+  std::string compressed = {};    ///< the alternative of `layout: auto` to masked
   PatternShape pattern = {};      ///< of its masks
   PatternLifetime lifetime = PatternLifetime::ManySteps;  ///< of its masks
   const Parameter* source = nullptr;                      ///< alive as long as its model

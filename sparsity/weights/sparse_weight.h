@@ -20,7 +20,7 @@
 
 namespace lacuna {
 
-/// A parameter that an algorithm has in charge, with what the algorithm knows of it: its target,
+/// A parameter that an algorithm manages, with the algorithm's state for it: its target,
 /// its statistics, its dense gradient where one was asked for, its dense master where it has one.
 /// While it lives, no other algorithm can take the parameter; its destructor lets it go.
 class SparseWeight {
@@ -58,7 +58,7 @@ class SparseWeight {
 
   /// Says how long the masks that come are kept, of the one there is.
   void set_lifetime(PatternLifetime lifetime);
-  /// Counts a mask that was installed, and says what became of the parameter.
+  /// Counts an installed mask, and returns the changes to the parameter.
   MaskUpdate note(const MaskSet& mask, const MaskChange& change);
 
   /// Collects the dense gradient of every backward from now on.

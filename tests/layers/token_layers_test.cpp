@@ -64,7 +64,7 @@ TEST(TokenLayers, NameTheKeyAtFault) {
   refuses("token_embedding", Config::map({{"features", 3}, {"vocab_size", 0}}), {5}, "vocab_size");
   refuses("token_embedding",
           Config::map({{"features", 3}, {"vocab_size", 4}, {"init", "xavier_normal"}}), {5},
-          "an embedding has no fan-in to reckon with");
+          "an embedding has no fan-in");
   refuses("position_embedding", Config::map({{"positions", 3}, {"form", "bare"}}), {5, 2},
           "layer or parameter");
   refuses("position_embedding", Config::map({{"positions", 3}, {"kind", "fixed"}}), {5, 2},

@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// What a batch normalization normalizes by, one value for each channel.
+/// The moments of a batch normalization, one value for each channel.
 struct ChannelMoments {
   std::vector<double> mean;
   std::vector<double> variance;  ///< of the population

@@ -59,7 +59,7 @@ Variable binary_cross_entropy(const Variable& logits, const Tensor& targets,
                               std::span<const float> pos_weights = {});
 
 /// Mean over all elements of (prediction − target)². *Shapes:* both the same → scalar.
-/// *Errors:* ShapeError with both shapes, and when there is no element.
+/// *Errors:* ShapeError with both shapes, and if there is no element.
 Variable mse_loss(const Variable& prediction, const Variable& target);
 
 }  // namespace lacuna

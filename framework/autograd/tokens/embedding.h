@@ -11,8 +11,8 @@ struct EmbeddingOptions {
 
 /// y[..., :] = weight[ids[...], :]. The gradient of a row is the sum over its uses in their order,
 /// the same bits on any number of threads. *Shapes:* ids [...], weight [vocabulary, features] →
-/// [..., features], row-major. *Errors:* ShapeError on a weight that is no matrix; DataError that
-/// names an id out of range, its place and the size of the vocabulary. *Cost:* the gradient is
+/// [..., features], row-major. *Errors:* ShapeError on a weight that is not a matrix; DataError
+/// that names an id out of range, its place and the size of the vocabulary. *Cost:* the gradient is
 /// dense, [vocabulary, features].
 Variable embedding(const IndexTensor& ids, const Variable& weight,
                    const EmbeddingOptions& options = {});

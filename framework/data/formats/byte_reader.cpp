@@ -65,7 +65,7 @@ class ByteReader::Gzip {
     if (next != kGzipBegin) fail("there are bytes after the end of the gzip stream");
     throw DataError(reader_.path_.string() +
                     ": another gzip stream follows the first one, and one is read: unpack the file "
-                    "and pack it anew");
+                    "and pack it again");
   }
 
   [[noreturn]] void fail(const std::string& what) const {

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `dir` (required): folder of data_batch_1.bin … data_batch_5.bin and test_batch.bin, or the one
 ///   that holds it as cifar-10-batches-bin.
@@ -19,7 +19,7 @@ namespace lacuna {
 /// numbers of images (one was cut off).
 DataSplits load_cifar10(const Config& data, uint64_t seed);
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `dir` (required): folder of train.bin and test.bin, or the one that holds it as
 ///   cifar-100-binary.

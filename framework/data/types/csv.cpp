@@ -193,7 +193,7 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
   }
   if (!table.reordered.empty()) {
     log_warning(
-        fmt::format("{}: columns stand in another order than in training, and are taken by "
+        fmt::format("{}: columns are in another order than in training, and are taken by "
                     "their names: {}",
                     name, listed(table.reordered)));
   }

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `dir` (required): folder of train-images-idx3-ubyte, train-labels-idx1-ubyte,
 ///   t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or with .gz (plain is

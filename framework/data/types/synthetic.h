@@ -26,7 +26,7 @@ struct SyntheticOptions {
 /// features of its own, drawn with replacement, and 0 elsewhere; an example is the mean of its
 /// class, drawn uniformly, and uniform noise. Example i is a pure function of the options and i.
 /// *Cost:* the class means are kept, 5 bytes for each informative feature of a class; an example is
-/// computed anew for each batch, at about 1 ns a feature, on the calling
+/// computed again for each batch, at about 1 ns per feature, on the calling
 /// thread.
 class SyntheticDataset final : public Dataset {
  public:
@@ -55,7 +55,7 @@ class SyntheticDataset final : public Dataset {
   std::vector<ClassMean> means_;  // by class
 };
 
-/// Keys of `data` (besides those of load_data; `normalize` is not for it):
+/// Keys of `data` (in addition to those of load_data; it takes no `normalize`):
 ///
 /// - `features`, `classes`, `informative`, `noise`: see SyntheticOptions. Defaults 1024, 10, 0.1
 ///   and 1.0.

@@ -49,7 +49,7 @@ class MpiCommunicator final : public Communicator {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (provided < MPI_THREAD_FUNNELED) {
-      throw StateError("this MPI library does not go with threads (MPI_THREAD_FUNNELED)");
+      throw StateError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);

@@ -207,9 +207,9 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
     }
   }
   if (process < 0) {
-    refuse(probe.path, std::string("it is tried in a process of its own first, and none could be "
-                                   "started: ") +
-                           std::strerror(errno));
+    refuse(probe.path,
+           std::string("it is first read in a separate process, which could not be started: ") +
+               std::strerror(errno));
   }
   const int signal = wait_for(process);
   const std::string words = pipe.words();
@@ -219,7 +219,7 @@ void probe_hdf5(const Hdf5Probe& probe, const std::function<void()>& read) {
     return;
   }
   if (signal == SIGPROF || signal == SIGALRM) {
-    refuse(probe.path, fmt::format("the HDF5 library did not come to an end with it in {:.0f} s",
+    refuse(probe.path, fmt::format("the HDF5 library did not finish reading it in {:.0f} s",
                                    probe_seconds(file->bytes)));
   }
   if (signal == SIGKILL) {

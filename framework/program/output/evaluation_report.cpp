@@ -52,7 +52,7 @@ namespace {
 Config to_config(const char* split, const Evaluation& result) {
   if (!std::isfinite(result.loss)) {
     throw Error(
-        fmt::format("the {} loss is NaN or infinite: the model gives outputs that are no "
+        fmt::format("the {} loss is NaN or infinite: the model returns outputs that are not "
                     "numbers for some of its {} examples",
                     split, result.examples));
   }

@@ -76,8 +76,7 @@ void require_text_or_nothing(const std::string& option, const std::string& path)
       begin.find('\0') == std::string::npos && utf8_bytes(begin) + kMostOfACharacter > begin.size();
   if (is_text) return;
   throw ConfigError(option + " '" + path +
-                    "' is there and is no text; it is left alone, give another name or "
-                    "--overwrite");
+                    "' exists and is not a text; give another name or --overwrite");
 }
 
 std::vector<std::string> files_named_in(const Config& config) {

@@ -14,7 +14,7 @@ void require_run_for_last(const std::string& path, bool last) {
   if (!last || !std::filesystem::exists(path, error)) return;  // opening it says the latter
   if (std::filesystem::is_directory(path, error)) return;
   throw ConfigError("--last is for a run folder, of which it takes the last checkpoint; '" + path +
-                    "' is a file, and taken itself: leave --last out, or give the run's folder");
+                    "' is a file and is used itself: leave --last out, or give the run's folder");
 }
 
 CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last) {

@@ -296,7 +296,7 @@ void apply_resume_overrides(Config& run, const std::vector<std::string>& assignm
     const Config before = run.peek(path);
     if (path == "run_dir" && !(before == changed.peek(path))) {
       throw ConfigError("--set " + assignment +
-                        ": a run goes on in its own folder, which --run-dir names");
+                        ": a run continues in its own folder, which --run-dir names");
     }
     const bool is_optimizer = path == "optimizer" || !optimizer_key(path).empty();
     const bool is_allowed = may_change(path, before, changed.peek(path)) ||

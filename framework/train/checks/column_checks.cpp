@@ -58,7 +58,7 @@ ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& fo
     const std::string where =
         is_label ? "is the label" : fmt::format("is number {}", place->second + 1);
     return {.moved = fmt::format(
-                "the columns stand in another order than in training: '{}' was number {}, and {}; "
+                "the columns are in another order than in training: '{}' was number {}, and {}; "
                 "expected {}, in this order",
                 trained.inputs[i], i + 1, where, listed(trained.inputs))};
   }

@@ -32,11 +32,12 @@ std::string remedy(const Dataset& data, const Shape& output, const Shape& wanted
   }
   if (output.rank() > wanted.rank()) {
     return " (it is one of tokens, and the data has one label a sentence: the presets bert and "
-           "distilbert need head: classification, or data.mask_fraction hides tokens to be told)";
+           "distilbert need head: classification, or data.mask_fraction hides tokens to be "
+           "predicted)";
   }
   return data.token_label() == TokenLabel::Next
              ? " (it is one of sentences, and the data's labels are the next tokens: the presets "
-               "gpt2 and llama tell those)"
+               "gpt2 and llama predict those)"
              : " (it is one of sentences, and the data has a label for each token: the presets "
                "bert and distilbert need head: masked_lm, or data.mask_fraction is left out)";
 }
@@ -104,7 +105,7 @@ std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const 
     return AttentionMisfit{
         found->first->path(), std::string(found->first->type()),
         "is not causal, and the data's labels are the next tokens: each token would see the one "
-        "that it is to tell, so that the loss falls and nothing is learned; give it causal: true "
+        "that it must predict, so the loss falls and nothing is learned; give it causal: true "
         "(as the presets gpt2 and llama have it), or hide tokens by data.mask_fraction: 0.15 (for "
         "the presets bert and distilbert with head: masked_lm)"};
   }
@@ -112,8 +113,8 @@ std::optional<AttentionMisfit> find_attention_misfit(const Module& model, const 
       std::ranges::all_of(all, is_causal)) {
     return AttentionMisfit{
         all.front().first->path(), std::string(all.front().first->type()),
-        "is causal, as all attention of the model, and data.mask_fraction hides tokens: one that "
-        "is hidden would be told by what stands before it alone; leave out data.mask_fraction to "
+        "is causal, as all attention of the model, and data.mask_fraction hides tokens: a hidden "
+        "token would be predicted only from those before it; leave out data.mask_fraction to "
         "learn the next tokens, or take attention that is not causal (the presets bert and "
         "distilbert with head: masked_lm)"};
   }

@@ -89,7 +89,7 @@ TEST(Backward, BadCallsAreErrors) {
               ThrowsMessage<ShapeError>("backward: the output has shape [2], its gradient [3]"));
   EXPECT_THAT(
       [&] { backward(Variable(Tensor::scalar(1.0f))); },
-      ThrowsMessage<StateError>("backward: the value depends on nothing that wants a gradient"));
+      ThrowsMessage<StateError>("backward: the value depends on nothing that requires a gradient"));
 }
 
 TEST(Backward, FreesWhatNodesSaved) {

@@ -165,7 +165,7 @@ TEST_F(ExportRun, AveragesAreExportedAsEvalTakesThem) {
 TEST_F(ExportRun, NothingIsOverwrittenUnasked) {
   const std::string path = folder_.write("w.npz", "mine");
   expect_throws<StateError>([&] { export_run(run(), path, {.format = "npz"}); },
-                            "exists already, and nothing is overwritten unasked");
+                            "exists already: remove it, give another path");
   EXPECT_EQ(read_text(path), "mine");
   export_run(run(), path, {.format = "npz", .overwrite = true});
   expect_same_bits(values_in(path), expected());

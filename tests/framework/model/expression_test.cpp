@@ -57,7 +57,7 @@ TEST(Expression, RefusesWhatHasNoValue) {
   expect_throws<ConfigError>([&] { number(std::string(5000, '(')); },
                              "in the expression '$(" + std::string(200, '(') +
                                  "… (5000 characters))': nests deeper than 50");
-  refuses("n / 2", "7 / 2 is no integer; with a float, as in 7 / 2.0, it is a fraction");
+  refuses("n / 2", "7 / 2 is not an integer; with a float, as in 7 / 2.0, it is a fraction");
   refuses("1 / (n - 7)", "division by zero");
   refuses("1.0 / 0", "division by zero");
   refuses("9223372036854775807 + 1", "9223372036854775807 + 1 has more than 64 bits");

@@ -111,7 +111,7 @@ TEST(ModelLayers, FirstChangesTheFirstCopy) {
   refuses("[{type: relu, first: {p: 1}}]",
           "m.yaml:1:22: 0.first: `first` is for the first of several copies, which `repeat` makes");
   refuses("[{type: relu, repeat: 2, first: 3}]",
-          "0.first: expected a map of what is different in the first copy, found '3'");
+          "0.first: expected a map of the differences in the first copy, found '3'");
   refuses("[{type: relu, repeat: 2, first: {name: a}}]", "`first` cannot change 'name'");
   // An argument of a template is told where it was written.
   refuses(

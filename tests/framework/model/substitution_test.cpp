@@ -72,16 +72,15 @@ TEST(Substitution, RefusesWhatIsNotThere) {
 }
 
 TEST(Substitution, RefusesWhatHasNoValue) {
-  expect_throws<ConfigError>(
-      [] { substituted("{size: $(2 * act)}"); },
-      "m.yaml:1:8: size: 'act' is 'relu', which is no number to reckon with");
+  expect_throws<ConfigError>([] { substituted("{size: $(2 * act)}"); },
+                             "m.yaml:1:8: size: 'act' is 'relu', which is not a number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * sizes)}"); },
                              "'sizes' is a list of 2, which is no number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * digits)}"); },
                              "'digits' is '8', which is no number");
   expect_throws<ConfigError>(
       [] { substituted("{size: $(width / 3)}"); },
-      "m.yaml:1:8: size: in the expression '$(width / 3)': 16 / 3 is no integer");
+      "m.yaml:1:8: size: in the expression '$(width / 3)': 16 / 3 is not an integer");
   expect_throws<ConfigError>([] { substituted("{size: $(width}"); },
                              "m.yaml:1:8: size: a ')' is missing in '$(width'");
   for (const std::string text : {"a$", "$ 3", "$3"}) {

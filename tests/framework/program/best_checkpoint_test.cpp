@@ -230,7 +230,7 @@ TEST_F(BestCheckpoint, LastIsForAFolder) {
     const Ended ended = run_lacuna(with_last);
     EXPECT_EQ(ended.code, 2) << arguments[0];
     EXPECT_THAT(ended.err, AllOf(HasSubstr("error: --last is for a run folder"),
-                                 HasSubstr("is a file, and taken itself")))
+                                 HasSubstr("is a file and is used itself")))
         << arguments[0];
   }
   EXPECT_THAT(
@@ -240,7 +240,7 @@ TEST_F(BestCheckpoint, LastIsForAFolder) {
               AllOf(HasSubstr("nowhere"), Not(HasSubstr("--last is for"))));
   const Ended alone = train({"--last"}, "new");
   EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.err, HasSubstr("--last goes with --init-from"));
+  EXPECT_THAT(alone.err, HasSubstr("--last needs --init-from"));
   EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("out")));
 }
 

@@ -1,4 +1,4 @@
-// A table whose columns stand in another order than in training is never read by position: every
+// A table whose columns are in another order than in training is never read by position: every
 // command that uses a trained model refuses it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::string permuted(const std::string& table, const std::vector<size_t>& order)
   return all;
 }
 
-constexpr const char* kMoved = "the columns stand in another order than in training";
+constexpr const char* kMoved = "the columns are in another order than in training";
 
 class Columns : public Use {
  protected:

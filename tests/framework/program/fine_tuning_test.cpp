@@ -234,7 +234,7 @@ TEST_F(FineTuning, NamesTheArgumentThatIsWrong) {
            run_dir("dense")},
           1, "'fc1.weight'");
   refused({"train", "--resume", "--run-dir", run_dir("dense"), "--init-from", run_dir("half")}, 2,
-          "--init-from does not go with --resume");
+          "--init-from cannot be used with --resume");
   // Where the file says it, the position in it is told.
   const Ended stated = train({"--set",
                               "model={init_from: nowhere, layers: [flatten, {type: "

@@ -265,7 +265,7 @@ TEST_F(RunFixture, CompareAndReportShowRunsOfEveryKind) {
   report.back() = folder_ / "notes.txt";
   const Ended other = run_lacuna(report);
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.err, HasSubstr("notes.txt' is there and is no page"));
+  EXPECT_THAT(other.err, HasSubstr("notes.txt' exists and is not a page"));
   EXPECT_EQ(read_text(folder_ / "notes.txt"), "of somebody's");
   report.back() = "-";
   EXPECT_EQ(run_lacuna(report).code, 2);
@@ -288,7 +288,7 @@ TEST_F(SweepTest, IsOneAtATimeInAFolder) {
     const FolderLock other(run_dir("sweep"));
     const Ended ended = sweep({"--seeds", "2"});
     EXPECT_EQ(ended.code, 1);
-    EXPECT_THAT(ended.err, HasSubstr("another sweep is at work in '" + run_dir("sweep") + "'"));
+    EXPECT_THAT(ended.err, HasSubstr("another sweep is running in '" + run_dir("sweep") + "'"));
     EXPECT_EQ(listing(run_dir("sweep")), "");
   }
   EXPECT_EQ(sweep({"--seeds", "2"}).code, 0);

@@ -194,7 +194,7 @@ TEST(Presets, SayWhatADefaultIsMadeOf) {
             {8});
       },
       "the preset 'llama' takes $(hidden_size / num_attention_heads) for head_dim, which is left "
-      "out: 16 / 3 is no integer");
+      "out: 16 / 3 is not an integer");
 }
 
 TEST(Rotary, HasTheHeadsOfTheAttentionThatFollows) {

@@ -70,7 +70,7 @@ TEST(TokenEmbeddingLayer, RefusesWhatDoesNotFit) {
       "padding_id 3 is not in a vocabulary of 3 ids");
   expect_throws<ConfigError>(
       [] { TokenEmbedding({.vocab_size = 3, .features = 2, .init = WeightInit::XavierNormal}); },
-      "token_embedding: an embedding has no fan-in to reckon with");
+      "token_embedding: an embedding has no fan-in");
 }
 
 TEST(TokenTypeEmbeddingLayer, AddsTheRowOfEachTokensType) {

@@ -260,7 +260,7 @@ TEST(OneShot, RefusesWhatCannotBe) {
         prune_one_shot("fc1", weight, gram, grouped, 8, nullptr,
                        OneShotOptions::defaults(OneShotMethod::SparseGpt));
       },
-      "layer 'fc1': sparsegpt knows no score groups");
+      "layer 'fc1': sparsegpt does not support score groups");
   expect_throws<ConfigError>(
       [&] {
         prune_one_shot("fc1", weight, gram, grouped, 8, nullptr,

@@ -122,10 +122,9 @@ TEST(Idx, RefusesADamagedGzipStream) {
               HasSubstr("the gzip stream is damaged (incorrect header check)"));
   EXPECT_THAT(label_error(folder.write("longer.gz", good + "x")),
               HasSubstr("there are bytes after the end of the gzip stream"));
-  EXPECT_THAT(
-      label_error(folder.write("two.gz", good + good)),
-      HasSubstr("two.gz: another gzip stream follows the first one, and one is read: unpack "
-                "the file and pack it anew"));
+  EXPECT_THAT(label_error(folder.write("two.gz", good + good)),
+              HasSubstr("two.gz: another gzip stream follows the first one, and one is read: "
+                        "unpack the file and pack it again"));
 }
 
 TEST(Idx, RefusesAFileThatCannotBeRead) {

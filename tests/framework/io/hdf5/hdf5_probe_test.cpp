@@ -61,12 +61,12 @@ TEST_F(Probed, ACrashIsAnErrorThatNamesTheSignal) {
 TEST_F(Probed, WhatNeverEndsIsEnded) {
   EXPECT_LT(probe_seconds(0), 10.0);
   EXPECT_GT(probe_seconds(1'000'000'000), 1000.0);
-  EXPECT_EQ(probe([] {
-              for (volatile bool goes_on = true; goes_on;) {
-              }
-            }),
-            "'" + path_ +
-                "' could not be read: the HDF5 library did not come to an end with it in " + "3 s");
+  EXPECT_EQ(
+      probe([] {
+        for (volatile bool goes_on = true; goes_on;) {
+        }
+      }),
+      "'" + path_ + "' could not be read: the HDF5 library did not finish reading it in " + "3 s");
 }
 
 TEST_F(Probed, AnErrorOfTheChildIsThrownHere) {

@@ -298,7 +298,7 @@ TEST(Presets, RefuseValuesThatTheyCannotFollow) {
           "m.yaml:1:26: hidden_act: unknown hidden_act 'gelu_fast_x' of the preset 'bert'");
   refuses("{type: bert, head: lm}", "m.yaml:1:20: head: unknown head 'lm' of the preset 'bert'");
   refuses("{type: bert, pooling: max}", "unknown pooling 'max'");
-  refuses("{type: gpt2, n_embd: wide}", "'n_embd' is 'wide', which is no number to reckon with");
+  refuses("{type: gpt2, n_embd: wide}", "'n_embd' is 'wide', which is not a number");
   refuses("{type: gpt2, initializer_range: small}",
           "m.yaml:1:33: initializer_range: expected a num");
 }

@@ -103,7 +103,7 @@ TEST_F(OptimizerChanges, ChangesNothingElseAndNotWhatStatesDependOn) {
   EXPECT_THAT(mistyped.err, HasSubstr("unknown key 'lrr'"));
   const Ended alone = train({"--change"}, "new");
   EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.err, HasSubstr("--change goes with --resume alone"));
+  EXPECT_THAT(alone.err, HasSubstr("--change needs --resume"));
   EXPECT_EQ(train({"--resume"}).code, 0);
 }
 

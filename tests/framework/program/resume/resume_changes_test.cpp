@@ -256,10 +256,10 @@ TEST_F(ResumeChanges, RefusesWhenThereIsNothingToResume) {
                              "' does not exist; start the run without --resume\n");
   const Ended nowhere = run_lacuna({"train", "--resume"});
   EXPECT_EQ(nowhere.code, 2);
-  EXPECT_THAT(nowhere.err,
-              HasSubstr("--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna "
-                        "train --resume --run-dir DIR, where DIR is the folder of the run to go on "
-                        "with"));
+  EXPECT_THAT(
+      nowhere.err,
+      HasSubstr("--resume needs the run's folder (--run-dir) or its CONFIG file: lacuna "
+                "train --resume --run-dir DIR, where DIR is the folder of the run to continue"));
   EXPECT_THAT(listing(folder_.path()), Not(HasSubstr("run")));
 }
 

@@ -304,7 +304,7 @@ TEST_F(TextRuns, LearnToTellHiddenWordsAndFillGaps) {
           "gaps.txt:1: the line has 12 tokens, and the model was trained on 10");
   const Ended generated = run_lacuna({"generate", run_dir(), "--prompt", "to be"});
   EXPECT_EQ(generated.code, 1);
-  EXPECT_THAT(generated.err, HasSubstr("`lacuna predict` fills gaps by it"));
+  EXPECT_THAT(generated.err, HasSubstr("`lacuna predict` fills gaps with it"));
 }
 
 TEST_F(TextRuns, HideTheSameTokensOnAnyThreadsAndAfterAResume) {

@@ -1,0 +1,43 @@
+"""Trains the networks of networks.py as peers.py asks: a line of JSON in, a line of JSON out.
+
+    {"make": [network, kind, sparsity], "key": K}    -> {"parameters": n, "loss": first}
+    {"run": K, "seconds": s, "warm": bool}           -> {"ms": [one number per step]}
+"""
+import json
+import sys
+import time
+import warnings
+
+import torch
+
+import networks
+
+
+def run(trainee, seconds, warm):
+    if warm:
+        trainee.step()
+    steps = []
+    while not steps or (warm and len(steps) < 2) or sum(steps) < 1e3 * seconds:
+        start = time.perf_counter()
+        trainee.step()
+        steps.append(1e3 * (time.perf_counter() - start))
+    return steps
+
+
+def main():
+    warnings.filterwarnings("ignore")  # CSR is in beta, as PyTorch says at each use
+    torch.set_num_threads(int(sys.argv[1]))
+    trainees = {}
+    print(json.dumps({"version": torch.__version__}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "make" in request:
+            trainee = networks.Trainee(*request["make"])
+            trainees[request["key"]] = trainee
+            answer = {"parameters": trainee.parameters, "loss": trainee.step()}
+        else:
+            answer = {"ms": run(trainees[request["run"]], request["seconds"], request["warm"])}
+        print(json.dumps(answer), flush=True)
+
+
+main()
