@@ -31,6 +31,7 @@
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/program/verification.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/loop/profile_report.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
 
@@ -105,6 +106,16 @@ std::unique_ptr<Verification> make_verification(
   return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
 }
 
+// The files are those of this part of the run.
+void report_profile(const Profile& profile, const RunFolder& folder, bool quiet) {
+  write_profile(profile, folder.path());
+  constexpr size_t kShown = 25;
+  for (const std::string& line : profile_table(profile, kShown)) {
+    if (!quiet) std::printf("%s\n", line.c_str());
+    log_info_to_file(line);
+  }
+}
+
 int run_to_end(Trainer& trainer, const TrainCommand& command, Experiment& experiment,
                const RunFolder& folder, Verification* verification) {
   describe(experiment);
@@ -112,15 +123,20 @@ int run_to_end(Trainer& trainer, const TrainCommand& command, Experiment& experi
     verification->watch(experiment);
     trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
   }
+  std::optional<Profiler> profiler;
+  if (command.profile && experiment.is_first()) profiler.emplace(*experiment.model);
   const RunEnd end = trainer.run();
+  const std::optional<Profile> profile =
+      profiler ? std::optional(profiler->finish()) : std::nullopt;
   if (verification != nullptr) verification->finish();
-  if (end == RunEnd::Interrupted) return kInterrupted;
-  if (end == RunEnd::Terminated) return kTerminated;
-  if (end == RunEnd::HungUp) return kHungUp;
-  if (experiment.is_first()) {
+  const bool has_ended = end == RunEnd::Finished || end == RunEnd::StoppedEarly;
+  if (has_ended && experiment.is_first()) {
     print_result(trainer.summary(), folder, next_use(*experiment.data.train), command.quiet);
   }
-  return kDone;
+  if (profile) report_profile(*profile, folder, command.quiet);
+  if (end == RunEnd::Interrupted) return kInterrupted;
+  if (end == RunEnd::Terminated) return kTerminated;
+  return end == RunEnd::HungUp ? kHungUp : kDone;
 }
 
 void require_alone(const TrainCommand& command, const Communicator* job) {

@@ -121,6 +121,7 @@ void add_train(CLI::App& app, Action& action) {
                    "Compare the first N steps with the same run in layout masked")
       ->type_name("N")
       ->transform(whole_number("a number of steps", 1, kMostCounted));
+  command->add_flag("--profile", c.profile, "Measure where the time goes, by layer");
   CLI::Option* quiet =
       command->add_flag("--quiet", c.quiet, "Print the result, warnings and errors only");
   command->add_flag("-v,--verbose", c.verbose, "Print all that the log file holds")

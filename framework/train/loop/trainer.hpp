@@ -60,6 +60,7 @@ class Trainer {
   void begin();
   std::string how_it_ended() const;
   void train_step();
+  void update();
   bool is_traced() const;
   void after_step(const TrainingSums& sums);
   void try_evaluations();
