@@ -42,6 +42,9 @@ class ProfileSink {
   virtual void begin(const ProfiledWork& work) = 0;
   /// `place`: of a Layer the one behind its nodes.
   virtual void end(uint64_t place) = 0;
+  /// Time between these two does not count. *Requires* that no work begins or ends meanwhile.
+  virtual void pause() = 0;
+  virtual void go_on() = 0;
 };
 
 /// This thread's, or null.
@@ -61,6 +64,24 @@ class ProfileSpan {
   }
   ProfileSpan(const ProfileSpan&) = delete;
   ProfileSpan& operator=(const ProfileSpan&) = delete;
+
+ private:
+  ProfileSink* sink_;
+};
+
+/// While it lives, this thread does work that is no part of what is profiled.
+class ProfilePause {
+ public:
+  ProfilePause() : sink_(profile_sink()) {
+    set_profile_sink(nullptr);
+    if (sink_ != nullptr) sink_->pause();
+  }
+  ~ProfilePause() {
+    set_profile_sink(sink_);
+    if (sink_ != nullptr) sink_->go_on();
+  }
+  ProfilePause(const ProfilePause&) = delete;
+  ProfilePause& operator=(const ProfilePause&) = delete;
 
  private:
   ProfileSink* sink_;

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/records/json_text.hpp"
+#include "lacuna/framework/report/equal_budget.hpp"
 #include "lacuna/framework/report/page.hpp"
 #include "lacuna/framework/report/run_table.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
@@ -101,7 +103,14 @@ int run_compare(const CompareCommand& command) {
   if (command.json && command.csv) {
     throw ConfigError("--json and --csv are both given; give one of them");
   }
-  const std::vector<RunData> runs = read_runs(command.runs, 0);
+  std::vector<RunData> runs = read_runs(command.runs, 0);
+  std::string budget;
+  if (!command.by.empty()) {
+    const Budget by = command.by == "step" ? Budget::Step : Budget::Seconds;
+    EqualBudget equal = cut_to_equal_budget(std::move(runs), by);
+    budget = equal.in_words(by);
+    runs = std::move(equal.runs);
+  }
   for (const RunData& run : runs) {
     for (const std::string& remark : run.remarks) log_warning(run.name + ": " + remark);
   }
@@ -109,10 +118,13 @@ int run_compare(const CompareCommand& command) {
   for (const RunData& run : runs) results.push_back(result_of(run));
   results = sorted_by_result(std::move(results));
   if (command.json) {
-    print(comparison(runs, results).to_json_indented() + "\n");
+    Config report = comparison(runs, results);
+    if (!budget.empty()) report.set("compared", budget);
+    print(report.to_json_indented() + "\n");
   } else if (command.csv) {
     print(exact_table(results).csv());
   } else {
+    if (!budget.empty()) print("results of evaluations " + budget + " or before\n");
     print(readable_table(results).text());
     const std::vector<Difference> differences = config_differences(runs);
     if (!differences.empty()) print("\n" + differences_in_words(runs, differences));

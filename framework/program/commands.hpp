@@ -116,6 +116,7 @@ struct ReportCommand {
 
 struct CompareCommand {
   std::vector<std::string> runs;
+  std::string by;  ///< "step" or "seconds": as the runs were when each had as many; empty: the end
   bool json = false;
   bool csv = false;
 };

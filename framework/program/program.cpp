@@ -259,6 +259,9 @@ void add_report_and_compare(CLI::App& app, Action& action) {
   CLI::App* compare =
       app.add_subcommand("compare", "Show the results of runs as a table, the best first");
   compare->add_option("run", c.runs, "Run folders")->type_name("RUN")->required();
+  compare->add_option("--by", c.by, "Compare at equal steps or seconds of training")
+      ->type_name("step|seconds")
+      ->check(CLI::IsMember({"step", "seconds"}));
   compare->add_flag("--json", c.json, "Print JSON");
   compare->add_flag("--csv", c.csv, "Print CSV");
   compare->callback([&action] { action = [] { return run_compare(c); }; });

@@ -64,6 +64,8 @@ class Profiler : public ProfileSink {
 
   void begin(const ProfiledWork& work) override;
   void end(uint64_t place) override;
+  void pause() override { paused_ = StepClock::now(); }
+  void go_on() override { start_ += StepClock::now() - paused_; }
 
   /// Stops, and returns what was measured.
   Profile finish();
@@ -84,7 +86,7 @@ class Profiler : public ProfileSink {
   int index_of_name(std::string_view name);
   void count(const Frame& frame, double seconds);
 
-  StepClock::time_point start_ = StepClock::now();
+  StepClock::time_point start_ = StepClock::now(), paused_ = {};
   Profile profile_;
   std::vector<Frame> stack_;
   std::map<std::string, int, std::less<>> layers_;      // by the paths of modules

@@ -18,6 +18,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/train/checks/run_origins.hpp"
 #include "lacuna/framework/train/loop/clock.hpp"
+#include "lacuna/framework/train/loop/dense_timing.hpp"
 #include "lacuna/framework/train/loop/run_reporter.hpp"
 #include "lacuna/framework/train/loop/stop_signal.hpp"
 #include "lacuna/framework/train/loop/training_step.hpp"
@@ -243,11 +244,19 @@ RunEnd Trainer::finish() {
   save();
   // The summary of a run that had ended before tells of the process that trained it, and stays.
   const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
+  if (!is_told) reporter_->set_dense_step(time_dense_step());
   fault_point("run.before_summary");
   reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
   if (!state_.stopping.has_stopped()) return RunEnd::Finished;
   restore_best();
   return RunEnd::StoppedEarly;
+}
+
+// For a twentieth of the time that the run took, at most two seconds.
+std::optional<DenseStep> Trainer::time_dense_step() const {
+  if (state_.step == 0 || !experiment_.is_first()) return std::nullopt;
+  return dense_step(experiment_, state_.train_seconds / static_cast<double>(state_.step),
+                    std::clamp(0.05 * state_.train_seconds, 0.01, 2.0));
 }
 
 const Config& Trainer::summary() const { return reporter_->summary(); }

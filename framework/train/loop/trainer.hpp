@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 
 namespace lacuna {
 
+struct DenseStep;
 class RunReporter;
 
 /// How a run ended.
@@ -65,6 +67,7 @@ class Trainer {
   void after_step(const TrainingSums& sums);
   void try_evaluations();
   void evaluate_splits();
+  void write_sample();
   Evaluation evaluate_split(const char* split, const Dataset& data);
   bool judge(const Evaluation& result);
   void save();
@@ -72,6 +75,7 @@ class Trainer {
   Checkpoint checkpoint() const;
   bool must_stop();
   RunEnd finish();
+  std::optional<DenseStep> time_dense_step() const;
   RunEnd interrupt();
 
   void require_finite_values() const;

@@ -12,6 +12,7 @@
 #include "lacuna/framework/job/shared_checkpoint.hpp"
 #include "lacuna/framework/train/loop/clock.hpp"
 #include "lacuna/framework/train/loop/run_reporter.hpp"
+#include "lacuna/framework/train/loop/text_sample.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/runs/best_checkpoint.hpp"
 
@@ -29,6 +30,7 @@ void Trainer::try_evaluations() {
 void Trainer::evaluate_splits() {
   const DataSplits& data = experiment_.data;
   bool is_best = false;
+  write_sample();
   if (data.validation != nullptr) {
     state_.validation = evaluate_split("validation", *data.validation);
     is_best = judge(*state_.validation);
@@ -54,6 +56,13 @@ void Trainer::evaluate_splits() {
                                         "(train.checkpoint.keep_best)",
                                         state_.step));
   }
+}
+
+// With the split that is evaluated next.
+void Trainer::write_sample() {
+  if (!experiment_.train.sample || !experiment_.is_first()) return;
+  const ProfileSpan span(Work::Evaluation, "sample");
+  reporter_->report_sample(sample_text(experiment_));
 }
 
 Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {

@@ -37,7 +37,7 @@ TEST_F(Training, LeavesAFolderThatTellsEverything) {
               HasSubstr("fc1.weight [12, 784], static, 1881 nonzeros"));
   EXPECT_EQ(listing(run_dir()), "checkpoints config.yaml log.txt masks metrics.jsonl summary.json");
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000016.h5 step-0000000018.h5");
-  EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 3/18  epoch 0.50  loss "));
+  EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 3/18  epoch 0.500  loss "));
 
   const Config end = summary(run_dir());
   for (const char* key : {"test_accuracy", "test_loss", "train_loss", "epochs", "steps",
