@@ -9,6 +9,7 @@
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/config/integer_range.h"
 #include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
@@ -165,6 +166,7 @@ void Optimizer::clip_gradients(double max_norm) {
 void Optimizer::update_parameter(size_t index, double learning_rate,
                                  const std::vector<StateSlot>& slots) {
   Parameter& parameter = *parameters_[index];
+  const ProfileSpan span(Work::Parameter, parameter.name());
   const bool was_pruned = parameter.is_pruned();
   std::vector<std::span<float>> states;
   for (const StateSlot& slot : slots) {

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/core/profile.hpp"
 
 namespace lacuna {
 
@@ -235,12 +236,17 @@ void SparsityAlgorithm::require_parameters(const Optimizer& optimizer) const {
 }
 
 void SparsityAlgorithm::open_scopes(Optimizer& optimizer, StepScopes& scopes) {
+  const ProfileSpan span(Work::Masks);
   if (!weights_.empty()) before_step(optimizer, scopes);
   for (SparsityAlgorithm* part : parts_) part->open_scopes(optimizer, scopes);
 }
 
 void SparsityAlgorithm::after_step(Optimizer& optimizer) {
-  for (const ParameterPtr& parameter : parameters_) parameter->prune();
+  const ProfileSpan span(Work::Masks);
+  for (const ParameterPtr& parameter : parameters_) {
+    const ProfileSpan of_it(Work::Parameter, parameter->name());
+    parameter->prune();
+  }
   clear_updates();
   if (autoupdate) update(optimizer);
 }

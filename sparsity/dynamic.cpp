@@ -11,6 +11,7 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/profile.hpp"
 #include "lacuna/sparsity/weights/target_checks.hpp"
 
 namespace lacuna {
@@ -56,6 +57,7 @@ void DynamicSparsityAlgorithm::update(Optimizer&) {
   if (!update_schedule().is_update(step())) return;
   refresh_targets();
   for (SparseWeight& weight : weights()) {
+    const ProfileSpan span(Work::Parameter, weight.name());
     const MaskSet mask = weight.mask();
     set_mask(weight, update_mask(weight, mask, static_cast<float>(weight.target_sparsity())),
              &mask);

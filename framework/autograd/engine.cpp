@@ -14,6 +14,7 @@
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
@@ -51,6 +52,7 @@ std::vector<Tensor> run(Node& node, const Tensor& gradient) {
     throw StateError("backward a second time through '" + std::string(node.name()) +
                      "': the graph was freed by the first; run the forward pass again");
   }
+  const ProfileSpan span(Work::Node, node.name(), node.sequence());
   if (!trace) return backward_of(node, gradient);
   NodeRun report{.name = std::string(node.name()),
                  .input_shapes = {},

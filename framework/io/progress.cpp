@@ -59,6 +59,11 @@ std::string rounded(double value) {
                                               : fmt::format("{:.4g}", value);
 }
 
+// More digits where an epoch has thousands of steps, and a run a few epochs.
+std::string epochs_in_words(double epochs) {
+  return epochs < 9.9995 ? fmt::format("{:.3f}", epochs) : fmt::format("{:.2f}", epochs);
+}
+
 std::string format_duration(double seconds) {
   const auto whole = static_cast<int64_t>(std::round(std::clamp(seconds, 0.0, 1e15)));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
@@ -66,8 +71,8 @@ std::string format_duration(double seconds) {
 }
 
 std::string to_string(const ProgressReport& r) {
-  std::string line =
-      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4g}", r.step, r.total_steps, r.epoch, r.loss);
+  std::string line = fmt::format("step {}/{}  epoch {}  loss {:.4g}", r.step, r.total_steps,
+                                 epochs_in_words(r.epoch), r.loss);
   if (!std::isnan(r.accuracy)) line += fmt::format("  accuracy {:.2f} %", 100.0 * r.accuracy);
   return line + fmt::format("  density {} %  {:.0f} examples/s", percentage(r.density),
                             r.examples_per_second);

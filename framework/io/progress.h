@@ -74,6 +74,8 @@ std::string to_string(const ProgressReport& report);
 /// "step 469/4690  loss 0.2134  acc 93.5%  density 10.3%  81234 ex/s  0:48 left": fits into a
 /// terminal; parts at the end that do not fit into `columns` are left out. NaN seconds are unknown.
 std::string terminal_line(const ProgressReport& report, double seconds_left, size_t columns);
+/// Epochs done: "0.125", "9.000", "12.34".
+std::string epochs_in_words(double epochs);
 /// A count as people read it: "1,570".
 std::string grouped(int64_t count);
 /// Four digits, and whole from 10,000 on: "0.01292", "7.5", "16,807".

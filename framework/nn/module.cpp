@@ -9,6 +9,7 @@
 #include <set>
 #include <variant>
 
+#include "lacuna/framework/autograd/layer_span.hpp"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
@@ -37,6 +38,7 @@ std::string join_path(const std::string& scope, const std::string& name) {
 }  // namespace
 
 Variable Module::operator()(std::span<const Variable> inputs) try {
+  const LayerSpan span(path_);
   forward_pre_hooks_.call(*this);
   std::vector<Variable> given(inputs.begin(), inputs.end());
   for (Variable& x : given) {
@@ -50,6 +52,7 @@ Variable Module::operator()(std::span<const Variable> inputs) try {
 }
 
 std::vector<Variable> Module::forward_shards(std::span<const Variable> inputs) try {
+  const LayerSpan span(path_);
   const ShardedBatch* batch = sharded_batch();
   if (batch == nullptr || batch->shards().size() != inputs.size()) {
     throw StateError(fmt::format(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,11 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/model_table.hpp"
+#include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
+#include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
 
@@ -162,6 +165,20 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
   }
 }
 
+// What the run takes, and a step of dense training.
+struct PlannedTime {
+  PlannedTime(Experiment& experiment, const ModelTable::Counts& counts)
+      : less_arithmetic(counts.training > 0.0 ? counts.dense.training / counts.training : 0.0) {
+    constexpr double kSeconds = 1.5;
+    run = measure_run(experiment, kSeconds);
+    if (run) dense = dense_step(experiment, run->step, kSeconds);
+  }
+
+  std::optional<RunTime> run = {};
+  std::optional<DenseStep> dense = {};
+  double less_arithmetic;
+};
+
 }  // namespace
 
 int run_plan(const PlanCommand& command) {
@@ -173,11 +190,15 @@ int run_plan(const PlanCommand& command) {
   apply_overrides(config, command.overrides);
   write_new_run_keys(config);
   apply_process_options(config);
-  const auto experiment = build_experiment(config);
+  MeasuredLength length;
+  if (has_seconds(config)) length = build_for_seconds(config, nullptr);
+  const auto experiment =
+      length.experiment ? std::move(length.experiment) : build_experiment(config);
   const std::vector<PlannedParameter> plan = all_parameters(*experiment);
   const DenseReasons reasons = dense_reasons(*experiment);
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
+  const PlannedTime time(*experiment, model.total());  // last: it trains some steps
   if (command.json) {
     Config entries = Config::list();
     for (const PlannedParameter& parameter : plan) {
@@ -192,6 +213,7 @@ int run_plan(const PlanCommand& command) {
                                  {"final_nnz", model.total().final_nnz}});
     ModelTable::write_flops(model.total(), report);
     report.set("evaluation", to_config(evaluation));
+    if (time.run) report.set("time", to_config(*time.run, time.dense, time.less_arithmetic));
     report.set("layers", model.to_config());
     report.set("parameters", entries);
     print_json(report);
@@ -210,6 +232,11 @@ int run_plan(const PlanCommand& command) {
   std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
               static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",
               evaluation.bytes / 1e6);
+  if (!length.note.empty()) std::printf("%s\n", length.note.c_str());
+  if (!time.run) std::printf("the time of a step was not measured: it may not fit the memory\n");
+  const auto lines = time.run ? time_lines(*time.run, time.dense, time.less_arithmetic)
+                              : std::vector<std::string>();
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   return kDone;
 }
 

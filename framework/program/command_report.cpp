@@ -14,6 +14,7 @@
 #include "lacuna/framework/program/config_defaults.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/differences.hpp"
+#include "lacuna/framework/report/equal_budget.hpp"
 #include "lacuna/framework/report/page.hpp"
 #include "lacuna/framework/report/run_groups.hpp"
 #include "lacuna/framework/report/run_search.hpp"
@@ -132,6 +133,13 @@ int run_compare(const CompareCommand& command) {
     throw ConfigError("--json and --csv are both given; give one of them");
   }
   std::vector<RunData> runs = read_runs(found_runs(command.runs), 0);
+  std::string budget;
+  if (!command.by.empty()) {
+    const Budget by = command.by == "step" ? Budget::Step : Budget::Seconds;
+    EqualBudget equal = cut_to_equal_budget(std::move(runs), by);
+    budget = equal.in_words(by);
+    runs = std::move(equal.runs);
+  }
   find_defaults(runs);
   for (const RunData& run : runs) {
     for (const std::string& remark : run.remarks) log_warning(run.name + ": " + remark);
@@ -140,10 +148,13 @@ int run_compare(const CompareCommand& command) {
   for (const RunData& run : runs) results.push_back(result_of(run));
   const std::vector<TaskResults> tasks = ranked_by_task(results);
   if (command.json) {
-    print(comparison(runs, all_results(tasks)).to_json_indented() + "\n");
+    Config report = comparison(runs, all_results(tasks));
+    if (!budget.empty()) report.set("compared", budget);
+    print(report.to_json_indented() + "\n");
   } else if (command.csv) {
     print(exact_table(all_results(tasks)).csv());
   } else {
+    if (!budget.empty()) print("results of evaluations " + budget + " or before\n");
     print_tables(runs, results);
   }
   return kDone;

@@ -33,6 +33,8 @@
 #include "lacuna/framework/program/verification.hpp"
 #include "lacuna/framework/records/start_record.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/loop/profile_report.hpp"
+#include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/loop/trainer.hpp"
 #include "lacuna/framework/train/weights/model_file.h"
 
@@ -107,6 +109,16 @@ std::unique_ptr<Verification> make_verification(
   return std::make_unique<Verification>(experiment.config, command.verify_steps, checkpoint);
 }
 
+// The files are those of this part of the run.
+void report_profile(const Profile& profile, const RunFolder& folder, bool quiet) {
+  write_profile(profile, folder.path());
+  constexpr size_t kShown = 25;
+  for (const std::string& line : profile_table(profile, kShown)) {
+    if (!quiet) std::printf("%s\n", line.c_str());
+    log_info_to_file(line);
+  }
+}
+
 int run_to_end(Trainer& trainer, const TrainCommand& command, Experiment& experiment,
                const RunFolder& folder, Verification* verification) {
   describe(experiment);
@@ -114,15 +126,20 @@ int run_to_end(Trainer& trainer, const TrainCommand& command, Experiment& experi
     verification->watch(experiment);
     trainer.watch_steps([&](double loss) { verification->compare_step(experiment, loss); });
   }
+  std::optional<Profiler> profiler;
+  if (command.profile && experiment.is_first()) profiler.emplace(*experiment.model);
   const RunEnd end = trainer.run();
+  const std::optional<Profile> profile =
+      profiler ? std::optional(profiler->finish()) : std::nullopt;
   if (verification != nullptr) verification->finish();
-  if (end == RunEnd::Interrupted) return kInterrupted;
-  if (end == RunEnd::Terminated) return kTerminated;
-  if (end == RunEnd::HungUp) return kHungUp;
-  if (experiment.is_first()) {
+  const bool has_ended = end == RunEnd::Finished || end == RunEnd::StoppedEarly;
+  if (has_ended && experiment.is_first()) {
     print_result(trainer.summary(), folder, next_use(*experiment.data.train), command.quiet);
   }
-  return kDone;
+  if (profile) report_profile(*profile, folder, command.quiet);
+  if (end == RunEnd::Interrupted) return kInterrupted;
+  if (end == RunEnd::Terminated) return kTerminated;
+  return end == RunEnd::HungUp ? kHungUp : kDone;
 }
 
 void require_alone(const TrainCommand& command, const Communicator* job) {
@@ -162,7 +179,10 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   if (config.is_map()) config.set("run_dir", run_dir);
   if (job != nullptr) require_same_config(*job, config);
   apply_process_options(config);
-  const auto experiment = build_experiment(config, Start::Fresh, job);
+  MeasuredLength measured;
+  if (has_seconds(config)) measured = build_for_seconds(config, job);
+  const auto experiment = measured.experiment ? std::move(measured.experiment)
+                                              : build_experiment(config, Start::Fresh, job);
   const auto verification = make_verification(command, *experiment);
   const RunFolder folder =
       is_first ? RunFolder::create(run_dir, config.to_yaml()) : RunFolder::of_another(run_dir);
@@ -170,6 +190,7 @@ int train_new(const TrainCommand& command, const std::shared_ptr<Communicator>& 
   if (is_first) append_start(folder.path(), start_of_process(num_threads()));
   log_info("run       " + folder.path());
   for (const std::string& line : found) log_info(line);
+  if (!measured.note.empty()) log_info(measured.note);
   Trainer trainer(*experiment, folder, progress_style(command));
   return run_to_end(trainer, command, *experiment, folder, verification.get());
 }
@@ -232,9 +253,17 @@ struct Resumption {
   int64_t step = 0;
 };
 
+// A time was made a number of steps when the run began.
+std::vector<std::string> without_seconds(std::vector<std::string> overrides) {
+  std::erase_if(overrides, [](const std::string& assignment) {
+    return assignment.starts_with("train.seconds=");
+  });
+  return overrides;
+}
+
 // Of several processes the first one alone looks.
 Resumption prepare_resumption(const TrainCommand& command, const Communicator* job) {
-  const std::vector<std::string> overrides = all_overrides(command);
+  const std::vector<std::string> overrides = without_seconds(all_overrides(command));
   Config given = Config::map();
   if (!command.config_path.empty()) {
     given = load_yaml(command.config_path);
@@ -250,10 +279,14 @@ Resumption prepare_resumption(const TrainCommand& command, const Communicator* j
         "--run-dir DIR, where DIR is the folder of the run to continue");
   }
   const RunFolder folder = RunFolder::open(choose_run_dir(command, given));
+  if (has_seconds(given)) given.get("train").erase("seconds");
   if (command.config_path.empty()) given = Config();  // --set alone says nothing of the rest
   Config config = load_yaml(folder.config_path());
   make_paths_absolute(config);  // which earlier versions did not
   start_logging(command, folder, job);
+  if (overrides.size() < all_overrides(command).size()) {
+    log_info("train.seconds: the run has its number of steps from its beginning");
+  }
   Config written = config.clone();
   const std::optional<CheckpointFile> checkpoint = folder.newest_good_checkpoint();
   const int64_t step = checkpoint ? step_of(folder, *checkpoint) : 0;

@@ -38,6 +38,7 @@ struct TrainCommand {
   bool quiet = false;        ///< the result alone, warnings and errors
   bool verbose = false;      ///< on the console too what otherwise only the log file holds
   int64_t verify_steps = 0;  ///< steps to compare with a run in layout masked; 0: none
+  bool profile = false;      ///< where the time goes, as a table and in the run folder
 };
 
 struct PlanCommand {
@@ -118,6 +119,7 @@ struct ReportCommand {
 
 struct CompareCommand {
   std::vector<std::string> runs;
+  std::string by;  ///< "step" or "seconds": as the runs were when each had as many; empty: the end
   bool json = false;
   bool csv = false;
 };

@@ -119,6 +119,7 @@ void add_train(CLI::App& app, Action& action) {
                    "Compare the first N steps with the same run in layout masked")
       ->type_name("N")
       ->transform(whole_number("a number of steps", 1, kMostCounted));
+  command->add_flag("--profile", c.profile, "Measure where the time goes, by layer");
   CLI::Option* quiet =
       command->add_flag("--quiet", c.quiet, "Print only the result, warnings and errors");
   command->add_flag("-v,--verbose", c.verbose, "Print everything that the log file contains")
@@ -262,6 +263,9 @@ void add_report_and_compare(CLI::App& app, Action& action) {
   CLI::App* compare =
       app.add_subcommand("compare", "Show the results of runs as a table, the best first");
   compare->add_option("run", c.runs, "Run folders")->type_name("RUN")->required();
+  compare->add_option("--by", c.by, "Compare at equal steps or seconds of training")
+      ->type_name("step|seconds")
+      ->check(CLI::IsMember({"step", "seconds"}));
   compare->add_flag("--json", c.json, "Print JSON");
   compare->add_flag("--csv", c.csv, "Print CSV");
   compare->callback([&action] { action = [] { return run_compare(c); }; });

@@ -74,6 +74,11 @@ int64_t in_range(const Config& map, const char* key, int64_t fallback, int64_t l
 }
 
 Period read_length(const Config& train) {
+  if (train.has("seconds")) {
+    train.get("seconds").error(
+        "how many steps fit into a time is measured by `lacuna train` and `lacuna plan` alone; "
+        "give train.steps or train.epochs");
+  }
   if (train.has("epochs") && train.has("steps")) {
     train.get("steps").error("`epochs` and `steps` are both given; give one of them");
   }
@@ -97,6 +102,14 @@ WeightAverageOptions read_ema(const Config& config) {
   options.decay = decay.as<double>();
   if (!(options.decay >= 0.0 && options.decay < 1.0)) decay.fail("a number in [0, 1)");
   if (config.is_map()) options.start = at_least(config, "start", options.start, 0);
+  return options;
+}
+
+SampleOptions read_sample(const Config& config) {
+  if (!config.is_map()) config.fail("a map with prompt and tokens");
+  SampleOptions options{.prompt = config.required<std::string>("prompt")};
+  if (options.prompt.empty()) config.at("prompt").fail("a text that is not empty");
+  options.tokens = in_range(config, "tokens", options.tokens, 1, 10'000);
   return options;
 }
 
@@ -143,6 +156,7 @@ TrainOptions TrainOptions::from_config(const Config& train) {
                                     stopping.get<double>("min_delta", early.min_delta), 0.0, 1e30);
     o.early_stopping = early;
   }
+  if (train.has("sample")) o.sample = read_sample(train.get("sample"));
   if (train.has("ema")) o.ema = read_ema(train.get("ema"));
   return o;
 }

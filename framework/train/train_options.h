@@ -39,6 +39,12 @@ struct WeightAverageOptions {
   int64_t start = 0;     ///< steps after which averaging begins, at least 0
 };
 
+/// What a language model writes at evaluations.
+struct SampleOptions {
+  std::string prompt;    ///< which it goes on with; not empty
+  int64_t tokens = 100;  ///< how many follow, from 1 to 10,000
+};
+
 struct CheckpointOptions {
   Period every = Period::epochs(1);
   int64_t keep_last = 3;  ///< newest checkpoints kept, at least 1
@@ -83,6 +89,7 @@ struct TrainOptions {
   bool trace_autograd = false;  ///< log the nodes of the first step's backward pass
   CheckpointOptions checkpoint;
   std::optional<EarlyStoppingOptions> early_stopping;
+  std::optional<SampleOptions> sample;      ///< none: no text is written
   std::optional<WeightAverageOptions> ema;  ///< none: the weights themselves are evaluated
 
   /// Writes the defaults of absent keys into `train`. *Errors:* ConfigError on a wrong type or

@@ -1,7 +1,6 @@
 #include "lacuna/framework/layouts/cost/cost_cache.hpp"
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -9,30 +8,14 @@
 #include <sstream>
 #include <utility>
 
-#include "lacuna/framework/core/input_checks.hpp"
-#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/layouts/cost/kept_times.hpp"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path cache_file() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  fs::path folder = variable("LACUNA_CACHE_DIR");
-  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
-    folder = fs::path(variable("XDG_CACHE_HOME")) / "lacuna";
-  }
-  if (folder.empty() && !variable("HOME").empty()) {
-    folder = fs::path(variable("HOME")) / ".cache" / "lacuna";
-  }
-  if (folder.empty()) return folder;
-  const fs::path file = folder / ("step-costs-" + std::string(kVersion) + ".txt");
-  return why_no_file(file.string()).empty() ? file : fs::path();  // a pipe would be waited for
-}
+fs::path cache_file() { return measurement_file("step-costs"); }
 
 }  // namespace
 

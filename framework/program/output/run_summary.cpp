@@ -15,6 +15,7 @@
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/nn/batch_user.h"
+#include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
 
@@ -284,7 +285,10 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
     lines.push_back(fmt::format("{:<9} {}", name, text));
   };
   const auto at = [](double epoch, int64_t step) {
-    return fmt::format(" (epoch {:.3g}, step {})", epoch, grouped(step));
+    return fmt::format(
+        " (epoch {}, step {})",
+        epoch == std::round(epoch) ? fmt::format("{:.0f}", epoch) : epochs_in_words(epoch),
+        grouped(step));
   };
   if (summary.has("best_step")) {
     const bool is_kept = has_best_checkpoint || summary.required<int64_t>("best_step") ==
@@ -296,8 +300,14 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
   add("last", results(summary, "") +
                   at(number(summary, "epochs"), summary.required<int64_t>("steps")) +
                   (summary.get("stopped_early", false) ? ", stopped early" : ""));
-  add("time", fmt::format("{} of training, {} examples/s; memory at most {}",
-                          format_duration(number(summary, "train_seconds")),
+  const double seconds = number(summary, "train_seconds");
+  const auto each = [&](const char* key) {
+    const double count = number(summary, key);
+    return time_in_words(count > 0.0 ? seconds / count : 0.0);
+  };
+  add("time", fmt::format("{} of training, {} per step, {} per epoch, {} examples/s; memory at "
+                          "most {}",
+                          format_duration(seconds), each("steps"), each("epochs"),
                           grouped(std::llround(number(summary, "examples_per_second"))),
                           bytes_in_words(number(summary, "peak_rss_bytes"))));
   const auto numel = summary.required<int64_t>("numel"), nnz = summary.required<int64_t>("nnz");
@@ -323,6 +333,18 @@ std::vector<std::string> result_table(const Config& summary, const std::string& 
                             flops("inference_flops"), flops("training_flops"),
                             flops("dense_inference_flops"), flops("dense_training_flops"),
                             whole / training));
+  }
+  if (summary.has("speedup")) {
+    const double less =
+        summary.has("training_flops") && number(summary, "training_flops") > 0
+            ? number(summary, "dense_training_flops") / number(summary, "training_flops")
+            : 0.0;
+    add("speed",
+        fmt::format("{} ({} per step, dense {}, {})",
+                    speedup_in_words(number(summary, "speedup"), less),
+                    time_in_words(number(summary, "step_seconds")),
+                    time_in_words(number(summary, "dense_step_seconds")),
+                    summary.required<bool>("dense_step_is_measured") ? "measured" : "predicted"));
   }
   add("results", run_folder + ": summary.json, metrics.jsonl, log.txt, checkpoints/" +
                      (has_best_checkpoint ? " (best.h5 is the best)" : ""));

@@ -1,6 +1,7 @@
 #include "lacuna/framework/program/settings/config_changes.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "lacuna/framework/config/earlier_keys.hpp"
 #include "lacuna/framework/config/names.h"
@@ -271,6 +272,21 @@ void write_out_loss(Config& config, const std::string& assignment) {
   config.set("loss", loss);
 }
 
+namespace {
+
+// A run's length is given in one of these.
+void erase_other_lengths(Config& config, const std::string& path) {
+  const std::array<std::string, 3> units = {"epochs", "steps", "seconds"};
+  const bool is_length =
+      std::ranges::any_of(units, [&](const std::string& unit) { return path == "train." + unit; });
+  if (!is_length || config.peek(path).is_null()) return;
+  for (const std::string& unit : units) {
+    if (path != "train." + unit) config.get("train").erase(unit);
+  }
+}
+
+}  // namespace
+
 void apply_overrides(Config& config, const std::vector<std::string>& assignments) {
   rename_earlier_keys(config);
   for (const std::string& given : assignments) {
@@ -280,8 +296,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
     write_out_loss(config, assignment);
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
-    const char* unit = path == "train.steps" ? "epochs" : path == "train.epochs" ? "steps" : "";
-    if (*unit != 0 && !config.peek(path).is_null()) config.get("train").erase(unit);
+    erase_other_lengths(config, path);
   }
 }
 

@@ -9,10 +9,9 @@
 
 namespace lacuna {
 
-/// Applies --set assignments to a configuration, one after the other. `train.steps` takes the place
-/// of `train.epochs`, and the other way round; `sparsity.layout` and `sparsifiers.layout` are those
-/// of every entry.
-/// *Errors:* ConfigError.
+/// Applies --set assignments to a configuration, one after the other. The last of `train.steps`,
+/// `train.epochs` and `train.seconds` takes the place of the others; `sparsity.layout` and
+/// `sparsifiers.layout` are those of every entry. *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
 /// Makes a map of a loss that is a name alone, where an assignment is to one of its keys.

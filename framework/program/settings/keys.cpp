@@ -19,6 +19,7 @@ std::vector<KeyTraits> config_keys() {
       {.path = "train.early_stopping", .may_change = true},
       {.path = "train.prefetch", .may_change = true},
       {.path = "train.tensorboard", .may_change = true},
+      {.path = "train.sample", .may_change = true},
       {.path = "train.seed", .in_eval = true},
       {.path = "train.ema", .in_eval = true},
       {.path = "run_dir", .may_change = true},

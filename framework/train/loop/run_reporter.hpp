@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lacuna/framework/config/config.h"
@@ -9,6 +10,7 @@
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/records/tensorboard.hpp"
 #include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/loop/dense_timing.hpp"
 #include "lacuna/framework/train/loop/mask_recorder.hpp"
 #include "lacuna/framework/train/loop/run_state.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
@@ -50,6 +52,8 @@ class RunReporter {
   /// An "update" event for each mask that the last step has changed, and the masks themselves where
   /// this is a step to keep them.
   void report_mask_updates();
+  /// A text of the model's: for the log, and for the event of the next evaluation.
+  void report_sample(const std::string& text);
   void report_evaluation(const char* split, const Evaluation& result, double seconds);
   /// Rewrites the terminal's line, where there is one.
   void show_progress(const TrainingSums& step);
@@ -57,6 +61,8 @@ class RunReporter {
   void clear() {
     if (is_writing_) progress_.clear();
   }
+  /// What the summary compares the run's steps with; none: it does not.
+  void set_dense_step(const std::optional<DenseStep>& dense) { dense_step_ = dense; }
   /// summary.json, the last masks, and where the memory went, for the log. *Errors:* StateError.
   void write_summary(SummaryFile file);
   /// What was written there. *Requires* that it was.
@@ -87,6 +93,8 @@ class RunReporter {
   std::unique_ptr<TensorBoard> tensorboard_;  // null unless asked for
   Progress progress_;
   Config summary_;
+  std::optional<DenseStep> dense_step_;
+  std::string sample_;  // that no event has had yet
   // Of the window, as far as this process has seen it.
   double window_seconds_ = 0.0;
   int64_t window_examples_ = 0;

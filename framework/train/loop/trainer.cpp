@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -12,14 +11,14 @@
 #include <span>
 #include <utility>
 
-#include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/core/arithmetic_revision.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/core/profile.hpp"
 #include "lacuna/framework/io/log.h"
-#include "lacuna/framework/job/shared_checkpoint.hpp"
-#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/checks/run_origins.hpp"
+#include "lacuna/framework/train/loop/clock.hpp"
+#include "lacuna/framework/train/loop/dense_timing.hpp"
 #include "lacuna/framework/train/loop/run_reporter.hpp"
 #include "lacuna/framework/train/loop/stop_signal.hpp"
 #include "lacuna/framework/train/loop/training_step.hpp"
@@ -28,28 +27,6 @@
 
 namespace lacuna {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  // Some virtual machines' steady clocks run backwards.
-  return std::max(0.0, std::chrono::duration<double>(Clock::now() - start).count());
-}
-
-// Tells the log of each node of the backward pass, and of the forward pass what it converts.
-TrainingSums run_traced_batches(Experiment& experiment) {
-  ConversionCount backward;
-  const ConversionCount before = conversions_so_far();
-  const BackwardTrace tracing([&](const NodeRun& node) {
-    log_info("backward  " + node.to_string());
-    backward = backward + ConversionCount{node.conversions, node.converted_bytes};
-  });
-  const TrainingSums sums = run_batches(experiment);
-  const ConversionCount forward = conversions_so_far() - before - backward;
-  log_info(fmt::format("storage orders: {} conversions forward ({} bytes), {} backward ({} bytes)",
-                       forward.conversions, forward.bytes, backward.conversions, backward.bytes));
-  return sums;
-}
 
 // For a run that goes on with another arithmetic than the one that has made its checkpoint.
 std::string arithmetic_notice(std::optional<int64_t> saved) {
@@ -132,6 +109,7 @@ RunEnd Trainer::run() {
 
 // A signal to any process stops all, before the same step.
 bool Trainer::must_stop() {
+  const ProfileSpan span(Work::Exchange);
   signal_ = StopSignal::received();
   if (Communicator* job = experiment_.communicator()) {
     const double own = signal_;
@@ -171,14 +149,6 @@ void Trainer::begin() {
   }
 }
 
-// Whether there is memory to evaluate is known before an epoch is trained.
-void Trainer::try_evaluations() {
-  for (const auto& data : {experiment_.data.validation, experiment_.data.test}) {
-    if (data == nullptr) continue;
-    try_evaluation(*experiment_.model, experiment_.loss, *data, experiment_.train.eval_batch_size);
-  }
-}
-
 // And what to type where it may go on as it is.
 std::string Trainer::how_it_ended() const {
   const std::string at = fmt::format(" at step {}", state_.step);
@@ -192,7 +162,8 @@ std::string Trainer::how_it_ended() const {
 }
 
 void Trainer::train_step() {
-  const Clock::time_point start = Clock::now();
+  const ProfileSpan span(Work::Step);
+  const StepClock::time_point start = StepClock::now();
   const TrainingSums sums =
       is_traced() ? run_traced_batches(experiment_) : run_batches(experiment_);
   if (!std::isfinite(sums.mean_loss())) fail_diverged("the training loss", state_.step + 1);
@@ -202,13 +173,23 @@ void Trainer::train_step() {
         count_flops(experiment_.rows, [](const Parameter& p) { return p.pattern()->nnz(); });
     *state_.training_flops += flops.training * static_cast<double>(sums.examples);
   }
-  experiment_.optimizer->step();
-  if (experiment_.average) experiment_.average->update(experiment_.optimizer->steps());
-  experiment_.optimizer->zero_grad();
+  update();
   const double seconds = seconds_since(start);
   state_.add_step(sums, seconds, experiment_.steps_per_epoch());
   reporter_->count_step(sums, seconds);
   after_step(sums);
+}
+
+void Trainer::update() {
+  {
+    const ProfileSpan span(Work::Optimizer);
+    experiment_.optimizer->step();
+  }
+  if (experiment_.average) {
+    const ProfileSpan span(Work::Average);
+    experiment_.average->update(experiment_.optimizer->steps());
+  }
+  experiment_.optimizer->zero_grad();
 }
 
 bool Trainer::is_traced() const { return experiment_.train.trace_autograd && state_.step == 0; }
@@ -218,6 +199,7 @@ void Trainer::after_step(const TrainingSums& sums) {
     reporter_->clear();
     step_watcher_(sums.mean_loss());
   }
+  const ProfileSpan span(Work::Metrics);
   reporter_->report_mask_updates();
   if (is_due(experiment_.train.log_every)) {
     reporter_->report_training();
@@ -230,64 +212,9 @@ bool Trainer::is_due(const Period& period) const {
   return state_.step % period.in_steps(experiment_.steps_per_epoch()) == 0;
 }
 
-void Trainer::evaluate_splits() {
-  const DataSplits& data = experiment_.data;
-  bool is_best = false;
-  if (data.validation != nullptr) {
-    state_.validation = evaluate_split("validation", *data.validation);
-    is_best = judge(*state_.validation);
-  }
-  if (data.test != nullptr) {
-    state_.test = evaluate_split("test", *data.test);
-    if (data.validation == nullptr) is_best = judge(*state_.test);
-  }
-  state_.last_evaluated_step = state_.step;
-  state_.evaluation_is_due = false;
-  has_unsaved_evaluation_ = true;
-  if (is_best) {
-    state_.best = {.step = state_.step, .test = state_.test, .validation = state_.validation};
-  }
-  const bool is_kept = is_best && data.validation != nullptr && experiment_.is_first();
-  if (is_kept && experiment_.train.checkpoint.keep_best) {
-    const Checkpoint best = checkpoint();
-    write_checkpoint(folder_.best_path(), best);
-    remove_remade_best(folder_, best);
-  } else if (is_kept) {
-    set_best_aside(folder_, fmt::format("is no longer the best: step {} is, which is not kept "
-                                        "(train.checkpoint.keep_best)",
-                                        state_.step));
-  }
-}
-
-Evaluation Trainer::evaluate_split(const char* split, const Dataset& data) {
-  const Clock::time_point start = Clock::now();
-  const auto averaged = experiment_.average ? experiment_.average->show() : nullptr;
-  const Evaluation result =
-      evaluate(*experiment_.model, experiment_.loss, data, experiment_.train.eval_batch_size,
-               confusion_.watcher(split, state_.step), experiment_.communicator());
-  const double seconds = seconds_since(start);
-  if (!std::isfinite(result.loss)) fail_diverged(fmt::format("the {} loss", split), state_.step);
-  reporter_->report_evaluation(split, result, seconds);
-  return result;
-}
-
-// Whether this is the best evaluation so far. Notes when it is time to stop.
-bool Trainer::judge(const Evaluation& result) {
-  const LossFunction& loss = experiment_.loss;
-  const bool by_accuracy = loss.has_accuracy() && !loss.has_token_labels();
-  int64_t nonzeros = 0;
-  for (const ParameterPtr& p : experiment_.model->parameters()) nonzeros += p->pattern()->nnz();
-  const bool is_best =
-      state_.stopping.judge(by_accuracy ? result.accuracy : -result.loss, nonzeros, result.loss);
-  if (state_.stopping.has_stopped()) {
-    log_info(fmt::format("early stopping at step {}: no better validation in {} evaluations",
-                         state_.step, experiment_.train.early_stopping->patience));
-  }
-  return is_best;
-}
-
 void Trainer::save() {
   if (last_saved_step_ == state_.step && !has_unsaved_evaluation_) return;
+  const ProfileSpan span(Work::Checkpoint);
   require_finite_values();
   if (experiment_.is_first()) {
     const Checkpoint now = checkpoint();
@@ -318,6 +245,7 @@ RunEnd Trainer::finish() {
   // The summary of a run that had ended before tells of the process that trained it, and stays.
   const bool is_told = is_evaluated && !has_trained_ && folder_.has_summary();
   confusion_.write(state_.step, is_told ? "" : folder_.path());
+  if (!is_told) reporter_->set_dense_step(time_dense_step());
   fault_point("run.before_summary");
   reporter_->write_summary(is_told ? SummaryFile::Kept : SummaryFile::Written);
   if (!state_.stopping.has_stopped()) return RunEnd::Finished;
@@ -325,35 +253,14 @@ RunEnd Trainer::finish() {
   return RunEnd::StoppedEarly;
 }
 
-const Config& Trainer::summary() const { return reporter_->summary(); }
-
-// The model alone: nothing is trained any more.
-void Trainer::restore_best() {
-  if (!state_.best || state_.best->step == state_.step) return;
-  std::error_code missing;
-  std::optional<CheckpointFile> kept;
-  if (experiment_.is_first() && std::filesystem::exists(folder_.best_path(), missing)) {
-    try {
-      kept.emplace(folder_.best_path());
-    } catch (const CheckpointError& damaged) {
-      log_warning(std::string(damaged.what()) + "; the model stays what it was at the last step");
-    }
-  }
-  const SharedCheckpoint shared(experiment_.communicator(), std::move(kept));
-  if (!shared.file()) return;
-  const Checkpoint best = shared.file()->read();
-  if (best.step != state_.best->step) {
-    if (experiment_.is_first()) {
-      log_warning(
-          fmt::format("'{}' is of step {}, and the run's best of step {}; the model stays "
-                      "what it was at the last step",
-                      folder_.best_path(), best.step, state_.best->step));
-    }
-    return;
-  }
-  experiment_.model->load_state_dict(best.state.below("model"));
-  log_info(fmt::format("the model is again what it was at step {}, the best", best.step));
+// For a twentieth of the time that the run took, at most two seconds.
+std::optional<DenseStep> Trainer::time_dense_step() const {
+  if (state_.step == 0 || !experiment_.is_first()) return std::nullopt;
+  return dense_step(experiment_, state_.train_seconds / static_cast<double>(state_.step),
+                    std::clamp(0.05 * state_.train_seconds, 0.01, 2.0));
 }
+
+const Config& Trainer::summary() const { return reporter_->summary(); }
 
 // After a signal.
 RunEnd Trainer::interrupt() {

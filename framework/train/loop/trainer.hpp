@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 
 namespace lacuna {
 
+struct DenseStep;
 class RunReporter;
 
 /// How a run ended.
@@ -61,10 +63,12 @@ class Trainer {
   void begin();
   std::string how_it_ended() const;
   void train_step();
+  void update();
   bool is_traced() const;
   void after_step(const TrainingSums& sums);
   void try_evaluations();
   void evaluate_splits();
+  void write_sample();
   Evaluation evaluate_split(const char* split, const Dataset& data);
   bool judge(const Evaluation& result);
   void save();
@@ -72,6 +76,7 @@ class Trainer {
   Checkpoint checkpoint() const;
   bool must_stop();
   RunEnd finish();
+  std::optional<DenseStep> time_dense_step() const;
   RunEnd interrupt();
 
   void require_finite_values() const;

@@ -1,5 +1,7 @@
 #include "lacuna/framework/train/loop/training_step.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,7 +12,11 @@
 #include <vector>
 
 #include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/layer_span.hpp"
 #include "lacuna/framework/core/fault.hpp"
+#include "lacuna/framework/core/profile.hpp"
+#include "lacuna/framework/io/log.h"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/train/run_model.hpp"
 
 namespace lacuna {
@@ -32,12 +38,14 @@ namespace {
 // What the teacher makes of a batch; undefined without one.
 Tensor taught(const Experiment& experiment, const Batch& batch) {
   if (experiment.teacher == nullptr) return Tensor();
+  const ProfileSpan span(Work::Teacher);
   const NoGrad no_grad;
   return run_model(*experiment.teacher, batch).value();
 }
 
 // A teacher teaches all outputs.
 Variable output_of(const Experiment& experiment, const Batch& batch) {
+  const ProfileSpan span(Work::Forward);
   return experiment.teacher == nullptr ? run_for_loss(*experiment.model, batch)
                                        : run_model(*experiment.model, batch);
 }
@@ -46,6 +54,7 @@ Variable output_of(const Experiment& experiment, const Batch& batch) {
 void share_buffers(Experiment& experiment) {
   Communicator* job = experiment.communicator();
   if (job == nullptr || experiment.train.batch_norm != NormBatch::Local) return;
+  const ProfileSpan span(Work::Exchange);
   std::string bytes;
   for (const auto& [name, buffer] : experiment.model->buffers()) {
     const std::span<const float> values = std::as_const(*buffer).storage();
@@ -60,23 +69,34 @@ void share_buffers(Experiment& experiment) {
   }
 }
 
+LossPart loss_of(const LossFunction& loss, const LossWeights& whole, const Variable& output,
+                 const Tensor& teachers, const Batch& batch) {
+  const ProfileSpan span(Work::Forward);
+  const LayerSpan layer(kLossLayer);
+  return loss.part_of(whole, output, teachers, batch);
+}
+
 // Batches of one process, each as a whole.
 struct PlainBatches {
   using Drawn = Batch;
   Experiment& experiment;
 
-  Drawn draw() { return experiment.loader->next(); }
+  Drawn draw() {
+    const ProfileSpan span(Work::Data);
+    return experiment.loader->next();
+  }
   LossWeights weights_of(const Batch& batch) { return experiment.loss.weights_of(batch); }
   // Adds a batch to the sums; false if its loss ends the run.
   bool run(const Batch& batch, const LossWeights& whole, TrainingSums& sums) {
     const LossFunction& loss = experiment.loss;
     const Variable output = output_of(experiment, batch);
-    const LossPart part = loss.part_of(whole, output, taught(experiment, batch), batch);
+    const LossPart part = loss_of(loss, whole, output, taught(experiment, batch), batch);
     sums.loss += part.sums;
     sums.examples += batch.size;
     sums.answers += loss.answers_of(batch);
     if (!std::isfinite(part.sums.mean())) return false;
     if (loss.has_accuracy()) sums.correct += loss.count_correct(output.value(), batch);
+    const ProfileSpan span(Work::Backward);
     backward(part.loss);
     return true;
   }
@@ -87,7 +107,10 @@ struct ShardedBatches {
   using Drawn = BatchShards;
   Experiment& experiment;
 
-  Drawn draw() { return experiment.loader->next_shards(); }
+  Drawn draw() {
+    const ProfileSpan span(Work::Data);
+    return experiment.loader->next_shards();
+  }
 
   LossWeights weights_of(const BatchShards& batch) {
     std::vector<ShardValues> own;
@@ -95,8 +118,19 @@ struct ShardedBatches {
       const LossWeights weights = experiment.loss.weights_of(shard.batch);
       own.push_back({shard.index, {weights.labels, weights.rows}});
     }
+    const ProfileSpan span(Work::Exchange);
     const std::vector<double> all = experiment.parallel->join(std::move(own), batch.shards);
     return {.labels = all[0], .rows = all[1]};
+  }
+
+  std::vector<Variable> shard_outputs(const BatchShards& batch) {
+    const ProfileSpan span(Work::Forward);
+    return run_model(*experiment.model, batch);
+  }
+
+  static std::vector<double> joined(DataParallel::Step& step, std::vector<ShardValues> own) {
+    const ProfileSpan span(Work::Exchange);
+    return step.join(std::move(own));
   }
 
   bool run(const BatchShards& batch, const LossWeights& whole, TrainingSums& sums) {
@@ -106,12 +140,12 @@ struct ShardedBatches {
       shards.push_back({shard.index, shard.examples, &shard.batch.named});
     }
     DataParallel::Step step(*experiment.parallel, shards, batch.shards);
-    const std::vector<Variable> outputs = run_model(*experiment.model, batch);
+    const std::vector<Variable> outputs = shard_outputs(batch);
     std::vector<Variable> losses;
     std::vector<ShardValues> own;
     for_each_shard([&](size_t i) {
       const Batch& shard = batch.drawn[i].batch;
-      const LossPart part = loss.part_of(whole, outputs[i], taught(experiment, shard), shard);
+      const LossPart part = loss_of(loss, whole, outputs[i], taught(experiment, shard), shard);
       losses.push_back(part.loss);
       const int64_t correct =
           loss.has_accuracy() ? loss.count_correct(outputs[i].value(), shard) : 0;
@@ -120,7 +154,7 @@ struct ShardedBatches {
            {part.sums.labels, part.sums.weights.labels, part.sums.teacher, part.sums.weights.rows,
             static_cast<double>(correct), static_cast<double>(loss.answers_of(shard))}});
     });
-    const std::vector<double> all = step.join(std::move(own));
+    const std::vector<double> all = joined(step, std::move(own));
     const LossSums joined = {
         .labels = all[0], .teacher = all[2], .weights = {.labels = all[1], .rows = all[3]}};
     sums.loss += joined;
@@ -129,8 +163,14 @@ struct ShardedBatches {
     if (!std::isfinite(joined.mean())) return false;
     sums.correct += static_cast<int64_t>(all[4]);
     const std::vector<Tensor> ones(losses.size(), Tensor::full(Shape{}, 1.0f));
-    backward(losses, ones);
-    step.finish();
+    {
+      const ProfileSpan span(Work::Backward);
+      backward(losses, ones);
+    }
+    {
+      const ProfileSpan span(Work::Exchange);
+      step.finish();
+    }
     share_buffers(experiment);
     return true;
   }
@@ -169,6 +209,20 @@ TrainingSums run_batches(Experiment& experiment) {
       std::min(count * train.batch_size, loader.dataset().size() - first * train.batch_size);
   if (experiment.parallel == nullptr) return run_step(PlainBatches{experiment}, count, examples);
   return run_step(ShardedBatches{experiment}, count, examples);
+}
+
+TrainingSums run_traced_batches(Experiment& experiment) {
+  ConversionCount backward;
+  const ConversionCount before = conversions_so_far();
+  const BackwardTrace tracing([&](const NodeRun& node) {
+    log_info("backward  " + node.to_string());
+    backward = backward + ConversionCount{node.conversions, node.converted_bytes};
+  });
+  const TrainingSums sums = run_batches(experiment);
+  const ConversionCount forward = conversions_so_far() - before - backward;
+  log_info(fmt::format("storage orders: {} conversions forward ({} bytes), {} backward ({} bytes)",
+                       forward.conversions, forward.bytes, backward.conversions, backward.bytes));
+  return sums;
 }
 
 }  // namespace lacuna

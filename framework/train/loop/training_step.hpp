@@ -28,4 +28,11 @@ struct TrainingSums {
 /// step there, and makes the mean loss NaN or infinite.
 TrainingSums run_batches(Experiment& experiment);
 
+/// The same, which tells the log of each node of the backward pass, and of the forward pass what it
+/// converts.
+TrainingSums run_traced_batches(Experiment& experiment);
+
+/// What a profiler calls the loss.
+inline constexpr const char* kLossLayer = "(loss)";
+
 }  // namespace lacuna

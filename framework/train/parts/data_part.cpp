@@ -19,14 +19,39 @@ DataSplits load_data_of(const Config& config, uint64_t seed) {
 
 void build_data(ExperimentBuild& b) {
   DataSplits& data = b.e.data;
-  data = load_data_of(b.e.config, b.e.train.seed);
+  if (b.read_before != nullptr) {
+    data = *b.read_before;
+    b.e.config.at("data").mark_read();
+  } else {
+    data = load_data_of(b.e.config, b.e.train.seed);
+  }
   b.origins.data = data.hashes;
   b.origins.train_size = data.train->size();
   b.origins.columns = {.inputs = data.columns, .label = data.label_column};
 }
 
+// A prompt is continued by models that have learned what comes next.
+void check_sample(const Experiment& e) {
+  const Config key = e.config.get("train").get("sample");
+  const auto tokenizer = e.data.train->tokenizer();
+  if (tokenizer == nullptr || e.data.train->token_label() != TokenLabel::Next) {
+    key.error(
+        "this is for language models: for data of type text whose labels are the next tokens");
+  }
+  const Config sparsify = e.config.get("sparsify");
+  if (!sparsify.is_null() && !sparsify.items().empty()) {
+    key.error("this does not go with `sparsify`, whose draws it would move on");
+  }
+  const Config prompt = key.at("prompt");
+  at_position(prompt, [&] {
+    if (!tokenizer->encode(e.train.sample->prompt).empty()) return;
+    throw ConfigError("the prompt has no token of the vocabulary");
+  });
+}
+
 // early_stopping and keep_best judge a model by held-out data, so they need some.
 void check_data(ExperimentBuild& b) {
+  if (b.e.train.sample) check_sample(b.e);
   const TrainOptions& options = b.e.train;
   const bool is_needed = options.checkpoint.keep_best || options.early_stopping;
   if (!is_needed || b.e.data.validation != nullptr) return;

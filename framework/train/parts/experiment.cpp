@@ -5,12 +5,15 @@
 
 #include "lacuna/framework/config/earlier_keys.hpp"
 #include "lacuna/framework/train/builtins.h"
+#include "lacuna/framework/train/parts/experiment_on_data.hpp"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
 
 namespace lacuna {
 
-std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
-                                             std::shared_ptr<Communicator> job) {
+namespace {
+
+std::unique_ptr<Experiment> build(const Config& config, Start start,
+                                  std::shared_ptr<Communicator> job, const DataSplits* data) {
   register_builtins();
   rename_earlier_keys(config);
   require_known_sections(config);
@@ -20,7 +23,7 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   config.optional<std::string>("run_dir");
   e->train = TrainOptions::from_config(config.get("train"));
   config.get("train").require_all_read();
-  ExperimentBuild build{.e = *e, .start = start, .job = std::move(job)};
+  ExperimentBuild build{.e = *e, .start = start, .job = std::move(job), .read_before = data};
   for (const ExperimentPart& part : experiment_parts()) part.read(build);
   for (const ExperimentPart& part : experiment_parts()) part.build(build);
   config.require_all_read();
@@ -28,6 +31,18 @@ std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
   for (const ExperimentPart& part : experiment_parts()) part.finish(build);
   e->origins = std::make_shared<const RunOrigins>(std::move(build.origins));
   return e;
+}
+
+}  // namespace
+
+std::unique_ptr<Experiment> build_experiment(const Config& config, Start start,
+                                             std::shared_ptr<Communicator> job) {
+  return build(config, start, std::move(job), nullptr);
+}
+
+std::unique_ptr<Experiment> build_experiment_on(const DataSplits& data, const Config& config,
+                                                Start start, std::shared_ptr<Communicator> job) {
+  return build(config, start, std::move(job), &data);
 }
 
 }  // namespace lacuna

@@ -15,7 +15,8 @@ namespace lacuna {
 struct ExperimentBuild {
   Experiment& e;
   Start start;
-  std::shared_ptr<Communicator> job;  ///< null: one process
+  std::shared_ptr<Communicator> job;        ///< null: one process
+  const DataSplits* read_before = nullptr;  ///< data that is there already; null: it is read
   RunOrigins origins = {};
   FirstValues first = {};
 

@@ -29,13 +29,13 @@ const ProgressReport kReport{.step = 469,
 
 TEST(ProgressReport, IsALine) {
   EXPECT_EQ(to_string(kReport),
-            "step 469/4690  epoch 1.00  loss 0.2134  accuracy 93.51 %  density 10.3 %  81234 "
+            "step 469/4690  epoch 1.000  loss 0.2134  accuracy 93.51 %  density 10.3 %  81234 "
             "examples/s");
   ProgressReport regression = kReport;
   regression.accuracy = kNan;
   regression.loss = 1e30;
   EXPECT_EQ(to_string(regression),
-            "step 469/4690  epoch 1.00  loss 1e+30  density 10.3 %  81234 examples/s");
+            "step 469/4690  epoch 1.000  loss 1e+30  density 10.3 %  81234 examples/s");
 }
 
 TEST(ProgressReport, HasDigitsOfSmallDensities) {

@@ -39,7 +39,7 @@ TEST_F(Training, LeavesAFolderThatTellsEverything) {
             "checkpoints config.yaml confusion.json log.txt masks metrics.jsonl started.jsonl "
             "summary.json");
   EXPECT_EQ(listing(run_dir() + "/checkpoints"), "step-0000000016.h5 step-0000000018.h5");
-  EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 3/18  epoch 0.50  loss "));
+  EXPECT_THAT(read_text(run_dir() + "/log.txt"), HasSubstr("info: step 3/18  epoch 0.500  loss "));
 
   const Config end = summary(run_dir());
   for (const char* key : {"test_accuracy", "test_loss", "train_loss", "epochs", "steps",
