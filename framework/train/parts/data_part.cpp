@@ -22,7 +22,8 @@ void build_data(ExperimentBuild& b) {
   data = load_data_of(b.e.config, b.e.train.seed);
   b.origins.data = data.hashes;
   b.origins.train_size = data.train->size();
-  b.origins.columns = {.inputs = data.columns, .label = data.label_column};
+  b.origins.columns = {
+      .inputs = data.columns, .label = data.label_column, .categories = data.categories};
 }
 
 // early_stopping and keep_best judge a model by held-out data, so they need some.
