@@ -9,6 +9,9 @@ find_package(HDF5 REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(GIF QUIET)  # optional, as libwebp is: without them such images are refused
+find_path(WEBP_INCLUDE_DIR webp/decode.h)
+find_library(WEBP_LIBRARY webp)
 find_package(Protobuf REQUIRED)  # before ONNX, whose targets name its library
 find_package(ONNX REQUIRED)
 find_package(hwy REQUIRED)
@@ -44,6 +47,29 @@ endif()
 
 add_library(lacuna_hdf5 INTERFACE)
 target_link_libraries(lacuna_hdf5 INTERFACE hdf5::hdf5)
+
+# Image formats that are read where their libraries are.
+add_library(lacuna_images INTERFACE)
+target_link_libraries(lacuna_images INTERFACE PNG::PNG JPEG::JPEG)
+set(lacuna_image_libraries "")
+if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
+  target_include_directories(lacuna_images SYSTEM INTERFACE $<BUILD_INTERFACE:${WEBP_INCLUDE_DIR}>)
+  target_link_libraries(lacuna_images INTERFACE $<BUILD_INTERFACE:${WEBP_LIBRARY}>
+    $<INSTALL_INTERFACE:webp>)
+  target_compile_definitions(lacuna_images INTERFACE $<BUILD_INTERFACE:LACUNA_HAVE_WEBP=1>)
+  string(APPEND lacuna_image_libraries " -lwebp")
+else()
+  message(STATUS "Images: no WebP (libwebp-dev)")
+endif()
+if(GIF_FOUND)
+  target_include_directories(lacuna_images SYSTEM INTERFACE $<BUILD_INTERFACE:${GIF_INCLUDE_DIR}>)
+  target_link_libraries(lacuna_images INTERFACE $<BUILD_INTERFACE:${GIF_LIBRARIES}>
+    $<INSTALL_INTERFACE:gif>)
+  target_compile_definitions(lacuna_images INTERFACE $<BUILD_INTERFACE:LACUNA_HAVE_GIF=1>)
+  string(APPEND lacuna_image_libraries " -lgif")
+else()
+  message(STATUS "Images: no GIF (libgif-dev)")
+endif()
 
 add_library(lacuna_yaml INTERFACE)
 target_link_libraries(lacuna_yaml INTERFACE yaml-cpp)

@@ -16,7 +16,7 @@ function(lacuna_library name)
   # What a static library must be linked with; no include paths or definitions: public headers name no
   # third-party library.
   target_link_libraries(${name} PRIVATE lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5
-    lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx ZLIB::ZLIB PNG::PNG JPEG::JPEG
+    lacuna_yaml lacuna_spdlog lacuna_fmt lacuna_cli11 lacuna_onnx ZLIB::ZLIB lacuna_images
     ${CMAKE_DL_LIBS})
 endfunction()
 
@@ -45,7 +45,7 @@ endif()
 set(exported lacuna)
 if(NOT BUILD_SHARED_LIBS)
   list(APPEND exported lacuna_openmp lacuna_highway lacuna_dense lacuna_hdf5 lacuna_yaml lacuna_spdlog
-    lacuna_fmt lacuna_cli11 lacuna_onnx)
+    lacuna_fmt lacuna_cli11 lacuna_onnx lacuna_images)
 endif()
 install(TARGETS ${exported} EXPORT lacuna_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,9 @@
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 #include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/storage/checkpoint_seal.hpp"
+#include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/io/storage/zip_archive.hpp"
 #include "lacuna/framework/records/mask_record.hpp"
 #include "lacuna/framework/records/png_image.hpp"
 #include "lacuna/framework/text/bpe_tokenizer.hpp"
@@ -27,6 +30,7 @@
 #include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 #include "lacuna/tests/framework/data/formats/jpeg_files.h"
 #include "lacuna/tests/framework/data/image_files.h"
+#include "lacuna/tests/framework/data/web_files.h"
 
 using namespace lacuna;
 
@@ -112,6 +116,21 @@ void write_tables() {
   write("csv", "by_name",
         "\x80"
         "c,b,a\n1,2,0\n3,4,1\n");
+  write("csv_columns", "categories",
+        "\x01"
+        "a,b,c,d,y\n1,2,red,3,0\n4,5,\"bl\"\"ue\",6,1\n");
+  write("csv_columns", "dates",
+        "\x54"
+        "a,b,c,d,y\n1,2,3,2024-03-01T12:30:00.5+01:00,0\nNA,x,?,1970-01-01,1\n");
+  write("csv_columns", "formats",
+        "\x08"
+        "a,b,c,d,y\n1,2,3,3/14/24 12:30,0\n");
+  write("csv_columns", "known",
+        "\x93"
+        "c,a,d,y\nred,1,2,0\n,3,4,1\npink,5,,0\n");
+  write("csv_columns", "numbered",
+        "\x21"
+        "1,2,red,4,0\n");
   std::string images("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x03", 16);
   images += "abcdefghijkl";
   const std::string labels("\0\0\x08\x01\0\0\0\x03\x01\x02\x09", 11);
@@ -189,6 +208,37 @@ void write_arrays() {
   write("npz", "array", npy + header + std::string("\0\0\x80\x3f\0\0\0\x40", 8));
 }
 
+// An .npy file of these bytes.
+std::string npy_of(const std::string& descr, const std::vector<int64_t>& shape,
+                   const std::string& bytes) {
+  return render_npy_header(descr, shape) + bytes;
+}
+
+void write_array_data() {
+  const std::vector<NamedArray> numbers = {{"train_inputs", some_tensor(Shape{4, 3})},
+                                           {"train_targets", std::vector<int64_t>{0, 1, 2, 1}},
+                                           {"test_inputs", some_tensor(Shape{2, 3})},
+                                           {"test_targets", std::vector<int32_t>{0, 1}}};
+  write_npz(path_of("npz_data", "numbers"), numbers);
+  const std::string inputs = npy_of("|u1", {2, 1, 2}, "abcd");
+  const std::string parts[] = {
+      npy_of("<U2", {2}, std::string("a\0\0\0\0\0\0\0b\0\0\0\xe9\0\0\0", 16)),
+      npy_of(">U1", {2, 1}, std::string("\0\0\0a\0\0\0b", 8)),
+      npy_of("|S3", {2}, std::string("ab\0c\xc3\xa9", 6)),
+      npy_of("|b1", {2, 2}, std::string("\1\0\0\1", 4))};
+  for (size_t i = 0; i < std::size(parts); ++i) {
+    std::ofstream stream(path_of("npz_data", "texts" + std::to_string(i)), std::ios::binary);
+    ZipWriter zip(stream);
+    const auto add = [&](const std::string& name, const std::string& npy) {
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(npy));
+      zip.add(name, std::span(&bytes, 1));
+    };
+    add("train_inputs.npy", inputs);
+    add("train_targets.npy", parts[i]);
+    zip.finish();
+  }
+}
+
 void write_texts() {
   const std::string vocabulary =
       "{\"t\":0,\"h\":1,\"e\":2,\"th\":3,\"the\":4,\"\xC4\xA0\":5,\"l\":6}";
@@ -214,6 +264,13 @@ void write_texts() {
   write("sentences", "semicolons",
         "\x0f"
         "s;t\na;b\n");
+  write("sentences", "no_header",
+        "\x31"
+        "\"1\",\"a b\",c\n2,\"a \"\"b\"\"\",d\n");
+  write("sentences", "fast_text",
+        std::string_view("\0"
+                         "__label__good a b\n__label__b-d c\n",
+                         34));
   write("token_file", "short", std::string_view("\x0a\x01\0\x02\0\x01\x01\0\0\x07\0", 11));
   write("token_file", "outside", "\x01\xff\xff\x01\x01\x02\x02");
   write("tokenizer_json", "bytes", ByteTokenizer().to_json());
@@ -250,6 +307,32 @@ void write_images() {
   write("jpeg", "cmyk", jpeg_bytes({.width = 9, .height = 7, .space = JCS_CMYK}, pixels));
 }
 
+// Where lacuna has these libraries.
+void write_web_images() {
+#if LACUNA_HAVE_WEBP
+  std::vector<uint8_t> pixels;
+  for (int i = 0; i < 9 * 7 * 3; ++i) pixels.push_back(static_cast<uint8_t>(5 * i));
+  write("webp", "lossless", webp_bytes(9, 7, pixels));
+  uint8_t* bytes = nullptr;
+  const size_t size = WebPEncodeRGB(pixels.data(), 9, 7, 27, 50.0f, &bytes);
+  write("webp", "lossy", {reinterpret_cast<const char*>(bytes), size});
+  WebPFree(bytes);
+#endif
+#if LACUNA_HAVE_GIF
+  write("gif", "two_frames",
+        gif_bytes(2, 2,
+                  {{.width = 2, .height = 2, .indices = {0, 1, 2, 3}},
+                   {.width = 2, .height = 2, .indices = {3, 3, 3, 3}}}));
+  write("gif", "interlaced",
+        gif_bytes(3, 9,
+                  {{.width = 2,
+                    .height = 9,
+                    .is_interlaced = true,
+                    .indices = std::vector<uint8_t>(18, 2),
+                    .transparent = 1}}));
+#endif
+}
+
 void write_run() {
   const std::string metrics =
       "{\"step\": 10, \"epoch\": 0.5, \"split\": \"train\", \"loss\": 2.1, \"accuracy\": 0.3, "
@@ -280,8 +363,10 @@ int main(int count, char** arguments) {
   write_hdf5();
   write_checkpoints();
   write_arrays();
+  write_array_data();
   write_texts();
   write_images();
+  write_web_images();
   write_run();
   return 0;
 }

@@ -10,7 +10,7 @@ set -euo pipefail
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
 packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   libhdf5-dev libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev zlib1g-dev
-  nlohmann-json3-dev libpng-dev libjpeg-dev libonnx-dev libprotobuf-dev)
+  nlohmann-json3-dev libpng-dev libjpeg-dev libwebp-dev libgif-dev libonnx-dev libprotobuf-dev)
 of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-numpy python3-yaml python3-pil
   python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen)

@@ -44,6 +44,13 @@ DataSplits with_named_paths(const Config& data, const std::vector<std::string>& 
   }
 }
 
+std::optional<std::string> path_of_split(const Config& data, const std::string& key) {
+  const Config node = data.get(key);
+  if (node.is_null() || node.is_number()) return std::nullopt;
+  if (!node.is_scalar()) node.fail("the path of a file, or a number of examples to hold out");
+  return node.as<std::string>();
+}
+
 void require_no_image_keys(const Config& data, const Dataset& train) {
   if (train.vocabulary_size() == 0) return;
   for (const char* key : {"normalize", "augment"}) {
@@ -64,7 +71,8 @@ void require_plausible_labels(const Config& data, const Dataset& train) {
       train.num_classes() - 1, train.size()));
 }
 
-void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes) {
+void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes,
+                       const std::string& more) {
   if (!data.has("num_classes") || data.required<int64_t>("num_classes") != 0) return;
   std::vector<bool> is_used(static_cast<size_t>(num_classes));
   for (const int64_t label : labels) is_used[static_cast<size_t>(label)] = true;
@@ -78,9 +86,10 @@ void report_label_gaps(const Config& data, std::span<const int64_t> labels, int6
   if (count == 0) return;
   log_warning(fmt::format(
       "{}: no training example has the label {}{}, and the model can predict it; number the "
-      "classes 0, 1, 2, … without gaps, or give num_classes: {} if they are meant so",
+      "classes 0, 1, 2, … without gaps, or give num_classes: {} if they are meant so{}{}",
       data.where(), join(gaps, ", "),
-      count > kMost ? fmt::format(" and {} more", count - kMost) : "", num_classes));
+      count > kMost ? fmt::format(" and {} more", count - kMost) : "", num_classes,
+      more.empty() ? "" : ", ", more));
 }
 
 void require_number_of_classes(const Config& data, const Dataset& train) {

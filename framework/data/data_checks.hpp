@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ namespace lacuna {
 DataSplits with_named_paths(const Config& data, const std::vector<std::string>& keys,
                             const std::function<DataSplits()>& load);
 
+/// The file that a key names, where it names one: data.validation and data.test may be numbers
+/// instead, of examples to hold out. *Errors:* ConfigError on a list or a map.
+std::optional<std::string> path_of_split(const Config& data, const std::string& key);
+
 /// Tokens are neither normalized nor augmented. *Errors:* ConfigError.
 void require_no_image_keys(const Config& data, const Dataset& train);
 
@@ -26,9 +31,11 @@ void require_no_image_keys(const Config& data, const Dataset& train);
 /// *Errors:* ConfigError.
 void require_plausible_labels(const Config& data, const Dataset& train);
 
-/// Labels below the largest that no example has: a warning names them. Nothing if num_classes is
-/// given, or the classes have names. *Cost:* a look at each label.
-void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes);
+/// Labels below the largest that no example has: a warning names them, and what can be done, with
+/// `more` at its end. Nothing if num_classes is given, or the classes have names. *Cost:* a look at
+/// each label.
+void report_label_gaps(const Config& data, std::span<const int64_t> labels, int64_t num_classes,
+                       const std::string& more = "");
 
 /// `num_classes` says what the data has, where that is not for it to choose. *Errors:* ConfigError.
 void require_number_of_classes(const Config& data, const Dataset& train);

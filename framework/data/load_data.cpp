@@ -14,65 +14,12 @@
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/data/changes/permutation.hpp"
 #include "lacuna/framework/data/data_checks.hpp"
+#include "lacuna/framework/data/hold_out.hpp"
+#include "lacuna/framework/data/missing_values.hpp"
 
 namespace lacuna {
 namespace {
-
-// Of `size` training examples, the indices that stay and those held out, each in ascending order.
-// All stay where `train` is absent: there may be more of them than memory holds indices.
-struct HoldOut {
-  int64_t size = 0;
-  std::optional<std::vector<int64_t>> train;
-  std::vector<int64_t> validation = {};
-
-  std::vector<int64_t> staying() const {
-    if (train) return *train;
-    std::vector<int64_t> all(static_cast<size_t>(size));
-    std::iota(all.begin(), all.end(), int64_t{0});
-    return all;
-  }
-};
-
-int64_t held_out_count(const Config& data, int64_t size) {
-  const Config node = data.get("validation");
-  const double wanted = data.get<double>("validation", 0.0);
-  const bool is_whole_fraction = wanted == 1 && node.text().find('.') != std::string::npos;
-  if (!(wanted >= 0) || (wanted >= 1 && wanted != std::floor(wanted)) || is_whole_fraction) {
-    node.fail("a count (0, 1, 2, …) or a fraction between 0 and 1");
-  }
-  if (wanted == 0) return 0;
-  const double count =
-      wanted < 1 ? std::max(1.0, std::round(wanted * static_cast<double>(size))) : wanted;
-  if (count >= static_cast<double>(size)) {
-    node.error(
-        fmt::format("holds out {} of {} training examples; at least one must be left to train on",
-                    node.text(), size));
-  }
-  return static_cast<int64_t>(count);
-}
-
-HoldOut hold_out(const Config& data, const DataSplits& splits, uint64_t seed) {
-  HoldOut parts{.size = splits.train->size(), .train = {}};
-  int64_t used = parts.size;
-  if (const auto limit = data.optional<int64_t>("limit")) {
-    used = std::min(used, require_at_least(data, "limit", *limit, 1));
-  }
-  const int64_t count = splits.is_held_out ? 0 : held_out_count(data, used);
-  if (count == 0) {
-    if (used == parts.size) return parts;
-    parts.train.emplace(static_cast<size_t>(used));
-    std::iota(parts.train->begin(), parts.train->end(), int64_t{0});
-    return parts;
-  }
-  std::vector<int64_t> order = seeded_permutation(used, seed, "validation");
-  parts.validation.assign(order.begin(), order.begin() + count);
-  parts.train.emplace(order.begin() + count, order.end());
-  std::ranges::sort(parts.validation);
-  std::ranges::sort(*parts.train);
-  return parts;
-}
 
 std::vector<double> number_or_list(const Config& map, std::string_view key) {
   const Config node = map.at(key);
@@ -291,18 +238,15 @@ DataSplits load_data(const Config& data, uint64_t seed) {
   HoldOut parts = hold_out(data, splits, seed);
   if (parts.train) report_lost_classes(data, *splits.train, *parts.train);
   splits.hashes = hash_splits(data, splits);
+  fill_missing(splits, parts);
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   splits.augment = read_augment(data, splits);
   splits.sampling = read_sampling(data, *splits.train);
   if (!parts.validation.empty()) {
-    if (splits.validation != nullptr) {
-      data.get("validation")
-          .error("data of the type '" + type +
-                 "' has a validation split of its own; leave this key out");
-    }
     splits.validation = subset(splits.train, std::move(parts.validation));
   }
+  if (!parts.test.empty()) splits.test = subset(splits.train, std::move(parts.test));
   if (parts.train) splits.train = subset(splits.train, std::move(*parts.train));
   return splits;
 }
@@ -337,6 +281,7 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
   splits.train = splits.test != nullptr ? splits.test : splits.validation;
   if (splits.train == nullptr) return splits;
   const HoldOut parts{.size = splits.train->size(), .train = {}};
+  fill_missing(splits, parts);
   normalize_targets(data, splits, parts);
   normalize(data, splits, parts);
   data.mark_read();  // what is of the training examples alone

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,14 @@
 
 namespace lacuna {
 
+/// What becomes of inputs that are missing.
+enum class Missing {
+  None,    ///< none are
+  Mean,    ///< the mean of the training examples
+  Median,  ///< their median
+  Given,   ///< numbers that are given
+};
+
 /// The data of a run.
 struct DataSplits {
   std::shared_ptr<const Dataset> train;
@@ -28,13 +37,19 @@ struct DataSplits {
   /// For the loader of the training split, and of no other.
   AugmentOptions augment = {};
   Sampling sampling = Sampling::Once;
-  /// Whether the factory has read data.validation and held out what it says; load_data then does
-  /// not. Text is held out at its end, and not at random.
+  /// Whether the factory has read data.validation and data.test and held out what they say;
+  /// load_data then does not. Text is held out at its end, and not at random.
   bool is_held_out = false;
   /// Of a table whose first line names the columns: those of the inputs, in their order, and of the
   /// label or target.
   std::vector<std::string> columns = {};
   std::string label_column = {};
+  /// Of columns that are text: the names of their categories, each of which is a feature.
+  std::map<std::string, std::vector<std::string>> categories = {};
+  /// What becomes of inputs that are NaN, and by what: one value for each feature. A factory gives
+  /// those that are not measured; load_data does the rest.
+  Missing missing = Missing::None;
+  std::vector<double> fill = {};
   /// What targets were scaled by (data.normalize_targets): each became (target − mean) / std. One
   /// value for each output, or none: they are as they were.
   std::vector<double> target_mean = {}, target_std = {};
@@ -52,6 +67,8 @@ struct KnownData {
   std::vector<std::string> columns = {};  ///< of a table's inputs, where its first line names them
   std::string label_column = {};
   Shape example_shape = {};  ///< that the model was trained on
+  std::map<std::string, std::vector<std::string>> categories = {};  ///< as DataSplits has them
+  std::vector<double> fill = {};
 };
 
 /// A dataset that `data.type` can name. Only `load` must be given; what a type leaves out, commands
@@ -76,7 +93,7 @@ struct DatasetType {
                                         const KnownData& known)>
       read_inputs = {};
   /// Dotted keys that say which of the training examples are held out. data.test is one where a
-  /// number holds a test split out, too.
+  /// number holds a test split out, too: load_data does so, unless DataSplits::is_held_out.
   std::vector<std::string> split_keys = {"data.validation", "train.seed", "data.limit"};
   /// Keys that `load` reads when it has read files, and not before: a key that neither it nor
   /// load_data knows is then reported before files that are missing. Default: not known.
@@ -86,6 +103,9 @@ struct DatasetType {
   std::vector<std::pair<std::string, std::string>> new_run_keys = {};
 };
 
+/// DatasetType::split_keys with data.test among them.
+std::vector<std::string> split_keys_with_test();
+
 using DatasetRegistry = Registry<DatasetType>;
 DatasetRegistry& dataset_registry();
 
@@ -93,8 +113,8 @@ DatasetRegistry& dataset_registry();
 /// read.
 const DatasetType& dataset_type(const Config& data);
 
-/// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, glyphs, colour_glyphs, synthetic, text,
-/// tokens and labelled_text.
+/// Adds mnist, cifar10, cifar100, image_folder, csv, hdf5, npz, npy, glyphs, colour_glyphs,
+/// synthetic, text, tokens and labelled_text.
 /// *Errors:* StateError when they are there already.
 void register_datasets(DatasetRegistry& registry);
 
@@ -127,13 +147,14 @@ DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& kno
 inline constexpr int64_t kMaxClasses = 1 << 20;
 
 /// Builds the data that `data` describes: `type` and the keys of that type (see mnist.h, cifar.h,
-/// image_folder.h, csv.h, hdf5_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h, text_dataset.h,
-/// labelled_text.h), and for all of them, applied in this order:
+/// image_folder.h, csv.h, hdf5_dataset.h, npz_dataset.h, glyphs.h, colour_glyphs.h, synthetic.h,
+/// text_dataset.h, labelled_text.h), and for all of them, applied in this order:
 ///
 /// - `limit`: use only the first n training examples. Default: all.
 /// - `validation`: training examples held out, as a count (≥ 1) or as a fraction in (0, 1), chosen
 ///   by a permutation that depends on `seed` alone. Default 0: none. Of `text` and `tokens`, tokens
-///   at the end; of `labelled_text` it may be a file.
+///   at the end; of `csv` and `labelled_text` it may be a file.
+/// - `test`: the same for a test split, of types that have it among their split_keys.
 /// - `normalize`: `none` (inputs as stored; pixels 0 to 255) | `unit` (pixels divided by 255; the
 ///   default for images, and for nothing else; other inputs default to none) | `standard` (mean 0
 ///   and std 1 over the training examples that are not held out: per feature, or for images over

@@ -10,7 +10,8 @@ namespace lacuna {
 void export_onnx_model(const LoadedRun& run, const std::string& path, const ExportOptions&) {
   std::map<std::string, std::string> metadata{{"lacuna.step", std::to_string(run.step)}};
   const StateDict inputs = run.inputs.state_dict();
-  for (const char* key : {"normalization", "target_normalization", "class_names"}) {
+  for (const char* key :
+       {"normalization", "target_normalization", "class_names", "columns", "missing"}) {
     if (inputs.contains(key)) {
       metadata.emplace(std::string("lacuna.") + key, inputs.get<std::string>(key));
     }

@@ -197,9 +197,10 @@ int run_eval(const EvalCommand& command) {
   std::unique_ptr<Sequential> model;
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   DataSplits data = load_splits(run, config, train.seed, known_data(config, format, *model));
-  require_same_columns(config.peek("data.train").text(),
-                       {.inputs = format.columns, .label = format.label_column},
-                       {.inputs = data.columns, .label = data.label_column});
+  require_same_columns(
+      config.peek("data.train").text(),
+      {.inputs = format.columns, .label = format.label_column, .categories = format.categories},
+      {.inputs = data.columns, .label = data.label_column, .categories = data.categories});
   if (data.train->example_shape() != format.example_shape) {
     throw DataError("the data has examples of shape " + data.train->example_shape().to_string() +
                     ", and the model was trained on " + format.example_shape.to_string());

@@ -106,17 +106,19 @@ class KnownAnswers {
     }
   }
 
+  // `column`: the answers', or empty where it has no name.
   void print(const std::string& column, std::FILE* out) const {
     if (count_ == 0) return;
+    const std::string by = column.empty() ? "its labels" : "the column '" + column + "'";
     const auto n = static_cast<double>(count_);
     const auto count = static_cast<long long>(count_);
     if (has_values_) {
-      std::fprintf(out, "RMSE %s, MAE %s of %lld examples, by the column '%s'\n",
+      std::fprintf(out, "RMSE %s, MAE %s of %lld examples, by %s\n",
                    rounded(std::sqrt(squares_ / n)).c_str(), rounded(distances_ / n).c_str(), count,
-                   column.c_str());
+                   by.c_str());
     } else {
-      std::fprintf(out, "accuracy %.2f %% of %lld examples, by the column '%s'\n",
-                   100.0 * static_cast<double>(correct_) / n, count, column.c_str());
+      std::fprintf(out, "accuracy %.2f %% of %lld examples, by %s\n",
+                   100.0 * static_cast<double>(correct_) / n, count, by.c_str());
     }
   }
 

@@ -18,6 +18,7 @@
 #include "lacuna/framework/data/types/csv.h"
 #include "lacuna/framework/data/types/image_folder.hpp"
 #include "lacuna/framework/data/types/labelled_text.hpp"
+#include "lacuna/framework/data/types/npz_dataset.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
@@ -44,6 +45,7 @@ Examples read_examples(const std::string& given, const Config& data, const Input
   if (is_table_name(path)) {
     return read_csv_inputs(path, {.header = CsvHeader::Guessed, .task = Task::None});
   }
+  if (is_numpy_name(path)) return read_numpy_inputs(path, data, format.example_shape);
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown) || is_image_file(path)) {
     return read_image_inputs(path, format.example_shape, Orientation::AsStored);
@@ -62,16 +64,11 @@ Examples read_examples(const std::string& given, const Config& data, const Input
   }
 }
 
-// Columns of a table of sentences, where the model was trained on such.
+// Where sentences and labels stand, as in training.
 SentenceColumns sentence_columns(const Config& data, const InputFormat& format) {
-  SentenceColumns columns{
-      .num_labels = kMaxClasses, .label_may_lack = true, .class_names = format.class_names};
-  const Config text = data.get("text_column");
-  if (text.is_null()) return columns;
-  columns.texts = text.is_list() ? text.as<std::vector<std::string>>()
-                                 : std::vector<std::string>{text.as<std::string>()};
-  columns.label = data.required<std::string>("label_column");
-  columns.delimiter = data.get<std::string>("delimiter", ",").front();
+  SentenceColumns columns = read_sentence_columns(data, kMaxClasses);
+  columns.label_may_lack = true;
+  columns.class_names = format.class_names;
   return columns;
 }
 
@@ -116,9 +113,10 @@ std::string read_input_text(const std::string& path) {
   return text;
 }
 
-// Columns of a table, found by their names; answers beside them where the labels are there.
-PredictInputs read_sentence_table(const std::string& path, std::string text,
-                                  const SentenceColumns& columns, const InputFormat& format) {
+// Columns of a table, found by their names, or lines with labels of fastText's; answers beside them
+// where the labels are there.
+PredictInputs read_sentence_file(const std::string& path, std::string text,
+                                 const SentenceColumns& columns, const InputFormat& format) {
   const auto file =
       std::make_shared<const SentenceFile>(name_of_input(path), std::move(text), columns);
   const int64_t longest = format.example_shape[0];
@@ -172,15 +170,22 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
                                const InputFormat& format) {
   const SentenceColumns columns = sentence_columns(data, format);
   std::string text = read_input_text(path);
-  if (columns.texts.empty()) return {.dataset = read_sentences(path, std::move(text), format)};
+  if (columns.texts.empty()) {
+    const bool has_labels = text.starts_with("__label__") && !format.class_names.empty();
+    if (has_labels) return read_sentence_file(path, std::move(text), columns, format);
+    return {.dataset = read_sentences(path, std::move(text), format)};
+  }
   const bool has_pairs = columns.texts.size() > 1;
   if (has_pairs || is_table_name(path) || path.ends_with(".tsv") || path.ends_with(".tsv.gz") ||
       is_sentence_table(text, columns)) {
-    return read_sentence_table(path, std::move(text), columns, format);
+    return read_sentence_file(path, std::move(text), columns, format);
   }
-  log_warning(fmt::format(
-      "{}: the first line does not name the column '{}', so each line is read as a sentence",
-      name_of_input(path), columns.texts.front()));
+  if (columns.has_header) {
+    log_warning(
+        fmt::format("{}: the first line does not name the column '{}', so each line is "
+                    "read as a sentence",
+                    name_of_input(path), columns.texts.front()));
+  }
   return {.dataset = read_sentences(path, std::move(text), format)};
 }
 

@@ -28,6 +28,8 @@ InputFormat InputFormat::of(const DataSplits& data) {
           .tokenizer = data.train->tokenizer(),
           .columns = data.columns,
           .label_column = data.label_column,
+          .categories = data.categories,
+          .fill = data.fill,
           .target_mean = data.target_mean,
           .target_std = data.target_std};
 }
@@ -38,7 +40,9 @@ KnownData InputFormat::known() const {
           .tokenizer = tokenizer,
           .columns = columns,
           .label_column = label_column,
-          .example_shape = example_shape};
+          .example_shape = example_shape,
+          .categories = categories,
+          .fill = fill};
 }
 
 StateDict InputFormat::state_dict() const {
@@ -50,9 +54,11 @@ StateDict InputFormat::state_dict() const {
     state.set("class_names", Config::from_value(class_names).to_json());
   }
   if (tokenizer != nullptr) state.set("tokenizer", tokenizer->to_json());
-  if (!columns.empty()) {
-    state.set("columns", to_json(CsvColumns{.inputs = columns, .label = label_column}));
+  if (!columns.empty() || !categories.empty()) {
+    state.set("columns", to_json(CsvColumns{
+                             .inputs = columns, .label = label_column, .categories = categories}));
   }
+  if (!fill.empty()) state.set("missing", Config::from_value(fill).to_json());
   if (!target_std.empty()) state.set("target_normalization", scaling(target_mean, target_std));
   return state;
 }
@@ -72,6 +78,16 @@ InputFormat InputFormat::from_state(const StateDict& state) {
       CsvColumns saved_columns = columns_from_json(state.get<std::string>("columns"));
       format.columns = std::move(saved_columns.inputs);
       format.label_column = std::move(saved_columns.label);
+      format.categories = std::move(saved_columns.categories);
+    }
+    if (state.contains("missing")) {
+      format.fill =
+          parse_yaml(state.get<std::string>("missing"), "missing").as<std::vector<double>>();
+      if (static_cast<int64_t>(format.fill.size()) != format.example_shape.numel()) {
+        throw CheckpointError(
+            "'data/missing' in the saved state has another number of values than the examples have "
+            "features");
+      }
     }
     if (state.contains("target_normalization")) {
       const Config targets =

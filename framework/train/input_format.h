@@ -1,6 +1,7 @@
 // InputFormat: the form of a trained model's inputs, saved with it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct InputFormat {
   /// features, and of the label or target.
   std::vector<std::string> columns = {};
   std::string label_column = {};
+  /// Of columns that are text: the names of their categories, each of which is a feature.
+  std::map<std::string, std::vector<std::string>> categories = {};
+  /// What stands for inputs that are missing, a value for each feature; empty where none may be.
+  std::vector<double> fill = {};
   /// What regression's targets were scaled by, a value for each output; empty where they were not.
   std::vector<double> target_mean = {}, target_std = {};
 
@@ -31,7 +36,8 @@ struct InputFormat {
 
   /// "example_shape" (integers), "normalization" (JSON with `mean` and `std`, exact) and, where
   /// there are any, "class_names" (a list in JSON), "tokenizer" (as Tokenizer::to_json), "columns"
-  /// (JSON with `inputs` and `label`) and "target_normalization" (as "normalization").
+  /// (JSON with `inputs`, `label` and `categories`), "missing" (a list in JSON) and
+  /// "target_normalization" (as "normalization").
   StateDict state_dict() const;
   /// *Errors:* CheckpointError.
   static InputFormat from_state(const StateDict& state);

@@ -1,5 +1,6 @@
-// Labelled sentences: the first byte chooses lines or CSV, one sentence or two, and where the text
-// is; the rest is the file. In memory and streamed the examples are the same.
+// Labelled sentences: the first byte chooses lines or CSV, with a header or without, one sentence
+// or two, and whether classes have names; the rest is the file. In memory and streamed the examples
+// are the same.
 #include <algorithm>
 #include <numeric>
 
@@ -43,6 +44,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     columns.texts = {"s"};
     if ((choice & 2) != 0) columns.texts.emplace_back("t");
     columns.label = "label";
+  }
+  if ((choice & 0x10) != 0 && !columns.texts.empty()) {
+    columns.has_header = false;
+    columns.texts.front() = "1";
+    if (columns.texts.size() > 1) columns.texts.back() = "-1";
+    columns.label = "0";
+  }
+  if ((choice & 0x20) != 0) {
+    columns.class_names = {"bad", "good"};
+    columns.label_texts = {"1", "2"};
   }
   fuzz::answer([&] {
     const auto held =

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "framework/data/data_files.h"
 #include "framework/data/image_files.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/npy_header.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "temporary_folder.h"
 
@@ -32,6 +35,8 @@ class ExampleFiles {
     folder_.write("data/train.csv", table);
     folder_.write("data/test.csv", table);
     folder_.write("data/prices.csv", "rooms,age,price\n3,10,0.5\n5,2,0.9\n");
+    folder_.write("data/houses.csv",
+                  "id,rooms,colour,sold,price\n1,3,red,2024-03-01,0.5\n2,,blue,2023-01-02,0.9\n");
     write_texts();
     fs::current_path(folder_.path());
     write_arrays();
@@ -71,6 +76,7 @@ class ExampleFiles {
       folder_.write(std::string("data/") + split + ".txt", "0 dull\n1 a fine play\n");
     }
     folder_.write("data/reviews.csv", "stars,review\n0,dull\n1,\"a fine, fine play\"\n");
+    folder_.write("data/news.csv", "2,Cup,They won\n1,Peace,\"Talks, at last\"\n");
     folder_.write("data/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\n");
   }
 
@@ -82,6 +88,14 @@ class ExampleFiles {
       file.write(std::string(split) + "targets", Shape{3}, labels);
     }
     file.close();
+    write_npz("data/arrays.npz", {{"x_train", Tensor::zeros(Shape{3, 2, 2})},
+                                  {"y_train", labels},
+                                  {"x_test", Tensor::zeros(Shape{3, 2, 2})},
+                                  {"y_test", labels}});
+    std::ofstream("data/x.npy", std::ios::binary)
+        << render_npy_header("<f4", std::vector<int64_t>{3, 2}) << std::string(24, '\0');
+    std::ofstream("data/y.npy", std::ios::binary)
+        << render_npy_header("|u1", std::vector<int64_t>{3}) << std::string("\0\2\1", 3);
   }
 
   // For `init_from`, under the names that `rename` is shown with.

@@ -45,7 +45,7 @@ def main():
     for name in ("report.html", "mlp.safetensors", "runs/sweep/report.html", "runs/half/prune.json"):
         assert os.path.getsize(os.path.join(folder, name)) > 0, name
     answers = printed["A table of your own"].splitlines()[-3:]
-    assert answers[0] == "class,p0,p1", answers
+    assert answers[0] == "class,p_large,p_small", answers
     assert [answer.split(",")[0] for answer in answers[1:]] == ["large", "small"], answers
 
 

@@ -35,6 +35,8 @@ const std::map<std::string, std::vector<std::string>>& foreign_headers() {
       {"png.h", {"framework/data/formats/png_image.cpp"}},
       {"jpeglib.h", {"framework/data/formats/jpeg_image.cpp"}},
       {"jerror.h", {"framework/data/formats/jpeg_image.cpp"}},
+      {"webp/", {"framework/data/formats/webp_image.cpp"}},
+      {"gif_lib.h", {"framework/data/formats/gif_image.cpp"}},
       {"hwy/", {"framework/kernels/"}},
       {"omp.h", {"framework/core/parallel.cpp"}},
       {"mpi.h", {"framework/distributed/mpi/mpi_communicator.cpp"}},

@@ -37,6 +37,22 @@ Bytes find_in_png(Bytes png) {
   return {};
 }
 
+// The same within a WebP file's EXIF chunk.
+Bytes find_in_webp(Bytes webp) {
+  constexpr size_t kFrame = 8;  // type and length of a chunk
+  for (size_t at = 12; at + kFrame <= webp.size();) {
+    const size_t length = size_t{webp[at + 7]} << 24 | size_t{webp[at + 6]} << 16 |
+                          size_t{webp[at + 5]} << 8 | webp[at + 4];
+    if (length > webp.size() - at - kFrame) return {};
+    const Bytes data = webp.subspan(at + kFrame, length);
+    if (begins_with(webp.subspan(at, 4), "EXIF")) {
+      return begins_with(data, kName) ? data.subspan(kName.size()) : data;
+    }
+    at += kFrame + length + length % 2;
+  }
+  return {};
+}
+
 // The same within the first Exif segment of a JPEG file.
 Bytes find_in_jpeg(Bytes jpeg) {
   size_t at = 2;  // behind the start of the image
@@ -77,7 +93,9 @@ class Tiff {
 }  // namespace
 
 int exif_orientation(Bytes image) {
-  const Bytes exif = begins_with(image, kPngMagic) ? find_in_png(image) : find_in_jpeg(image);
+  const Bytes exif = begins_with(image, kPngMagic) ? find_in_png(image)
+                     : begins_with(image, "RIFF")  ? find_in_webp(image)
+                                                   : find_in_jpeg(image);
   constexpr size_t kHeader = 8;
   if (exif.size() < kHeader || (!begins_with(exif, "II") && !begins_with(exif, "MM"))) {
     return kAsStored;

@@ -19,21 +19,44 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n", kJpegMagic = "\xff\xd8\xff";
+using Bytes = std::span<const uint8_t>;
+
+bool begins_with(Bytes bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() &&
+         std::equal(magic.begin(), magic.end(), bytes.begin(),
+                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+}
+
+// A kind of images, by how its files begin.
+struct ImageKind {
+  bool (*begins)(Bytes bytes);
+  Image (*decode)(const std::string& name, Bytes bytes);
+};
+constexpr size_t kMagicBytes = 12;
+constexpr std::array kKinds = {
+    ImageKind{[](Bytes bytes) { return begins_with(bytes, "\x89PNG\r\n\x1a\n"); }, decode_png},
+    ImageKind{[](Bytes bytes) { return begins_with(bytes, "\xff\xd8\xff"); }, decode_jpeg},
+    ImageKind{[](Bytes bytes) {
+                return bytes.size() >= kMagicBytes && begins_with(bytes, "RIFF") &&
+                       begins_with(bytes.subspan(8), "WEBP");
+              },
+              decode_webp},
+    ImageKind{
+        [](Bytes bytes) { return begins_with(bytes, "GIF87a") || begins_with(bytes, "GIF89a"); },
+        decode_gif}};
+
+const ImageKind* kind_of(Bytes bytes) {
+  const auto found =
+      std::ranges::find_if(kKinds, [&](const ImageKind& kind) { return kind.begins(bytes); });
+  return found == kKinds.end() ? nullptr : &*found;
+}
 
 // Other kinds of images that are met in such folders.
 struct OtherKind {
   std::string_view magic, name;
 };
-constexpr std::array kOtherKinds = {OtherKind{"GIF8", "GIF"},     OtherKind{"BM", "BMP"},
-                                    OtherKind{"RIFF", "WebP"},    OtherKind{"II*\0"sv, "TIFF"},
+constexpr std::array kOtherKinds = {OtherKind{"BM", "BMP"}, OtherKind{"II*\0"sv, "TIFF"},
                                     OtherKind{"MM\0*"sv, "TIFF"}, OtherKind{"P6", "PPM"}};
-
-bool begins_with(std::span<const uint8_t> bytes, std::string_view magic) {
-  return bytes.size() >= magic.size() &&
-         std::equal(magic.begin(), magic.end(), bytes.begin(),
-                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-}
 
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   constexpr size_t kPiece = 1 << 18, kMost = kMaxImageBytes;
@@ -85,21 +108,20 @@ Image make_image(const std::string& name, uint64_t height, uint64_t width, int64
 }
 
 bool is_image_file(const std::filesystem::path& path) {
-  std::array<uint8_t, 8> begin{};
+  std::array<uint8_t, kMagicBytes> begin{};
   const size_t count = ByteReader(path).read(begin);
-  const auto bytes = std::span<const uint8_t>(begin).first(count);
-  return begins_with(bytes, kPngMagic) || begins_with(bytes, kJpegMagic);
+  return kind_of(Bytes(begin).first(count)) != nullptr;
 }
 
 Image read_image(const std::filesystem::path& path, Orientation orientation) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   if (bytes.empty()) throw DataError(path.string() + ": the file is empty; expected an image");
-  const bool is_png = begins_with(bytes, kPngMagic);
-  if (!is_png && !begins_with(bytes, kJpegMagic)) {
+  const ImageKind* kind = kind_of(bytes);
+  if (kind == nullptr) {
     throw DataError(path.string() +
-                    ": neither a PNG nor a JPEG image: " + what_it_begins_with(bytes));
+                    ": no PNG, JPEG, WebP or GIF image: " + what_it_begins_with(bytes));
   }
-  Image image = is_png ? decode_png(path.string(), bytes) : decode_jpeg(path.string(), bytes);
+  Image image = kind->decode(path.string(), bytes);
   if (orientation == Orientation::AsStored) return image;
   return oriented(std::move(image), exif_orientation(bytes));
 }

@@ -1,4 +1,4 @@
-// PNG and JPEG files, read to bytes.
+// Image files (PNG, JPEG, WebP, GIF), read to bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,16 @@ inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 /// And so are larger files.
 inline constexpr int64_t kMaxImageBytes = int64_t{1} << 28;
 
-/// Whether a file begins as PNG or JPEG files do. *Errors:* DataError when it cannot be read.
+/// Whether a file begins as those of images that read_image knows. *Errors:* DataError when it
+/// cannot be read.
 bool is_image_file(const std::filesystem::path& path);
 
-/// Reads a PNG or JPEG file; which of them it is say its first bytes, not its name. Palettes become
-/// colours, 16 bits eight, CMYK red, green and blue; transparency is dropped. Colour profiles are
-/// not applied; an Exif orientation is on request. *Errors:* DataError with the path
-/// when the file cannot be read, is empty or neither PNG nor JPEG, is damaged or cut short, or the
-/// image is too large.
+/// Reads a PNG, JPEG, WebP or GIF file, of the last the first frame; which of them it is say its
+/// first bytes, not its name. Palettes become colours, 16 bits eight, CMYK red, green and blue;
+/// transparency is dropped. Colour profiles are not applied; an Exif orientation is on request.
+/// *Errors:* DataError with the path when the file cannot be read, is empty or none of these, is
+/// damaged or cut short, is an animated WebP, is WebP or GIF and lacuna was built without libwebp
+/// or giflib, or the image is too large.
 Image read_image(const std::filesystem::path& path,
                  Orientation orientation = Orientation::AsStored);
 

@@ -12,6 +12,8 @@ namespace lacuna {
 /// *Errors:* DataError that begins with `name`, the file's.
 Image decode_png(const std::string& name, std::span<const uint8_t> bytes);
 Image decode_jpeg(const std::string& name, std::span<const uint8_t> bytes);
+Image decode_webp(const std::string& name, std::span<const uint8_t> bytes);
+Image decode_gif(const std::string& name, std::span<const uint8_t> bytes);
 
 /// An image with room for its pixels. *Errors:* DataError when it has none, or more than
 /// kMaxImagePixels.

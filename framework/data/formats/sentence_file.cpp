@@ -21,8 +21,10 @@ namespace {
 size_t require_column(const std::string& path, const std::vector<std::string>& columns,
                       const std::string& name) {
   const std::optional<size_t> found = find_column(columns, name);
-  if (!found) throw DataError(path + ": no column '" + name + "'; " + suggest_name(name, columns));
-  return *found;
+  if (found) return *found;
+  const bool is_number = name.find_first_not_of("-0123456789") == std::string::npos;
+  throw DataError(path + ": no column '" + name + "'; " + suggest_name(name, columns) +
+                  (is_number ? "; if the first line is an example, set data.header: false" : ""));
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ SentenceFile::SentenceFile(const std::string& name, std::string text,
 
 void SentenceFile::read() {
   text_.remove_prefix(byte_order_mark(text_, path_));
-  SentenceLabels labels(columns_.num_labels, columns_.class_names);
+  SentenceLabels labels(columns_.num_labels, columns_.class_names, columns_.label_texts);
   if (columns_.texts.empty()) {
     read_lines(text_, labels);
   } else {
@@ -82,9 +84,18 @@ SentenceFile::Part SentenceFile::part(std::string_view text, std::string_view pi
 
 namespace {
 
+constexpr std::string_view kFastText = "__label__";
+
+// Whether a line begins as fastText's do. Behind a tab it is a part of the name.
+bool is_fast_text(std::string_view line) {
+  const size_t gap = line.find_first_of(" \t");
+  return line.starts_with(kFastText) && gap != std::string_view::npos && line[gap] == ' ';
+}
+
 // Behind a number a space or tab; names may have spaces, where a tab is behind them.
 size_t end_of_label(std::string_view line) {
   const size_t gap = line.find_first_of(" \t"), tab = line.find('\t');
+  if (is_fast_text(line)) return gap;
   const bool is_number =
       line.substr(0, gap).find_first_not_of("+-.0123456789") == std::string_view::npos;
   return is_number || tab == std::string_view::npos ? gap : tab;
@@ -107,36 +118,70 @@ void SentenceFile::read_lines(std::string_view text, SentenceLabels& labels) {
           "data.text_column and data.label_column)",
           place_of_line(number), printable(line, 40)));
     }
-    rows_.push_back(
-        {.first = part(text, line.substr(gap + 1), number),
-         .second = {},
-         .label = labels.read(line.substr(0, gap), line[gap] == '\t', place_of_line(number)),
-         .line = static_cast<uint32_t>(number)});
+    std::string_view label = line.substr(0, gap);
+    const std::string_view sentence = line.substr(gap + 1);
+    LabelText kind = line[gap] == '\t' ? LabelText::IntegerOrName : LabelText::Integer;
+    if (is_fast_text(line)) {
+      kind = LabelText::Name;
+      label.remove_prefix(kFastText.size());
+      if (sentence.starts_with(kFastText)) {
+        throw DataError(place_of_line(number) +
+                        ": the sentence has more than one label; expected one for each");
+      }
+    }
+    rows_.push_back({.first = part(text, sentence, number),
+                     .second = {},
+                     .label = labels.read(label, kind, place_of_line(number)),
+                     .line = static_cast<uint32_t>(number)});
+  }
+}
+
+// By the first record, which names the columns, or is an example of as many.
+void SentenceFile::find_columns(CsvRecords& records) {
+  const std::vector<std::string> names = column_names(records);
+  width_ = names.size();
+  if (columns_.has_header) {
+    for (const std::string& name : columns_.texts) {
+      text_at_.push_back(require_column(path_, names, name));
+    }
+    has_labels_ = !columns_.label_may_lack || find_column(names, columns_.label).has_value();
+    if (has_labels_) label_at_ = require_column(path_, names, columns_.label);
+    return;
+  }
+  if (width_ == 0) return;  // no examples at all
+  // Where labels may lack, there may be nothing but the sentences.
+  has_labels_ = !columns_.label_may_lack || width_ != columns_.texts.size();
+  for (size_t i = 0; i < columns_.texts.size(); ++i) {
+    text_at_.push_back(has_labels_ ? column_at(path_, columns_.texts[i], width_) : i);
+  }
+  if (!has_labels_) return;
+  label_at_ = column_at(path_, columns_.label, width_);
+  const bool is_text = std::ranges::find(text_at_, label_at_) != text_at_.end();
+  if (is_text || (has_pairs() && text_at_[0] == text_at_[1])) {
+    throw DataError(fmt::format("{}: of {} columns, one is given as {}", path_, width_,
+                                is_text ? "the label and a sentence" : "both sentences"));
   }
 }
 
 void SentenceFile::read_table(std::string_view text, SentenceLabels& labels) {
+  CsvRecords first(path_, text, columns_.delimiter);
+  find_columns(first);
   CsvRecords records(path_, text, columns_.delimiter);
-  const std::vector<std::string> names = column_names(records);
   std::vector<CsvField> fields;
-  std::vector<size_t> text_at;
-  for (const std::string& name : columns_.texts) {
-    text_at.push_back(require_column(path_, names, name));
-  }
-  has_labels_ = !columns_.label_may_lack || find_column(names, columns_.label).has_value();
-  const size_t label_at = has_labels_ ? require_column(path_, names, columns_.label) : 0;
+  if (columns_.has_header) records.next(fields);
   while (records.next(fields)) {
-    if (fields.size() != names.size()) {
+    if (fields.size() != width_) {
       records.fail(fields.front(),
-                   fmt::format("expected {} fields, found {}", names.size(), fields.size()));
+                   fmt::format("expected {} fields, found {}", width_, fields.size()));
     }
-    const int64_t line = fields[has_labels_ ? label_at : text_at.front()].line;
+    const int64_t line = fields[has_labels_ ? label_at_ : text_at_.front()].line;
     const auto part_at = [&](size_t column) { return part(text, fields[column].text, line); };
-    rows_.push_back({.first = part_at(text_at.front()),
-                     .second = has_pairs() ? part_at(text_at[1]) : Part{},
-                     .label = has_labels_ ? labels.read(unescape_csv(fields[label_at].text), true,
-                                                        place_of_line(line))
-                                          : 0,
+    rows_.push_back({.first = part_at(text_at_.front()),
+                     .second = has_pairs() ? part_at(text_at_[1]) : Part{},
+                     .label = has_labels_
+                                  ? labels.read(unescape_csv(fields[label_at_].text),
+                                                LabelText::IntegerOrName, place_of_line(line))
+                                  : 0,
                      .line = static_cast<uint32_t>(line)});
   }
 }

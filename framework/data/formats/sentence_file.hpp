@@ -12,14 +12,16 @@
 
 namespace lacuna {
 
+class CsvRecords;
 class SentenceLabels;
 
 /// Where a file's text is while its sentences are in use.
 enum class TextPlace { InMemory, OnDisk };
 
 /// Examples of a sentence, or of two, and a label each: an integer, or the name of a class. Names
-/// are taken in tables, and in lines where a tab is behind them. It never changes, and any thread
-/// may use it. *Cost:* 40 bytes an example, and the text, which on disk is looked at where it lies.
+/// are taken in tables, in lines where a tab is behind them, and as fastText writes them
+/// ("__label__name" and a space). It never changes, and any thread may use it. *Cost:* 40 bytes an
+/// example, and the text, which on disk is looked at where it lies.
 class SentenceFile {
  public:
   /// *Errors:* DataError "file:line: …" on a line or record without a label or a sentence, and on a
@@ -63,6 +65,7 @@ class SentenceFile {
   Part part(std::string_view text, std::string_view piece, int64_t line) const;
   void read_lines(std::string_view text, SentenceLabels& labels);
   void read_table(std::string_view text, SentenceLabels& labels);
+  void find_columns(CsvRecords& records);
   std::string text_of(const Part& part) const;
   std::string place_of_line(int64_t line) const;
 
@@ -72,6 +75,8 @@ class SentenceFile {
   std::unique_ptr<const MappedFile> mapped_;  // or on the disk
   std::string_view text_;
   std::vector<Row> rows_;
+  size_t width_ = 0, label_at_ = 0;  // of a table, with
+  std::vector<size_t> text_at_;
   std::vector<std::string> class_names_;
   bool has_labels_ = true;
 };

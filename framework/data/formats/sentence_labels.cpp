@@ -33,26 +33,35 @@ std::optional<double> number_in(std::string_view text) {
 
 }  // namespace
 
-SentenceLabels::SentenceLabels(int64_t num_labels, const std::vector<std::string>& known)
-    : num_labels_(num_labels), are_known_(!known.empty()), names_(known) {
+SentenceLabels::SentenceLabels(int64_t num_labels, const std::vector<std::string>& known,
+                               const std::vector<std::string>& label_texts)
+    : num_labels_(num_labels),
+      are_known_(!known.empty()),
+      have_texts_(!label_texts.empty()),
+      names_(known) {
   if (are_known_) are_names_ = true;
   for (size_t i = 0; i < names_.size(); ++i) label_of_[names_[i]] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < label_texts.size(); ++i)
+    label_of_[label_texts[i]] = static_cast<int32_t>(i);
 }
 
-int32_t SentenceLabels::read(std::string_view text, bool may_be_name, const std::string& place) {
+int32_t SentenceLabels::read(std::string_view text, LabelText kind, const std::string& place) {
   const std::string_view label = trimmed(text);
-  if (!are_names_) are_names_ = may_be_name && !label.empty() && !number_in(label);
-  return *are_names_ ? name(label, place) : number(label, may_be_name, place);
+  if (!are_names_) {
+    are_names_ = kind == LabelText::Name ||
+                 (kind == LabelText::IntegerOrName && !label.empty() && !number_in(label));
+  }
+  return *are_names_ ? name(label, place) : number(label, kind, place);
 }
 
-int32_t SentenceLabels::number(std::string_view text, bool may_be_name,
+int32_t SentenceLabels::number(std::string_view text, LabelText kind,
                                const std::string& place) const {
   const std::optional<double> value = number_in(text);
   if (value && *value >= 0.0 && *value < static_cast<double>(num_labels_) &&
       *value == std::floor(*value)) {
     return static_cast<int32_t>(*value);
   }
-  const bool is_word = !value && !text.empty() && !may_be_name;
+  const bool is_word = !value && !text.empty() && kind == LabelText::Integer;
   throw DataError(
       fmt::format("{}: expected a label, an integer from 0 to {}, found '{}'{}", place,
                   num_labels_ - 1, printable(text, 40),
@@ -62,7 +71,11 @@ int32_t SentenceLabels::number(std::string_view text, bool may_be_name,
 }
 
 int32_t SentenceLabels::name(std::string_view text, const std::string& place) {
-  const auto known = label_of_.find(text);
+  auto known = label_of_.find(text);
+  const std::optional<double> value = have_texts_ ? number_in(text) : std::nullopt;
+  if (known == label_of_.end() && value && *value == std::floor(*value)) {  // 1.0 is 1
+    known = label_of_.find(fmt::format("{:.0f}", *value));
+  }
   if (known != label_of_.end()) return known->second;
   const auto fail = [&](const std::string& expected) {
     throw DataError(

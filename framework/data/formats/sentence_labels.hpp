@@ -10,17 +10,22 @@
 
 namespace lacuna {
 
+/// What a text in the place of a label may be: an integer alone, since a word could be one of the
+/// sentence; an integer or a name; a name alone.
+enum class LabelText { Integer, IntegerOrName, Name };
+
 /// Reads the labels of one file. The first one decides whether they are integers or names; where
 /// names are known, they are these.
 class SentenceLabels {
  public:
   /// Integers are in [0, num_labels). `known`: names of the classes in their order, or none.
-  SentenceLabels(int64_t num_labels, const std::vector<std::string>& known);
+  /// `label_texts`: what else may stand for each of them, or none.
+  SentenceLabels(int64_t num_labels, const std::vector<std::string>& known,
+                 const std::vector<std::string>& label_texts = {});
 
-  /// The label that `text` stands for; of names that are not known, by when they came.
-  /// `may_be_name`: whether it is certain that it is no word of the sentence. *Errors:* DataError
-  /// that begins with `place`.
-  int32_t read(std::string_view text, bool may_be_name, const std::string& place);
+  /// The label that `text` stands for; of names that are not known, by when they came. *Errors:*
+  /// DataError that begins with `place`.
+  int32_t read(std::string_view text, LabelText kind, const std::string& place);
 
   /// Of names that were found: sorts them and returns the final label for each that `read` gave.
   /// Empty where labels are final.
@@ -29,11 +34,11 @@ class SentenceLabels {
   const std::vector<std::string>& names() const { return names_; }
 
  private:
-  int32_t number(std::string_view text, bool may_be_name, const std::string& place) const;
+  int32_t number(std::string_view text, LabelText kind, const std::string& place) const;
   int32_t name(std::string_view text, const std::string& place);
 
   int64_t num_labels_;
-  bool are_known_;
+  bool are_known_, have_texts_;
   std::optional<bool> are_names_;
   std::vector<std::string> names_;
   std::map<std::string, int32_t, std::less<>> label_of_;

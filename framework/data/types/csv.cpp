@@ -15,24 +15,25 @@
 #include <system_error>
 #include <utility>
 
+#include "lacuna/framework/config/config.h"
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/csv_fields.hpp"
 #include "lacuna/framework/data/formats/csv_records.hpp"
-#include "lacuna/framework/data/formats/image.hpp"
 #include "lacuna/framework/data/formats/text_file.hpp"
 #include "lacuna/framework/data/types/csv_table.hpp"
 #include "lacuna/framework/io/log.h"
 
 namespace lacuna {
-namespace {
 
-// Some of them, where they are many.
-std::string listed(const std::vector<std::string>& names) {
+std::string listed_columns(const std::vector<std::string>& names) {
   constexpr size_t kMost = 20;
   if (names.size() <= kMost) return join(names, ", ");
   return join(std::span(names).first(kMost), ", ") + fmt::format(", … ({} in all)", names.size());
 }
+
+namespace {
 
 // Index of the label's column, −1 for Task::None.
 int64_t find_label(const std::string& path, const CsvOptions& options,
@@ -53,10 +54,94 @@ int64_t find_label(const std::string& path, const CsvOptions& options,
   return index < 0 ? index + count : index;
 }
 
+// The columns' numbers, where no line names them: all of those in training, or the inputs' alone.
+std::vector<std::string> numbered_columns(const std::string& path, const CsvOptions& options,
+                                          size_t fields) {
+  std::vector<std::string> columns;
+  const auto total = static_cast<size_t>(options.trained_columns);
+  if (total == 0 || fields == total) {
+    for (size_t i = 0; i < fields; ++i) columns.push_back(std::to_string(i));
+    return columns;
+  }
+  std::set<std::string> others;
+  const auto leave_out = [&](int64_t index) {
+    others.insert(std::to_string(index < 0 ? index + options.trained_columns : index));
+  };
+  for (const std::string& name : options.dropped) leave_out(Config::plain(name).as<int64_t>());
+  leave_out(std::get<int64_t>(options.label_column));
+  for (size_t i = 0; i < total; ++i) {
+    if (!others.contains(std::to_string(i))) columns.push_back(std::to_string(i));
+  }
+  if (columns.size() != fields) {
+    throw DataError(
+        fmt::format("{}: the first line has {} fields; expected {}, as the inputs are, or {}, as "
+                    "in training",
+                    path, fields, columns.size(), total));
+  }
+  return columns;
+}
+
+// The place of a column that is given by its name or its number; nothing where it is not there and
+// need not be.
+std::optional<size_t> find_given(const std::string& path, const CsvOptions& options,
+                                 const std::vector<std::string>& columns,
+                                 const std::string& given) {
+  const auto named = std::ranges::find(columns, given);
+  if (named != columns.end()) return named - columns.begin();
+  const Config number = Config::plain(given);
+  const bool is_index =
+      number.is_number() && given.find_first_not_of("-0123456789") == std::string::npos;
+  if (is_index) {
+    const auto count = std::max(options.trained_columns, static_cast<int64_t>(columns.size()));
+    int64_t index = number.as<int64_t>();
+    if (index < 0) index += count;
+    if (options.header != CsvHeader::Absent) {
+      if (index >= 0 && index < count) return index;
+    } else {
+      const auto found = std::ranges::find(columns, std::to_string(index));
+      if (found != columns.end()) return found - columns.begin();
+    }
+  }
+  if (options.wanted || options.trained_columns > 0) return std::nullopt;
+  throw DataError(path + ": no column '" + given + "'; " + suggest_name(given, columns));
+}
+
+// What the columns are beside inputs as they stand.
+CsvRoles find_roles(const std::string& path, const CsvOptions& options,
+                    const std::vector<std::string>& columns, int64_t label) {
+  CsvRoles roles{.columns = columns, .input_of = {}, .label = label};
+  roles.input_of.assign(columns.size(), 0);
+  roles.categories.assign(columns.size(), nullptr);
+  roles.dates.assign(columns.size(), nullptr);
+  std::vector<const char*> keys(columns.size(), nullptr);
+  if (label >= 0) keys[static_cast<size_t>(label)] = "label_column";
+  const auto take = [&](const std::string& given, const char* key, const auto& use) {
+    const std::optional<size_t> found = find_given(path, options, columns, given);
+    if (!found) return;
+    if (keys[*found] != nullptr) {
+      throw DataError(fmt::format("{}: the column '{}' is given as {} and in {}; expected one",
+                                  path, columns[*found], keys[*found], key));
+    }
+    keys[*found] = key;
+    use(*found);
+  };
+  for (const std::string& name : options.dropped) {
+    take(name, "drop_columns", [&](size_t i) { roles.input_of[i] = -1; });
+  }
+  for (const auto& [name, known] : options.categories) {
+    take(name, "categories", [&](size_t i) { roles.categories[i] = &known; });
+  }
+  for (const auto& [name, format] : options.dates) {
+    take(name, "dates", [&](size_t i) { roles.dates[i] = &format; });
+  }
+  if (label >= 0) roles.input_of[static_cast<size_t>(label)] = -1;
+  return roles;
+}
+
 // What predicts from columns of known names: each by its name, wherever it stands.
-std::vector<int64_t> match_columns(const std::string& path, const CsvColumns& wanted,
-                                   const std::vector<std::string>& columns, int64_t label,
-                                   CsvTable& table) {
+void match_columns(const std::string& path, const CsvColumns& wanted, CsvRoles& roles,
+                   CsvTable& table) {
+  const std::vector<std::string>& columns = roles.columns;
   std::map<std::string_view, int64_t> place;
   for (size_t i = 0; i < wanted.inputs.size(); ++i) {
     place[wanted.inputs[i]] = static_cast<int64_t>(i);
@@ -72,7 +157,7 @@ std::vector<int64_t> match_columns(const std::string& path, const CsvColumns& wa
       found.insert(columns[i]);
       if (input->second < last) table.reordered.push_back(columns[i]);
       last = input->second;
-    } else if (static_cast<int64_t>(i) != label) {
+    } else if (static_cast<int64_t>(i) != roles.label && roles.input_of[i] >= 0) {
       extra.push_back(columns[i]);
     }
   }
@@ -81,10 +166,12 @@ std::vector<int64_t> match_columns(const std::string& path, const CsvColumns& wa
     if (!found.contains(name)) missing.push_back(name);
   }
   table.extra = extra;
-  if (missing.empty()) return input_of;
+  roles.input_of = input_of;
+  if (missing.empty()) return;
   std::string message =
-      path + ": columns that the model was trained on are missing: " + listed(missing);
-  if (!extra.empty()) message += "; there are others that it does not know: " + listed(extra);
+      path + ": columns that the model was trained on are missing: " + listed_columns(missing);
+  if (!extra.empty())
+    message += "; there are others that it does not know: " + listed_columns(extra);
   if (found.empty()) {
     message += "; the first line must name the columns, as that of the training data does";
   }
@@ -125,24 +212,31 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
                               ? names_columns(fields)
                               : options.header == CsvHeader::Present;
   std::vector<std::string> columns;
-  for (const CsvField& field : fields) {
-    columns.push_back(has_header ? unescape_csv(trimmed_field(field.text))
-                                 : std::to_string(columns.size()));
+  if (has_header) {
+    for (const CsvField& field : fields) {
+      columns.push_back(unescape_csv(trimmed_field(field.text)));
+    }
+    require_good_names(path, columns);
+    has_record = records.next(fields);
+  } else {
+    columns = numbered_columns(path, options, fields.size());
   }
-  if (has_header) require_good_names(path, columns);
-  if (has_header) has_record = records.next(fields);
   CsvTable matched;
   int64_t label = -1;
-  std::vector<int64_t> input_of(columns.size());
   if (options.wanted) {
     const auto found = std::ranges::find(columns, options.wanted->label);
     if (options.task != Task::None && found != columns.end()) label = found - columns.begin();
-    input_of = match_columns(path, *options.wanted, columns, label, matched);
-  } else {
+  } else if (static_cast<int64_t>(columns.size()) >= options.trained_columns) {
     label = find_label(path, options, columns);
+  }
+  CsvRoles roles = find_roles(path, options, columns, label);
+  if (options.wanted) {
+    match_columns(path, *options.wanted, roles, matched);
+  } else {
     int64_t next = 0;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      input_of[i] = static_cast<int64_t>(i) == label ? -1 : next++;
+    for (int64_t& input : roles.input_of) input = input < 0 ? -1 : next++;
+    if (next == 0 && columns.size() > 1) {
+      throw DataError(path + ": no column is left as an input");
     }
   }
   if (label >= 0 && columns.size() == 1) {
@@ -160,10 +254,9 @@ CsvTable read_csv_text(const std::string& path, std::string_view text, const Csv
   }
 
   TableBuilder builder(records, options);
-  builder.set_columns(std::move(columns), std::move(input_of), label);
+  builder.set_roles(std::move(roles));
   for (; has_record; has_record = records.next(fields)) builder.add(fields);
-  CsvTable table = builder.finish();
-  table.label = label;
+  CsvTable table = builder.finish(path);
   table.extra = std::move(matched.extra);
   table.reordered = std::move(matched.reordered);
   return table;
@@ -179,6 +272,15 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   }
 }
 
+void report_unknown_categories(const std::string& path, const CsvTable& table) {
+  for (const std::string& column : table.unknown) {
+    log_warning(
+        fmt::format("{}: {}: not among the categories of the training data, so that all "
+                    "inputs of the column are 0 there",
+                    path, column));
+  }
+}
+
 bool is_table_name(std::string_view path) {
   return path == "-" || path.ends_with(".csv") || path.ends_with(".csv.gz");
 }
@@ -187,199 +289,18 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options) {
   const std::string name = path == "-" ? "standard input" : path;
   CsvTable table =
       path == "-" ? read_csv_text(name, read_standard_input(), options) : read_csv(path, options);
+  report_unknown_categories(name, table);
   if (!table.extra.empty()) {
     log_warning(fmt::format("{}: columns that the model was not trained on are left out: {}", name,
-                            listed(table.extra)));
+                            listed_columns(table.extra)));
   }
   if (!table.reordered.empty()) {
     log_warning(
         fmt::format("{}: columns are in another order than in training, and are taken by "
                     "their names: {}",
-                    name, listed(table.reordered)));
+                    name, listed_columns(table.reordered)));
   }
   return std::move(table.examples);
-}
-
-namespace {
-
-CsvOptions read_options(const Config& data) {
-  CsvOptions options;
-  options.header = data.get<bool>("header", true) ? CsvHeader::Present : CsvHeader::Absent;
-  const auto delimiter = data.get<std::string>("delimiter", ",");
-  if (delimiter.size() != 1 || std::isalnum(static_cast<unsigned char>(delimiter[0])) != 0 ||
-      std::strchr("\"\r\n+-.", delimiter[0]) != nullptr) {
-    data.get("delimiter").fail("one character that cannot stand in a number");
-  }
-  options.delimiter = delimiter[0];
-  const Config label = data.get("label_column");
-  if (label.is_scalar() && !label.is_number()) {
-    options.label_column = label.as<std::string>();
-    if (options.header == CsvHeader::Absent) {
-      label.fail("an index, since there is no header that names the columns");
-    }
-  } else {
-    options.label_column = data.get<int64_t>("label_column", -1);
-  }
-  const TaskKeys keys = read_task(data);
-  options.task = keys.task;
-  options.num_classes = keys.num_classes;
-  return options;
-}
-
-// The columns of the inputs, in their order.
-std::vector<std::string> input_columns(const std::vector<std::string>& columns, int64_t label) {
-  std::vector<std::string> inputs;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (static_cast<int64_t>(i) != label) inputs.push_back(columns[i]);
-  }
-  return inputs;
-}
-
-// Those of the one that the other has not.
-std::vector<std::string> only_in(const std::vector<std::string>& one,
-                                 const std::vector<std::string>& other) {
-  const std::set<std::string_view> known(other.begin(), other.end());
-  std::vector<std::string> rest;
-  std::ranges::copy_if(one, std::back_inserter(rest),
-                       [&](const std::string& name) { return !known.contains(name); });
-  return rest;
-}
-
-// What is another in the columns found; of a few, which are all shown, the eye sees it.
-std::string column_differences(const std::vector<std::string>& expected,
-                               const std::vector<std::string>& found) {
-  constexpr size_t kSeen = 6;
-  if (expected.size() <= kSeen && found.size() <= kSeen) return "";
-  const std::vector<std::string> missing = only_in(expected, found),
-                                 unknown = only_in(found, expected);
-  std::string text;
-  if (!missing.empty()) text += "; missing: " + listed(missing);
-  if (!unknown.empty()) text += "; not known: " + listed(unknown);
-  if (!text.empty()) return text;
-  const auto [first, here] = std::ranges::mismatch(expected, found);
-  return first == expected.end()
-             ? ""
-             : "; these are the same in another order: '" + *here + "' where '" + *first +
-                   "' is expected; bring them into that order";
-}
-
-void require_columns_of(const std::string& train_path, const std::vector<std::string>& expected,
-                        const std::string& test_path, const std::vector<std::string>& found) {
-  if (found == expected) return;
-  throw DataError(test_path + ": expected the columns of " + train_path + " (" + listed(expected) +
-                  "), found " + listed(found) + column_differences(expected, found));
-}
-
-// The same of a model, which knows the inputs' columns and the label's.
-void require_known_columns(const KnownData& known, const std::string& path,
-                           const std::vector<std::string>& columns, int64_t label) {
-  const std::vector<std::string> inputs = input_columns(columns, label);
-  const std::string& name = columns[static_cast<size_t>(label)];
-  if (inputs == known.columns && name == known.label_column) return;
-  throw DataError(fmt::format(
-      "{}: expected the columns that the model was trained on ({}, and '{}' for the label), found "
-      "{}, and '{}'{}",
-      path, listed(known.columns), known.label_column, listed(inputs), name,
-      column_differences(known.columns, inputs)));
-}
-
-// An example in the place of the header is lost as one, and nothing else would tell.
-void report_numbers_for_names(const std::string& path, const std::vector<std::string>& columns) {
-  std::vector<double> numbers;
-  for (const std::string& name : columns) {
-    const Config value = Config::plain(name);
-    if (!value.is_number()) return;
-    numbers.push_back(value.as<double>());
-  }
-  const auto is_whole = [](const std::string& name) {
-    return name.find_first_not_of("0123456789") == std::string::npos;
-  };
-  bool are_counted = std::ranges::all_of(columns, is_whole);  // as pixels are: 0, 1, 2, …
-  for (size_t i = 1; i < numbers.size(); ++i) are_counted &= numbers[i] == numbers[i - 1] + 1.0;
-  if (numbers.empty() || are_counted) return;
-  log_warning(fmt::format(
-      "{}: the first line is taken for the columns' names, and these are numbers ({}); if it is an "
-      "example, say data.header: false",
-      path, listed(columns)));
-}
-
-}  // namespace
-
-DataSplits load_csv(const Config& data, uint64_t /*seed*/) {
-  CsvOptions options = read_options(data);
-  const auto train_path = data.required<std::string>("train");
-  const auto test_path = data.optional<std::string>("test");
-  CsvTable train = read_csv(train_path, options);
-  options.num_classes = train.examples.num_classes;
-  options.class_names = train.examples.class_names;
-  DataSplits splits;
-  if (options.header == CsvHeader::Present) {
-    splits.columns = input_columns(train.columns, train.label);
-    splits.label_column = train.columns[static_cast<size_t>(train.label)];
-    report_numbers_for_names(train_path, splits.columns);
-  }
-  splits.train = std::make_shared<const ArrayDataset>(std::move(train.examples));
-  if (test_path) {
-    options.check_columns = [&](const std::vector<std::string>& found, int64_t) {
-      require_columns_of(train_path, train.columns, *test_path, found);
-    };
-    CsvTable test = read_csv(*test_path, options);
-    splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
-  }
-  return splits;
-}
-
-namespace {
-
-DataSplits load_csv_held_out(const Config& data, uint64_t /*seed*/, const KnownData& known) {
-  CsvOptions options = read_options(data);
-  DataSplits splits;
-  const auto test_path = data.optional<std::string>("test");
-  if (!test_path) return splits;
-  options.num_classes = known.num_classes;
-  options.class_names = known.class_names;
-  if (options.header == CsvHeader::Present && !known.columns.empty()) {
-    options.check_columns = [&](const std::vector<std::string>& columns, int64_t label) {
-      require_known_columns(known, *test_path, columns, label);
-    };
-    splits.columns = known.columns;
-    splits.label_column = known.label_column;
-  }
-  CsvTable test = read_csv(*test_path, options);
-  splits.test = std::make_shared<const ArrayDataset>(std::move(test.examples));
-  return splits;
-}
-
-// A file of any name, and no image, is read as the training data was.
-std::optional<Examples> read_inputs(const std::string& path, const Config& data,
-                                    const KnownData& known) {
-  std::error_code unknown;
-  const bool is_other =
-      !is_table_name(path) && (std::filesystem::is_directory(path, unknown) || is_image_file(path));
-  if (is_other) return std::nullopt;
-  CsvOptions options{.header = CsvHeader::Guessed, .task = Task::None};
-  options.delimiter = data.get<std::string>("delimiter", ",").front();
-  if (!data.get<bool>("header", true)) {
-    options.header = CsvHeader::Absent;
-  } else if (!known.columns.empty()) {  // which earlier versions did not save
-    options.header = CsvHeader::Present;
-    options.wanted = CsvColumns{.inputs = known.columns, .label = known.label_column};
-    const bool is_regression = data.get("task").text() == "regression";
-    options.task = is_regression ? Task::Regression : Task::Classification;
-    options.class_names = known.class_names;
-    options.num_classes = static_cast<int64_t>(known.class_names.size());
-  }
-  return read_csv_inputs(path, options);
-}
-
-}  // namespace
-
-DatasetType csv_dataset() {
-  return {.load = load_csv,
-          .paths = {"train", "test"},
-          .load_held_out = load_csv_held_out,
-          .read_inputs = read_inputs,
-          .late_keys = std::vector<std::string>()};
 }
 
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,10 +23,20 @@ enum class CsvHeader {
   Guessed,  ///< it names the columns unless all its fields are numbers
 };
 
+/// Names of the categories that a column of text has, in the order of the features that they are.
+using CsvCategories = std::map<std::string, std::vector<std::string>>;
+
 /// The columns that a model was trained on, to be found by name.
 struct CsvColumns {
   std::vector<std::string> inputs;  ///< in the order of the model's features
   std::string label;                ///< of the label or target
+  CsvCategories categories = {};    ///< of the inputs that are text
+};
+
+/// What becomes of an input that is_missing_field.
+enum class CsvMissing {
+  Refused,  ///< it is an error
+  Kept,     ///< it is NaN, to be filled in
 };
 
 struct CsvOptions {
@@ -44,6 +55,18 @@ struct CsvOptions {
   /// Inputs are the columns of these names, wherever they stand; others are left out. The label is
   /// read where its column is there, and label_column is not looked at. None: by position.
   std::optional<CsvColumns> wanted = std::nullopt;
+  /// Columns that are no inputs: names, or numbers from 0 (negative: from the end), as those below.
+  std::vector<std::string> dropped = {};
+  /// Inputs whose text is the name of a category. Each category is a feature, 1 where the input is
+  /// of it and 0 elsewhere. Without names: those found, in their order; with names, another one is
+  /// counted in CsvTable::unknown, and all its features are 0.
+  CsvCategories categories = {};
+  /// Inputs that are dates, each with its format or "", as parse_date has it.
+  std::map<std::string, std::string> dates = {};
+  CsvMissing missing = CsvMissing::Refused;
+  /// Of a table without a header: the columns that the training data had, or 0. The table may then
+  /// have all of these, or the inputs alone in their order.
+  int64_t trained_columns = 0;
   /// Is given the columns' names and the label's place before any example is read, and throws where
   /// they are not what is expected. None: any are good.
   std::function<void(const std::vector<std::string>& columns, int64_t label)> check_columns = {};
@@ -51,10 +74,12 @@ struct CsvOptions {
 
 struct CsvTable {
   std::vector<std::string> columns;         ///< names of all columns, the label's included
-  Examples examples;                        ///< float inputs of shape [columns without the label]
+  Examples examples;                        ///< float inputs of shape [features]
   int64_t label = -1;                       ///< the label's column, or −1
   std::vector<std::string> extra = {};      ///< with `wanted`: columns that are left out,
   std::vector<std::string> reordered = {};  ///< and such that stand before one they should follow
+  CsvCategories categories = {};  ///< of each column whose options name it, by the column's name
+  std::vector<std::string> unknown = {};  ///< for each column with unknown categories: which
 };
 
 /// Reads a table (RFC 4180: fields may be quoted; lines end in LF or CRLF; blank lines at the end
@@ -79,14 +104,22 @@ Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 
 /// Keys of `data` (besides those of load_data):
 ///
-/// - `train` (required), `test` (default: no test split): paths of the files.
+/// - `train` (required), `validation`, `test` (default: no such split): paths of the files. The
+/// last
+///   two may be numbers instead: then they hold out training examples, as in load_data.
 /// - `header`: true | false, whether the first line names the columns. Default true.
 /// - `delimiter`: one character between fields. Default ",".
 /// - `label_column`: name, or index from 0 (negative: from the end). Default −1, the last column.
+/// - `drop_columns`, `categories`, `dates`: as CsvOptions has them: lists of columns, or for
+/// `dates`
+///   a map from columns to formats. Default: none.
+/// - `missing`: error | mean | median | a number, or a list with one for each feature: what inputs
+///   that are missing become. Mean and median are those of the training examples that are not held
+///   out. Default error.
 /// - `task`, `num_classes`: see read_task. Labels that are text are names of classes, which are
 ///   numbered in the order of the names that the training file has.
 ///
-/// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of the test
+/// Inputs are floats, [features]. *Errors:* as read_csv; DataError when the columns of another
 /// file are not those of the training file; ConfigError on values out of range.
 DataSplits load_csv(const Config& data, uint64_t seed);
 DatasetType csv_dataset();

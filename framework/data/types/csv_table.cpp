@@ -3,43 +3,43 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <system_error>
+#include <span>
 #include <utility>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/input_checks.hpp"
+#include "lacuna/framework/data/formats/csv_fields.hpp"
 
 namespace lacuna {
+namespace {
 
-std::string_view trimmed_field(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+// As codes they are floats for a while.
+constexpr size_t kMostCategories = size_t{1} << 16;
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 8;
+  std::string text = join(std::span(names).first(std::min(names.size(), kMost)), ", ");
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  return text;
 }
 
-std::optional<double> parse_field(std::string_view text) {
-  std::string_view digits = trimmed_field(text);
-  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
-  double value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (digits.empty() || stop != end || error == std::errc::invalid_argument) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
-  return std::abs(value) > std::numeric_limits<float>::max()
-             ? std::numeric_limits<double>::infinity()
-             : value;
-}
+}  // namespace
 
-void TableBuilder::set_columns(std::vector<std::string> columns, std::vector<int64_t> input_of,
-                               int64_t label) {
-  table_.columns = std::move(columns);
-  input_of_ = std::move(input_of);
-  num_inputs_ = std::ranges::count_if(input_of_, [](int64_t input) { return input >= 0; });
-  label_ = label;
+void TableBuilder::set_roles(CsvRoles roles) {
+  roles_ = std::move(roles);
+  num_inputs_ = std::ranges::count_if(roles_.input_of, [](int64_t input) { return input >= 0; });
+  for (size_t i = 0; i < roles_.categories.size(); ++i) {
+    if (roles_.categories[i] == nullptr) continue;
+    Categories& categories = categories_[i];
+    categories.names = *roles_.categories[i];
+    categories.are_known = !categories.names.empty();
+    for (size_t j = 0; j < categories.names.size(); ++j) {
+      categories.code_of.emplace(categories.names[j], static_cast<int64_t>(j));
+    }
+  }
   if (!options_.class_names.empty()) {
     labels_are_names_ = true;
     found_names_ = options_.class_names;
@@ -50,25 +50,76 @@ void TableBuilder::set_columns(std::vector<std::string> columns, std::vector<int
 }
 
 void TableBuilder::add(const std::vector<CsvField>& fields) {
-  if (fields.size() != table_.columns.size()) {
+  const size_t width = roles_.columns.size();
+  if (fields.size() != width) {
     if (fields.size() == 1 && trimmed_field(fields.front().text).empty()) {
-      records_.fail(fields.front(),
-                    fmt::format("the line is empty; expected {} fields", table_.columns.size()));
+      records_.fail(fields.front(), fmt::format("the line is empty; expected {} fields", width));
     }
-    records_.fail(fields.front(), fmt::format("expected {} fields, found {}", table_.columns.size(),
-                                              fields.size()));
+    records_.fail(fields.front(),
+                  fmt::format("expected {} fields, found {}", width, fields.size()));
   }
   const size_t begin = inputs_.size();
   inputs_.resize(begin + static_cast<size_t>(num_inputs_));
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (input_of_[i] >= 0) {
-      inputs_[begin + static_cast<size_t>(input_of_[i])] = static_cast<float>(number(fields[i], i));
-    } else if (static_cast<int64_t>(i) == label_ && options_.task == Task::Classification) {
+    if (roles_.input_of[i] >= 0) {
+      inputs_[begin + static_cast<size_t>(roles_.input_of[i])] =
+          static_cast<float>(input(fields[i], i, fields));
+    } else if (static_cast<int64_t>(i) == roles_.label && options_.task == Task::Classification) {
       table_.examples.labels.push_back(label(fields[i], i));
-    } else if (static_cast<int64_t>(i) == label_) {
-      table_.examples.targets.push_back(static_cast<float>(number(fields[i], i)));
+    } else if (static_cast<int64_t>(i) == roles_.label) {
+      table_.examples.targets.push_back(static_cast<float>(number(fields[i], i, fields)));
     }
   }
+}
+
+double TableBuilder::input(const CsvField& field, size_t column,
+                           const std::vector<CsvField>& record) {
+  if (categories_.contains(column)) return category(field, column);
+  const bool is_missing = is_missing_field(field.text);
+  if (is_missing && options_.missing == CsvMissing::Kept) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  const std::string* format = roles_.dates[column];
+  if (format == nullptr) return number(field, column, record);
+  if (const std::optional<double> days = parse_date(field.text, *format)) return *days;
+  const std::string expected = format->empty() ? "a date such as 2024-03-01 or 2024-03-01T12:30:00"
+                                               : "a date in the format " + *format;
+  fail(field, column, expected,
+       is_missing ? "; a value that is missing is filled in by data.missing"
+       : format->empty()
+           ? "; dates of another form need a format (data.dates: {NAME: \"%d/%m/%Y\"})"
+           : "");
+}
+
+// Its code, or −1 where it is none.
+double TableBuilder::category(const CsvField& field, size_t column) {
+  Categories& categories = categories_.at(column);
+  const std::string name = unescape_csv(trimmed_field(field.text));
+  const auto known = categories.code_of.find(name);
+  if (known != categories.code_of.end()) {
+    ++categories.count;
+    return static_cast<double>(known->second);
+  }
+  if (name.empty() && options_.missing == CsvMissing::Kept) return -1.0;
+  if (name.empty()) {
+    fail(field, column, "the name of a category",
+         "; a value that is missing is filled in by data.missing");
+  }
+  if (!is_utf8(name) || name.find('\0') != std::string::npos) {
+    fail(field, column, "the name of a category, which is text in UTF-8");
+  }
+  if (categories.are_known) {
+    ++categories.unknown[name];
+    return -1.0;
+  }
+  const size_t code = categories.names.size();
+  if (code >= kMostCategories) {
+    fail(field, column, fmt::format("at most {} categories", kMostCategories));
+  }
+  ++categories.count;
+  categories.names.push_back(name);
+  categories.code_of.emplace(name, static_cast<int64_t>(code));
+  return static_cast<double>(code);
 }
 
 // Of names that were found here, labels are numbered in the order of the names.
@@ -86,12 +137,94 @@ void TableBuilder::number_names() {
   for (int64_t& label : examples.labels) label = label_of[static_cast<size_t>(label)];
 }
 
-CsvTable TableBuilder::finish() {
+// Fills in the features, of a column's own, that its codes stand for.
+void TableBuilder::name_categories(const std::string& path, size_t column,
+                                   std::vector<int64_t>& feature_of) {
+  Categories& categories = categories_.at(column);
+  const std::string& name = roles_.columns[column];
+  const auto rows = static_cast<int64_t>(inputs_.size()) / num_inputs_;
+  std::vector<std::string> sorted = categories.names;
+  if (!categories.are_known) std::ranges::sort(sorted);
+  constexpr int64_t kFew = 20;
+  if (!categories.are_known && rows >= kFew && static_cast<int64_t>(sorted.size()) == rows) {
+    throw DataError(fmt::format(
+        "{}: column '{}': each of the {} rows has a category of its own, as '{}'; leave the column "
+        "out (data.drop_columns)",
+        path, name, rows, printable(categories.names.front(), 40)));
+  }
+  if (sorted.empty()) {
+    throw DataError(fmt::format("{}: column '{}': it has no category in any row", path, name));
+  }
+  if (!categories.unknown.empty()) {
+    const auto& [first, times] = *categories.unknown.begin();
+    if (categories.count == 0) {
+      throw DataError(
+          fmt::format("{}: column '{}': none of its values is a category of the training data "
+                      "({}), as '{}'",
+                      path, name, quoted_list(sorted), printable(first, 40)));
+    }
+    std::vector<std::string> found;
+    for (const auto& [text, count] : categories.unknown) {
+      found.push_back(fmt::format("'{}' ({})", printable(text, 40), count));
+    }
+    table_.unknown.push_back("column '" + name + "': " + quoted_list(found));
+  }
+  for (const std::string& each : categories.names) {
+    feature_of.push_back(std::ranges::lower_bound(sorted, each) - sorted.begin());
+  }
+  if (categories.are_known) {
+    for (size_t i = 0; i < feature_of.size(); ++i) feature_of[i] = static_cast<int64_t>(i);
+  }
+  table_.categories[name] = std::move(sorted);
+}
+
+// Each code becomes as many features as its column has categories.
+void TableBuilder::expand_categories(const std::string& path) {
+  if (categories_.empty()) return;
+  const auto width = static_cast<size_t>(num_inputs_);
+  std::vector<std::vector<int64_t>> feature_of(width);  // none of an input that is a number
+  std::vector<size_t> first(width);
+  for (const auto& [column, unused] : categories_) {
+    name_categories(path, column, feature_of[static_cast<size_t>(roles_.input_of[column])]);
+  }
+  size_t features = 0;
+  for (size_t i = 0; i < width; ++i) {
+    first[i] = features;
+    features += std::max<size_t>(1, feature_of[i].size());
+  }
+  const size_t rows = inputs_.size() / width;
+  if (static_cast<double>(rows) * static_cast<double>(features) * sizeof(float) >
+      static_cast<double>(available_memory())) {
+    throw DataError(
+        fmt::format("{}: {} rows of {} features do not fit in memory: a column has too "
+                    "many categories (data.drop_columns leaves it out)",
+                    path, rows, features));
+  }
+  std::vector<float> expanded(rows * features, 0.0f);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < width; ++i) {
+      const float value = inputs_[row * width + i];
+      float* into = expanded.data() + row * features + first[i];
+      if (feature_of[i].empty()) {
+        *into = value;
+      } else if (value >= 0.0f) {
+        into[feature_of[i][static_cast<size_t>(value)]] = 1.0f;
+      }
+    }
+  }
+  inputs_ = std::move(expanded);
+  num_inputs_ = static_cast<int64_t>(features);
+}
+
+CsvTable TableBuilder::finish(const std::string& path) {
   Examples& examples = table_.examples;
+  expand_categories(path);
   examples.example_shape = Shape{num_inputs_};
   inputs_.shrink_to_fit();
   examples.inputs = std::move(inputs_);
-  if (label_ < 0) return std::move(table_);
+  table_.columns = std::move(roles_.columns);
+  table_.label = roles_.label;
+  if (roles_.label < 0) return std::move(table_);
   if (options_.task == Task::Classification) {
     number_names();
     examples.num_classes = options_.num_classes > 0
@@ -103,10 +236,13 @@ CsvTable TableBuilder::finish() {
   return std::move(table_);
 }
 
-// What may be done where a number is wanted.
-std::string TableBuilder::remedy_for(const CsvField& field, size_t column) const {
-  if (trimmed_field(field.text).empty()) {
-    return "; a value that is missing must be filled in, or its line left out";
+// What may be done where a number is wanted, and `record` has something else in this column.
+std::string TableBuilder::remedy_for(size_t column, const std::vector<CsvField>& record) const {
+  const CsvField& field = record[column];
+  const bool is_input = roles_.input_of[column] >= 0;
+  if (is_missing_field(field.text)) {
+    return is_input ? "; a value that is missing is filled in by data.missing: mean or median"
+                    : "; a value that is missing must be filled in, or its line left out";
   }
   const bool is_first = inputs_.size() <= static_cast<size_t>(num_inputs_);
   if (options_.header == CsvHeader::Absent && is_first) {
@@ -115,16 +251,30 @@ std::string TableBuilder::remedy_for(const CsvField& field, size_t column) const
   }
   const char begin = trimmed_field(field.text).front();
   const bool is_word = std::string_view("+-.0123456789").find(begin) == std::string_view::npos;
-  return !is_word || input_of_[column] < 0
-             ? ""
-             : "; inputs are numbers: write names as such (as a column of 0 and 1 for each of "
-               "them), or leave the column out";
+  if (!is_input || (!is_word && !parse_date(field.text))) return "";
+  std::vector<std::string> texts, dates;  // all columns that are in the same case
+  for (size_t i = 0; i < record.size(); ++i) {
+    const bool is_text = roles_.input_of[i] >= 0 && !categories_.contains(i) &&
+                         roles_.dates[i] == nullptr && !is_missing_field(record[i].text) &&
+                         !parse_field(record[i].text);
+    if (!is_text) continue;
+    (parse_date(record[i].text) ? dates : texts).push_back(printable(roles_.columns[i], 40));
+  }
+  std::string ways;
+  if (!texts.empty()) ways += "data.categories: [" + quoted_list(texts) + "] takes names, ";
+  if (!dates.empty()) ways += "data.dates: [" + quoted_list(dates) + "] takes dates, ";
+  return "; inputs are numbers: " + ways + "data.drop_columns leaves columns out";
 }
 
-double TableBuilder::number(const CsvField& field, size_t column) const {
+double TableBuilder::number(const CsvField& field, size_t column,
+                            const std::vector<CsvField>& record) const {
   const std::optional<double> value = parse_field(field.text);
-  if (!value) fail(field, column, "a number", remedy_for(field, column));
-  if (!std::isfinite(*value)) fail(field, column, "a finite number that float32 can hold");
+  if (!value) fail(field, column, "a number", remedy_for(column, record));
+  if (!std::isfinite(*value)) {
+    const bool is_missing = is_missing_field(field.text) && roles_.input_of[column] >= 0;
+    fail(field, column, "a finite number that float32 can hold",
+         is_missing ? remedy_for(column, record) : "");
+  }
   return *value;
 }
 
@@ -169,7 +319,7 @@ int64_t TableBuilder::named_label(const CsvField& field, size_t column) {
 
 void TableBuilder::fail(const CsvField& field, size_t column, const std::string& expected,
                         const std::string& remedy) const {
-  const std::string& name = table_.columns[column];
+  const std::string& name = roles_.columns[column];
   records_.fail(field, "field '" + (is_utf8(name) ? name : printable(name)) + "': expected " +
                            expected + ", found '" + printable(field.text, 40) + "'" + remedy);
 }

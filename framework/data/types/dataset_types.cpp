@@ -10,6 +10,7 @@
 #include "lacuna/framework/data/types/image_folder.hpp"
 #include "lacuna/framework/data/types/labelled_text.hpp"
 #include "lacuna/framework/data/types/mnist.h"
+#include "lacuna/framework/data/types/npz_dataset.hpp"
 #include "lacuna/framework/data/types/synthetic.h"
 #include "lacuna/framework/data/types/text_dataset.hpp"
 
@@ -24,6 +25,12 @@ DatasetType drawn_dataset(DataSplits (*load)(const Config&, uint64_t)) {
 }
 
 }  // namespace
+
+std::vector<std::string> split_keys_with_test() {
+  std::vector<std::string> keys = DatasetType().split_keys;
+  keys.emplace_back("data.test");
+  return keys;
+}
 
 DatasetRegistry& dataset_registry() {
   static DatasetRegistry registry("dataset");
@@ -43,10 +50,14 @@ void register_datasets(DatasetRegistry& registry) {
                mnist_dataset());
   registry.add("cifar10", "CIFAR-10 from its binary files in data.dir", cifar10_dataset());
   registry.add("cifar100", "CIFAR-100 from its binary files in data.dir", cifar100_dataset());
-  registry.add("image_folder", "PNG and JPEG files, a folder for each class",
+  registry.add("image_folder", "image files (PNG, JPEG, WebP, GIF), a folder for each class",
                image_folder_dataset());
-  registry.add("csv", "tables of numbers with a label or target column", csv_dataset());
+  registry.add("csv", "tables with a label or target column: numbers, categories, dates",
+               csv_dataset());
   registry.add("hdf5", "arrays in an HDF5 file, under names given in the config", hdf5_dataset());
+  registry.add("npz", "arrays in a .npz file of NumPy's, under names given in the config",
+               npz_dataset());
+  registry.add("npy", "arrays in .npy files of NumPy's, one each", npy_dataset());
   registry.add("glyphs", "drawn 28x28 digits, made on the spot: no files needed",
                drawn_dataset(load_glyphs));
   registry.add("colour_glyphs", "drawn 32x32 digits in colour, made on the spot: no files needed",

@@ -14,7 +14,8 @@ namespace lacuna {
 /// - `train_inputs`, `train_targets`: names of datasets in the file ("group/name" reaches into
 ///   groups). Default: "train_inputs" and "train_targets".
 /// - `test_inputs`, `test_targets`: the same for the test split. Both or neither; default: neither,
-///   and no test split.
+///   and no test split
+///   but what `test` holds out, as in load_data.
 /// - `task`, `num_classes`: see read_task.
 /// - `channels`: first | last. With `last`, examples [rows, columns, channels] become [channels,
 ///   rows, columns], as convolutions expect them. Default first; a warning is logged if the sizes
@@ -24,7 +25,8 @@ namespace lacuna {
 ///   elsewhere could name any file of this machine.
 ///
 /// Inputs are [n, …example shape]: uint8 are taken as images (0 to 255), all else becomes float32.
-/// Labels are [n] or [n, 1] whole numbers of any type, or one-hot rows [n, classes]; targets of
+/// Labels are [n] or [n, 1] whole numbers of any type, or names of classes as text, which are
+/// numbered in their order, or one-hot rows [n, classes]; targets of
 /// regression are [n] or [n, outputs] numbers.
 /// *Errors:* DataError with file and dataset when one is missing (with the nearest name), of the
 /// wrong rank or type, empty, holds a label out of range or a number that is not finite, when

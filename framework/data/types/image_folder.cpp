@@ -26,13 +26,20 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// What is in a folder and not hidden, by name.
+// What systems put into folders unasked (hidden files such as .DS_Store apart).
+bool is_clutter(const std::string& name) {
+  const std::string lower = to_lower(name);
+  return lower.starts_with('.') || lower == "thumbs.db" || lower == "ehthumbs.db" ||
+         lower == "desktop.ini" || lower == "__macosx";
+}
+
+// What is in a folder, but for hidden files and clutter, by name.
 std::vector<fs::path> entries(const fs::path& folder) {
   if (!is_folder(folder)) throw DataError(folder.string() + ": no such folder");
   std::vector<fs::path> paths;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!at->path().filename().string().starts_with('.')) paths.push_back(at->path());
+    if (!is_clutter(at->path().filename().string())) paths.push_back(at->path());
   }
   if (error) throw DataError(folder.string() + ": cannot be listed: " + error.message());
   std::ranges::sort(paths, {}, [](const fs::path& path) { return path.filename().string(); });
@@ -70,12 +77,18 @@ void add_class(const fs::path& folder, int64_t label, Listing& listing) {
   listing.labels.insert(listing.labels.end(), files.size(), label);
 }
 
+// Whether files beside the folders of classes are passed over unless they are images, as those of a
+// whole data set are (a licence, say).
+enum class OtherFiles { Refused, PassedOver };
+
 // With the classes of the training split, or without any where this is that.
-Listing list_split(const fs::path& folder, const std::vector<std::string>& known) {
+Listing list_split(const fs::path& folder, const std::vector<std::string>& known,
+                   OtherFiles others = OtherFiles::Refused) {
   Listing listing{.classes = known, .files = {}, .labels = {}};
   for (const fs::path& path : entries(folder)) {
     const std::string name = path.filename().string();
     if (!is_folder(path)) {
+      if (others == OtherFiles::PassedOver && !is_image_file(path)) continue;
       throw DataError(path.string() + ": a file in no class folder; " + folder.string() +
                       " must hold a folder of images for each class and nothing else");
     }
@@ -108,10 +121,19 @@ std::shared_ptr<const ArrayDataset> load_split(Listing listing, const ImageForma
 struct SplitFolders {
   fs::path train;
   std::optional<fs::path> validation, test;
+  OtherFiles others = OtherFiles::Refused;
 };
+
+// Whether a folder holds those of splits. Else it holds the classes of all splits.
+bool has_splits(const fs::path& dir) {
+  return is_folder(dir / "train") || is_folder(dir / "val") || is_folder(dir / "test");
+}
 
 // The folders below `dir`. One of another name is a mistake, or a split that would be left out.
 SplitFolders find_below(const fs::path& dir) {
+  if (is_folder(dir) && !has_splits(dir)) {
+    return {.train = dir, .validation = {}, .test = {}, .others = OtherFiles::PassedOver};
+  }
   SplitFolders folders{.train = dir / "train", .validation = {}, .test = {}};
   for (const fs::path& path : entries(dir)) {
     const std::string name = path.filename().string();
@@ -141,7 +163,7 @@ SplitFolders read_folders(const Config& data) {
     if (!data.has("train_dir")) {
       data.error(
           "a folder is missing: train_dir (and validation_dir, test_dir), or dir, which "
-          "holds train, val and test");
+          "holds train, val and test, or a folder for each class");
     }
     SplitFolders folders{
         .train = data.required<std::string>("train_dir"), .validation = {}, .test = {}};
@@ -244,7 +266,7 @@ DataSplits load_image_folder(const Config& data, uint64_t /*seed*/) {
   const ImageFormat format = read_format(data);
   const SplitFolders folders = read_folders(data);
   // All are listed before any image is read: what is wrong with a folder is said at once.
-  Listing train = list_split(folders.train, {});
+  Listing train = list_split(folders.train, {}, folders.others);
   const std::vector<std::string> classes = train.classes;
   std::optional<Listing> validation, test;
   if (folders.validation) validation = list_split(*folders.validation, classes);
@@ -260,11 +282,11 @@ namespace {
 
 bool has_image_folder_training(const Config& data) {
   std::error_code ignored;
-  const bool is_below = data.has("dir");
-  const fs::path folder = is_below
-                              ? fs::path(data.required<std::string>("dir")) / "train"
-                              : fs::path(data.optional<std::string>("train_dir").value_or("."));
-  return fs::is_directory(folder, ignored);
+  if (!data.has("dir")) {
+    return fs::is_directory(data.optional<std::string>("train_dir").value_or("."), ignored);
+  }
+  const fs::path dir = data.required<std::string>("dir");
+  return is_folder(has_splits(dir) ? dir / "train" : dir);
 }
 
 DataSplits load_image_folder_held_out(const Config& data, uint64_t /*seed*/,
@@ -293,7 +315,8 @@ DatasetType image_folder_dataset() {
           .has_training_files = has_image_folder_training,
           .load_held_out = load_image_folder_held_out,
           .read_inputs = read_inputs,
-          .late_keys = std::vector<std::string>(),
+          .split_keys = split_keys_with_test(),
+          .late_keys = std::vector<std::string>{"test"},
           .new_run_keys = {{"orientation", "exif"}}};
 }
 

@@ -1,4 +1,4 @@
-// The `image_folder` dataset: PNG and JPEG files, in a folder for each class.
+// The `image_folder` dataset: image files, in a folder for each class.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& f
 /// - `train_dir` (required), `validation_dir`, `test_dir` (default: no such split): folders that
 /// hold
 ///   a folder of images for each class; or instead of them `dir`: a folder that holds these as
-///   `train` and, where they are there, `val` and `test`.
+///   `train` and, where they are there, `val` and `test`, or the classes of all splits.
+/// - `test`: as load_data has it, where no folder of that split is there.
 /// - `size` (required): [rows, columns] of the examples, or one number for both.
 /// - `orientation`: exif (images are turned as their Exif tag says) | stored (they are not; the
 ///   default, so that runs of earlier versions read what they were trained on. The program writes

@@ -70,15 +70,17 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 
 /// Keys of `data` (besides those of load_data):
 ///
-/// - `train` (required), `validation`, `test`: files (plain or .gz). `validation` may be a number
-///   instead: then it holds out training examples, as in load_data. Default: none.
-/// - Each line is a label, a space or tab, and the sentence. A label is an integer, or the name of
-/// a
-///   class with a tab behind it; classes are numbered in the order of their names. With
+/// - `train` (required), `validation`, `test`: files (plain or .gz). The last two may be numbers
+///   instead: then they hold out training examples, as in load_data. Default: none.
+/// - Each line is a label, a space or tab, and the sentence. A label is an integer, the name of a
+///   class with a tab behind it, or "__label__" and a name, as fastText writes it. With
 ///   `text_column` and `label_column` (both or none) they are CSV files instead, whose first line
-///   names the columns; `delimiter` is what stands between fields, default ",". `text_column:
-///   [first, second]` makes examples of two sentences, with `token_type_ids` beside them. Labels
-///   are integers, or names if the first one is.
+///   names the columns, or with `header: false` is an example: then columns are given by their
+///   numbers. `delimiter` is what stands between fields, default ",". `text_column: [first,
+///   second]` makes examples of two sentences, with `token_type_ids` beside them. Labels are
+///   integers, or names if the first one is; classes are numbered in the order of their names.
+/// - `class_names`: names of the classes in their order, where labels are integers from 0 or these
+///   names; or a map from what stands in the files to the names.
 /// - `tokenizer`: `words` (the default; those of the file `train`) | `characters` (of it too) |
 ///   `bytes` | `bpe` | `wordpiece`, and their keys, see read_tokenizer. `cls: true` puts a [CLS]
 ///   before the words; wordpiece has [CLS] and [SEP] always.

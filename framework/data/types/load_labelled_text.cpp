@@ -26,6 +26,7 @@ using SentenceFilePtr = std::shared_ptr<const SentenceFile>;
 namespace {
 
 void name_columns(const SentenceColumns& columns, DataSplits& splits) {
+  if (!columns.has_header) return;
   splits.columns = columns.texts;
   splits.label_column = columns.label;
 }
@@ -150,10 +151,7 @@ void require_own_classes(const Config& data, const SentenceFile& train, const st
 
 DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   const auto train_path = data.required<std::string>("train");
-  if (data.get("test").is_number()) {
-    data.get("test").fail("the path of a file (validation alone may be a number)");
-  }
-  const auto test_path = data.optional<std::string>("test");
+  const std::optional<std::string> test_path = path_of_split(data, "test");
   Reading reading{
       .columns = read_sentence_columns(data, kMaxClasses),
       .is_streamed = read_streamed(data, train_path),
@@ -180,11 +178,15 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
     reading.columns.class_names = train->class_names();
   }
   reading.are_classes_known = true;
-  const int64_t classes = classes_key > 0 ? classes_key : train->largest_label() + 1;
+  const auto names = static_cast<int64_t>(train->class_names().size());
+  const int64_t classes = classes_key > 0 ? classes_key
+                          : names > 0     ? names
+                                          : train->largest_label() + 1;
   if (train->has_labels() && !reading.mask && train->class_names().empty()) {
     std::vector<int64_t> labels(static_cast<size_t>(train->size()));
     for (int64_t i = 0; i < train->size(); ++i) labels[static_cast<size_t>(i)] = train->label(i);
-    report_label_gaps(data, labels, classes);
+    report_label_gaps(data, labels, classes,
+                      "or name what labels stand for (class_names: {1: bad, 2: good})");
   }
 
   const auto dataset = [&](SentenceFilePtr file) {
@@ -193,10 +195,8 @@ DataSplits load_labelled_text(const Config& data, uint64_t seed) {
   DataSplits splits;
   name_columns(reading.columns, splits);
   splits.train = dataset(train);
-  const Config validation = data.get("validation");
-  if (validation.is_scalar() && !validation.is_number()) {
-    splits.validation = dataset(reading.file(validation.as<std::string>()));
-    splits.is_held_out = true;
+  if (const auto path = path_of_split(data, "validation")) {
+    splits.validation = dataset(reading.file(*path));
   }
   if (test_path) splits.test = dataset(reading.file(*test_path));
   return splits;
@@ -218,10 +218,10 @@ DataSplits load_labelled_text_held_out(const Config& data, uint64_t seed, const 
   if (known.tokenizer == nullptr) return splits;
   for (const auto& [key, split] :
        {std::pair{"validation", &splits.validation}, std::pair{"test", &splits.test}}) {
-    const Config path = data.get(key);
-    if (!path.is_scalar() || path.is_number()) continue;
-    *split = dataset_of(reading.file(path.as<std::string>()), reading, known.tokenizer,
-                        known.num_classes, data, seed);
+    const std::optional<std::string> path = path_of_split(data, key);
+    if (!path) continue;
+    *split =
+        dataset_of(reading.file(*path), reading, known.tokenizer, known.num_classes, data, seed);
   }
   return splits;
 }
@@ -232,6 +232,7 @@ DatasetType labelled_text_dataset() {
   return {.load = load_labelled_text,
           .paths = {"train", "test", "validation", "vocab", "merges"},
           .load_held_out = load_labelled_text_held_out,
+          .split_keys = split_keys_with_test(),
           .late_keys = std::vector<std::string>{"max_length"}};
 }
 

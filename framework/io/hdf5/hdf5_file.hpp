@@ -104,6 +104,8 @@ class Hdf5File {
   std::vector<uint32_t> read_indices(std::string_view path) const;
   /// A scalar of any numeric type.
   double read_number(std::string_view path) const;
+  /// Row-major elements of a dataset of text, of fixed or variable length.
+  std::vector<std::string> read_texts(std::string_view path) const;
   /// A scalar of text, of fixed or variable length.
   std::string read_text(std::string_view path) const;
 

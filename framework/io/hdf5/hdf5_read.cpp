@@ -94,12 +94,40 @@ class Item {
     if (H5Tis_variable_str(type_) > 0) {
       char* text = nullptr;
       read(type_, static_cast<void*>(&text));
-      const std::string copy = text == nullptr ? "" : text;
-      H5free_memory(text);
-      return copy;
+      return taken(text);
     }
     std::string text(H5Tget_size(type_), '\0');
     read(type_, text.data());
+    return without_padding(text);
+  }
+
+  std::vector<std::string> read_texts() const {
+    require_text();
+    const auto count = static_cast<size_t>(shape_.numel());
+    const size_t width = H5Tget_size(type_);
+    std::vector<std::string> texts;
+    if (H5Tis_variable_str(type_) > 0) {
+      const auto pointers = read_into(type_, [&] { return std::vector<char*>(count); });
+      for (char* text : pointers) texts.push_back(taken(text));
+      return texts;
+    }
+    const auto bytes = read_into(type_, [&] { return std::vector<char>(count * width); });
+    for (size_t i = 0; i < count; ++i) {
+      texts.push_back(without_padding(std::string(bytes.data() + i * width, width)));
+    }
+    return texts;
+  }
+
+ private:
+  Item(const OpenFile& file, std::string where) : file_(file), where_(std::move(where)) {}
+
+  // The library's memory is given back to it.
+  static std::string taken(char* text) {
+    const std::string copy = text == nullptr ? "" : text;
+    H5free_memory(text);
+    return copy;
+  }
+  std::string without_padding(const std::string& text) const {
     switch (H5Tget_strpad(type_)) {
       case H5T_STR_NULLTERM:
         return text.substr(0, text.find('\0'));
@@ -109,9 +137,6 @@ class Item {
         return text.substr(0, text.find_last_not_of('\0') + 1);
     }
   }
-
- private:
-  Item(const OpenFile& file, std::string where) : file_(file), where_(std::move(where)) {}
 
   static void* pointer(Tensor& values) { return values.mutable_data(); }
   template <class T>
@@ -216,6 +241,11 @@ double Hdf5File::read_number(std::string_view path) const {
   const Item item = Item::dataset(*file_, path);
   item.require_numbers();
   return item.read_one<double>(H5T_NATIVE_DOUBLE);
+}
+
+std::vector<std::string> Hdf5File::read_texts(std::string_view path) const {
+  const Session session;
+  return Item::dataset(*file_, path).read_texts();
 }
 
 std::string Hdf5File::read_text(std::string_view path) const {

@@ -21,6 +21,22 @@
 namespace lacuna {
 namespace {
 
+// Appends a character in UTF-8, or returns false where it is none.
+bool append_utf8(uint32_t character, std::string& text) {
+  if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000)) return false;
+  if (character < 0x80) {
+    text += static_cast<char>(character);
+    return true;
+  }
+  const int following = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+  const uint32_t mark = 0xff00u >> (following + 1) & 0xffu;  // as many ones as bytes
+  text += static_cast<char>(mark | character >> 6 * following);
+  for (int i = following - 1; i >= 0; --i) {
+    text += static_cast<char>(0x80u | (character >> 6 * i & 0x3fu));
+  }
+  return true;
+}
+
 constexpr std::string_view kIndexEnding = ".safetensors.index.json";
 
 ArrayEntry array_of(const SafetensorsEntry& entry) {
@@ -180,6 +196,42 @@ std::vector<int64_t> ArrayFile::read_integers(size_t index) const {
                                 entry.name, path_, *place));
   }
   return values;
+}
+
+std::vector<uint8_t> ArrayFile::read_uint8(size_t index) const {
+  const ArrayEntry& entry = arrays_[index];
+  if (entry.type != ElementType::U8) {
+    throw DataError(fmt::format("the array '{}' in '{}' is {}; expected U8", entry.name, path_,
+                                entry.type_name));
+  }
+  std::vector<uint8_t> values(static_cast<size_t>(entry.shape.numel()));
+  read_bytes(index, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+std::vector<std::string> ArrayFile::read_texts(size_t index) const {
+  const ArrayEntry& entry = arrays_[index];
+  if (entry.character == 0) {
+    throw DataError(fmt::format("the array '{}' in '{}' is {}; expected text", entry.name, path_,
+                                entry.type_name));
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(entry.shape.numel()) * entry.width);
+  read_bytes(index, bytes);
+  std::vector<std::string> texts(static_cast<size_t>(entry.shape.numel()));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::span<const std::byte> text = std::span(bytes).subspan(i * entry.width, entry.width);
+    for (size_t at = 0; at < text.size(); at += entry.character) {
+      uint32_t character = 0;
+      std::memcpy(&character, text.data() + at, entry.character);
+      const bool is_character = entry.character == 1 || append_utf8(character, texts[i]);
+      if (entry.character == 1) texts[i] += static_cast<char>(character);
+      if (is_character) continue;
+      throw DataError(
+          fmt::format("the array '{}' in '{}' has no text at element {}", entry.name, path_, i));
+    }
+    texts[i].resize(texts[i].find_last_not_of('\0') + 1);
+  }
+  return texts;
 }
 
 ArrayFormat array_format(const std::string& path) {

@@ -25,6 +25,8 @@ struct ArrayEntry {
   ElementType type = ElementType::Other;
   std::string type_name;  ///< as messages call it: "F32", "F8_E4M3", "complex64 ('<c8')"
   Shape shape;
+  size_t width = 0;      ///< bytes of an element, where NumPy has written it
+  size_t character = 0;  ///< of text (Other): bytes of a character, 1 or 4 (UTF-32); 0: it is none
 };
 
 /// A file whose headers have been found good. Arrays are read one by one.
@@ -44,6 +46,11 @@ class ArrayFile {
   Tensor read(size_t index) const;
   /// An array of zeros and ones, of whatever type. *Errors:* DataError, at another value too.
   ByteArray read_mask(size_t index) const;
+  /// An array of U8. *Errors:* DataError when its elements are others.
+  std::vector<uint8_t> read_uint8(size_t index) const;
+  /// An array of text in UTF-8: UTF-32 is converted, bytes are as they are, without the zeros at
+  /// their end. *Errors:* DataError when its elements are others, and on what is no character.
+  std::vector<std::string> read_texts(size_t index) const;
   /// The elements of an array of integers. *Errors:* DataError when they are others, or do not fit.
   std::vector<int64_t> read_integers(size_t index) const;
 

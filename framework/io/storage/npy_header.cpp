@@ -155,6 +155,8 @@ class DictionaryReader {
           descr));
     }
     header_.width = other->width;
+    header_.character = name.front() == 'U' ? 4 : name.front() == 'S' ? 1 : 0;
+    header_.is_big_endian = order == '>' && header_.character == 4;
     header_.type_name = fmt::format("{} ('{}')", other->name, descr);
   }
 

@@ -17,6 +17,7 @@ struct NpyHeader {
   std::string descr;  ///< as NumPy spells the type: "<f4"
   ElementType type = ElementType::Other;
   size_t width = 0;       ///< bytes of an element, of Other too
+  size_t character = 0;   ///< of text: bytes of a character, 1 or 4; 0: it is none
   std::string type_name;  ///< as messages call it: "F32", "complex64 ('<c8')"
   bool is_big_endian = false;
   bool is_fortran = false;  ///< the first index runs fastest

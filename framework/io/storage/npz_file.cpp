@@ -75,7 +75,9 @@ void from_fortran(const Shape& shape, size_t width, std::span<std::byte> bytes) 
 // Elements as they lie in the file, made row-major and little-endian.
 void put_in_order(const NpyHeader& header, std::span<std::byte> bytes) {
   const size_t width = header.width;
-  if (header.is_big_endian) reverse_elements(bytes, width);
+  if (header.is_big_endian) {
+    reverse_elements(bytes, header.character > 0 ? header.character : width);
+  }
   if (header.is_fortran) from_fortran(header.shape, width, bytes);
 }
 
@@ -83,7 +85,9 @@ ArrayEntry entry_of(std::string name, const NpyHeader& header) {
   return {.name = std::move(name),
           .type = header.type,
           .type_name = header.type_name,
-          .shape = header.shape};
+          .shape = header.shape,
+          .width = header.width,
+          .character = header.character};
 }
 
 class NpzArrays final : public ArrayFile {

@@ -63,7 +63,12 @@ void CsvWriter::file_field(const std::string& file) {
 
 void CsvWriter::class_header(int64_t classes) {
   std::fputs("class", file_);
-  for (int64_t j = 0; j < classes; ++j) std::fprintf(file_, ",p%lld", static_cast<long long>(j));
+  const bool have_names = class_names_.size() == static_cast<size_t>(classes);
+  for (int64_t j = 0; j < classes; ++j) {
+    const std::string name =
+        have_names ? "p_" + class_names_[static_cast<size_t>(j)] : "p" + std::to_string(j);
+    std::fprintf(file_, ",%s", csv_field(name).c_str());
+  }
   std::fputc('\n', file_);
 }
 

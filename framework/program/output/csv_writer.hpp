@@ -28,6 +28,7 @@ class CsvWriter {
   void file_header();
   void file_field(const std::string& file);
 
+  /// `class`, and a column for each class: `p_NAME`, or `p0`, `p1`, … where there are no names.
   void class_header(int64_t classes);
   /// The class with the largest logit, and the softmax of the logits.
   void class_row(const float* logits, int64_t classes, int64_t best);

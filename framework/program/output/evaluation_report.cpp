@@ -20,6 +20,7 @@ namespace lacuna {
 void keep_normalization(Config& config, const InputFormat& format) {
   Config data = config.at("data");
   if (!data.has("normalize")) return;  // data that sets its own
+  if (!format.fill.empty()) data.set("missing", Config::from_value(format.fill));
   if (!format.target_std.empty()) {
     data.set("normalize_targets", Config::map({{"mean", Config::from_value(format.target_mean)},
                                                {"std", Config::from_value(format.target_std)}}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -45,10 +46,35 @@ std::string renamed(const CsvColumns& trained, const CsvColumns& found) {
   return text;
 }
 
+// Categories are features by their order, as columns are.
+std::string other_categories(const CsvColumns& trained, const CsvColumns& found) {
+  const auto none = [](const CsvColumns& columns) {
+    return columns.inputs.empty() && columns.categories.empty();
+  };
+  if (none(trained) || none(found)) return "";
+  const auto in_words = [](const CsvCategories& all, const std::string& column) {
+    const auto categories = all.find(column);
+    return categories == all.end() ? std::string("none") : listed(categories->second);
+  };
+  std::set<std::string> names;
+  for (const auto* all : {&trained.categories, &found.categories}) {
+    for (const auto& [column, categories] : *all) names.insert(column);
+  }
+  for (const std::string& column : names) {
+    const std::string before = in_words(trained.categories, column),
+                      now = in_words(found.categories, column);
+    if (before == now) continue;
+    return fmt::format("the column '{}' has other categories than in training: {}; expected {}",
+                       column, now, before);
+  }
+  return "";
+}
+
 }  // namespace
 
 ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& found) {
-  if (trained.inputs.empty() || found.inputs.empty()) return {};
+  const std::string categories = other_categories(trained, found);
+  if (trained.inputs.empty() || found.inputs.empty()) return {.moved = categories};
   std::map<std::string_view, size_t> places;
   for (size_t i = 0; i < found.inputs.size(); ++i) places[found.inputs[i]] = i;
   for (size_t i = 0; i < trained.inputs.size(); ++i) {
@@ -62,18 +88,33 @@ ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& fo
                 "expected {}, in this order",
                 trained.inputs[i], i + 1, where, listed(trained.inputs))};
   }
+  if (!categories.empty()) return {.moved = categories};
   return {.renamed = renamed(trained, found)};
 }
 
 std::string to_json(const CsvColumns& columns) {
-  return Config::map({{"inputs", Config::from_value(columns.inputs)}, {"label", columns.label}})
-      .to_json();
+  Config json =
+      Config::map({{"inputs", Config::from_value(columns.inputs)}, {"label", columns.label}});
+  if (!columns.categories.empty()) {
+    Config categories = Config::map();
+    for (const auto& [column, names] : columns.categories) {
+      categories.set(column, Config::from_value(names));
+    }
+    json.set("categories", categories);
+  }
+  return json.to_json();
 }
 
 CsvColumns columns_from_json(const std::string& json) {
   const Config saved = parse_yaml(json, "columns");
-  return {.inputs = saved.required<std::vector<std::string>>("inputs"),
-          .label = saved.required<std::string>("label")};
+  CsvColumns columns{.inputs = saved.required<std::vector<std::string>>("inputs"),
+                     .label = saved.required<std::string>("label")};
+  if (saved.has("categories")) {
+    for (const auto& [column, names] : saved.get("categories").entries()) {
+      columns.categories[column] = names.as<std::vector<std::string>>();
+    }
+  }
+  return columns;
 }
 
 void require_same_columns(const std::string& what, const CsvColumns& trained,

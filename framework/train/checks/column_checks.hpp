@@ -15,12 +15,12 @@ struct ColumnDifference {
   std::string renamed = {};
 };
 
-/// Compares inputs, and labels where both have a name. Tables without names (`header: false`) have
-/// nothing that could be compared.
+/// Compares inputs, their categories, and labels where both have a name. Of tables without names
+/// (`header: false`) only categories can be compared.
 ColumnDifference compare_columns(const CsvColumns& trained, const CsvColumns& found);
 
-/// Columns as checkpoints keep them: JSON with `inputs` and `label`. *Errors:* ConfigError where a
-/// text is none.
+/// Columns as checkpoints keep them: JSON with `inputs` and `label`, and `categories` where there
+/// are some. *Errors:* ConfigError where a text is none.
 std::string to_json(const CsvColumns& columns);
 CsvColumns columns_from_json(const std::string& json);
 

@@ -41,7 +41,8 @@ std::string changed_split_key(const Config& run, const Config& now) {
     const bool is_own = key != "data.test" && !chooses(DatasetType().split_keys, key);
     if (is_own && now.peek(key).is_null()) continue;
     // A file holds out nothing, and neither does 0.
-    const bool are_none = key == "data.test" && !is_above_0(before) && !is_above_0(after);
+    const bool may_be_file = key == "data.test" || key == "data.validation";
+    const bool are_none = may_be_file && !is_above_0(before) && !is_above_0(after);
     if (!are_none && !(before == after)) return key;
   }
   return "";

@@ -27,7 +27,8 @@ void build_data(ExperimentBuild& b) {
   }
   b.origins.data = data.hashes;
   b.origins.train_size = data.train->size();
-  b.origins.columns = {.inputs = data.columns, .label = data.label_column};
+  b.origins.columns = {
+      .inputs = data.columns, .label = data.label_column, .categories = data.categories};
 }
 
 // A prompt is continued by models that have learned what comes next.

@@ -36,9 +36,11 @@ void require_same_names(const DataSplits& data, const StateDict& state) {
         "the data has another vocabulary than the run was trained with; a run continues on the "
         "same data only");
   }
-  const std::string moved = compare_columns({.inputs = saved.columns, .label = saved.label_column},
-                                            {.inputs = data.columns, .label = data.label_column})
-                                .moved;
+  const std::string moved =
+      compare_columns(
+          {.inputs = saved.columns, .label = saved.label_column, .categories = saved.categories},
+          {.inputs = data.columns, .label = data.label_column, .categories = data.categories})
+          .moved;
   if (!moved.empty()) throw CheckpointError("the training data: " + moved);
   if (!saved.class_names.empty() && saved.class_names != data.train->class_names()) {
     throw CheckpointError(

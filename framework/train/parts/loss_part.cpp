@@ -49,9 +49,10 @@ CheckpointFile find_teacher(const Config& key) {
 }
 
 // A teacher reads columns by their place.
-void check_teachers_columns(const std::vector<std::string>& trained, const Experiment& e) {
+void check_teachers_columns(const InputFormat& teacher, const Experiment& e) {
   const auto [moved, renamed] =
-      compare_columns({.inputs = trained, .label = {}}, {.inputs = e.data.columns, .label = {}});
+      compare_columns({.inputs = teacher.columns, .label = {}, .categories = teacher.categories},
+                      {.inputs = e.data.columns, .label = {}, .categories = e.data.categories});
   if (!moved.empty()) throw ConfigError("the teacher was trained on a table, and " + moved);
   const bool is_table = e.data.train->vocabulary_size() == 0;  // text is found by the configuration
   if (!renamed.empty() && is_table)
@@ -75,7 +76,7 @@ std::unique_ptr<Sequential> load_teacher(const Config& key, const Experiment& e,
   const Shape& example = e.data.train->example_shape();
   const InputFormat format = InputFormat::from_state(checkpoint.state.below("data"));
   require_teachers_vocabulary(*e.data.train, format.tokenizer);
-  check_teachers_columns(format.columns, e);
+  check_teachers_columns(format, e);
   origins.teacher = {.step = checkpoint.step, .hash = hash_state(weights_of(checkpoint, config))};
   std::unique_ptr<Sequential> teacher;
   naming_file(file.path(), [&] { teacher = rebuild_model(config, checkpoint.state, example); });

@@ -76,10 +76,10 @@ LoadedWeights load_initial_values(const Config& model_section, Module& model) {
 }
 
 // The model's first layer reads columns by their place.
-void check_columns(const Config& source, const std::vector<std::string>& trained,
-                   const DataSplits& data) {
+void check_columns(const Config& source, const LoadedWeights& trained, const DataSplits& data) {
   const ColumnDifference difference =
-      compare_columns({.inputs = trained, .label = {}}, {.inputs = data.columns, .label = {}});
+      compare_columns({.inputs = trained.columns, .label = {}, .categories = trained.categories},
+                      {.inputs = data.columns, .label = {}, .categories = data.categories});
   const bool skips = !source.peek("skip").is_null();
   const Config path = source.is_map() ? source.peek("path") : source;
   if (!difference.moved.empty() && !skips) {
@@ -220,7 +220,7 @@ FirstValues load_first_values(Config& config, Module& model, const DataSplits& d
     config.set("sparsity", section);
   }
   for (const std::string& warning : loaded.warnings) log_warning(warning);
-  check_columns(section_of_model.get("init_from"), loaded.columns, data);
+  check_columns(section_of_model.get("init_from"), loaded, data);
   FirstValues values{.notes = std::move(loaded.notes)};
   if (!has_same_vocabulary(*data.train, loaded.tokenizer)) {
     log_warning(section_of_model.get("init_from").where() +

@@ -59,7 +59,11 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
     LoadedWeights loaded = WeightComparison(model, *stored, names).load();
     loaded.notes.insert(loaded.notes.begin(), notes.begin(), notes.end());
     const StateDict data = file.read().state.below("data");
-    if (!data.empty()) loaded.columns = InputFormat::from_state(data).columns;
+    if (!data.empty()) {
+      const InputFormat format = InputFormat::from_state(data);
+      loaded.columns = format.columns;
+      loaded.categories = format.categories;
+    }
     return loaded;
   }
   std::vector<std::string> notes;
@@ -79,7 +83,8 @@ LoadedWeights load_weights(const std::string& path, Module& model, const WeightN
   return {.notes = std::move(notes),
           .masked = {},
           .tokenizer = format.tokenizer,
-          .columns = format.columns};
+          .columns = format.columns,
+          .categories = format.categories};
 }
 
 bool is_foreign_weights(const std::string& path) {

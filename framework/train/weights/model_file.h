@@ -1,6 +1,7 @@
 // A model's weights in a file: lacuna's own, and those of others.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct LoadedWeights {
   TokenizerPtr tokenizer = nullptr;  ///< of a run on text, loaded without `names`
   /// Of a run on a table whose first line names them: the columns of the inputs, in their order.
   std::vector<std::string> columns = {};
+  /// And the categories of those that are text.
+  std::map<std::string, std::vector<std::string>> categories = {};
 };
 
 /// Gives the model the values of a file.

@@ -1,6 +1,7 @@
 #include "lacuna/framework/data/types/hdf5_dataset.h"
 
 #include <gmock/gmock.h>
+#include <hdf5.h>
 
 #include <limits>
 
@@ -67,6 +68,32 @@ TEST_F(Hdf5LabelForms, AreTheSameLabels) {
   EXPECT_THAT(labels(), ElementsAre(2, 0, 1));
   data_.set("num_classes", 5);
   EXPECT_THAT(error(), HasSubstr("has one-hot rows of 3 classes, and there are 5"));
+}
+
+TEST_F(Hdf5LabelForms, ThatAreTextAreNamesOfClasses) {
+  const char* const names[] = {"dog", "cat", "c\u00e9t", "cat"};
+  char fixed[4][6] = {"dog", "cat", "c\u00e9t", "cat"};
+  for (const bool is_variable : {true, false}) {
+    make(4, [](Hdf5File&) {});
+    const hid_t file = H5Fopen((folder_ / "d.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hsize_t count = 4;
+    const hid_t space = H5Screate_simple(1, &count, nullptr), type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, is_variable ? H5T_VARIABLE : sizeof fixed[0]);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    const hid_t set =
+        H5Dcreate2(file, "train_targets", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const void* data = is_variable ? static_cast<const void*>(names) : fixed;
+    EXPECT_GE(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), 0);
+    H5Dclose(set);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Fclose(file);
+    EXPECT_THAT(labels(), ElementsAre(2, 0, 1, 0));
+    EXPECT_EQ(classes_, 3);
+    EXPECT_THAT(load_hdf5(data_, 0).train->class_names(), ElementsAre("cat", "c\u00e9t", "dog"));
+  }
+  data_.set("num_classes", 3);
+  EXPECT_THAT(error(), HasSubstr("leave data.num_classes out"));
 }
 
 TEST_F(Hdf5LabelForms, ThatAreNotClearAreRefusedWithTheWayOut) {

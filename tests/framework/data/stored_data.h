@@ -15,6 +15,8 @@
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/npy_header.hpp"
 #include "temporary_folder.h"
 
 namespace lacuna {
@@ -95,29 +97,88 @@ inline void write_arrays(const std::string& path, const Arrays& arrays) {
   file.close();
 }
 
-inline StoredData hdf5(const TemporaryFolder& folder) {
+inline Arrays some_arrays() {
   Arrays arrays{.inputs = std::vector<float>(120), .test_inputs = std::vector<float>(30)};
   std::iota(arrays.inputs.begin(), arrays.inputs.end(), 0.5f);
   for (int i = 0; i < 40; ++i) arrays.labels.push_back(i % 3);
   for (int i = 0; i < 10; ++i) arrays.test_labels.push_back(i % 3);
-  const std::string path = folder / "arrays.h5", other = folder / "other.h5";
-  write_arrays(path, arrays);
-  StoredData data{.name = "hdf5",
-                  .type = "hdf5",
-                  .section = "{type: hdf5, path: " + path +
-                             ", test_inputs: test_inputs, test_targets: test_targets, "
-                             "normalize: standard, validation: 8}",
-                  .model = kDense};
+  return arrays;
+}
+
+// Each of the arrays with one value that is another.
+inline void change_arrays(
+    const std::function<void(const std::string& what, const Arrays& changed)>& use) {
   const auto add = [&](const std::string& what, const std::function<void(Arrays&)>& change) {
-    Arrays changed = arrays;
+    Arrays changed = some_arrays();
     change(changed);
-    write_arrays(other, changed);
-    data.flips.push_back({.what = what, .path = path, .bytes = read_text(other)});
+    use(what, changed);
   };
   add("training inputs", [](Arrays& a) { a.inputs.back() += 1.0f; });
   add("training labels or targets", [](Arrays& a) { a.labels[17] = 0; });
   add("test inputs", [](Arrays& a) { a.test_inputs[5] = 3.0f; });
   add("test labels or targets", [](Arrays& a) { a.test_labels[0] = 2; });
+}
+
+// Of one file that `write` writes.
+inline StoredData arrays_in(const TemporaryFolder& folder, const std::string& type,
+                            const std::string& file,
+                            void (*write)(const std::string& path, const Arrays& arrays)) {
+  const std::string path = folder / ("arrays." + file), other = folder / ("other." + file);
+  write(path, some_arrays());
+  StoredData data{.name = type,
+                  .type = type,
+                  .section = "{type: " + type + ", path: " + path +
+                             ", test_inputs: test_inputs, test_targets: test_targets, "
+                             "normalize: standard, validation: 8}",
+                  .model = kDense};
+  change_arrays([&](const std::string& what, const Arrays& changed) {
+    write(other, changed);
+    data.flips.push_back({.what = what, .path = path, .bytes = read_text(other)});
+  });
+  return data;
+}
+
+inline StoredData hdf5(const TemporaryFolder& folder) {
+  return arrays_in(folder, "hdf5", "h5", write_arrays);
+}
+
+inline StoredData npz(const TemporaryFolder& folder) {
+  return arrays_in(folder, "npz", "npz", [](const std::string& path, const Arrays& arrays) {
+    write_npz(path, {{"train_inputs", Tensor::from({40, 3}, arrays.inputs)},
+                     {"train_targets", arrays.labels},
+                     {"test_inputs", Tensor::from({10, 3}, arrays.test_inputs)},
+                     {"test_targets", arrays.test_labels}});
+  });
+}
+
+inline StoredData npy(const TemporaryFolder& folder) {
+  const auto bytes_of = [](const std::string& descr, const std::vector<int64_t>& shape,
+                           const auto& values) {
+    return render_npy_header(descr, shape) +
+           std::string(reinterpret_cast<const char*>(values.data()),
+                       values.size() * sizeof(values[0]));
+  };
+  const auto files = [&](const Arrays& arrays) {
+    return std::vector<std::pair<std::string, std::string>>{
+        {"x_train", bytes_of("<f4", {40, 3}, arrays.inputs)},
+        {"y_train", bytes_of("<i8", {40}, arrays.labels)},
+        {"x_test", bytes_of("<f4", {10, 3}, arrays.test_inputs)},
+        {"y_test", bytes_of("<i8", {10}, arrays.test_labels)}};
+  };
+  StoredData data{.name = "npy", .type = "npy", .section = "{type: npy", .model = kDense};
+  const auto before = files(some_arrays());
+  for (const auto& [key, bytes] : before) {
+    data.section += ", " + key + ": " + folder.write(key + ".npy", bytes);
+  }
+  data.section += ", normalize: standard, validation: 8}";
+  change_arrays([&](const std::string& what, const Arrays& changed) {
+    const auto after = files(changed);
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (after[i] == before[i]) continue;
+      data.flips.push_back(
+          {.what = what, .path = folder / (after[i].first + ".npy"), .bytes = after[i].second});
+    }
+  });
   return data;
 }
 
@@ -291,6 +352,8 @@ inline std::vector<StoredData> all_stored_data(const TemporaryFolder& folder) {
   return {stored::csv(folder, "csv", ""),
           stored::csv(folder, "regression", ".5"),
           stored::hdf5(folder),
+          stored::npz(folder),
+          stored::npy(folder),
           stored::mnist(folder),
           stored::cifar(folder, "cifar10"),
           stored::cifar(folder, "cifar100"),

@@ -121,7 +121,7 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
                   folder_ / "images/test/blue/2.png", "--out", folder_ / "out.csv"});
   ASSERT_EQ(predicted.code, 0) << predicted.err;
   EXPECT_THAT(read_text(folder_ / "out.csv"),
-              testing::MatchesRegex("class,p0,p1\nred,[^\n]*\nblue,[^\n]*\n"));
+              testing::MatchesRegex("class,p_blue,p_red\nred,[^\n]*\nblue,[^\n]*\n"));
   // A folder: with the file of each, those of its folders too, and of what is given beside it.
   const std::string images = folder_ / "images/test", red = folder_ / "images/train/red/1.png";
   write_text(images + "/.hidden", "no image");
@@ -129,7 +129,7 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
       run_lacuna({"predict", run_dir(), images, red, "--out", folder_ / "out.csv"});
   ASSERT_EQ(of_folder.code, 0) << of_folder.err;
   EXPECT_THAT(of_folder.out, StartsWith("13 predictions"));
-  std::string expected = "file,class,p0,p1\n";
+  std::string expected = "file,class,p_blue,p_red\n";
   for (const char* name : {"blue", "red"}) {
     for (int i = 0; i < 6; ++i) {
       expected += images + "/" + name + "/" + std::to_string(i) + ".png," + name + ",[^\n]*\n";
@@ -143,7 +143,8 @@ TEST_F(Use, TrainsOnFoldersOfImagesAndPredictsFromFiles) {
   std::filesystem::remove(broken_folder + "/a/b");
   EXPECT_THAT(predict("broken").err, HasSubstr("/broken: this folder holds no images"));
   write_text(broken_folder + "/a/notes.txt", "no image");
-  EXPECT_THAT(predict("broken").err, HasSubstr("/broken/a/notes.txt: neither a PNG nor a JPEG"));
+  EXPECT_THAT(predict("broken").err,
+              HasSubstr("/broken/a/notes.txt: no PNG, JPEG, WebP or GIF image"));
   // The same images under other names would count as other classes.
   std::filesystem::rename(folder_ / "images", folder_ / "renamed");
   for (const char* split : {"train", "test"}) {

@@ -89,18 +89,16 @@ TEST(Csv, ReadsGzippedFiles) {
 
 // What may be done about a name among the inputs.
 const std::string kNames =
-    "; inputs are numbers: write names as such (as a column of 0 and 1 for each of them), or leave "
-    "the column out";
+    "; inputs are numbers: data.categories: [b] takes names, data.drop_columns leaves columns out";
 
 TEST(Csv, RefusesWhatIsNotAFiniteNumber) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n3,four,1\n"),
             "t.csv:3:3: field 'b': expected a number, found 'four'" + kNames);
   EXPECT_EQ(error_of("a,y\n1.5x,0\n"), "t.csv:2:1: field 'a': expected a number, found '1.5x'");
   EXPECT_EQ(error_of("a,y\n,0\n"),
-            "t.csv:2:1: field 'a': expected a number, found ''; a value that is missing must be "
-            "filled in, or "
-            "its line left out");
-  for (const std::string bad : {"nan", "-inf", "1e39", "1e400"}) {
+            "t.csv:2:1: field 'a': expected a number, found ''; a value that is missing is "
+            "filled in by data.missing: mean or median");
+  for (const std::string bad : {"-inf", "1e39", "1e400"}) {
     EXPECT_EQ(error_of("a,y\n" + bad + ",0\n"),
               "t.csv:2:1: field 'a': expected a finite number that float32 can hold, found '" +
                   bad + "'");
@@ -122,7 +120,8 @@ TEST(Csv, SaysOfOtherFilesThatTheyAreNoTables) {
 
 TEST(Csv, CountsLinesWithinQuotes) {
   EXPECT_EQ(error_of("\"a\nb\",y\n1,0\nx,0\n"),
-            "t.csv:4:1: field 'a\nb': expected a number, found 'x'" + kNames);
+            "t.csv:4:1: field 'a\nb': expected a number, found 'x'; inputs are numbers: "
+            "data.categories: [a\\x0ab] takes names, data.drop_columns leaves columns out");
 }
 
 TEST(Csv, RefusesAnotherNumberOfFields) {

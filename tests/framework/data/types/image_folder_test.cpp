@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "framework/data/data_files.h"
@@ -110,12 +111,56 @@ TEST_F(ImageFolder, PassesHiddenFilesOver) {
   add_split("train");
   folder_.write("train/.DS_Store", "?");
   folder_.write("train/cat/.thumbnail", "?");
+  folder_.write("train/cat/Thumbs.db", "?");
+  folder_.write("train/dog/desktop.ini", "?");
+  fs::create_directories(folder_ / "train/__MACOSX/cat");
   fs::create_directory(folder_ / "train/.cache");
   EXPECT_EQ(load_image_folder(config(), 0).train->size(), 4);
 }
 
+TEST_F(ImageFolder, SplitsOneFolderOfClasses) {
+  if (!dataset_registry().contains("glyphs")) register_datasets(dataset_registry());
+  for (uint8_t i = 0; i < 10; ++i) {
+    add("cat/" + std::to_string(i) + ".png", i);
+    add("dog/" + std::to_string(i) + ".png", static_cast<uint8_t>(10 + i));
+  }
+  folder_.write("LICENSE", "beside the classes");
+  Config data = config();
+  data.set("type", "image_folder");
+  data.set("validation", 0.1);
+  data.set("test", 0.25);
+  const auto first_pixels = [](const std::shared_ptr<const Dataset>& split) {
+    std::vector<int> first;
+    for (int64_t i = 0; i < split->size(); ++i) {
+      const float value = split->gather(std::vector<int64_t>{i}).inputs.to_vector()[0];
+      first.push_back(static_cast<int>(value * 255.0f + 0.5f));
+    }
+    return first;
+  };
+  const DataSplits splits = load_data(data, 7);
+  EXPECT_EQ(splits.train->size(), 13);
+  EXPECT_EQ(splits.validation->size(), 2);
+  EXPECT_EQ(splits.test->size(), 5);
+  EXPECT_THAT(splits.train->class_names(), ElementsAre("cat", "dog"));
+  std::vector<int> all;
+  for (const auto& split : {splits.train, splits.validation, splits.test}) {
+    for (const int red : first_pixels(split)) all.push_back(red);
+  }
+  std::ranges::sort(all);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(all[static_cast<size_t>(i)], i);  // each image once
+  EXPECT_EQ(first_pixels(load_data(data, 7).test), first_pixels(splits.test));
+  EXPECT_NE(first_pixels(load_data(data, 8).test), first_pixels(splits.test));
+  EXPECT_TRUE(has_training_files(data));
+  add("stray.png", 1);
+  EXPECT_THAT(error(config()), HasSubstr("stray.png: a file in no class folder"));
+  fs::remove(folder_ / "stray.png");
+  add("test/cat/1.png", 1);  // it is a folder of splits now
+  EXPECT_THAT(error(config()), HasSubstr("cat: expected the folders train, val and test"));
+  EXPECT_FALSE(has_training_files(data));
+}
+
 TEST_F(ImageFolder, RefusesFoldersThatCannotBe) {
-  EXPECT_THAT(error(config()), HasSubstr(folder_ / "train" + ": no such folder"));
+  EXPECT_THAT(error(config()), HasSubstr(": holds no folders of images, one for each class"));
   EXPECT_THAT(error(config("dir", "/none")), HasSubstr("/none: no such folder"));
   EXPECT_THAT(error(config("train_dir", "/none")), HasSubstr("/none: no such folder"));
   fs::create_directory(folder_ / "train");
@@ -153,7 +198,7 @@ TEST_F(ImageFolder, RefusesAnImageBesideTheSplits) {
 TEST_F(ImageFolder, NamesTheFileThatIsNoImage) {
   add_split("train");
   folder_.write("train/cat/notes.txt", "cats");
-  EXPECT_THAT(error(config()), HasSubstr("train/cat/notes.txt: neither a PNG nor a JPEG image"));
+  EXPECT_THAT(error(config()), HasSubstr("train/cat/notes.txt: no PNG, JPEG, WebP or GIF image"));
   folder_.write("train/cat/notes.txt", "");
   EXPECT_THAT(error(config()), HasSubstr("train/cat/notes.txt: the file is empty"));
   folder_.write("train/cat/notes.txt", plain_png(4, 4, 1, 2, 3).substr(0, 60));

@@ -54,6 +54,25 @@ TEST(ColumnChecks, OtherNamesAtTheSamePlacesAreRenamed) {
               HasSubstr("label is 'sort', and was 'kind'"));
 }
 
+TEST(ColumnChecks, OtherCategoriesAreOtherFeatures) {
+  CsvColumns trained = kTrained, found = kTrained;
+  trained.categories["b"] = {"blue", "red"};
+  EXPECT_THAT(compare_columns(trained, found).moved,
+              HasSubstr("the column 'b' has other categories than in training: none; expected "
+                        "'blue', 'red'"));
+  found.categories["b"] = {"blue", "green"};
+  EXPECT_THAT(compare_columns(trained, found).moved, HasSubstr("'blue', 'green'; expected 'blue'"));
+  found.categories = trained.categories;
+  EXPECT_THAT(compare_columns(trained, found).moved, IsEmpty());
+  EXPECT_THAT(compare_columns(trained, {}).moved, IsEmpty());  // no table
+  trained.inputs = found.inputs = {};                          // without a header
+  found.categories["0"] = {"a", "b"};
+  EXPECT_THAT(compare_columns(trained, found).moved, HasSubstr("the column '0'"));
+  const CsvColumns again = columns_from_json(to_json(found));
+  EXPECT_EQ(again.categories, found.categories);
+  EXPECT_EQ(again.inputs, found.inputs);
+}
+
 TEST(ColumnChecks, LongListsAreCut) {
   CsvColumns trained, found;
   for (int i = 0; i < 70; ++i) {
