@@ -83,7 +83,7 @@ bool fits(const Experiment& e) {
 
 std::optional<double> measured(const Experiment& e, double budget) {
   Config config = e.config.clone();
-  for (const char* section : {"sparsity", "sparsify", "csr_up_to"}) config.erase(section);
+  for (const char* section : {"sparsity", "sparsifiers", "csr_up_to"}) config.erase(section);
   // First values are drawn: whose they are costs nothing else.
   const auto dense = build_experiment_on(e.data, config, Start::FromCheckpoint);
   return measure_step(*dense, budget);

@@ -39,9 +39,9 @@ void check_sample(const Experiment& e) {
     key.error(
         "this is for language models: for data of type text whose labels are the next tokens");
   }
-  const Config sparsify = e.config.get("sparsify");
+  const Config sparsify = e.config.get("sparsifiers");
   if (!sparsify.is_null() && !sparsify.items().empty()) {
-    key.error("this does not go with `sparsify`, whose draws it would move on");
+    key.error("this does not go with `sparsifiers`, whose draws it would move on");
   }
   const Config prompt = key.at("prompt");
   at_position(prompt, [&] {

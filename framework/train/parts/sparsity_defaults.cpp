@@ -225,7 +225,7 @@ std::string complete_sparsity(Config& config, const SparsityContext& context) {
   }
   Completion completion(context);
   completion.complete_section(config.peek("sparsity"));
-  resolve_positions(config.peek("sparsify"), context.length);
+  resolve_positions(config.peek("sparsifiers"), context.length);
   return completion.in_words();
 }
 
