@@ -30,7 +30,9 @@ void take_standard_descriptors() {
 void apply_process_options(const Config& config) {
   if (!config.is_map()) return;  // which is an error when the experiment is built
   // Of a clone: the experiment reads the section again, and writes its defaults.
-  const TrainOptions train = TrainOptions::from_config(config.clone().get("train"));
+  Config section = config.clone().get("train");
+  if (section.is_map()) section.erase("seconds");  // which is made steps when that is measured
+  const TrainOptions train = TrainOptions::from_config(section);
   if (train.threads > 0) set_num_threads(train.threads);
   set_fallback_policy(train.layout_fallback);
   set_fallback_notice([](const std::string& text) { log_warning(text); });

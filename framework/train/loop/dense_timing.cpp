@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <string>
 #include <utility>
@@ -118,7 +119,7 @@ std::optional<DenseStep> dense_step(const Experiment& e, double sparse_step, dou
     return DenseStep{predicted(e, sparse_step), false};
   } catch (const MemoryError&) {
     return DenseStep{predicted(e, sparse_step), false};
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // a run that has ended well does not fail by it
     log_detail(std::string("the dense network was not timed: ") + error.what());
     return std::nullopt;
   }

@@ -63,12 +63,17 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
   const double budget = std::clamp(seconds / 20.0, 1.0, 10.0);
   std::optional<DataSplits> data;
   Config data_section;
+  int64_t steps = kFirstLength;
   const auto build = [&](Config of) {
     if (!data) return build_experiment(of, Start::Fresh, job);
     of.set("data", data_section.clone());
-    return build_experiment_on(*data, of, Start::Fresh, job);
+    try {
+      return build_experiment_on(*data, of, Start::Fresh, job);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{} (in train.seconds = {} there is time for {} steps)",
+                                    error.what(), seconds, steps));
+    }
   };
-  int64_t steps = kFirstLength;
   RunTime time;
   for (const double share : {0.3, 0.7}) {
     Config tried = config.clone();
@@ -86,9 +91,8 @@ MeasuredLength build_for_seconds(Config& config, const std::shared_ptr<Communica
     steps = steps_of(time, seconds, job.get());
   }
   set_length(config, steps);
-  config.set("data", data_section);
   const double wholly = time.total() / static_cast<double>(time.steps);
-  return {.experiment = build_experiment_on(*data, config, Start::Fresh, job),
+  return {.experiment = build(config),
           .note = fmt::format(
               "length    {} steps take about {:.4g} s: {} each, {} with evaluations and "
               "checkpoints (train.seconds)",

@@ -38,7 +38,7 @@ struct RunTimes {
   double checkpoint = 0.0;
 };
 
-constexpr int kLeastSteps = 3, kMostSteps = 60;
+constexpr int kLeastSteps = 3, kMostSteps = 500;
 constexpr double kLongStep = 10.0;  // seconds: more of them are not waited for
 
 // The first examples of a dataset.

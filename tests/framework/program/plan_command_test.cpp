@@ -94,7 +94,8 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "fc2.bias [10] none 10 10 0.0000 -", "chosen: the output layer (fc2.weight) stays dense",
           AllOf(StartsWith("fc1.weight is stored as "), HasSubstr("csr is faster up to a density "),
                 HasSubstr(" ms a step")),
-          "evaluation runs 30 examples at a time, whose activations take about 0.2 MB"));
+          "evaluation runs 30 examples at a time, whose activations take about 0.2 MB",
+          StartsWith("time: "), StartsWith("dense: "), HasSubstr(" than dense; 10 times less ")));
 }
 
 TEST_F(PlanCommand, SaysWhatIsFrozen) {

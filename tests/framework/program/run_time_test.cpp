@@ -36,7 +36,7 @@ TEST_F(RunTimes, PlanComparesWithDense) {
   EXPECT_THAT(text.out, ContainsRegex("\ntime: [0-9.]+ m?s per step, [0-9.]+ m?s per epoch, "));
   EXPECT_THAT(text.out, ContainsRegex("\ndense: [0-9.]+ m?s per step, .* \\(measured\\)\n"));
   EXPECT_THAT(text.out,
-              ContainsRegex("\n[0-9.]+ times (faster|slower) than dense; 4.73 times less arith"));
+              ContainsRegex("\n[0-9.]+ times (faster|slower) than dense; 4.65 times less arith"));
   words.emplace_back("--json");
   const Config time = parse_yaml(run_lacuna(words).out, "plan").at("time");
   EXPECT_DOUBLE_EQ(time.at("training_seconds").as<double>(),
