@@ -104,7 +104,7 @@ std::string classes_of(const LoadedRun& run) {
 
 std::string about_model(const LoadedRun& run) {
   const Size size = size_of(run);
-  const std::string preset = text_at(run.config, "model.preset");
+  const std::string preset = text_at(run.config, "model.type");
   std::string normalization;
   if (!run.inputs.normalization.mean.empty()) {
     normalization = "(x - mean) / std with the values in the checkpoint, by channel or column";
@@ -204,18 +204,38 @@ std::string about_loading(const LoadedRun& run, const std::string& format) {
         "```python\nfrom transformers import AutoModel\n\nmodel = AutoModel.from_pretrained(\".\")"
         "  # the folder of this file\n```\n\nPruned weights are zeros in model.safetensors. ";
   }
+  const bool is_text = run.inputs.tokenizer != nullptr && run.inputs.class_names.empty();
+  const std::string use = is_text ? "lacuna generate " + name + " --prompt \"...\""
+                                  : "lacuna predict " + name + " INPUT --out predictions.csv";
   return text + fmt::format(
-                    "With lacuna, from the run's folder:\n\n```sh\nlacuna eval {0}\nlacuna predict "
-                    "{0} INPUT --out predictions.csv\nlacuna export {0} --format safetensors --out "
-                    "weights.safetensors\n```\n\nIn C++: `lacuna::load_run(\"{0}\")` "
-                    "(docs/guides/interop.md).\n\n",
-                    name);
+                    "With lacuna, next to the run's folder:\n\n```sh\nlacuna eval {0}\n{1}\n"
+                    "lacuna export {0} --format safetensors --out weights.safetensors\n```\n\n"
+                    "In C++: `lacuna::load_run(\"{0}\")` (docs/guides/interop.md).\n\n",
+                    name, use);
+}
+
+// Where files lay on the machine is nobody's matter.
+Config without_folders(const Config& node) {
+  if (node.is_list()) {
+    Config list = Config::list();
+    for (const auto& [index, child] : node.children()) list.push_back(without_folders(child));
+    return list;
+  }
+  if (node.is_map()) {
+    Config map = Config::map();
+    for (const auto& [key, child] : node.children()) map.set(key, without_folders(child));
+    return map;
+  }
+  const bool is_path = node.is_scalar() && node.text().starts_with('/');
+  return is_path ? Config(fs::path(node.text()).filename().string()) : node.clone();
 }
 
 std::string about_training(const LoadedRun& run) {
-  return "## How it was trained\n\nThe whole configuration; `lacuna train FILE` repeats it.\n\n"
+  return "## How it was trained\n\nThe whole configuration; `lacuna train FILE` repeats it. Paths "
+         "are cut to "
+         "their last names.\n\n"
          "```yaml\n" +
-         run.config.to_yaml() + "```\n\n";
+         without_folders(run.config).to_yaml() + "```\n\n";
 }
 
 }  // namespace

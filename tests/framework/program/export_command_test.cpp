@@ -61,6 +61,7 @@ TEST_F(ExportCommand, WritesAModelCard) {
   EXPECT_THAT(card, HasSubstr("| type | glyphs |"));
   EXPECT_THAT(card, HasSubstr("lacuna predict run INPUT"));
   EXPECT_THAT(card, HasSubstr("```yaml\n"));
+  EXPECT_EQ(card.find(folder_.path()), std::string::npos);  // no paths of the machine
   // Nothing is overwritten unasked, and a card is no weights.
   const Ended again = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
   EXPECT_EQ(again.code, 1);

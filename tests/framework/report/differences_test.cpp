@@ -60,7 +60,7 @@ TEST(ConfigDifferences, TakeNullForNothing) {
 // Where data lies, what layers are called and what is logged changes nothing.
 TEST(ConfigDifferences, LeaveOutPathsNamesAndWhatIsLogged) {
   EXPECT_EQ(in_text({configured("a",
-                                "data: {type: mnist, dir: /home/a/mnist}\n"
+                                "data: {type: mnist, dir: /disk/a/mnist}\n"
                                 "model: [relu, {type: linear, name: fc1, out_features: 3}]\n"
                                 "loss: cross_entropy\n"
                                 "train: {log_every: 5, tensorboard: true, prefetch: 0}\n"
@@ -72,8 +72,8 @@ TEST(ConfigDifferences, LeaveOutPathsNamesAndWhatIsLogged) {
                                 "train: {log_every: 100}\n"
                                 "run_dir: runs/b\n")}),
             "");
-  EXPECT_EQ(in_text({configured("a", "data: {train: /home/a/wine.csv}"),
-                     configured("b", "data: {train: /home/a/cars.csv}")}),
+  EXPECT_EQ(in_text({configured("a", "data: {train: /disk/a/wine.csv}"),
+                     configured("b", "data: {train: /disk/a/cars.csv}")}),
             "data.train: \"wine.csv\"; \"cars.csv\";\n");
 }
 

@@ -162,7 +162,7 @@ TEST(Page, ShowsTheStartAndTheConfusionMatrix) {
   const std::string run = make_run(folder, "a");
   write_text(run + "/started.jsonl",
              R"({"time": "2026-11-26T00:46:00Z", "machine": "A <fast> one", "threads": 2, )"
-             R"("version": "1.2.3", "command": "lacuna train /home/me/work/configs/x.yaml"})"
+             R"("version": "1.2.3", "command": "lacuna train /disk/me/project/configs/x.yaml"})"
              "\n");
   write_text(
       run + "/confusion.json",
