@@ -25,7 +25,6 @@ class Descent final : public Set {
     return weight.selector().grow_maximum(rows_of(scores), count, kept);
   }
 };
-// What `lacuna list algorithms` prints of it, the second line being when to use it.
 const bool registered = algorithm_registry().add(
     "descent", "SET that grows where the gradient is most negative",
     AlgorithmType{make_drop_grow<Descent>, "where new weights should begin positive"});

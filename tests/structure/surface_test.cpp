@@ -66,6 +66,24 @@ TEST(Surface, EveryRoomWithSourcesIsBuilt) {
 }
 
 // CMake gathers a room's files from there, and installs them.
+// A folder of tests that no program takes is compiled by nobody.
+TEST(Surface, EveryTestIsPartOfAProgram) {
+  std::vector<std::string> folders = {"structure"};  // in its own CMakeLists.txt
+  const std::regex call(R"(^ *lacuna_tests\([a-z_]+ ([a-z_/]+)[ )].*$)");
+  std::smatch match;
+  for (const std::string& line : read_source(kSourceFolder, "tests/CMakeLists.txt").lines) {
+    if (std::regex_match(line, match, call)) folders.push_back(match[1]);
+  }
+  const fs::path tests = fs::path(kSourceFolder) / "tests";
+  for (const auto& entry : fs::recursive_directory_iterator(tests)) {
+    const std::string path = fs::relative(entry.path(), tests).generic_string();
+    if (!path.ends_with("_test.cpp")) continue;
+    EXPECT_TRUE(std::ranges::any_of(folders, [&](const std::string& folder) {
+      return path.starts_with(folder + "/");
+    })) << path;
+  }
+}
+
 TEST(Surface, FilesLieInTheirRoomsFolderOrInOps) {
   const auto rooms = rooms_by_path();
   for (const SourceFile& file : library_sources()) {

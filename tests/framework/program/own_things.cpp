@@ -153,7 +153,8 @@ class FirstFree final : public Set {
 };
 
 const bool has_first_free = algorithm_registry().add(
-    "first_free", "SET that grows the first places", make_drop_grow<FirstFree>);
+    "first_free", "SET that grows the first places",
+    AlgorithmType{make_drop_grow<FirstFree>, "where the first places matter"});
 
 }  // namespace
 

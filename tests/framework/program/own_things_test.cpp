@@ -74,6 +74,7 @@ TEST_F(OwnThings, AreListedAndPlanned) {
   expect_done(run({"list", "layers"}), "twice ");
   expect_done(run({"list", "optimizers"}), "plain ");
   expect_done(run({"list", "algorithms"}), "first_free ");
+  expect_done(run({"list", "algorithms"}), "use it where the first places matter\n");
   const Ended planned = run({"plan", config()});
   expect_done(planned, "first_free");
   EXPECT_THAT(planned.out, HasSubstr("twice1.weight"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <string>
@@ -217,6 +218,15 @@ TEST_F(Use, ListNamesTheBuiltIns) {
       EXPECT_THAT("\n" + ended.out, HasSubstr("\n" + name + " ")) << kind;
     }
   }
+  // Each built-in algorithm says when to use it.
+  const std::string algorithms = run_lacuna({"list", "algorithms"}).out;
+  const auto starts = std::ranges::count(algorithms, '\n');
+  size_t uses = 0;
+  for (size_t at = 0; (at = algorithms.find("\n             use it ", at)) != std::string::npos;
+       ++at) {
+    ++uses;
+  }
+  EXPECT_EQ(2 * uses, static_cast<size_t>(starts)) << algorithms;
   // scalar_threshold is longer than most names: what follows begins in one column all the same.
   std::istringstream sparsifiers(run_lacuna({"list", "sparsifiers"}).out);
   for (std::string line; std::getline(sparsifiers, line);) {
