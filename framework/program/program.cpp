@@ -235,10 +235,11 @@ void add_import(CLI::App& app, Action& action) {
       ->add_option("file", c.file,
                    "A .safetensors, .npz or .npy file, or a folder of Hugging Face's")
       ->required();
-  command->add_option("--config", c.config_path, "The run's YAML file (docs/reference/config.md)")
-      ->type_name("CONFIG")
-      ->required();
-  add_run_dir(*command, c.out, "Folder for the run")->required();
+  command
+      ->add_option("--config", c.config_path,
+                   "The run's YAML file; without it, one is made from names and shapes")
+      ->type_name("CONFIG");
+  add_run_dir(*command, c.out, "Folder for the run");
   add_threads(*command, c.overrides);
   add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,
