@@ -27,8 +27,10 @@ std::string gpt2_data(const FamilyNames& names, int64_t vocabulary, int64_t posi
     data += fmt::format("  tokenizer: bpe\n  vocab: {}\n  merges: {}\n",
                         names.path_of("vocab.json"), names.path_of("merges.txt"));
   } else {
-    data += fmt::format("  tokenizer: {}   # of {} tokens\n",
-                        vocabulary == 256 ? "bytes" : "characters", vocabulary);
+    const bool is_bytes = vocabulary == 256;
+    data += fmt::format(
+        "  tokenizer: {}   # of {} tokens\n{}", is_bytes ? "bytes" : "characters", vocabulary,
+        is_bytes ? "" : "  unk: false   # true, if one of the model's tokens is [UNK]\n");
   }
   return data + key_line("context", std::min<int64_t>(positions, 256));
 }

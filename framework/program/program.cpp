@@ -195,6 +195,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("T")
       ->check(finite_number_error)
       ->capture_default_str();
+  command->add_flag("--unk", c.unk, "Draw [UNK] too, which is left out otherwise");
   command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
       ->type_name("K")
       ->transform(whole_number("a number of tokens", 0, kMostCounted));

@@ -98,6 +98,12 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           "evaluation runs 30 examples at a time, whose activations take about 0.2 MB"));
 }
 
+TEST_F(PlanCommand, ShowsDensitiesOfADistributionAndTheirTotal) {
+  const Ended ended = plan("{sparsity: 0.9, distribution: erk}");
+  EXPECT_THAT(ended.out, HasSubstr("the 2 sparse parameters together: density 0.1000 at first, "
+                                   "0.1000 in the end ("));
+}
+
 TEST_F(PlanCommand, SaysWhatIsFrozen) {
   const Ended ended = plan("0.5", {"--set", "model.1.trainable=false"});
   EXPECT_EQ(ended.code, 0) << ended.err;
