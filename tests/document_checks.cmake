@@ -49,3 +49,22 @@ if(LACUNA_PYTHON)
   add_test(NAME docs.peers_are_what_was_measured COMMAND ${LACUNA_PYTHON} -B
     ${PROJECT_SOURCE_DIR}/bench/peers/publish.py --check)
 endif()
+# The same for PIL.
+foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
+  if(NOT LACUNA_PYTHON_WITH_PIL AND EXISTS ${python})
+    execute_process(COMMAND ${python} -c "import numpy, PIL" RESULT_VARIABLE failed OUTPUT_QUIET
+      ERROR_QUIET)
+    if(NOT failed)
+      set(LACUNA_PYTHON_WITH_PIL ${python})
+    endif()
+  endif()
+endforeach()
+if(LACUNA_PYTHON_WITH_PIL)
+  add_test(NAME docs.images_and_sounds COMMAND ${LACUNA_PYTHON_WITH_PIL}
+    ${CMAKE_CURRENT_SOURCE_DIR}/docs/images_and_sounds_test.py $<TARGET_FILE:lacuna_program>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/images_and_sounds)
+  set_tests_properties(docs.images_and_sounds PROPERTIES TIMEOUT 300
+    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+else()
+  message(NOTICE "Documents: without python3-pil, so that preparing images is not compared here")
+endif()

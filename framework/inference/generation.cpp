@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "lacuna/framework/autograd/tokens/token_ids.h"
@@ -101,6 +102,9 @@ void generate(Module& model, std::span<const int64_t> prompt, int64_t context,
     std::vector<float> logits = next_logits(model, unread, cache);
     if (options.vocabulary > 0 && options.vocabulary < static_cast<int64_t>(logits.size())) {
       logits.resize(static_cast<size_t>(options.vocabulary));
+    }
+    for (const int64_t id : options.never) {
+      logits.at(static_cast<size_t>(id)) = -std::numeric_limits<float>::infinity();
     }
     text.push_back(draw_token(logits, options, rng.uniform(static_cast<uint64_t>(i))));
     unread = end_of_text(1);

@@ -13,10 +13,11 @@ namespace lacuna {
 constexpr int64_t kMostGeneratedTokens = 1'000'000'000;
 
 struct GenerateOptions {
-  int64_t tokens = 200;      ///< how many follow the prompt, from 0 to kMostGeneratedTokens
-  double temperature = 1.0;  ///< logits are divided by it; 0: always the likeliest token
-  int64_t top_k = 0;         ///< draws from so many of the likeliest tokens; 0: from all
-  uint64_t seed = 0;         ///< of the draws: the same seed gives the same text
+  int64_t tokens = 200;             ///< how many follow the prompt, from 0 to kMostGeneratedTokens
+  double temperature = 1.0;         ///< logits are divided by it; 0: always the likeliest token
+  int64_t top_k = 0;                ///< draws from so many of the likeliest tokens; 0: from all
+  uint64_t seed = 0;                ///< of the draws: the same seed gives the same text
+  std::vector<int64_t> never = {};  ///< tokens that are never drawn, as [UNK]; not all there are
   int64_t vocabulary = 0;  ///< tokens that there are, of a model that may have more logits; 0: all
 };
 

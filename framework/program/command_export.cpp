@@ -1,13 +1,20 @@
 // `lacuna export` and `lacuna import`: runs into other tools' files, and out of them.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/interop/import_run.h"
+#include "lacuna/framework/interop/suggested_config.hpp"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
@@ -49,8 +56,69 @@ int run_export(const ExportCommand& command) {
   return kDone;
 }
 
+namespace {
+
+bool says_data(const std::vector<std::string>& overrides) {
+  return std::ranges::any_of(overrides, [](const std::string& assignment) {
+    return assignment.starts_with("data=") || assignment.starts_with("data.");
+  });
+}
+
+// What the file's names and shapes tell. *Errors:* ConfigError, after a list of what is in it.
+std::string suggested_yaml(const std::string& file) {
+  const SuggestedConfig suggested = suggest_config(file);
+  if (!suggested.yaml) {
+    std::printf("%s holds:\n", file.c_str());
+    for (const std::string& line : suggested.found) std::printf("  %s\n", line.c_str());
+    std::fflush(stdout);
+    throw ConfigError(
+        fmt::format("no configuration can be made for '{}': {}. Write its layers with these names "
+                    "(docs/guides/models.md), and give the file as --config",
+                    file, suggested.reason));
+  }
+  std::printf("%s: %s\n", file.c_str(), suggested.what.c_str());
+  return *suggested.yaml;
+}
+
+// A run needs data, which no weights tell.
+int write_suggestion(const ImportCommand& command) {
+  const std::string path = suggested_name(command.file);
+  if (!command.out.empty()) {
+    throw ConfigError(
+        fmt::format("'{}' does not tell its data: give them by --set data.KEY=VALUE, or leave out "
+                    "--out to have "
+                    "a configuration written to {}",
+                    command.file, path));
+  }
+  const std::string yaml = suggested_yaml(command.file);
+  std::error_code unknown;
+  if (std::filesystem::exists(path, unknown)) {
+    throw StateError(
+        fmt::format("'{}' is there already; move it away, or give it as --config", path));
+  }
+  write_file_atomically(path, yaml);
+  std::printf(
+      "%s is written; give its data there, look at what is guessed, then `lacuna import %s "
+      "--config %s --out RUN`\n",
+      path.c_str(), command.file.c_str(), path.c_str());
+  return kDone;
+}
+
+Config import_config(const ImportCommand& command) {
+  if (!command.config_path.empty()) return load_yaml(command.config_path);
+  return parse_yaml(suggested_yaml(command.file), suggested_name(command.file));
+}
+
+}  // namespace
+
 int run_import(const ImportCommand& command) {
-  Config config = load_yaml(command.config_path);
+  if (command.config_path.empty() && !says_data(command.overrides)) {
+    return write_suggestion(command);
+  }
+  if (command.out.empty()) {
+    throw ConfigError("give the folder for the run: lacuna import FILE … --out RUN");
+  }
+  Config config = import_config(command);
   for (const std::string& line : find_beside(config, command.config_path)) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }

@@ -1,4 +1,7 @@
 // `lacuna generate`: continues a text by a trained language model.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +15,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/inference/generation.hpp"
+#include "lacuna/framework/io/log.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/masked_prediction.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
@@ -142,11 +146,22 @@ int run_generate(const GenerateCommand& command) {
   naming_file(path, [&] { model = rebuild_model(config, checkpoint.state, format.example_shape); });
   const Beginning beginning = beginning_of(*format.tokenizer, command.prompt);
   GrowingText text(*format.tokenizer, beginning.text, beginning.ids);
+  std::vector<int64_t> never;
+  if (const auto unknown = format.tokenizer->find("[UNK]")) {
+    if (!command.unk) never.push_back(*unknown);
+    const auto lacking = std::ranges::count(beginning.ids, *unknown);
+    if (command.prompt && lacking > 0) {
+      log_warning(fmt::format(
+          "the vocabulary lacks {} of the {} tokens of --prompt: the model sees [UNK] instead",
+          lacking, beginning.ids.size()));
+    }
+  }
   generate(*model, beginning.ids, format.example_shape[0],
            {.tokens = command.tokens,
             .temperature = command.temperature,
             .top_k = command.top_k,
             .seed = static_cast<uint64_t>(command.seed),
+            .never = never,
             .vocabulary = format.tokenizer->vocabulary_size()},
            [&](int64_t id) { text.add(id); });
   text.finish();

@@ -2,12 +2,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/input_checks.hpp"
 #include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/log.h"
@@ -23,6 +27,7 @@
 #include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
+#include "lacuna/framework/train/unknown_tokens.hpp"
 
 namespace lacuna {
 namespace {
@@ -87,6 +92,28 @@ Config to_config(const PlannedParameter& p) {
   return entry;
 }
 
+// What of each split the vocabulary lacks, where it has an [UNK].
+std::vector<std::pair<std::string, double>> unknown_tokens(const Experiment& e) {
+  std::vector<std::pair<std::string, double>> shares;
+  const std::pair<const char*, const Dataset*> splits[] = {{"train", e.data.train.get()},
+                                                           {"validation", e.data.validation.get()},
+                                                           {"test", e.data.test.get()}};
+  for (const auto& [name, split] : splits) {
+    const double share =
+        split == nullptr ? std::numeric_limits<double>::quiet_NaN() : share_of_unknown(*split);
+    if (!std::isnan(share)) shares.emplace_back(name, share);
+  }
+  return shares;
+}
+
+void print_unknown_tokens(const std::vector<std::pair<std::string, double>>& shares) {
+  std::vector<std::string> parts;
+  for (const auto& [name, share] : shares) {
+    parts.push_back(fmt::format("{} {:.2g} %", name, 100.0 * share));
+  }
+  if (!parts.empty()) std::printf("tokens that are [UNK]: %s\n", join(parts, ", ").c_str());
+}
+
 // Of the split with the most examples.
 ExamplePieces evaluation_pieces(const Experiment& e) {
   int64_t examples = 1;
@@ -133,6 +160,27 @@ void print_table(const std::vector<PlannedParameter>& plan, const DenseReasons& 
                 sparsity_of(p.final_nnz, p.shape), why.empty() ? 0 : 36,
                 describe_updates(p.update_steps).c_str(), why.empty() ? "" : " ", why.c_str());
   }
+}
+
+// All that algorithms are in charge of together: what a distribution shares out.
+void print_total(const std::vector<PlannedParameter>& plan) {
+  int64_t numel = 0, initial = 0, last = 0, count = 0;
+  for (const PlannedParameter& p : plan) {
+    if (p.chosen_by.empty()) continue;
+    ++count;
+    numel += p.shape.numel();
+    initial += p.initial_nnz;
+    last += p.final_nnz;
+  }
+  if (count < 2) return;
+  const auto density = [&](int64_t nnz) {
+    return static_cast<double>(nnz) / static_cast<double>(std::max<int64_t>(numel, 1));
+  };
+  std::printf(
+      "the %lld sparse parameters together: density %.4f at first, %.4f in the end (%lld of "
+      "%lld)\n",
+      static_cast<long long>(count), density(initial), density(last), static_cast<long long>(last),
+      static_cast<long long>(numel));
 }
 
 // *Requires* a parameter with a source, as all that algorithms plan for have.
@@ -198,6 +246,7 @@ int run_plan(const PlanCommand& command) {
   const DenseReasons reasons = dense_reasons(*experiment);
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
+  const auto unknown = unknown_tokens(*experiment);
   const PlannedTime time(*experiment, model.total());  // last: it trains some steps
   if (command.json) {
     Config entries = Config::list();
@@ -216,6 +265,11 @@ int run_plan(const PlanCommand& command) {
     if (time.run) report.set("time", to_config(*time.run, time.dense, time.less_arithmetic));
     report.set("layers", model.to_config());
     report.set("parameters", entries);
+    if (!unknown.empty()) {
+      Config shares = Config::map();
+      for (const auto& [name, share] : unknown) shares.set(name, share);
+      report.set("unknown_tokens", shares);
+    }
     print_json(report);
     return kDone;
   }
@@ -227,8 +281,10 @@ int run_plan(const PlanCommand& command) {
   model.print();
   std::printf("\n");
   print_table(plan, reasons);
+  print_total(plan);
   if (!experiment->chosen.empty()) std::printf("chosen: %s\n", experiment->chosen.c_str());
   print_layouts(*experiment, plan);
+  print_unknown_tokens(unknown);
   std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
               static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",
               evaluation.bytes / 1e6);

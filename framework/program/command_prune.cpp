@@ -69,7 +69,7 @@ void keep_run_normalization(const Source& source, Config& given_data) {
   if (!given_data.is_map() || !data.is_map()) return;
   if (!(data.get("type") == given_data.get("type"))) return;
   for (const auto& [key, value] : dataset_type(data).new_run_keys) {
-    if (data.has(key) && !given_data.has(key)) given_data.set(key, data.get(key).text());
+    if (data.has(key) && !given_data.has(key)) given_data.set(key, data.get(key).clone());
   }
   if (!data.has("normalize")) return;
   if (given_data.has("normalize")) {

@@ -84,6 +84,7 @@ struct GenerateCommand {
   double temperature = 1.0;
   int64_t top_k = 0;
   int64_t seed = 0;
+  bool unk = false;  ///< whether [UNK] may be drawn
   std::optional<int64_t> threads;
 };
 

@@ -200,6 +200,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("T")
       ->check(finite_number_error)
       ->capture_default_str();
+  command->add_flag("--unk", c.unk, "Draw [UNK] too, which is left out otherwise");
   command->add_option("--top-k", c.top_k, "Draw from the K likeliest tokens (default: all)")
       ->type_name("K")
       ->transform(whole_number("a number of tokens", 0, kMostCounted));
@@ -240,10 +241,11 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("import", "Make a run from another tool's weights");
   command->add_option("file", c.file, "A .safetensors, .npz or .npy file, or a Hugging Face folder")
       ->required();
-  command->add_option("--config", c.config_path, "The run's YAML file (docs/reference/config.md)")
-      ->type_name("CONFIG")
-      ->required();
-  add_run_dir(*command, c.out, "Folder for the run")->required();
+  command
+      ->add_option("--config", c.config_path,
+                   "The run's YAML file; without it, one is made from names and shapes")
+      ->type_name("CONFIG");
+  add_run_dir(*command, c.out, "Folder for the run");
   add_threads(*command, c.overrides);
   add_set(*command, c.overrides);
   command->add_flag("--find-pattern", c.find_pattern,

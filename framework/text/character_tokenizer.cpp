@@ -35,7 +35,7 @@ std::vector<char32_t> single_characters(const std::vector<std::string>& tokens) 
 
 }  // namespace
 
-CharacterTokenizer CharacterTokenizer::of(std::string_view text) {
+CharacterTokenizer CharacterTokenizer::of(std::string_view text, Unknown unknown) {
   require_utf8(text);
   std::vector<bool> occurs(0x110000);
   size_t end = 0;  // behind the largest
@@ -48,14 +48,14 @@ CharacterTokenizer CharacterTokenizer::of(std::string_view text) {
   for (size_t code = 0; code < end; ++code) {
     if (occurs[code]) characters.push_back(static_cast<char32_t>(code));
   }
-  return CharacterTokenizer(CodePoints{std::move(characters)});
+  return {CodePoints{std::move(characters)}, unknown};
 }
 
-CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens)
-    : CharacterTokenizer(CodePoints{single_characters(tokens)}) {}
+CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens, Unknown unknown)
+    : CharacterTokenizer(CodePoints{single_characters(tokens)}, unknown) {}
 
-CharacterTokenizer::CharacterTokenizer(CodePoints characters)
-    : characters_(std::move(characters.ascending)), ascii_ids_(kAscii, -1) {
+CharacterTokenizer::CharacterTokenizer(CodePoints characters, Unknown unknown)
+    : characters_(std::move(characters.ascending)), unknown_(unknown), ascii_ids_(kAscii, -1) {
   if (characters_.empty()) throw DataError("a text without characters has no vocabulary");
   for (size_t id = 0; id < characters_.size() && characters_[id] < kAscii; ++id) {
     ascii_ids_[characters_[id]] = static_cast<int32_t>(id);
@@ -76,13 +76,13 @@ std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const char32_t character = unicode::next(text, at);
-    const int64_t id = id_of(character);
+    int64_t id = id_of(character);
+    if (id < 0 && unknown_ == Unknown::Token) id = characters();
     if (id < 0) {
       throw DataError(fmt::format(
           "{}: the character '{}' (U+{:04X}) does not occur in the text that the vocabulary of {} "
-          "characters was made of; the tokenizer `bytes` takes any text, and `words` has an [UNK] "
-          "for "
-          "what it does not know",
+          "characters was made of; the tokenizer `bytes` takes any text, and a new run with unk: "
+          "true has an [UNK] for what it does not know",
           unicode::place(text, begin), printable(text.substr(begin, at - begin)),
           static_cast<uint32_t>(character), vocabulary_size()));
     }
@@ -94,7 +94,13 @@ std::vector<int64_t> CharacterTokenizer::encode(std::string_view text) const {
 std::string CharacterTokenizer::decode(std::span<const int64_t> ids) const {
   require_ids(ids, vocabulary_size());
   std::string text;
-  for (const int64_t id : ids) unicode::append(text, characters_[static_cast<size_t>(id)]);
+  for (const int64_t id : ids) {
+    if (id == characters()) {
+      text += kUnknown;
+    } else {
+      unicode::append(text, characters_[static_cast<size_t>(id)]);
+    }
+  }
   return text;
 }
 
@@ -102,8 +108,9 @@ std::string CharacterTokenizer::token(int64_t id) const { return decode({&id, 1}
 
 std::optional<int64_t> CharacterTokenizer::find(std::string_view token) const {
   const auto matches = [&](int64_t id) { return decode({&id, 1}) == token; };
+  if (token == kUnknown && unknown_ == Unknown::Token) return characters();
   if (token.empty() || token.size() > 4) return std::nullopt;
-  for (int64_t id = 0; id < vocabulary_size(); ++id) {
+  for (int64_t id = 0; id < characters(); ++id) {
     if (matches(id)) return id;
   }
   return std::nullopt;
@@ -111,7 +118,8 @@ std::optional<int64_t> CharacterTokenizer::find(std::string_view token) const {
 
 std::string CharacterTokenizer::to_json() const {
   TokenizerParts parts{.kind = "characters"};
-  for (int64_t id = 0; id < vocabulary_size(); ++id) parts.tokens.push_back(token(id));
+  for (int64_t id = 0; id < characters(); ++id) parts.tokens.push_back(token(id));
+  if (unknown_ == Unknown::Token) parts.flags["unk"] = true;
   return render_tokenizer(parts);
 }
 

@@ -12,19 +12,27 @@
 
 namespace lacuna {
 
-/// The code points that occur in a text, each a token, in ascending order. One that does not occur
-/// in it is an error wherever it is met.
+/// The code points that occur in a text, each a token, in ascending order, and behind them [UNK],
+/// which stands for all others; without it one that does not occur in the text is an error wherever
+/// it is met.
 class CharacterTokenizer final : public Tokenizer {
  public:
+  static constexpr const char* kUnknown = "[UNK]";
+  /// Whether there is an [UNK]. Vocabularies of earlier versions have none.
+  enum class Unknown { Refused, Token };
+
   /// Of the code points of `text`. *Errors:* DataError when it is not UTF-8, or empty.
-  static CharacterTokenizer of(std::string_view text);
+  static CharacterTokenizer of(std::string_view text, Unknown unknown = Unknown::Refused);
   /// *Errors:* DataError unless each token is one code point, and they ascend.
-  explicit CharacterTokenizer(const std::vector<std::string>& tokens);
+  explicit CharacterTokenizer(const std::vector<std::string>& tokens,
+                              Unknown unknown = Unknown::Refused);
 
   std::string_view kind() const override { return "characters"; }
   std::vector<int64_t> encode(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
-  int64_t vocabulary_size() const override { return static_cast<int64_t>(characters_.size()); }
+  int64_t vocabulary_size() const override {
+    return characters() + (unknown_ == Unknown::Token ? 1 : 0);
+  }
   std::string token(int64_t id) const override;
   std::optional<int64_t> find(std::string_view token) const override;
   std::string to_json() const override;
@@ -33,10 +41,12 @@ class CharacterTokenizer final : public Tokenizer {
   struct CodePoints {
     std::vector<char32_t> ascending;
   };
-  explicit CharacterTokenizer(CodePoints characters);
+  CharacterTokenizer(CodePoints characters, Unknown unknown);
+  int64_t characters() const { return static_cast<int64_t>(characters_.size()); }
   int64_t id_of(char32_t character) const;  // −1: none
 
   std::vector<char32_t> characters_;
+  Unknown unknown_ = Unknown::Refused;
   std::vector<int32_t> ascii_ids_;  // of the first 128 code points, −1 where there is none
 };
 

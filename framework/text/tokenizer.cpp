@@ -18,7 +18,12 @@ namespace lacuna {
 TokenizerPtr tokenizer_from_json(std::string_view json) {
   TokenizerParts parts = parse_tokenizer(json);
   if (parts.kind == "bytes") return std::make_shared<const ByteTokenizer>();
-  if (parts.kind == "characters") return std::make_shared<const CharacterTokenizer>(parts.tokens);
+  if (parts.kind == "characters") {
+    const bool has_unknown = parts.flags.contains("unk") && parts.flag("unk");
+    return std::make_shared<const CharacterTokenizer>(
+        parts.tokens,
+        has_unknown ? CharacterTokenizer::Unknown::Token : CharacterTokenizer::Unknown::Refused);
+  }
   if (parts.kind == "words") {
     return std::make_shared<const WordTokenizer>(std::move(parts.tokens), parts.flag("lower_case"));
   }

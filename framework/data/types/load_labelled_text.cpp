@@ -110,7 +110,7 @@ TokenizerPtr tokenizer_for(const Config& data, const TokenizerChoice& choice,
   }
   return naming(path, [&]() -> TokenizerPtr {
     if (choice.kind == "words") return words_of(counter, data);
-    return std::make_shared<const CharacterTokenizer>(CharacterTokenizer::of(text + mask));
+    return character_vocabulary(choice, text + mask);
   });
 }
 
@@ -233,7 +233,8 @@ DatasetType labelled_text_dataset() {
           .paths = {"train", "test", "validation", "vocab", "merges"},
           .load_held_out = load_labelled_text_held_out,
           .split_keys = split_keys_with_test(),
-          .late_keys = std::vector<std::string>{"max_length"}};
+          .late_keys = std::vector<std::string>{"max_length"},
+          .new_run_keys = {{"unk", "true"}}};
 }
 
 }  // namespace lacuna

@@ -19,7 +19,6 @@
 #include "lacuna/framework/data/types/masked_text.hpp"
 #include "lacuna/framework/data/types/token_windows.hpp"
 #include "lacuna/framework/data/types/tokenizer_keys.hpp"
-#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/text/encode_by_parts.hpp"
 #include "lacuna/framework/text/text_length.hpp"
 #include "lacuna/framework/text/utf8.hpp"
@@ -142,9 +141,9 @@ std::shared_ptr<const Dataset> windows(const Tokens& tokens, int64_t begin, int6
                .stride = keys.context,
                .to_the_end = true,
                .characters_per_token = characters / static_cast<double>(end - begin - 1)};
-    const auto unknown = characters > 0.0 ? tokens.tokenizer->find("[UNK]") : std::nullopt;
-    if (unknown) options.unknown_tokens = share_of(*unknown, *tokens.sequence, begin + 1, end);
   }
+  const auto unknown = tokens.tokenizer ? tokens.tokenizer->find("[UNK]") : std::nullopt;
+  if (unknown) options.unknown_tokens = share_of(*unknown, *tokens.sequence, begin + 1, end);
   return naming(where, [&] {
     return std::make_shared<const TokenWindows>(tokens.sequence, begin, end, tokens.vocabulary_size,
                                                 tokens.tokenizer, options);
@@ -197,8 +196,7 @@ TokenizerPtr tokenizer_for(const TokenizerChoice& choice, const Source& source, 
   if (choice.given != nullptr) return choice.given;
   return naming(source.path, [&]() -> TokenizerPtr {
     if (choice.kind == "characters") {
-      return std::make_shared<const CharacterTokenizer>(
-          CharacterTokenizer::of(mask ? source.text + mask->token : source.text));
+      return character_vocabulary(choice, mask ? source.text + mask->token : source.text);
     }
     const int64_t words = count_words(source.text);
     require_some(words);
@@ -382,7 +380,8 @@ DatasetType text_dataset() {
           .paths = {"path", "test", "vocab", "merges"},
           .load_held_out = load_text_held_out,
           .split_keys = {"data.validation", "data.test"},  // at the end, in this order
-          .late_keys = std::vector<std::string>{"test"}};
+          .late_keys = std::vector<std::string>{"test"},
+          .new_run_keys = {{"unk", "true"}}};
 }
 
 DatasetType tokens_dataset() {

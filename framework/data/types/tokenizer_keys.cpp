@@ -6,6 +6,7 @@
 #include "lacuna/framework/data/formats/text_file.hpp"
 #include "lacuna/framework/text/bpe_tokenizer.hpp"
 #include "lacuna/framework/text/byte_tokenizer.hpp"
+#include "lacuna/framework/text/character_tokenizer.hpp"
 #include "lacuna/framework/text/wordpiece_tokenizer.hpp"
 
 namespace lacuna {
@@ -72,10 +73,24 @@ TokenizerPtr read_bpe(const Config& data) {
   }
 }
 
+TokenizerPtr character_vocabulary(const TokenizerChoice& choice, std::string_view text) {
+  using enum CharacterTokenizer::Unknown;
+  return std::make_shared<const CharacterTokenizer>(
+      CharacterTokenizer::of(text, choice.has_unknown ? Token : Refused));
+}
+
 TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls,
                                const std::string& mask) {
   TokenizerChoice choice{.kind = data.get<std::string>("tokenizer", std::string(fallback)),
                          .given = nullptr};
+  if (choice.kind == "characters") {
+    choice.has_unknown = data.get<bool>("unk", false);
+  } else if (data.has("unk")) {
+    if (!data.required<bool>("unk")) {
+      data.get("unk").error("belongs to the tokenizer `characters`; leave it out");
+    }
+    Config(data).erase("unk");  // which new runs state, whatever their tokenizer
+  }
   if (choice.kind == "bytes") {
     choice.given = std::make_shared<const ByteTokenizer>();
   } else if (choice.kind == "bpe") {

@@ -22,17 +22,21 @@ enum class ClsKey { Read, None };
 /// the text.
 struct TokenizerChoice {
   std::string kind;
-  TokenizerPtr given;      ///< null for characters and words
-  WordOptions words = {};  ///< for words
+  TokenizerPtr given;        ///< null for characters and words
+  WordOptions words = {};    ///< for words
+  bool has_unknown = false;  ///< for characters: whether there is an [UNK]
 };
 
 /// Reads `tokenizer` (characters | bytes | words | bpe | wordpiece) and the keys of that kind:
-/// `min_count`, `max_size`, `lower_case`, `cls` of words, `vocab` and `merges` of bpe, `vocab` and
-/// `lower_case` of wordpiece. `mask` is a token that `words` gets besides, if it is not empty.
-/// *Errors:* ConfigError on values out of range; DataError, with the paths, on files that make no
-/// vocabulary.
+/// `unk` of characters (default false; new runs state true), `min_count`, `max_size`, `lower_case`,
+/// `cls` of words, `vocab` and `merges` of bpe, `vocab` and `lower_case` of wordpiece. `mask` is a
+/// token that `words` gets besides, if it is not empty. *Errors:* ConfigError on values out of
+/// range; DataError, with the paths, on files that make no vocabulary.
 TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls,
                                const std::string& mask = {});
+
+/// The characters of a text, and an [UNK] where the choice has one.
+TokenizerPtr character_vocabulary(const TokenizerChoice& choice, std::string_view text);
 
 /// The bpe tokenizer of the files that `vocab` and `merges` name.
 TokenizerPtr read_bpe(const Config& data);

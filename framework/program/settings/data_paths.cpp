@@ -69,7 +69,7 @@ void make_paths_absolute(Config& config) {
 void write_new_run_keys(Config& config) {
   const Config data = config.peek("data");
   for (const auto& [key, value] : dataset_type(data).new_run_keys) {
-    if (data.peek(key).is_null()) config.set_path("data." + key, Config(value));
+    if (data.peek(key).is_null()) config.set_path("data." + key, Config::plain(value));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/neurons.hpp"
 #include "lacuna/framework/train/loop/run_reporter.hpp"
+#include "lacuna/framework/train/unknown_tokens.hpp"
 
 namespace lacuna {
 namespace {
@@ -43,6 +44,11 @@ int64_t frozen_numel(const Module& model) {
 }
 
 // `data` is the split's.
+void add_unknown(const std::string& split, const Dataset& data, Config& summary) {
+  const double unknown = share_of_unknown(data);
+  if (!std::isnan(unknown)) summary.set(split + "_unknown_tokens", unknown);
+}
+
 void add_evaluation(const std::string& split, const std::optional<Evaluation>& result,
                     const LossFunction& loss, const std::shared_ptr<const Dataset>& data,
                     Config& summary) {
@@ -61,8 +67,7 @@ void add_evaluation(const std::string& split, const std::optional<Evaluation>& r
   }
   const double bits = bits_per_character(result->loss, *data);
   if (!std::isnan(bits)) summary.set(split + "_bits_per_character", bits);
-  const double unknown = data->unknown_labels();
-  if (!std::isnan(unknown)) summary.set(split + "_unknown_tokens", unknown);
+  add_unknown(split, *data, summary);
 }
 
 // Of one example, with all weights and with those that there were.
@@ -99,6 +104,7 @@ void RunReporter::write_summary(SummaryFile file) {
   const DataSplits& data = experiment_.data;
   add_evaluation("test", state_.test, experiment_.loss, data.test, summary);
   add_evaluation("validation", state_.validation, experiment_.loss, data.validation, summary);
+  add_unknown("train", *data.train, summary);
   for (const char* key : {"test_bits_per_character", "validation_bits_per_character"}) {
     if (summary.has(key) && !summary.has("bits_per_character")) {
       summary.set("bits_per_character", summary.required<double>(key));

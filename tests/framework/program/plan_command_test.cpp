@@ -98,6 +98,12 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
           StartsWith("time: "), StartsWith("dense: "), HasSubstr(" than dense; 10 times less ")));
 }
 
+TEST_F(PlanCommand, ShowsDensitiesOfADistributionAndTheirTotal) {
+  const Ended ended = plan("{sparsity: 0.9, distribution: erk}");
+  EXPECT_THAT(ended.out, HasSubstr("the 2 sparse parameters together: density 0.1000 at first, "
+                                   "0.1000 in the end ("));
+}
+
 TEST_F(PlanCommand, SaysWhatIsFrozen) {
   const Ended ended =
       plan("{sparsity: 0.5, param_filter: default}", {"--set", "model.1.trainable=false"});

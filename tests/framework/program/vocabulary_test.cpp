@@ -81,14 +81,14 @@ TEST_F(Vocabulary, OfAModelHoldsAllIdsOfTheData) {
     const Ended ended = run_lacuna({command, config(), "--set", "model.vocab_size=4"});
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.err, HasSubstr("'transformer.wte' (token_embedding) has 4 rows, and the data "
-                                     "has ids up to 5; give vocab_size: 6"));
+                                     "has ids up to 6; give vocab_size: 7"));
   }
 }
 
 // Tables are usual that are rounded up, as to a multiple of 64.
 TEST_F(Vocabulary, OfAModelMayBeLarger) {
   const Ended trained = train({"--set", "model.vocab_size=64", "--set", "train.eval_every=1",
-                               "--set", "loss={class_weights: [1, 1, 2, 1, 1, 1]}"});
+                               "--set", "loss={class_weights: [1, 1, 2, 1, 1, 1, 1]}"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   const Ended evaluated = run_lacuna({"eval", run_dir(), "--json"});
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
@@ -116,7 +116,7 @@ TEST_F(Vocabulary, OfNamedInputsIsKnownBeforeTraining) {
   const std::string layers =
       "model=[{type: token_embedding, features: 12}, {type: attention, heads: 2, causal: true, "
       "mask: MASK}, "
-      "{type: linear, out_features: 6}]";
+      "{type: linear, out_features: 7}]";
   for (const char* command : {"train", "plan"}) {
     std::string misspelt = layers;
     misspelt.replace(misspelt.find("MASK"), 4, "input_id");

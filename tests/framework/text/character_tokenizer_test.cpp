@@ -63,6 +63,32 @@ TEST(CharacterTokenizer, RefusesWhatIsNoVocabulary) {
       "does not come after");
 }
 
+TEST(CharacterTokenizer, HasAnUnknownBehindItsCharacters) {
+  using enum CharacterTokenizer::Unknown;
+  const auto tokenizer = CharacterTokenizer::of("ba\n", Token);
+  EXPECT_EQ(tokenizer.vocabulary_size(), 4);
+  EXPECT_THAT(tokenizer.encode("ab\u4e2d\nc"), ElementsAre(1, 2, 3, 0, 3));
+  EXPECT_EQ(tokenizer.find("[UNK]"), 3);
+  EXPECT_EQ(tokenizer.token(3), "[UNK]");
+  EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{1, 3, 2}), "a[UNK]b");
+  EXPECT_THAT(CharacterTokenizer::of("[UNK]", Token).encode("[UNK]"), ElementsAre(3, 2, 1, 0, 4))
+      << "the text's own brackets are characters";
+  const TokenizerPtr again = tokenizer_from_json(tokenizer.to_json());
+  EXPECT_EQ(again->vocabulary_size(), 4);
+  EXPECT_EQ(again->to_json(), tokenizer.to_json());
+  EXPECT_THAT(again->encode("z"), ElementsAre(3));
+}
+
+// What earlier versions wrote.
+TEST(CharacterTokenizer, HasNoneInVocabulariesWithoutTheFlag) {
+  const TokenizerPtr old = tokenizer_from_json(R"({"tokenizer":"characters","tokens":["a","b"]})");
+  EXPECT_EQ(old->vocabulary_size(), 2);
+  EXPECT_EQ(old->find("[UNK]"), std::nullopt);
+  EXPECT_EQ(old->to_json(), R"({"tokenizer":"characters","tokens":["a","b"]})");
+  EXPECT_EQ(CharacterTokenizer::of("ab").to_json(), old->to_json());
+  expect_throws<DataError>([&] { old->encode("c"); }, "does not occur in the text");
+}
+
 TEST(CharacterTokenizer, RefusesAnIdOutsideOfTheVocabulary) {
   const auto tokenizer = CharacterTokenizer::of("ab");
   expect_throws<DataError>(

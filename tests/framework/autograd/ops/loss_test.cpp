@@ -312,12 +312,11 @@ TEST(BinaryCrossEntropyOp, DerivativesAgreeWithTheDefinition) {
 }
 
 TEST(BinaryCrossEntropyOp, DerivativesWithPositiveWeightsAgreeWithTheDefinition) {
+  const Shape shape{7, 3};
+  const std::vector<float> weights{0.5f, 1.0f, 6.0f};
+  const std::vector<float> values{1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0};
+  const Tensor targets = Tensor::from(shape, values);
   for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
-    const Shape shape{7, 3};
-    const std::vector<float> weights{0.5f, 1.0f, 6.0f};
-    std::vector<float> values;
-    for (int64_t i = 0; i < shape.numel(); ++i) values.push_back(i % 3 == i % 2 ? 1.0f : 0.0f);
-    const Tensor targets = Tensor::from(shape, values);
     test::check_derivatives({
         .shapes = {shape},
         .op = [&](const auto& in) { return binary_cross_entropy(in[0], targets, weights); },
@@ -326,8 +325,8 @@ TEST(BinaryCrossEntropyOp, DerivativesWithPositiveWeightsAgreeWithTheDefinition)
               test::Complex total = 0.0;
               for (size_t i = 0; i < values.size(); ++i) {
                 const test::Complex p = 1.0 / (1.0 + std::exp(-in[0][i]));
-                const double weight = weights[i % 3];
-                total -= values[i] == 1.0f ? weight * std::log(p) : std::log(1.0 - p);
+                total -=
+                    values[i] == 1.0f ? double{weights[i % 3]} * std::log(p) : std::log(1.0 - p);
               }
               return ComplexArray{total / static_cast<double>(values.size())};
             },
@@ -359,8 +358,7 @@ TEST(BinaryCrossEntropyOp, BadInputIsNamed) {
     binary_cross_entropy(Tensor::zeros({2, 2}), Tensor::zeros({2, 2}), weights);
   };
   EXPECT_THAT([&] { weigh({1.0f}); },
-              ThrowsMessage<ConfigError>("binary_cross_entropy: there are 1 weights of positive "
-                                         "targets for 2 outputs"));
+              ThrowsMessage<ConfigError>(testing::HasSubstr("there are 1 weights of positive")));
   EXPECT_THAT(
       [&] {
         weigh({1.0f, -1.0f});

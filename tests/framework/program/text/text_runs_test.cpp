@@ -130,7 +130,6 @@ TEST_F(TextRuns, SayWhatTheyCannotGoOnWith) {
     EXPECT_NE(ended.code, 0);
     EXPECT_THAT(ended.err, HasSubstr(message));
   };
-  refused({"--prompt", "to bé"}, "é");
   refused({"--prompt", ""}, "--prompt has no token");
   for (const char* count : {"-1", "1.5", "many", "1000000001", "99999999999999999999", "0x10"}) {
     refused({"--tokens", count},
