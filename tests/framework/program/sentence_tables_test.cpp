@@ -144,8 +144,8 @@ TEST_F(SentenceTables, TellLabelsThatAreTakenForWords) {
       train({"--set", "data.train=" + (folder_ / "lines.txt"), "--set", "data.text_column=null",
              "--set", "data.label_column=null", "--set", "train.steps=2"});
   ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_THAT(predict("lines.txt").err, HasSubstr("every line begins with a number, which is taken "
-                                                  "for a word of the sentence"));
+  EXPECT_THAT(predict("lines.txt").err, HasSubstr("every line begins with a number, which is read "
+                                                  "as a word of the sentence"));
   write_text(folder_ / "plain.txt", "a good one\n7 good ones\n");
   EXPECT_THAT(predict("plain.txt").err, Not(HasSubstr("begins with a number")));
 }
