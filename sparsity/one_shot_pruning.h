@@ -61,7 +61,7 @@ class OneShotPruning final : public SparsityAlgorithm {
   /// for layers that are given the same input), and prune_one_shot.
   void prune();
   bool has_pruned() const { return has_pruned_; }
-  /// The records of pruning, in its order; empty if a checkpoint states that it is done.
+  /// What pruning has done, in the order in which it did; empty where a checkpoint says it is done.
   const std::vector<MaskUpdate>& pruned() const { return pruned_; }
 
   void update(Optimizer&) override;

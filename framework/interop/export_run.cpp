@@ -77,7 +77,7 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
     exported.notes.push_back(
         fmt::format("the activations of '{}' are sparsified in this run (`sparsify`), which the "
-                    "file cannot express",
+                    "file cannot say",
                     module->path()));
   }
   return exported;

@@ -307,14 +307,14 @@ void require_command(const CLI::App& app, int argc, char** argv) {
   throw ConfigError("unknown command '" + given + "'; " + suggest_name(given, names) + help);
 }
 
-// Other commands have no work to share: each process would do all of it, into the same files.
+// What is no training has no work to share: each process would do all of it, into the same files.
 void require_one_process(const CLI::App& app) {
   if (launched_processes() <= 1 || app.got_subcommand("train")) return;
   if (app.got_subcommand("info")) return;  // of each node
   for (const CLI::App* command : app.get_subcommands()) {
     throw ConfigError(fmt::format(
-        "lacuna {} is for one process, but the launcher has started {}; only train shares its "
-        "work: start other commands without a launcher (mpirun, srun)",
+        "lacuna {} is for one process, and the launcher has started {}; train alone shares its "
+        "work, and the rest is started without a launcher (mpirun, srun)",
         command->get_name(), launched_processes()));
   }
 }

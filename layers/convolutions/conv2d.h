@@ -38,7 +38,7 @@ class Conv2d final : public Module {
   Shape output_shape(const Shape& input) const override;
   int64_t uses_per_weight(const Shape& example) const override;
   const ParameterPtr& weight() const { return weight_; }
-  /// How its products are computed if they run dense: by default from the definition.
+  /// How its products are computed where they run dense: from the definition, unless it is told.
   const ConvolutionAlgorithms& algorithms() const { return algorithms_; }
   void set_algorithms(const ConvolutionAlgorithms& algorithms) { algorithms_ = algorithms; }
   /// Null without a bias.
