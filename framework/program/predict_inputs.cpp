@@ -178,9 +178,10 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
       is_sentence_table(text, columns)) {
     return read_sentence_table(path, std::move(text), columns, format);
   }
-  log_warning(fmt::format(
-      "{}: the first line does not name the column '{}', so each line is read as a sentence",
-      name_of_input(path), columns.texts.front()));
+  log_warning(
+      fmt::format("{}: the first line does not name the column '{}', so that each line is "
+                  "taken for a sentence",
+                  name_of_input(path), columns.texts.front()));
   return {.dataset = read_sentences(path, std::move(text), format)};
 }
 

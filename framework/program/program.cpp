@@ -220,7 +220,7 @@ void add_export(CLI::App& app, Action& action) {
   for (const auto& [name, about] : export_formats()) formats.push_back(name);
   command->add_option("run", c.checkpoint, "Run folder or checkpoint file")->required();
   command->add_option("--format", c.format, join(formats, ", "))->type_name("FORMAT")->required();
-  add_out(*command, c.out, "File to write; a folder for hf", "PATH")->required();
+  add_out(*command, c.out, "File to write; of hf a folder", "PATH")->required();
   add_last(*command, c.last);
   command->add_flag("--masks", c.masks, "Write masks too, as NAME_mask");
   add_overwrite(*command, c.overwrite);
