@@ -41,8 +41,14 @@ if(NOT failed)
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/interop_check)
   set_tests_properties(docs.interop_python_runs_as_it_stands PROPERTIES TIMEOUT 300
     ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
+  # Both sides of bench/peers train the same networks; their times mean nothing here.
+  add_test(NAME docs.peers_train_the_same_networks COMMAND ${LACUNA_PYTHON} -B
+    ${PROJECT_SOURCE_DIR}/bench/peers/peers.py --networks mlp gpt --threads 1 --minutes 0.01 --moment 0.01
+    --program $<TARGET_FILE:lacuna_program> --out ${PROJECT_BINARY_DIR}/peers_check.tsv)
+  set_tests_properties(docs.peers_train_the_same_networks PROPERTIES TIMEOUT 300
+    ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
 else()
-  message(NOTICE "Documents: without python3-torch, so that the Python of interop.md on PyTorch is not run here")
+  message(NOTICE "Documents: without python3-torch, so that interop.md's Python on PyTorch and bench/peers are not run here")
 endif()
 # Tables and picture of bench/peers.
 if(LACUNA_PYTHON)

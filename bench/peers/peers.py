@@ -18,6 +18,7 @@ import math
 import os
 import pathlib
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -150,6 +151,16 @@ def processor():
     return f"{field('model name')} (family {field('cpu family')}, model {field('model')})", bf16
 
 
+def busy_seconds():
+    """Of all processors since the machine started, time stolen from a virtual machine included."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, pathlib.Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--minutes", type=float, default=5.0, help="time of all, about (default 5; three rounds may take longer)")
@@ -171,6 +182,7 @@ def main():
     if not bf16:
         print("peers: this processor does not multiply bf16, so bf16 is left out", file=sys.stderr)
     rows = []
+    start, busy, own = time.monotonic(), busy_seconds(), own_seconds()
     with tempfile.TemporaryDirectory(prefix="lacuna-peers-") as folder:
         # Each of 65 characters, then noise; the token that hides others is not among them.
         characters = [chr(i) for i in range(33, 99) if chr(i) != "_"]
@@ -182,15 +194,17 @@ def main():
                 if len({row[-1] for row in added}) != 1:
                     fail(f"{network} has different numbers of parameters: {added}")
                 rows += added
+    others = (busy_seconds() - busy - (own_seconds() - own)) / ((time.monotonic() - start) * os.cpu_count())
     lacuna = subprocess.run([options.program, "--version"], text=True, capture_output=True, check=True).stdout.strip()
     partial = options.out.with_suffix(".new")
     with open(partial, "w", encoding="utf-8") as out:
         out.write(f"# processor\t{name}\n# bf16\t{bf16 or 'none'}\n# pytorch\t{version}\n# lacuna\t{lacuna}\n"
-                  f"# date\t{time.strftime('%Y-%m-%d', time.gmtime())}\n")
+                  f"# date\t{time.strftime('%Y-%m-%d', time.gmtime())}\n# others\t{max(0.0, others):.3f}\n")
         for row in (COLUMNS, *rows):
             out.write("\t".join(map(str, row)) + "\n")
     partial.replace(options.out)
-    print(f"peers: written: {options.out}", file=sys.stderr)
+    print(f"peers: written: {options.out}; other programs took {100 * others:.1f} % of the processors",
+          file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import hashlib
 import pathlib
 import statistics
 import sys
+import textwrap
 
 import configurations
 
@@ -47,7 +48,13 @@ class Peers:
 
     def where(self):
         f = self.facts
-        return f"{f['processor']}; PyTorch {f['pytorch']} of Debian, {f['lacuna']}, {f['date']}"
+        return f"{f['processor']}, {f['date']}, PyTorch {f['pytorch']}, {f['lacuna']}"
+
+    def disturbed(self):
+        """A remark where other programs took more than 5 % of the processors; empty in a quiet run."""
+        others = float(self.facts["others"])
+        return f"Other programs took {100 * others:.0f} % of the processors: these times are not reliable." \
+            if others > 0.05 else ""
 
 
 def three_digits(ms):
@@ -75,20 +82,25 @@ def table(peers, with_spread):
 
 
 def readme_block(peers):
-    at_90, dense = ("lacuna", "sparse", 0.9), ("lacuna", "dense", 0.0)
-    lines = [f"Milliseconds of a whole training step on {peers.where()}. PyTorch over lacuna at 90 %:",
-             f"{span(peers.gains(at_90))}; over lacuna dense: {span(peers.gains(dense))}."]
-    bf16 = ("pytorch", "bf16", 0.0)
-    if all(peers.row(case, bf16) for case in peers.cases):
-        lines[-1] += (f" PyTorch in bf16 ({peers.facts['bf16']}) over\nlacuna at 90 % in float32: "
-                      f"{span(peers.gains(at_90, over=bf16))}.")
-    return "\n".join([*lines, "", *table(peers, with_spread=False)])
+    at_90, dense, bf16 = ("lacuna", "sparse", 0.9), ("lacuna", "dense", 0.0), ("pytorch", "bf16", 0.0)
+    text = f"Milliseconds of a whole training step ({peers.where()})."
+    if not peers.disturbed():
+        text += (f" lacuna at 90 % sparsity is {span(peers.gains(at_90))} times as fast as dense PyTorch; lacuna without "
+                 f"sparsity is {span(peers.gains(dense))} times as fast.")
+    if not peers.disturbed() and all(peers.row(case, bf16) for case in peers.cases):
+        text += (f" Next to PyTorch in bf16 ({peers.facts['bf16']}), lacuna at 90 % in float32 is "
+                 f"{span(peers.gains(at_90, over=bf16))} times as fast.")
+    return "\n".join([*paragraph(text, peers.disturbed()), "", *table(peers, with_spread=False)])
 
 
 def page_block(peers):
     rounds = [int(row["rounds"]) for row in peers.rows.values()]
-    return "\n".join([f"Measured on {peers.where()}; {min(rounds)} to {max(rounds)} rounds. bf16: "
-                      f"{peers.facts['bf16']}.", "", *table(peers, with_spread=True)])
+    text = f"Measured on {peers.where()}; {min(rounds)} to {max(rounds)} rounds. bf16: {peers.facts['bf16']}."
+    return "\n".join([*paragraph(text, peers.disturbed()), "", *table(peers, with_spread=True)])
+
+
+def paragraph(*texts):
+    return textwrap.wrap(" ".join(text for text in texts if text), 120, break_on_hyphens=False)
 
 
 def with_block(text, block, path):
@@ -96,7 +108,7 @@ def with_block(text, block, path):
     inside, end, after = rest.partition(END)
     if not begin or not end:
         sys.exit(f"publish: {path} has no lines '{BEGIN}' and '{END}'")
-    return f"{before}{begin}\n{block}\n\n{end}{after}"
+    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
 
 
 def accuracies():
@@ -137,26 +149,35 @@ def draw_time(axes, peers):
                    [peers.ms((network, threads), ("pytorch", "dense", 0.0)) /
                     peers.ms((network, threads), ("pytorch", "mask", 0.9))])
     axes.axhline(1.0, color="0.45", linestyle="--", linewidth=1)
-    axes.text(3.1, 1.03, f"PyTorch, dense (with a mask: {masks[0]:.2f} to {masks[-1]:.2f})", color="0.35", fontsize=8,
+    axes.text(4.7, 1.03, f"PyTorch, dense (with a mask: {masks[0]:.2f} to {masks[-1]:.2f})", color="0.35", fontsize=8,
               ha="right", va="bottom")
+    ends = []
     colors = {"mlp": "#1f77b4", "resnet20": "#ff7f0e", "gpt": "#2ca02c", "block": "#d62728"}
     for network, color in colors.items():
         case = (network, 1)
         if case not in peers.cases:
             continue
         shares = [peers.ms(case, place) / peers.ms(case, ("pytorch", "dense", 0.0)) for place in places]
-        axes.plot(range(len(places)), shares, "o-", color=color, label=SHORT[network], markersize=4)
+        axes.plot(range(len(places)), shares, "o-", color=color, markersize=4)
+        ends.append((shares[-1], SHORT[network], color))
     axes.set_yscale("log")
     ticks = [1.0, 0.5, 0.2, 0.1, 0.05]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     low, high = axes.get_ylim()
-    axes.set_ylim(low, max(high, 1.25))
+    low, high = min(low, 0.045), max(high, 1.3)
+    axes.set_ylim(low, high)
+    # Names at the ends of the lines, one above the other.
+    place = 0.0
+    for share, name, color in sorted(ends):
+        place = max(place, share)
+        axes.text(3.1, place, name, color=color, va="center", fontsize=8)
+        place *= (high / low) ** 0.07
+    axes.set_xlim(-0.15, 4.7)
     axes.set_xticks(range(len(places)), ["dense"] + [f"{100 * s:.0f}" for s in configurations.SPARSITIES])
     axes.set_title("Time of a training step, one thread", fontsize=9)
     axes.set_xlabel("sparsity in lacuna, %")
     axes.set_ylabel("share of PyTorch's dense step")
-    axes.legend(frameon=False, loc="lower left")
 
 
 def draw(peers):
@@ -168,7 +189,8 @@ def draw(peers):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.3, 3.3))
     draw_accuracy(left)
     draw_time(right, peers)
-    figure.text(0.995, 0.01, peers.facts["processor"], ha="right", fontsize=6.5, color="0.45")
+    note = " ".join([peers.facts["processor"] + ".", peers.disturbed()]).strip()
+    figure.text(0.995, 0.01, note, ha="right", fontsize=6.5, color="0.45")
     figure.tight_layout()
     # White behind, because pages may be dark.
     figure.savefig(PICTURE, facecolor="white", metadata={"Date": None, "Creator": None})

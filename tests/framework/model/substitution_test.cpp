@@ -75,9 +75,9 @@ TEST(Substitution, RefusesWhatHasNoValue) {
   expect_throws<ConfigError>([] { substituted("{size: $(2 * act)}"); },
                              "m.yaml:1:8: size: 'act' is 'relu', which is not a number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * sizes)}"); },
-                             "'sizes' is a list of 2, which is no number");
+                             "'sizes' is a list of 2, which is not a number");
   expect_throws<ConfigError>([] { substituted("{size: $(2 * digits)}"); },
-                             "'digits' is '8', which is no number");
+                             "'digits' is '8', which is not a number");
   expect_throws<ConfigError>(
       [] { substituted("{size: $(width / 3)}"); },
       "m.yaml:1:8: size: in the expression '$(width / 3)': 16 / 3 is not an integer");

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kSaid = "the training data is not there";
+constexpr const char* kSaid = "the training data is missing";
 
 class EvalAlone : public Use {
  protected:

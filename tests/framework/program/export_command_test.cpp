@@ -84,7 +84,7 @@ TEST_F(ExportCommand, MistakesEndWithTheCodeOfTheirKind) {
   EXPECT_EQ(exported("npz", "w.npz").code, 0);
   const Ended again = exported("npz", "w.npz");
   EXPECT_EQ(again.code, 1);
-  EXPECT_THAT(again.err, HasSubstr("say --overwrite"));
+  EXPECT_THAT(again.err, HasSubstr("use --overwrite"));
   EXPECT_EQ(exported("npz", "w.npz", {"--overwrite"}).code, 0);
   const std::string pickle = folder_.write("net.pth", "\x80\x02.");
   const Ended refused =

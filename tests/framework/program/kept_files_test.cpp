@@ -93,7 +93,7 @@ TEST_F(Use, TrainAloneIsForSeveralProcesses) {
                                  {.in_child = [] { ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1); }});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err,
-              HasSubstr("lacuna eval is for one process, but the launcher has started 2"));
+              HasSubstr("lacuna eval is for one process, and the launcher has started 2"));
   const Ended one = run_lacuna({"eval", run_dir()},
                                {.in_child = [] { ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1); }});
   EXPECT_EQ(one.code, 0) << one.err;

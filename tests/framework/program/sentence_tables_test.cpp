@@ -128,10 +128,9 @@ TEST_F(SentenceTables, AreReadByTheirFirstLine) {
   }
   write_text(folder_ / "plain.txt", "yes it is\nno it is not\n");
   EXPECT_EQ(predictions("plain.txt"), expected);
-  EXPECT_THAT(
-      predict("plain.txt").err,
-      HasSubstr(
-          "the first line does not name the column 'answer', so each line is read as a sentence"));
+  EXPECT_THAT(predict("plain.txt").err,
+              HasSubstr("the first line does not name the column 'answer', so that each line is "
+                        "taken for a sentence"));
   write_text(folder_ / "new.tsv", "id\tanswers\n7\tyes it is\n");
   EXPECT_THAT(predict("new.tsv").err, HasSubstr("new.tsv: no column 'answer'"));
 }
@@ -144,8 +143,8 @@ TEST_F(SentenceTables, TellLabelsThatAreTakenForWords) {
       train({"--set", "data.train=" + (folder_ / "lines.txt"), "--set", "data.text_column=null",
              "--set", "data.label_column=null", "--set", "train.steps=2"});
   ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_THAT(predict("lines.txt").err, HasSubstr("every line begins with a number, which is taken "
-                                                  "for a word of the sentence"));
+  EXPECT_THAT(predict("lines.txt").err, HasSubstr("every line begins with a number, which is read "
+                                                  "as a word of the sentence"));
   write_text(folder_ / "plain.txt", "a good one\n7 good ones\n");
   EXPECT_THAT(predict("plain.txt").err, Not(HasSubstr("begins with a number")));
 }

@@ -18,7 +18,7 @@ using testing::Not;
 
 TEST_F(ResumeChanges, OfTheFolderIsNone) {
   begin();
-  refuses("run_dir=elsewhere", "--set run_dir=elsewhere: a run goes on in its own folder");
+  refuses("run_dir=elsewhere", "--set run_dir=elsewhere: a run continues in its own folder");
 }
 
 TEST_F(ResumeChanges, OfWhereATableIs) {

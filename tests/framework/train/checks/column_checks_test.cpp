@@ -88,7 +88,7 @@ TEST(ColumnChecks, EitherDifferenceIsAnErrorOfTheTable) {
         [inputs] { require_same_columns("t.csv", kTrained, {.inputs = inputs, .label = "kind"}); };
   };
   EXPECT_NO_THROW(check({"a", "b", "c"})());
-  expect_throws<DataError>(check({"b", "a", "c"}), "t.csv: the columns stand in another order");
+  expect_throws<DataError>(check({"b", "a", "c"}), "t.csv: the columns are in another order");
   expect_throws<DataError>(check({"a", "b", "z"}), "t.csv: the table has the columns 'z'");
 }
 
