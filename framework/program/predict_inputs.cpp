@@ -182,8 +182,8 @@ PredictInputs read_text_inputs(const std::string& path, const Config& data,
   }
   if (columns.has_header) {
     log_warning(
-        fmt::format("{}: the first line does not name the column '{}', so each line is "
-                    "read as a sentence",
+        fmt::format("{}: the first line does not name the column '{}', so that each line is "
+                    "taken for a sentence",
                     name_of_input(path), columns.texts.front()));
   }
   return {.dataset = read_sentences(path, std::move(text), format)};
