@@ -128,11 +128,11 @@ CsvRoles find_roles(const std::string& path, const CsvOptions& options,
   for (const std::string& name : options.dropped) {
     take(name, "drop_columns", [&](size_t i) { roles.input_of[i] = -1; });
   }
-  for (const auto& [name, known] : options.categories) {
-    take(name, "categories", [&](size_t i) { roles.categories[i] = &known; });
+  for (const auto& entry : options.categories) {
+    take(entry.first, "categories", [&](size_t i) { roles.categories[i] = &entry.second; });
   }
-  for (const auto& [name, format] : options.dates) {
-    take(name, "dates", [&](size_t i) { roles.dates[i] = &format; });
+  for (const auto& entry : options.dates) {
+    take(entry.first, "dates", [&](size_t i) { roles.dates[i] = &entry.second; });
   }
   if (label >= 0) roles.input_of[static_cast<size_t>(label)] = -1;
   return roles;

@@ -14,7 +14,6 @@ namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 
 class DataForms : public Use {
@@ -79,7 +78,7 @@ TEST_F(DataForms, ATableOfTextDatesAndGaps) {
              "rooms,built,colour\n3,2020-01-05,red\n,1980-01-05,blue\n2,1980-01-02,red\n");
   const Ended predicted = predict("new.csv");
   ASSERT_EQ(predicted.code, 0) << predicted.err;
-  EXPECT_THAT(predicted.err, IsEmpty());
+  EXPECT_THAT(predicted.err, HasSubstr("columns stand in another order than in training"));
   EXPECT_THAT(read_text(folder_ / "out.csv"),
               testing::MatchesRegex("class,p_large,p_small\nlarge,.*\nlarge,.*\nsmall,.*\n"));
   EXPECT_THAT(predict("test.csv").out, HasSubstr("by the column 'kind'"));
@@ -128,12 +127,12 @@ TEST_F(DataForms, NewsWithoutAHeader) {
       "{type: bert, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, "
       "intermediate_size: 32, max_position_embeddings: 12, hidden_dropout_prob: 0.0, "
       "attention_probs_dropout_prob: 0.0}");
-  write_text(folder_ / "new.csv", "1,t,\"peace, or talks\"\n2,t,a cup\n");
+  write_text(folder_ / "new.csv", "1,t,\"peace talks, in the week\"\n2,t,they won the cup\n");
   const Ended predicted = predict("new.csv");
   ASSERT_EQ(predicted.code, 0) << predicted.err;
   EXPECT_THAT(predicted.out, HasSubstr("accuracy 100.00 % of 2 examples, by its labels"));
   EXPECT_THAT(read_text(folder_ / "out.csv"), StartsWith("class,p_World,p_Sports\nWorld,"));
-  write_text(folder_ / "new.csv", "\"peace, or talks\"\nthe cup\n");
+  write_text(folder_ / "new.csv", "\"peace talks, in\"\nthey won\n");
   EXPECT_THAT(predict("new.csv").out, StartsWith("2 predictions"));
   const Ended test = run_lacuna({"eval", run_dir(), "--set", "data.test=" + (folder_ / "train.csv"),
                                  "--set", "data.validation=0"});
