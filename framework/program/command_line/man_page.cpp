@@ -31,7 +31,7 @@ std::string upper(std::string text) {
 }
 
 std::string bold(const std::string& text) { return "\\fB" + roff(text) + "\\fR"; }
-std::string value_of(const OptionHelp& option) {
+std::string value_text(const OptionHelp& option) {
   const bool is_text = option.value == "TEXT" || option.value.empty();
   const std::string name = is_text ? upper(option.names.front()) : option.value;
   const size_t first = name.find_first_not_of('-');
@@ -43,7 +43,7 @@ std::string use_of(const CommandHelp& command) {
   std::string text = bold("lacuna " + command.name);
   for (const OptionHelp& option : command.options) {
     if (!option.is_positional()) continue;
-    const std::string value = value_of(option) + (option.is_repeated ? "..." : "");
+    const std::string value = value_text(option) + (option.is_repeated ? "..." : "");
     text += " " + (option.is_required ? value : "[" + value + "]");
   }
   return text + " [\\fIOPTIONS\\fR]";
@@ -53,7 +53,7 @@ std::string option_text(const OptionHelp& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) names.push_back(bold(name));
   std::string head = join(names, ", ");
-  if (!option.value.empty()) head += " " + value_of(option);
+  if (!option.value.empty()) head += " " + value_text(option);
   return ".TP\n" + head + "\n" + roff(option.about) + (option.is_required ? " (required)\n" : "\n");
 }
 
