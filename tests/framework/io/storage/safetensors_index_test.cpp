@@ -50,9 +50,9 @@ TEST_F(ShardedModel, IsReadAsOneFile) {
   for (size_t i = 0; i < file->arrays().size(); ++i) {
     values[file->arrays()[i].name] = file->read(i).to_vector();
   }
-  EXPECT_THAT(values, ElementsAre(Pair("fc1.bias", ElementsAre(3)),
-                                  Pair("fc1.weight", ElementsAre(1, 2)),
-                                  Pair("fc2.weight", ElementsAre(4, 5))));
+  EXPECT_THAT(values,
+              ElementsAre(Pair("fc1.bias", ElementsAre(3)), Pair("fc1.weight", ElementsAre(1, 2)),
+                          Pair("fc2.weight", ElementsAre(4, 5))));
 }
 
 TEST_F(ShardedModel, NeedsAllItsFiles) {
@@ -88,10 +88,9 @@ TEST_F(ShardedModel, AgreesWithItsIndex) {
 
 // What would lead out of the folder, or be no name of a file.
 TEST(SafetensorsIndex, NamesFilesNextToIt) {
-  for (const char* file :
-       {"../model.safetensors", "/etc/model.safetensors", "a/model.safetensors", "..",
-        "..\\\\model.safetensors", ".safetensors", "", "model.bin", "model\\u0000.safetensors",
-        "\\u002e\\u002e\\u002fmodel.safetensors"}) {
+  for (const char* file : {"../model.safetensors", "/etc/model.safetensors", "a/model.safetensors",
+                           "..", "..\\\\model.safetensors", ".safetensors", "", "model.bin",
+                           "model\\u0000.safetensors", "\\u002e\\u002e\\u002fmodel.safetensors"}) {
     const std::string json = std::string(R"({"weight_map": {"w": ")") + file + "\"}}";
     expect_throws<DataError>([&] { parse_safetensors_index(json); },
                              "expected the name of a .safetensors file next to the index");
