@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, double>> regression_results(const Evaluation&
 /// The loss of text by the character and to the base of 2: loss / ln 2 / the characters that a
 /// label stands for (Dataset::characters_per_label); NaN where that is not known.
 double bits_per_character(double loss, const Dataset& data);
-/// "1.98 bits a character, 4.2 % of the tokens [UNK]"; the second unless it is NaN.
+/// "1.98 bits a character, 4.2 % of the tokens [UNK]"; the second where it is no NaN.
 std::string bits_in_words(double bits, double unknown_tokens);
 
 /// Is shown examples, and what the model made of them.
