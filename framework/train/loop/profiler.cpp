@@ -140,12 +140,12 @@ void Profiler::count(const Frame& frame, double seconds) {
 
 Profile Profiler::finish() {
   set_profile_sink(nullptr);
+  profile_.seconds = now();
   while (!stack_.empty()) {
     const Frame frame = stack_.back();
     stack_.pop_back();
-    count(frame, now() - frame.begin);
+    count(frame, profile_.seconds - frame.begin);
   }
-  profile_.seconds = now();
   return std::move(profile_);
 }
 

@@ -44,10 +44,13 @@ void check_sample(const Experiment& e) {
     key.error("this does not go with `sparsifiers`, whose draws it would move on");
   }
   const Config prompt = key.at("prompt");
-  at_position(prompt, [&] {
-    if (!tokenizer->encode(e.train.sample->prompt).empty()) return;
-    throw ConfigError("the prompt has no token of the vocabulary");
-  });
+  bool is_empty = false;
+  try {
+    is_empty = tokenizer->encode(e.train.sample->prompt).empty();
+  } catch (const DataError& unknown) {
+    prompt.error(unknown.what());
+  }
+  if (is_empty) prompt.error("the prompt has no token of the vocabulary");
 }
 
 // early_stopping and keep_best judge a model by held-out data, so they need some.
