@@ -100,8 +100,8 @@ TEST_F(PlanCommand, PrintsALineForEveryParameter) {
 
 TEST_F(PlanCommand, ShowsDensitiesOfADistributionAndTheirTotal) {
   const Ended ended = plan("{sparsity: 0.9, distribution: erk}");
-  EXPECT_THAT(ended.out, HasSubstr("the 2 sparse parameters together: density 0.1000 at first, "
-                                   "0.1000 in the end ("));
+  EXPECT_THAT(ended.out, HasSubstr("the 2 sparse parameters together: density 0.0999 at first, "
+                                   "0.0999 in the end (952 of 9528)"));
 }
 
 TEST_F(PlanCommand, SaysWhatIsFrozen) {

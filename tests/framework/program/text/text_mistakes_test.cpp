@@ -221,7 +221,7 @@ TEST_F(TextMistakes, ByteOrderMarksAreNone) {
   write_text(folder_ / "play.txt", mark + read_text(folder_ / "play.txt"));
   use_text("", kGpt);
   ASSERT_EQ(train().code, 0);
-  EXPECT_EQ(load_yaml(run_dir() + "/config.yaml").at("model").required<int64_t>("vocab_size"), 16);
+  EXPECT_EQ(load_yaml(run_dir() + "/config.yaml").at("model").required<int64_t>("vocab_size"), 17);
   write_text(folder_ / "lines.txt", mark + read_text(folder_ / "lines.txt"));
   use_sentences("", std::string(kBert) + "}");
   const Ended sentences = train({}, "sentences");
