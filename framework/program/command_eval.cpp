@@ -158,8 +158,9 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
   if (replaces_own_test_split(run, now)) {
     DataSplits splits = load_held_out(data, seed, known);
     if (splits.train != nullptr) {
-      std::fputs("data.test is evaluated alone: the run's own splits are parts of its text\n",
-                 stderr);
+      std::fputs(
+          "data.test is evaluated alone: the run's own splits are parts of its training data\n",
+          stderr);
       return splits;
     }
   }

@@ -109,7 +109,7 @@ TEST_F(Tables, HaveLabelsThatAreNames) {
   write_text(folder_ / "in.csv", Table(1).without_labels);
   ASSERT_EQ(predict("in.csv").code, 0);
   const std::string out = read_text(folder_ / "out.csv");
-  EXPECT_THAT(out, testing::StartsWith("class,p0,p1,p2\n"));
+  EXPECT_THAT(out, testing::StartsWith("class,\"p_iris, the first\",p_setosa,p_\xC3\xBC\n"));
   EXPECT_THAT(out, HasSubstr("\n\"iris, the first\",0."));
   EXPECT_THAT(out, HasSubstr("\nsetosa,0"));
   EXPECT_THAT(out, HasSubstr("\n\xC3\xBC,0"));
