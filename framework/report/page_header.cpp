@@ -87,8 +87,10 @@ std::string html_header(const std::vector<RunData>& runs) {
     return "<p class=\"lead\">" + html_text(header_of_many(runs)) + "</p>\n";
   }
   const RunStart start = start_of(runs[0]);
-  const std::string again =
-      runs[0].starts.size() > 1 ? fmt::format("continued {} times", runs[0].starts.size() - 1) : "";
+  const size_t starts = runs[0].starts.size();
+  const std::string again = starts < 2    ? ""
+                            : starts == 2 ? "continued once"
+                                          : fmt::format("continued {} times", starts - 1);
   std::string html =
       "<p class=\"lead\">" +
       html_text(joined({runs[0].state, time_in_words(start.time), start.machine,
