@@ -84,7 +84,7 @@ TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, Cl
   TokenizerChoice choice{.kind = data.get<std::string>("tokenizer", std::string(fallback)),
                          .given = nullptr};
   if (choice.kind == "characters") {
-    choice.has_unknown = data.get<bool>("unk", false);
+    choice.has_unknown = data.optional<bool>("unk").value_or(false);
   } else if (data.has("unk")) {
     if (!data.required<bool>("unk")) {
       data.get("unk").error("belongs to the tokenizer `characters`; leave it out");
