@@ -1,4 +1,5 @@
-// What most tests include: compiled once. Nothing here that changes often or that few tests need.
+// Headers of others that most tests include: compiled once. None of ours, whose times of change are
+// kept in what is compiled, so that a compiler cache could not share it between clones.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,6 +21,3 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/tensor.h"

@@ -14,8 +14,10 @@ std::string sample_text(const Experiment& e) {
   const auto averaged = e.average ? e.average->show() : nullptr;
   std::vector<int64_t> ids = tokenizer->encode(options.prompt);
   std::vector<int64_t> text = ids;
+  std::vector<int64_t> never;
+  if (const auto unknown = tokenizer->unknown_id()) never.push_back(*unknown);
   generate(*e.model, ids, data.example_shape()[0],
-           {.tokens = options.tokens, .vocabulary = tokenizer->vocabulary_size()},
+           {.tokens = options.tokens, .vocabulary = tokenizer->vocabulary_size(), .never = never},
            [&](int64_t id) { text.push_back(id); });
   return tokenizer->decode(text);
 }
