@@ -15,9 +15,9 @@ std::string sample_text(const Experiment& e) {
   std::vector<int64_t> ids = tokenizer->encode(options.prompt);
   std::vector<int64_t> text = ids;
   std::vector<int64_t> never;
-  if (const auto unknown = tokenizer->unknown_id()) never.push_back(*unknown);
+  if (const auto unknown = tokenizer->find("[UNK]")) never.push_back(*unknown);
   generate(*e.model, ids, data.example_shape()[0],
-           {.tokens = options.tokens, .vocabulary = tokenizer->vocabulary_size(), .never = never},
+           {.tokens = options.tokens, .never = never, .vocabulary = tokenizer->vocabulary_size()},
            [&](int64_t id) { text.push_back(id); });
   return tokenizer->decode(text);
 }
