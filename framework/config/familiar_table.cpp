@@ -34,7 +34,7 @@ Rows optimizer_keys() {
        "weight_decay weight_decay_rate decay wd l2 l2_regularization kernel_regularizer "
        "regularization",
        "optimizer.weight_decay"},
-      {"betas", "beta beta1 beta2 beta_1 beta_2 adam_beta1 adam_beta2 betas", "optimizer.betas",
+      {"betas", "beta1 beta2 beta_1 beta_2 adam_beta1 adam_beta2 betas", "optimizer.betas",
        "Both are one list: betas: [0.9, 0.999]"},
       {"eps", "adam_epsilon", "optimizer.eps"},
       {"momentum", "momentum", "optimizer.momentum"},
