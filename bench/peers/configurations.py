@@ -36,7 +36,7 @@ def images(kind, examples):
 
 
 def text(context, more=""):
-    return f"{{type: text, path: TEXT_FILE, tokenizer: characters, context: {context}{more}}}"
+    return f"{{type: text, path: TEXT_FILE, tokenizer: characters, unk: false, context: {context}{more}}}"
 
 
 NETWORKS = {

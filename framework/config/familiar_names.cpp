@@ -82,6 +82,7 @@ std::string familiar_key(std::string_view name) {
 
 std::string suggest_key(std::string_view name, std::string_view parent,
                         std::span<const std::string> candidates) {
+  if (std::ranges::find(candidates, name) != candidates.end()) return did_you_mean(name);
   if (std::string familiar = suggest_familiar(name, candidates); !familiar.empty()) return familiar;
   const std::string nearest = nearest_name(name, candidates);
   if (!nearest.empty() && is_misspelling(name, nearest)) return did_you_mean(nearest);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/version.h"
@@ -21,6 +23,13 @@ namespace {
 constexpr size_t kMostBytes = 4096;  // of a command that is kept
 
 std::string path_in(const std::string& folder) { return folder + "/started.jsonl"; }
+
+// An ordinary file's; of anything else nothing, as of one that is not there: a pipe would wait.
+std::ifstream open_file(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return {};
+  return std::ifstream(path, std::ios::binary);
+}
 
 std::string processor_name() {
   std::ifstream stream("/proc/cpuinfo");
@@ -37,7 +46,7 @@ bool is_plain(char c) {
          std::string_view("-_=./,:+@%").find(c) != std::string_view::npos;
 }
 
-std::string quoted(const std::string& word) {
+std::string shell_quoted(const std::string& word) {
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -49,7 +58,8 @@ std::string command_of_process() {
   std::string command;
   for (std::string word; std::getline(stream, word, '\0');) {
     const bool is_program = command.empty();
-    command += is_program ? quoted(word.substr(word.rfind('/') + 1)) : " " + quoted(word);
+    command +=
+        is_program ? shell_quoted(word.substr(word.rfind('/') + 1)) : " " + shell_quoted(word);
   }
   if (command.size() > kMostBytes) command.resize(kMostBytes);
   return clean_utf8(command);
@@ -62,7 +72,7 @@ std::string text_of(const Config& map, const char* key) {
 
 // Of "2026-11-26 00:46:00.123 info: …", in local time.
 std::string time_of_log(const std::string& folder) {
-  std::ifstream stream(folder + "/log.txt", std::ios::binary);
+  std::ifstream stream = open_file(folder + "/log.txt");
   std::string line;
   std::getline(stream, line);
   if (line.size() < 19 || line[4] != '-' || line[10] != ' ' || line[13] != ':') return "";
@@ -82,7 +92,7 @@ RunStart start_of_process(int64_t threads) {
 
 // The file is replaced: a copy of the run that shares it keeps its own.
 void append_start(const std::string& folder, const RunStart& start) {
-  std::ifstream stream(path_in(folder), std::ios::binary);
+  std::ifstream stream = open_file(path_in(folder));
   std::string text{std::istreambuf_iterator<char>(stream), {}};
   if (!text.empty() && text.back() != '\n') text += '\n';
   text += Config::map({{"time", start.time},
@@ -96,7 +106,7 @@ void append_start(const std::string& folder, const RunStart& start) {
 
 std::vector<RunStart> read_starts(const std::string& folder) {
   std::vector<RunStart> starts;
-  std::ifstream stream(path_in(folder), std::ios::binary);
+  std::ifstream stream = open_file(path_in(folder));
   for (std::string line; std::getline(stream, line);) {
     const auto event = parse_json(line);
     if (!event || !event->is_map()) continue;

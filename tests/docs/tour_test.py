@@ -42,7 +42,7 @@ def main():
     sections.pop("With data")
     printed = {title: "".join(run(block) for block in blocks) for title, blocks in sections.items()}
     assert sum(len(text) > 0 for text in printed.values()) == 4, printed.keys()
-    for name in ("report.html", "mlp.safetensors", "runs/sweep/report.html", "runs/half/prune.json"):
+    for name in ("report.html", "mlp.safetensors", "runs/sweep/report.html", "runs/pruned/prune.json"):
         assert os.path.getsize(os.path.join(folder, name)) > 0, name
     answers = printed["A table of your own"].splitlines()[-3:]
     assert answers[0] == "class,p_large,p_small", answers

@@ -11,7 +11,7 @@ model:
   - relu
   - {type: linear, name: fc2, out_features: 10}
 optimizer: {type: adam, lr: 0.005}
-sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 5}}
+sparsity: {algorithm: rigl, sparsity: 0.8, update: {freq: 5}, param_filter: default}
 train: {epochs: 4, batch_size: 50, threads: 1, log_every: 5, checkpoint: {every: 7}}
 """
 

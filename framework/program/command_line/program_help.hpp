@@ -25,7 +25,7 @@ struct OptionHelp {
 
   bool is_positional() const { return !names.front().starts_with('-'); }
   /// Whether its value is a path=value of the configuration.
-  bool takes_key() const { return value == "PATH=VALUE" || value == "PATH=VALUES"; }
+  bool takes_key() const { return value.starts_with("PATH=VALUE"); }
 };
 
 struct CommandHelp {

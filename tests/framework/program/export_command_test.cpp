@@ -65,7 +65,7 @@ TEST_F(ExportCommand, WritesAModelCard) {
   // Nothing is overwritten unasked, and a card is no weights.
   const Ended again = run_lacuna({"export", run_dir(), "--card", "--out", folder_ / "card.md"});
   EXPECT_EQ(again.code, 1);
-  EXPECT_THAT(again.err, HasSubstr("say --overwrite"));
+  EXPECT_THAT(again.err, HasSubstr("use --overwrite"));
   const Ended none = run_lacuna({"export", run_dir(), "--out", folder_ / "x"});
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, HasSubstr("--format is missing; valid are: csr-npz, hf"));

@@ -161,9 +161,9 @@ TEST_F(TextMistakes, ColumnsThatAreTwoThings) {
   expect_refused("data.text_column: both sentences are the column 'a'; name two");
 }
 
-TEST_F(TextMistakes, ATestSplitThatIsANumber) {
-  use_sentences(", test: 0.2", std::string(kBert) + "}");
-  expect_refused("data.test: expected the path of a file");
+TEST_F(TextMistakes, ATestSplitThatIsNoFraction) {
+  use_sentences(", test: 1.2", std::string(kBert) + "}");
+  expect_refused("data.test: expected");
 }
 
 TEST_F(TextMistakes, AMaskThatTheTextHas) {
