@@ -20,7 +20,7 @@ constexpr std::array kColumns = {Work::Forward,  Work::Backward,   Work::Optimiz
 constexpr size_t kAlways = 7;
 constexpr double kWhile = 0.005;  // of all time
 
-size_t index_of(Work kind) { return static_cast<size_t>(kind); }
+size_t place_of(Work kind) { return static_cast<size_t>(kind); }
 
 double sum(const SecondsByKind& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
@@ -42,7 +42,7 @@ std::vector<Work> columns_of(const Profile& profile) {
   const SecondsByKind total = profile.total();
   std::vector<Work> columns(kColumns.begin(), kColumns.begin() + kAlways);
   for (size_t i = kAlways; i < kColumns.size(); ++i) {
-    if (total[index_of(kColumns[i])] >= kWhile * profile.seconds) columns.push_back(kColumns[i]);
+    if (total[place_of(kColumns[i])] >= kWhile * profile.seconds) columns.push_back(kColumns[i]);
   }
   return columns;
 }
@@ -59,8 +59,8 @@ std::string row(const Profile& profile, const std::vector<Work>& columns, const 
   std::string line = fmt::format("{:<{}}", name, width);
   double rest = sum(seconds);
   for (const Work kind : columns) {
-    rest -= seconds[index_of(kind)];
-    line += fmt::format(" {:>11}", cell(milliseconds_per_step(profile, seconds[index_of(kind)])));
+    rest -= seconds[place_of(kind)];
+    line += fmt::format(" {:>11}", cell(milliseconds_per_step(profile, seconds[place_of(kind)])));
   }
   const double all = sum(seconds);
   return line + fmt::format(" {:>9} {:>9} {:>6.1f}", cell(milliseconds_per_step(profile, rest)),
@@ -88,9 +88,9 @@ std::vector<const Profile::Layer*> shown_layers(const Profile& profile, size_t m
 Config kinds_to_config(const Profile& profile, const SecondsByKind& seconds) {
   Config kinds = Config::map();
   for (const Work kind : kColumns) {
-    kinds.set(name_of(kind), milliseconds_per_step(profile, seconds[index_of(kind)]));
+    kinds.set(name_of(kind), milliseconds_per_step(profile, seconds[place_of(kind)]));
   }
-  kinds.set("other", milliseconds_per_step(profile, seconds[index_of(Work::Other)]));
+  kinds.set("other", milliseconds_per_step(profile, seconds[place_of(Work::Other)]));
   kinds.set("all", milliseconds_per_step(profile, sum(seconds)));
   return kinds;
 }
