@@ -14,11 +14,11 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kRows = 64;        // whose right-hand sides are there at a time
+constexpr int64_t kSwapRows = 64;    // whose right-hand sides are there at a time
 constexpr int64_t kFewest = 8;       // positions that may leave or come, where a row has them
 constexpr int64_t kMost = 192;       // of large rows: a swap's cost is by their square
 constexpr double kLeastGain = 1e-9;  // of a row's outputs
-constexpr int64_t kPanel = 64;       // rows of a triangle that are solved without a product
+constexpr int64_t kSwapPanel = 64;   // rows of a triangle that are solved without a product
 
 int64_t candidates(int64_t kept) { return std::min({kept, std::max(kept / 4, kFewest), kMost}); }
 
@@ -54,8 +54,8 @@ Layer::Layer(const OneShotProblem& of, const PrunedWeight& to_improve)
 
 // L⁻¹ · rows [size, width], in place.
 void solve_lower(int64_t size, const double* lower, int64_t width, double* rows) {
-  for (int64_t first = 0; first < size; first += kPanel) {
-    const int64_t end = std::min(first + kPanel, size);
+  for (int64_t first = 0; first < size; first += kSwapPanel) {
+    const int64_t end = std::min(first + kSwapPanel, size);
     if (first > 0) {
       add_product({.m = end - first,
                    .n = width,
@@ -277,8 +277,8 @@ MaskSet swap_for_least_squares(const OneShotProblem& problem, const PrunedWeight
   BitMask mask = pruned.mask.bits();
   pruned.mask.positions();  // both forms, and of what is present bits, before threads ask for them
   problem.present.bits();
-  for (int64_t first = 0; first < problem.rows; first += kRows) {
-    search_rows(layer, first, std::min(kRows, problem.rows - first), mask);
+  for (int64_t first = 0; first < problem.rows; first += kSwapRows) {
+    search_rows(layer, first, std::min(kSwapRows, problem.rows - first), mask);
   }
   return MaskSet(pruned.mask.shape(), std::move(mask));
 }

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
 
 #include "structure/rooms.h"
 #include "structure/sources.h"
@@ -72,6 +76,62 @@ TEST(Rooms, NothingIncludesTheRoofOrAnUmbrella) {
           << at(file, include.line) << include.path;
     }
   }
+}
+
+// "index_of(Work)", "struct Rows", "kMost": what a line at the margin defines; empty where it
+// defines nothing. `text` goes on to the first brace, semicolon or equals sign.
+std::string defined_name(std::string text) {
+  for (const char* type : {"class ", "struct ", "enum class "}) {
+    if (!text.starts_with(type)) continue;
+    const size_t begin = std::string_view(type).size();
+    return text.substr(0, text.find_first_of(" :;{", begin));
+  }
+  text = text.substr(0, text.find_first_of("{;="));
+  const size_t parameters = text.find('(');
+  std::string name = text.substr(0, parameters);
+  while (name.ends_with(' ')) name.pop_back();
+  name = name.substr(name.find_last_of(" *&") + 1);
+  if (name.empty() || text.find(' ') == std::string::npos) return "";
+  if (parameters == std::string::npos) return name.starts_with('k') ? name : "";
+  // The types of the parameters, whose names end them.
+  std::string types;
+  std::istringstream list(text.substr(parameters + 1, text.rfind(')') - parameters - 1));
+  for (std::string one; std::getline(list, one, ',');) {
+    while (one.starts_with(' ')) one.erase(0, 1);
+    types += one.substr(0, one.find_last_of(" *&") + 1) + ",";
+  }
+  return name + "(" + types + ")";
+}
+
+// LACUNA_UNITY compiles several sources of a room as one, in which what stands in their anonymous
+// namespaces stands together.
+TEST(Rooms, HaveDifferentNamesInTheirAnonymousNamespaces) {
+  const auto is_apart = [](const std::string& folder) {
+    return folder.starts_with("framework/kernels") || folder.starts_with("framework/data") ||
+           folder == "framework/layouts/formats" || folder == "framework/io/hdf5" ||
+           folder == "framework/model/presets";
+  };
+  std::map<std::string, std::string> first;  // where a name of a room was found
+  for (const SourceFile& file : library_sources()) {
+    if (!file.ends_with(".cpp") || is_apart(file.folder())) continue;
+    bool is_inside = false;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (file.lines[i] == "namespace {") is_inside = true;
+      if (file.lines[i].starts_with("}  // namespace")) is_inside = false;
+      const char begin = file.lines[i].empty() ? ' ' : file.lines[i][0];
+      if (!is_inside || !std::isalpha(static_cast<unsigned char>(begin))) continue;
+      std::string text = file.lines[i];
+      while (text.find_first_of("{;=") == std::string::npos && ++i < file.lines.size()) {
+        text += file.lines[i];
+      }
+      const std::string name = defined_name(text);
+      if (name.empty() || name.starts_with("namespace") || text.starts_with("template")) continue;
+      const auto [found, is_new] = first.emplace(file.folder() + ": " + name, file.path);
+      EXPECT_TRUE(is_new || found->second == file.path)
+          << file.path << " and " << found->second << " both define " << name;
+    }
+  }
+  EXPECT_GT(first.size(), 500u);
 }
 
 // A folder that holds more is two subjects.

@@ -11,7 +11,7 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 16;
+constexpr size_t kZipBlock = size_t{1} << 16;
 
 [[noreturn]] void fail(const ZipMember& member, const std::string& problem) {
   throw DataError(fmt::format("'{}' in it is damaged: {}", member.name, problem));
@@ -71,7 +71,7 @@ class Inflater {
  private:
   void run(PackedBytes& packed) {
     if (stream_.avail_in == 0 && packed.left() > 0) {
-      const auto count = static_cast<size_t>(std::min<uint64_t>(packed.left(), kBlock));
+      const auto count = static_cast<size_t>(std::min<uint64_t>(packed.left(), kZipBlock));
       packed.read(std::span(block_).first(count));
       stream_.next_in = reinterpret_cast<Bytef*>(block_.data());
       stream_.avail_in = static_cast<uInt>(count);
@@ -88,7 +88,7 @@ class Inflater {
 
   const ZipMember& member_;
   z_stream stream_{};
-  std::vector<std::byte> block_ = std::vector<std::byte>(kBlock);
+  std::vector<std::byte> block_ = std::vector<std::byte>(kZipBlock);
 };
 
 uint32_t checksum(uint32_t before, std::span<const std::byte> bytes) {
