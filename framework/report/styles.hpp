@@ -1,4 +1,4 @@
-// Colours and dashes of curves: how many runs are told apart in one chart, and in its key.
+// Colours and dashes of curves, by which a chart and its legend distinguish runs.
 #pragma once
 
 #include <string>

@@ -89,9 +89,6 @@ void drop_again(const uint64_t* bits, float factor, const float* x, float* y, in
 void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t* words) {
   const PhiloxLanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const PhiloxVector step = hn::Set(d, static_cast<uint64_t>(lanes));
-  PhiloxVector blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
-  PhiloxWords a, b;
   const auto store = [d](const PhiloxWords& c, uint32_t* into) HWY_ATTR {
     HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> low, high;
     hn::Store(philox_pair(c.c0, c.c1), d, low.data());
@@ -101,44 +98,34 @@ void draw_blocks(const CounterRng& rng, uint64_t first, int64_t count, uint32_t*
       std::memcpy(into + 4 * i + 2, &high[i], sizeof(uint64_t));
     }
   };
-  for (int64_t i = 0; i < count; i += 2 * lanes) {
-    const PhiloxVector next = hn::Add(blocks, step);
-    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
-    blocks = hn::Add(next, step);
-    store(a, words + 4 * i);
-    store(b, words + 4 * (i + lanes));
-  }
+  for_each_philox(rng, first, count,
+                  [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
+                    store(a, words + 4 * i);
+                    store(b, words + 4 * (i + lanes));
+                  });
 }
 
 // words[64 c + lane] = word c of block first + lane · stride, of 64 lanes.
 void draw_lanes(const CounterRng& rng, uint64_t first, uint64_t stride, uint32_t* words) {
   const PhiloxLanes d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> numbers;
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + i * stride;
-  const PhiloxVector step = hn::Set(d, stride * static_cast<uint64_t>(lanes));
-  PhiloxVector blocks = hn::Load(d, numbers.data());
-  PhiloxWords a, b;
-  for (int64_t i = 0; i < 64; i += 2 * lanes) {
-    const PhiloxVector next = hn::Add(blocks, step);
-    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
-    blocks = hn::Add(next, step);
-    const auto store = [&](PhiloxVector of_a, PhiloxVector of_b, int64_t word) HWY_ATTR {
-      uint32_t* into = words + 64 * word + i;
+  const auto store = [](PhiloxVector of_a, PhiloxVector of_b, uint32_t* into) HWY_ATTR {
 #if HWY_TARGET == HWY_SCALAR
-      into[0] = static_cast<uint32_t>(hn::GetLane(of_a));
-      into[1] = static_cast<uint32_t>(hn::GetLane(of_b));
+    into[0] = static_cast<uint32_t>(hn::GetLane(of_a));
+    into[1] = static_cast<uint32_t>(hn::GetLane(of_b));
 #else
-      const hn::RepartitionToNarrow<PhiloxLanes> half;
-      hn::StoreU(hn::ConcatEven(half, hn::BitCast(half, of_b), hn::BitCast(half, of_a)), half,
-                 into);
+    const hn::RepartitionToNarrow<PhiloxLanes> half;
+    hn::StoreU(hn::ConcatEven(half, hn::BitCast(half, of_b), hn::BitCast(half, of_a)), half, into);
 #endif
-    };
-    store(a.c0, b.c0, 0);
-    store(a.c1, b.c1, 1);
-    store(a.c2, b.c2, 2);
-    store(a.c3, b.c3, 3);
-  }
+  };
+  for_each_philox(rng, hn::Load(d, numbers.data()), hn::Set(d, stride * numbers.size()), 64,
+                  [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
+                    store(a.c0, b.c0, words + i);
+                    store(a.c1, b.c1, words + 64 + i);
+                    store(a.c2, b.c2, words + 128 + i);
+                    store(a.c3, b.c3, words + 192 + i);
+                  });
 }
 
 }  // namespace

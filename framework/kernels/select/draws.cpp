@@ -20,24 +20,20 @@ namespace {
 void draw_vectors(const CounterRng& rng, uint64_t first, int64_t count, uint64_t* into) {
   const PhiloxLanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const PhiloxVector step = hn::Set(d, static_cast<uint64_t>(lanes));
-  PhiloxVector blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
-  PhiloxWords a, b;
-  for (int64_t i = 0; i < count; i += 2 * lanes) {
-    const PhiloxVector next = hn::Add(blocks, step);
-    philox_vectors(rng.key(), rng.stream(), blocks, next, a, b);
-    blocks = hn::Add(next, step);
-    const PhiloxVector pair_a = philox_pair(a.c0, a.c1), pair_b = philox_pair(b.c0, b.c1);
-    if (i + 2 * lanes <= count) {
-      hn::StoreU(pair_a, d, into + i);
-      hn::StoreU(pair_b, d, into + i + lanes);
-      continue;
-    }
-    HWY_ALIGN std::array<uint64_t, 2 * hn::MaxLanes(d)> rest;
-    hn::Store(pair_a, d, rest.data());
-    hn::Store(pair_b, d, rest.data() + lanes);
-    std::copy_n(rest.begin(), count - i, into + i);
-  }
+  for_each_philox(rng, first, count,
+                  [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
+                    const PhiloxVector pair_a = philox_pair(a.c0, a.c1);
+                    const PhiloxVector pair_b = philox_pair(b.c0, b.c1);
+                    if (i + 2 * lanes <= count) {
+                      hn::StoreU(pair_a, d, into + i);
+                      hn::StoreU(pair_b, d, into + i + lanes);
+                      return;
+                    }
+                    HWY_ALIGN std::array<uint64_t, 2 * hn::MaxLanes(d)> rest;
+                    hn::Store(pair_a, d, rest.data());
+                    hn::Store(pair_b, d, rest.data() + lanes);
+                    std::copy_n(rest.begin(), count - i, into + i);
+                  });
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ void RunReporter::write_summary(SummaryFile file) {
     try {
       const Config kept = load_yaml(summary_path_);
       if (kept.is_map()) summary_ = kept;
-    } catch (const ConfigError&) {  // damaged: it stays as it is, and what was counted now is told
+    } catch (const ConfigError&) {  // a damaged file stays; the run's last lines use the new counts
     }
     return;
   }

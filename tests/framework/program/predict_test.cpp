@@ -9,7 +9,7 @@
 
 #include "framework/data/cifar_files.h"
 #include "framework/data/image_files.h"
-#include "framework/program/trained_table.h"
+#include "framework/program/data/trained_table.h"
 #include "lacuna/framework/io/hdf5/hdf5_file.hpp"
 
 namespace lacuna {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/trained_table.h"
+#include "framework/program/data/trained_table.h"
 #include "lacuna/framework/core/version.h"
 
 namespace lacuna {

@@ -47,9 +47,9 @@ TEST(StartRecord, LeavesOutLinesThatCannotBeRead) {
 }
 
 TEST(StartRecord, ShortensPaths) {
-  EXPECT_EQ(with_short_paths("lacuna train /disk/a/lacuna/configs/mlp.yaml --out /tmp/x"),
-            "lacuna train …/configs/mlp.yaml --out /tmp/x");
-  EXPECT_EQ(with_short_paths("--set data.dir=/disk/a/data/mnist/ --set 'x=[/a/b/c, 1/2]'"),
+  EXPECT_EQ(with_short_paths("lacuna train /srv/lacuna/configs/mlp.yaml --out /x"),
+            "lacuna train …/configs/mlp.yaml --out /x");
+  EXPECT_EQ(with_short_paths("--set data.dir=/srv/a/data/mnist/ --set 'x=[/a/b/c, 1/2]'"),
             "--set data.dir=…/data/mnist/ --set 'x=[…/b/c, 1/2]'");
   EXPECT_EQ(with_short_paths("a/b/c/d /"), "a/b/c/d /");
   EXPECT_EQ(with_short_paths(""), "");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "framework/program/text/play.h"
 
 namespace lacuna {
 namespace {
@@ -19,9 +20,7 @@ using testing::StartsWith;
 class TrainSample : public RunFixture {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be, or not to be: that is the question\n";
-    write_text(folder_ / "play.txt", text);
+    write_text(folder_ / "play.txt", play());
     write_text(config(),
                "data: {type: text, path: " + (folder_ / "play.txt") +
                    ", context: 8, validation: 0.2}\n"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "framework/program/text/play.h"
 
 namespace lacuna {
 namespace {
@@ -26,9 +27,7 @@ constexpr const char* kGpt = "{type: gpt2, n_layer: 1, n_head: 2, n_embd: 8, n_p
 class TextMistakes : public RunFixture {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be, or not to be: that is the question\n";
-    write_text(folder_ / "play.txt", text);
+    write_text(folder_ / "play.txt", play());
     std::string lines;
     for (int i = 0; i < 40; ++i) {
       lines += i % 2 == 0 ? "1 a good film\n" : "0 bad and much too long for me\n";

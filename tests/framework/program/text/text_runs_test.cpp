@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/program/data/trained_table.h"
 #include "framework/program/runs.h"
-#include "framework/program/trained_table.h"
+#include "framework/program/text/play.h"
 
 namespace lacuna {
 namespace {
@@ -33,9 +34,7 @@ train: {steps: 24, batch_size: 8, log_every: 4, eval_every: 8, checkpoint: {ever
 class TextRuns : public RunFixture {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be, or not to be: that is the question\n";
-    write_text(folder_ / "play.txt", text);
+    write_text(folder_ / "play.txt", play());
     use(kLanguageModel, "play.txt");
   }
   void use(std::string yaml, const std::string& file) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "framework/program/text/play.h"
 
 namespace lacuna {
 namespace {
@@ -16,9 +17,7 @@ using testing::StartsWith;
 class UnknownCharacters : public RunFixture {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "to be, or not to be: that is the question\n";
-    write_text(folder_ / "play.txt", text);
+    write_text(folder_ / "play.txt", play());
     write_text(config(), "data: {type: text, path: " + (folder_ / "play.txt") +
                              ", tokenizer: characters, context: 16, validation: 0.2}\n"
                              "model: {type: gpt2, n_layer: 1, n_head: 2, n_embd: 16, n_positions: "

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/trained_table.h"
+#include "framework/program/data/trained_table.h"
 #include "lacuna/framework/io/storage/array_file.hpp"
 
 namespace lacuna {

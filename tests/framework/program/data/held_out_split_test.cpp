@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/program/trained_table.h"
+#include "framework/program/data/trained_table.h"
 
 namespace lacuna {
 namespace {
