@@ -8,6 +8,8 @@
 
 #include "framework/io/storage/npz_bytes.h"
 #include "framework/io/storage/safetensors_bytes.h"
+#include "lacuna/framework/io/storage/array_file.hpp"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/layers/linear.h"
 #include "temporary_folder.h"
