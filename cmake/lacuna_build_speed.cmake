@@ -5,6 +5,9 @@
 # LACUNA_UNITY compiles the sources of a room together, eight at a time (the kernels apart, which spend
 # their time in code): less work for a whole build, more after a change. The bits are the same.
 option(LACUNA_UNITY "Compile several sources of a room as one" OFF)
+# LACUNA_KERNELS=machine compiles the kernels for the best instruction set of this machine and the
+# baseline alone. Such a program runs everywhere, but slowly where that instruction set is missing.
+set(LACUNA_KERNELS all CACHE STRING "Instruction sets to compile the kernels for: all or machine")
 option(LACUNA_CCACHE "Compile through ccache where it is installed" ON)
 
 if(LACUNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -28,4 +31,16 @@ function(lacuna_precompiled name position_independent header)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${position_independent})
   target_link_libraries(${name} PRIVATE ${ARGN} lacuna_warnings lacuna_flags)
   target_precompile_headers(${name} PRIVATE ${header})
+endfunction()
+
+# lacuna_instruction_sets(RESULT): the instruction sets of this architecture, best first, with "lacks "
+# before those that this machine cannot run.
+function(lacuna_instruction_sets result)
+  try_run(ran compiled ${PROJECT_BINARY_DIR}/instruction_sets
+    ${PROJECT_SOURCE_DIR}/cmake/instruction_sets.cpp
+    LINK_LIBRARIES hwy::hwy COMPILE_OUTPUT_VARIABLE compiler_output RUN_OUTPUT_VARIABLE sets)
+  if(NOT compiled OR NOT ran EQUAL 0)
+    message(FATAL_ERROR "cmake/instruction_sets.cpp does not run: ${compiler_output}")
+  endif()
+  set(${result} ${sets} PARENT_SCOPE)
 endfunction()

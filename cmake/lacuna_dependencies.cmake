@@ -32,8 +32,26 @@ target_link_libraries(lacuna_highway INTERFACE hwy::hwy)
 # Instruction sets that the kernels are not compiled for: those whose vectors have no size when
 # compiling (the kernels keep vectors in arrays; such machines run NEON), and one that no machine of
 # the last fifteen years ends at.
-target_compile_definitions(lacuna_highway INTERFACE
-  "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV|HWY_SSSE3)")
+set(not_compiled HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_RVV HWY_SSSE3)
+if(LACUNA_KERNELS STREQUAL "machine")
+  lacuna_instruction_sets(instruction_sets)
+  list(FILTER instruction_sets EXCLUDE REGEX "^lacks ")
+  list(GET instruction_sets 0 best)
+  if(NOT best STREQUAL "avx512")
+    list(APPEND not_compiled HWY_AVX3_DL HWY_AVX3)
+  endif()
+  if(NOT best STREQUAL "avx2")
+    list(APPEND not_compiled HWY_AVX2)
+  endif()
+  if(NOT best STREQUAL "sse4")
+    list(APPEND not_compiled HWY_SSE4)
+  endif()
+  message(STATUS "Kernels: ${best} and baseline")
+elseif(NOT LACUNA_KERNELS STREQUAL "all")
+  message(FATAL_ERROR "LACUNA_KERNELS is ${LACUNA_KERNELS}; expected all or machine")
+endif()
+list(JOIN not_compiled "|" not_compiled)
+target_compile_definitions(lacuna_highway INTERFACE "HWY_DISABLED_TARGETS=(${not_compiled})")
 
 add_library(lacuna_dense INTERFACE)
 target_link_libraries(lacuna_dense INTERFACE $<BUILD_INTERFACE:Eigen3::Eigen>)

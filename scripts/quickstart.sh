@@ -9,7 +9,7 @@ source scripts/build.sh
 
 scripts/install_dependencies.sh
 echo "Building in $build (the first time takes a few minutes)"
-configure -DLACUNA_UNITY=ON
+configure -DLACUNA_UNITY=ON -DLACUNA_KERNELS=machine
 build_targets lacuna_program
 
 run=runs/quickstart

@@ -61,7 +61,7 @@ std::string choose() {
     if (!below_cap) {
       disabled |= level.targets;
     } else if (chosen.empty() &&
-               (level.targets == 0 || (hwy::SupportedTargets() & level.targets))) {
+               (level.targets == 0 || (hwy::SupportedTargets() & HWY_TARGETS & level.targets))) {
       chosen = level.name;
     }
   }
@@ -79,6 +79,14 @@ std::string choose() {
 const std::string& active_instruction_set() {
   static const std::string chosen = choose();
   return chosen;
+}
+
+std::string uncompiled_instruction_set() {
+  for (const Level& level : levels()) {
+    const int64_t runnable = hwy::SupportedTargets() & level.targets;
+    if (runnable != 0) return (runnable & HWY_TARGETS) == 0 ? level.name : "";
+  }
+  return "";
 }
 
 bool use_reference_kernels() {

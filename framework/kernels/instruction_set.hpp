@@ -6,12 +6,16 @@
 namespace lacuna {
 
 /// "avx512", "avx2", "sse4", "baseline", "neon", or "reference" (plain C++, for checking the rest).
-/// The best that the processor has, unless the environment variable LACUNA_INSTRUCTION_SET caps it
-/// to one of these names: then the best that is not above the cap, so that the name of a set that
-/// the processor lacks stands for the next lower one that it has. Read once, at the first use of a
-/// kernel; oneDNN is held to the same cap.
-/// *Errors:* ConfigError when the variable holds another name.
+/// The best that the processor and this build have, unless the environment variable
+/// LACUNA_INSTRUCTION_SET caps it to one of these names: then the best that is not above the cap,
+/// so that the name of a set that the processor lacks stands for the next lower one that it has.
+/// Read once, at the first use of a kernel; oneDNN is held to the same cap. *Errors:* ConfigError
+/// when the variable holds another name.
 const std::string& active_instruction_set();
+
+/// The best instruction set that the processor has, if this build has no kernels for it
+/// (LACUNA_KERNELS=machine, built on another machine); empty otherwise.
+std::string uncompiled_instruction_set();
 
 /// Whether kernels must run their scalar reference.
 bool use_reference_kernels();

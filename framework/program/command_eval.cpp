@@ -33,7 +33,7 @@ namespace {
 // way, may be others.
 void apply_eval_overrides(Config& config, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
-    write_out_loss(config, assignment);
+    write_out_short_form(config, assignment);
     apply_override(config, assignment);
     const std::string path = assignment.substr(0, assignment.find('=')),
                       section = path.substr(0, path.find('.'));

@@ -320,6 +320,14 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
+void warn_about_missing_kernels() {
+  const std::string missing = uncompiled_instruction_set();
+  if (missing.empty()) return;
+  log_warning(fmt::format(
+      "this processor has {}, for which this build has no kernels; build with -DLACUNA_KERNELS=all",
+      missing));
+}
+
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
@@ -327,6 +335,7 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
     app.parse(argc, argv);
     require_one_process(app);
     active_instruction_set();  // a wrong one is told now, and not where a layer first needs it
+    warn_about_missing_kernels();
     most_dense_blocks();
     first_level_bytes();
     const int code = action();

@@ -107,9 +107,8 @@ std::string defined_name(std::string text) {
 // namespaces stands together.
 TEST(Rooms, HaveDifferentNamesInTheirAnonymousNamespaces) {
   const auto is_apart = [](const std::string& folder) {
-    return folder.starts_with("framework/kernels") || folder.starts_with("framework/data") ||
-           folder == "framework/layouts/formats" || folder == "framework/io/hdf5" ||
-           folder == "framework/model/presets";
+    return folder.starts_with("framework/kernels") || folder == "framework/layouts/formats" ||
+           folder == "framework/io/hdf5" || folder == "framework/model/presets";
   };
   std::map<std::string, std::string> first;  // where a name of a room was found
   for (const SourceFile& file : library_sources()) {

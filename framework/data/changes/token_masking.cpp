@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 // The draws of a token, each at a place of its own.
-enum Draw : uint64_t { kIsChosen, kFate, kToken, kDrawsOfAToken };
+enum TokenDraw : uint64_t { kIsChosen, kFate, kToken, kDrawsOfAToken };
 
 // A token that is not special, each as likely as any other.
 int64_t random_token(const TokenMasking& masking, const CounterRng& rng, uint64_t place) {

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-[[noreturn]] void fail(const ByteReader& reader, const std::string& what) {
+[[noreturn]] void fail_cifar(const ByteReader& reader, const std::string& what) {
   throw DataError(reader.path().string() + ": " + what);
 }
 
@@ -24,15 +24,16 @@ int64_t append_cifar_records(const std::filesystem::path& path, std::span<const 
     const size_t count = reader.read(record);
     if (count == 0 && index > 0) return index;
     if (count < record.size()) {
-      fail(reader, fmt::format("truncated, or another kind of file: expected a whole number of "
-                               "records of {} bytes ({} of labels, {} of pixels), found {} records "
-                               "and {} bytes",
-                               record.size(), layout.size(), kCifarPixels, index, count));
+      fail_cifar(reader,
+                 fmt::format("truncated, or another kind of file: expected a whole number of "
+                             "records of {} bytes ({} of labels, {} of pixels), found {} records "
+                             "and {} bytes",
+                             record.size(), layout.size(), kCifarPixels, index, count));
     }
     for (size_t i = 0; i < layout.size(); ++i) {
       if (record[i] >= layout[i].classes) {
-        fail(reader, fmt::format("the {} {} of record {} is outside of [0, {})", layout[i].name,
-                                 record[i], index, layout[i].classes));
+        fail_cifar(reader, fmt::format("the {} {} of record {} is outside of [0, {})",
+                                       layout[i].name, record[i], index, layout[i].classes));
       }
     }
     records.labels.push_back(record[label]);

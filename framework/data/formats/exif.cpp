@@ -14,12 +14,6 @@ constexpr size_t kEntryBytes = 12;
 constexpr uint64_t kOrientation = 0x0112, kShort = 3, kLong = 4;
 constexpr int kAsStored = 1;
 
-bool begins_with(Bytes bytes, std::string_view text) {
-  return bytes.size() >= text.size() &&
-         std::equal(text.begin(), text.end(), bytes.begin(),
-                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-}
-
 constexpr std::string_view kName("Exif\0\0", 6), kPngMagic("\x89PNG\r\n\x1a\n", 8);
 
 // The TIFF structure within a PNG file's eXIf chunk, before or behind the image data; empty if
@@ -91,6 +85,12 @@ class Tiff {
 };
 
 }  // namespace
+
+bool begins_with(std::span<const uint8_t> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() &&
+         std::equal(magic.begin(), magic.end(), bytes.begin(),
+                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+}
 
 int exif_orientation(Bytes image) {
   const Bytes exif = begins_with(image, kPngMagic) ? find_in_png(image)

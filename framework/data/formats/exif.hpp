@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "lacuna/framework/data/formats/image.hpp"
 
 namespace lacuna {
+
+/// Whether a file's first bytes are these.
+bool begins_with(std::span<const uint8_t> bytes, std::string_view magic);
 
 /// The tag 0x0112 of the first Exif segment of a JPEG file, of a PNG file's eXIf chunk or a WebP
 /// file's EXIF chunk: 1 to 8, and 1 (as stored) if the file has no such segment, chunk or tag, or

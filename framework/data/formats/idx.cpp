@@ -20,7 +20,7 @@ constexpr uint32_t kLargestSide = 65535;
 
 std::string hex(uint32_t value) { return fmt::format("0x{:08x}", value); }
 
-[[noreturn]] void fail(const ByteReader& reader, const std::string& what) {
+[[noreturn]] void fail_idx(const ByteReader& reader, const std::string& what) {
   throw DataError(reader.path().string() + ": " + what);
 }
 
@@ -28,8 +28,8 @@ uint32_t read_number(ByteReader& reader, const char* what) {
   std::array<uint8_t, 4> bytes{};
   const size_t count = reader.read(bytes);
   if (count < bytes.size()) {
-    fail(reader,
-         fmt::format("truncated: expected 4 bytes of {} in the header, found {}", what, count));
+    fail_idx(reader,
+             fmt::format("truncated: expected 4 bytes of {} in the header, found {}", what, count));
   }
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
@@ -37,14 +37,14 @@ uint32_t read_number(ByteReader& reader, const char* what) {
 void require_magic(ByteReader& reader, uint32_t expected, const char* kind) {
   const uint32_t found = read_number(reader, "the magic number");
   if (found != expected) {
-    fail(reader, "wrong magic number: expected " + hex(expected) + " (IDX " + kind + "), found " +
-                     hex(found));
+    fail_idx(reader, "wrong magic number: expected " + hex(expected) + " (IDX " + kind +
+                         "), found " + hex(found));
   }
 }
 
 uint64_t read_count(ByteReader& reader, const char* kind) {
   const uint32_t count = read_number(reader, "the count");
-  if (count == 0) fail(reader, std::string("empty: the header says 0 ") + kind);
+  if (count == 0) fail_idx(reader, std::string("empty: the header says 0 ") + kind);
   return count;
 }
 
@@ -59,15 +59,17 @@ std::vector<uint8_t> read_data(ByteReader& reader, uint64_t expected) {
     data.resize(begin + wanted);
     const size_t count = reader.read(std::span(data).subspan(begin));
     if (count < wanted) {
-      fail(reader, fmt::format("truncated: expected {} bytes of data after the header, found {}",
-                               expected, begin + count));
+      fail_idx(reader,
+               fmt::format("truncated: expected {} bytes of data after the header, found {}",
+                           expected, begin + count));
     }
   }
   uint8_t more = 0;
   if (reader.read({&more, 1}) > 0) {
-    fail(reader, fmt::format("longer than its header says: expected the end of the file after {} "
-                             "bytes of data, found more",
-                             expected));
+    fail_idx(reader,
+             fmt::format("longer than its header says: expected the end of the file after {} "
+                         "bytes of data, found more",
+                         expected));
   }
   return data;
 }
@@ -81,8 +83,8 @@ IdxImages read_idx_images(const std::filesystem::path& path) {
   const uint64_t rows = read_number(reader, "the rows"),
                  columns = read_number(reader, "the columns");
   if (rows < 1 || rows > kLargestSide || columns < 1 || columns > kLargestSide) {
-    fail(reader, fmt::format("images of {} rows and {} columns; expected 1 to {}", rows, columns,
-                             kLargestSide));
+    fail_idx(reader, fmt::format("images of {} rows and {} columns; expected 1 to {}", rows,
+                                 columns, kLargestSide));
   }
   return {static_cast<int64_t>(count), static_cast<int64_t>(rows), static_cast<int64_t>(columns),
           read_data(reader, count * rows * columns)};

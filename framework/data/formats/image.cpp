@@ -21,12 +21,6 @@ using std::string_view_literals::operator""sv;
 
 using Bytes = std::span<const uint8_t>;
 
-bool begins_with(Bytes bytes, std::string_view magic) {
-  return bytes.size() >= magic.size() &&
-         std::equal(magic.begin(), magic.end(), bytes.begin(),
-                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-}
-
 // A kind of images, by how its files begin.
 struct ImageKind {
   bool (*begins)(Bytes bytes);

@@ -301,8 +301,8 @@ DataSplits load_image_folder_held_out(const Config& data, uint64_t /*seed*/,
   return splits;
 }
 
-std::optional<Examples> read_inputs(const std::string& path, const Config& data,
-                                    const KnownData& known) {
+std::optional<Examples> read_image_examples(const std::string& path, const Config& data,
+                                            const KnownData& known) {
   if (path == "-" || (!is_folder(path) && !is_image_file(path))) return std::nullopt;
   return read_image_inputs(path, known.example_shape, read_orientation(data));
 }
@@ -314,7 +314,7 @@ DatasetType image_folder_dataset() {
           .paths = {"dir", "train_dir", "validation_dir", "test_dir"},
           .has_training_files = has_image_folder_training,
           .load_held_out = load_image_folder_held_out,
-          .read_inputs = read_inputs,
+          .read_inputs = read_image_examples,
           .split_keys = split_keys_with_test(),
           .late_keys = std::vector<std::string>{"test"},
           .new_run_keys = {{"orientation", "exif"}}};

@@ -298,8 +298,8 @@ CsvOptions options_to_predict(const Config& data, const KnownData& known) {
 }
 
 // A file of any name, and no image, is read as the training data was.
-std::optional<Examples> read_inputs(const std::string& path, const Config& data,
-                                    const KnownData& known) {
+std::optional<Examples> read_csv_examples(const std::string& path, const Config& data,
+                                          const KnownData& known) {
   std::error_code unknown;
   const bool is_other = !is_table_name(path) && (std::filesystem::is_directory(path, unknown) ||
                                                  is_numpy_name(path) || is_image_file(path));
@@ -315,7 +315,7 @@ DatasetType csv_dataset() {
   return {.load = load_csv,
           .paths = {"train", "test", "validation"},
           .load_held_out = load_csv_held_out,
-          .read_inputs = read_inputs,
+          .read_inputs = read_csv_examples,
           .split_keys = split_keys_with_test(),
           .late_keys = std::vector<std::string>()};
 }

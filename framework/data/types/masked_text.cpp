@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-void require(bool holds, const std::string& what) {
+void require_masking(bool holds, const std::string& what) {
   if (!holds) throw StateError("masked windows of tokens need " + what);
 }
 
@@ -35,18 +35,20 @@ MaskedWindows::MaskedWindows(std::shared_ptr<const TokenSequence> tokens, int64_
   const WindowOptions& windows = options_.windows;
   const TokenMasking& masking = options_.masking;
   content_ = windows.context - (options_.cls ? 1 : 0) - (options_.sep ? 1 : 0);
-  require(sequence_ != nullptr, "a sequence of them, found none");
-  require(content_ >= 1, fmt::format("a context with room for a token, found {}", windows.context));
-  require(windows.stride >= 1, fmt::format("a stride of at least 1, found {}", windows.stride));
-  require(0 <= begin_ && begin_ <= end_ && end_ <= sequence_->size(),
-          fmt::format("a part of the sequence of {} tokens, found [{}, {})", sequence_->size(),
-                      begin_, end_));
-  require(masking.fraction > 0.0 && masking.fraction < 1.0,
-          fmt::format("a fraction in (0, 1) to hide, found {}", masking.fraction));
-  require(0 <= masking.mask_id && masking.mask_id < masking.vocabulary_size,
-          fmt::format("a mask in the vocabulary of {}, found {}", masking.vocabulary_size,
-                      masking.mask_id));
-  require(std::ranges::is_sorted(masking.special_ids), "special ids that ascend");
+  require_masking(sequence_ != nullptr, "a sequence of them, found none");
+  require_masking(content_ >= 1,
+                  fmt::format("a context with room for a token, found {}", windows.context));
+  require_masking(windows.stride >= 1,
+                  fmt::format("a stride of at least 1, found {}", windows.stride));
+  require_masking(0 <= begin_ && begin_ <= end_ && end_ <= sequence_->size(),
+                  fmt::format("a part of the sequence of {} tokens, found [{}, {})",
+                              sequence_->size(), begin_, end_));
+  require_masking(masking.fraction > 0.0 && masking.fraction < 1.0,
+                  fmt::format("a fraction in (0, 1) to hide, found {}", masking.fraction));
+  require_masking(0 <= masking.mask_id && masking.mask_id < masking.vocabulary_size,
+                  fmt::format("a mask in the vocabulary of {}, found {}", masking.vocabulary_size,
+                              masking.mask_id));
+  require_masking(std::ranges::is_sorted(masking.special_ids), "special ids that ascend");
   const int64_t room = end_ - begin_ - content_;  // the last window that fits
   if (room < 0) {
     throw DataError(

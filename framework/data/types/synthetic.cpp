@@ -16,20 +16,20 @@ namespace {
 
 constexpr int64_t kMostFeatures = (int64_t{1} << 31) - 1;
 
-void require(bool holds, const std::string& what) {
+void require_synthetic(bool holds, const std::string& what) {
   if (!holds) throw StateError("a synthetic dataset needs " + what);
 }
 
 SyntheticOptions checked(SyntheticOptions o) {
-  require(o.features >= 1 && o.features <= kMostFeatures,
-          fmt::format("1 to 2147483647 features, found {}", o.features));
-  require(o.classes >= 2 && o.classes <= kMaxClasses,
-          fmt::format("2 to {} classes, found {}", kMaxClasses, o.classes));
-  require(o.informative > 0.0 && o.informative <= 1.0,
-          fmt::format("an informative fraction in (0, 1], found {:f}", o.informative));
-  require(o.noise >= 0.0 && std::isfinite(o.noise),
-          fmt::format("noise of at least 0, found {:f}", o.noise));
-  require(o.size >= 1, fmt::format("at least 1 example, found {}", o.size));
+  require_synthetic(o.features >= 1 && o.features <= kMostFeatures,
+                    fmt::format("1 to 2147483647 features, found {}", o.features));
+  require_synthetic(o.classes >= 2 && o.classes <= kMaxClasses,
+                    fmt::format("2 to {} classes, found {}", kMaxClasses, o.classes));
+  require_synthetic(o.informative > 0.0 && o.informative <= 1.0,
+                    fmt::format("an informative fraction in (0, 1], found {:f}", o.informative));
+  require_synthetic(o.noise >= 0.0 && std::isfinite(o.noise),
+                    fmt::format("noise of at least 0, found {:f}", o.noise));
+  require_synthetic(o.size >= 1, fmt::format("at least 1 example, found {}", o.size));
   return o;
 }
 

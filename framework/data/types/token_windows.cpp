@@ -12,7 +12,7 @@
 namespace lacuna {
 namespace {
 
-void require(bool holds, const std::string& what) {
+void require_windows(bool holds, const std::string& what) {
   if (!holds) throw StateError("windows of tokens need " + what);
 }
 
@@ -27,15 +27,16 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSequence> tokens, int64_t 
       vocabulary_size_(vocabulary_size),
       tokenizer_(std::move(tokenizer)),
       options_(options) {
-  require(sequence_ != nullptr, "a sequence of them, found none");
-  require(options_.context >= 1,
-          fmt::format("a context of at least 1, found {}", options_.context));
-  require(options_.stride >= 1, fmt::format("a stride of at least 1, found {}", options_.stride));
-  require(vocabulary_size_ >= 1,
-          fmt::format("a vocabulary of at least 1 token, found {}", vocabulary_size_));
-  require(0 <= begin_ && begin_ <= end_ && end_ <= sequence_->size(),
-          fmt::format("a part of the sequence of {} tokens, found [{}, {})", sequence_->size(),
-                      begin_, end_));
+  require_windows(sequence_ != nullptr, "a sequence of them, found none");
+  require_windows(options_.context >= 1,
+                  fmt::format("a context of at least 1, found {}", options_.context));
+  require_windows(options_.stride >= 1,
+                  fmt::format("a stride of at least 1, found {}", options_.stride));
+  require_windows(vocabulary_size_ >= 1,
+                  fmt::format("a vocabulary of at least 1 token, found {}", vocabulary_size_));
+  require_windows(0 <= begin_ && begin_ <= end_ && end_ <= sequence_->size(),
+                  fmt::format("a part of the sequence of {} tokens, found [{}, {})",
+                              sequence_->size(), begin_, end_));
   const int64_t room = this->tokens() - 1 - options_.context;  // the last window that fits
   if (room < 0) {
     throw DataError(fmt::format(

@@ -263,13 +263,18 @@ void refuse_additions(const Config& resolved, const Config& written, const std::
   }
 }
 
-void write_out_loss(Config& config, const std::string& assignment) {
-  if (!assignment.starts_with("loss.") || !config.is_map()) return;
-  const Config name = config.peek("loss");
-  if (!name.is_scalar() || name.is_null()) return;
-  Config loss = Config::map({{"type", name}});
-  loss.set_position(name.position());
-  config.set("loss", loss);
+void write_out_short_form(Config& config, const std::string& assignment) {
+  struct Section {
+    std::string_view name, key;
+  };
+  for (const auto [name, key] : {Section{"loss", "type"}, Section{"sparsity", "sparsity"}}) {
+    if (!assignment.starts_with(std::string(name) + '.') || !config.is_map()) continue;
+    const Config value = config.peek(name);
+    if (!value.is_scalar() || value.is_null()) continue;
+    Config section = Config::map({{std::string(key), value}});
+    section.set_position(value.position());
+    config.set(std::string(name), section);
+  }
 }
 
 namespace {
@@ -293,7 +298,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
     const std::string assignment = renamed_assignment(given);
     const std::string path = path_of(assignment);
     if (set_all_layouts(config, assignment)) continue;
-    write_out_loss(config, assignment);
+    write_out_short_form(config, assignment);
     apply_override(config, assignment);
     if (is_layout_path(path)) config.erase("csr_up_to");
     erase_other_lengths(config, path);

@@ -14,8 +14,8 @@ namespace lacuna {
 /// `sparsifiers.layout` are those of every entry. *Errors:* ConfigError.
 void apply_overrides(Config& config, const std::vector<std::string>& assignments);
 
-/// Makes a map of a loss that is a name alone, where an assignment is to one of its keys.
-void write_out_loss(Config& config, const std::string& assignment);
+/// Makes a map of `loss: NAME` or `sparsity: NUMBER` if an assignment is to one of its keys.
+void write_out_short_form(Config& config, const std::string& assignment);
 
 /// What may change of a run that goes on, beside what always may.
 struct MayChange {

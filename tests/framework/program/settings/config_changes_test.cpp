@@ -89,6 +89,15 @@ TEST(Overrides, MakeAMapOfALossThatIsAName) {
 }
 
 // Looking at a key must not make it known, or a typing mistake would pass.
+TEST(Overrides, MakeAMapOfASparsityThatIsANumber) {
+  Config config = parse_yaml("sparsity: 0.9\n", "c.yaml");
+  apply_overrides(config, {"sparsity.algorithm=set", "sparsity.update.freq=10"});
+  EXPECT_EQ(config.at("sparsity").required<double>("sparsity"), 0.9);
+  EXPECT_EQ(config.at("sparsity").required<std::string>("algorithm"), "set");
+  apply_overrides(config, {"sparsity.sparsity=0.95"});
+  EXPECT_EQ(config.at("sparsity").required<double>("sparsity"), 0.95);
+}
+
 TEST(ResumeOverrides, LeaveUnknownKeysUnread) {
   Config config = run();
   apply_resume_overrides(config, {"train.checkpoint.evry=1"});

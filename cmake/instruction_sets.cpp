@@ -1,6 +1,7 @@
 // Prints the instruction sets of this architecture, by the names of LACUNA_INSTRUCTION_SET, best
 // first and with semicolons between; "lacks " stands before those that this machine cannot run.
-// CMake runs it to know under which to register tests.
+// CMake runs it to know which of them tests run under, and for which LACUNA_KERNELS=machine
+// compiles.
 #include <hwy/targets.h>
 
 #include <cstdint>
