@@ -109,8 +109,11 @@ std::optional<DenseStep> dense_step(const Experiment& e, double sparse_step, dou
     const double expected = predicted(e, sparse_step);
     if (fits(e) && 3.0 * expected < kLongest) {
       if (const auto seconds = measured(e, budget)) {
-        constexpr double kWorthKeeping = 0.5;  // shorter ones are of few steps
-        if (budget >= kWorthKeeping) keep_time(kFile, key, *seconds);
+        // Short measurements are of few steps, and in long steps another program had the processor.
+        constexpr double kLeastBudget = 0.5, kMostOverExpected = 3.0;
+        if (budget >= kLeastBudget && *seconds <= kMostOverExpected * expected) {
+          keep_time(kFile, key, *seconds);
+        }
         return DenseStep{*seconds, true};
       }
     }
