@@ -1,5 +1,5 @@
 // Writes the seeds of the fuzz targets' corpora: small files of each kind, made by lacuna's own
-// writers where it has some. What fuzzing has found stands beside them and is not made again.
+// writers where it has some. What fuzzing has found stands next to them and is not rebuilt.
 // usage: make_seeds FOLDER
 #include <zlib.h>
 
@@ -55,7 +55,7 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// What follows the seal, which the targets make anew.
+// What follows the seal, which the targets rebuild.
 void drop_seal(const std::string& target, const std::string& name) {
   const std::string bytes = read(path_of(target, name));
   write(target, name, std::string_view(bytes).substr(static_cast<size_t>(kSealBytes)));

@@ -1,4 +1,4 @@
-// bench_block: forward and backward of one encoder block of BERT, sparse beside dense.
+// bench_block: forward and backward of one encoder block of BERT, sparse next to dense.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -28,7 +28,7 @@ double thread_seconds() {
 }
 
 constexpr double kBetweenLooks = 2e-3;  // seconds that may pass without one, within a repetition
-// Counters beside those of the stages.
+// Counters in addition to those of the stages.
 constexpr const char *kL1Fed = "l1", *kFma = "fma", *kOwnTime = "own";
 
 std::string counter_name(size_t stage) { return "stage" + std::to_string(stage); }

@@ -27,7 +27,7 @@ struct Timing {
   int quiet = 0;               ///< of these, in quiet moments
   bool is_quiet = false;       ///< whether the quiet ones alone count
   double busy_ms = 0.0;        ///< the median of the others; 0 where there are none
-  double l1_fed_gflops = 0.0;  ///< medians of what the machine gave beside those that count
+  double l1_fed_gflops = 0.0;  ///< medians of what the machine gave in addition to those that count
   double fma_gflops = 0.0;
 
   /// The two one after the other: times are added, rates are means weighed by the times, and of

@@ -17,7 +17,7 @@ inline constexpr std::array kProducts = {Product::Forward, Product::InputGradien
 const char* to_string(Product product);
 
 /// One implementation, ready to run on one workload, which must outlive it. Operands lie in the
-/// order that it wants; results are allocated anew by each run, as in training.
+/// order that it wants; results are allocated again by each run, as in training.
 class ConvolutionContender {
  public:
   virtual ~ConvolutionContender() = default;

@@ -1,4 +1,4 @@
-// bench_conv: the three products of a convolution, lacuna's layouts beside oneDNN's primitives.
+// bench_conv: the three products of a convolution, lacuna's layouts next to oneDNN's primitives.
 #include <algorithm>
 #include <array>
 #include <cmath>

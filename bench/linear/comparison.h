@@ -22,7 +22,7 @@ inline constexpr const char* kOpponent = "onednn";
 /// A dense weight behind activations of which 2 of 4 are selected in every pass.
 inline constexpr const char* kActivations = "dense, activations 2:4";
 
-/// Appended to a contender's name where it also selects its mask anew, once in kMaskSteps passes.
+/// Appended to a contender's name where it also selects its mask again, once in kMaskSteps passes.
 inline constexpr const char* kSelected = ", selected";
 inline constexpr int kMaskSteps = 10;
 

@@ -18,7 +18,7 @@ class LinearContender {
   /// Lets the results of the last run go, as a step's are gone when the next begins: their memory
   /// is that of the next contender's results.
   virtual void release_results() {}
-  /// Selects the mask anew from the weights, and takes the values there: transposable 2:4 alone.
+  /// Selects the mask again from the weights, and takes the values there: transposable 2:4 alone.
   virtual void select_mask() {}
   /// Y = X Wᵀ + b.
   virtual void forward() = 0;

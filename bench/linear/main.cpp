@@ -1,4 +1,4 @@
-// bench_linear: the three products of a linear layer, every contender beside raw oneDNN.
+// bench_linear: the three products of a linear layer, every contender next to raw oneDNN.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -101,7 +101,7 @@ Table summary(const std::vector<const LinearComparison*>& comparisons) {
   return table;
 }
 
-// Beside csr, the structured patterns of the same sparsity; empty where there is none.
+// Next to csr, the structured patterns of the same sparsity; empty if there is none.
 Table structured_summary(const std::vector<const LinearComparison*>& comparisons) {
   Table table{.title = "Structured patterns, forward + backward, " +
                        describe(*comparisons.front()) + ": times faster than the dense opponent",

@@ -1,4 +1,4 @@
-// bench_mlp: forward and backward of a transformer's MLP block, sparse beside dense.
+// bench_mlp: forward and backward of a transformer's MLP block, sparse next to dense.
 #include <map>
 #include <vector>
 

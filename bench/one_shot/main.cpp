@@ -1,5 +1,5 @@
 // bench_one_shot: what one-shot pruning loses. Of damping on rows that were not calibrated with,
-// and of ADMM with least squares beside SparseGPT. usage: bench_one_shot damping|ratio|--tiny
+// and of ADMM with least squares next to SparseGPT. usage: bench_one_shot damping|ratio|--tiny
 #include <fmt/core.h>
 
 #include <algorithm>

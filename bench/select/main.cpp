@@ -1,4 +1,4 @@
-// bench_select: what selecting an N:M mask costs, beside the dense product it precedes.
+// bench_select: what selecting an N:M mask costs, next to the dense product it precedes.
 #include <functional>
 #include <string>
 #include <vector>

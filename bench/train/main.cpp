@@ -1,4 +1,4 @@
-// bench_train: whole training steps of MLPs on images of digits, sparse beside dense.
+// bench_train: whole training steps of MLPs on images of digits, sparse next to dense.
 #include <cmath>
 #include <map>
 

@@ -1,4 +1,4 @@
-// bench_update: what a topology update costs, beside the training steps between two of them.
+// bench_update: what a topology update costs, next to the training steps between two of them.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -29,7 +29,7 @@ class WatchWeightInputs {
   const WeightInputWatcher* saved_;
 };
 
-/// The watcher of this thread; null where there is none. For operations.
+/// The watcher of this thread; null if there is none. For operations.
 const WeightInputWatcher* weight_input_watcher();
 
 }  // namespace lacuna

@@ -24,7 +24,7 @@ struct Config::Node {
   bool read = false;
   std::set<std::string, std::less<>> asked;
 
-  /// The child of a map that has the key; null where there is none. *Cost:* that of a hash table.
+  /// The child of a map that has the key; null if there is none. *Cost:* that of a hash table.
   Entry* find(std::string_view key);
   void erase(std::string_view key);
 

@@ -181,7 +181,7 @@ void write_json(const Config& config, int depth, std::string& out) {
 
 std::string text_yaml(const std::string& text) { return safe_plain(text) ? text : quote(text); }
 
-// YAML allows a key beside its colon 1,024 characters; longer ones are announced.
+// YAML allows a key in front of its colon 1,024 characters; longer ones are announced.
 std::string key_yaml(const std::string& key) {
   const std::string text = text_yaml(key);
   return text.size() < 1000 ? text : "? " + text + "\n";

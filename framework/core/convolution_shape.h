@@ -51,7 +51,7 @@ struct ConvolutionAlgorithm {
 
   bool is_winograd = false;
   /// Of examples, at most: each is a product in one thread. Winograd's transforms the weight for
-  /// each of them anew.
+  /// each of them again.
   int64_t blocks = kMostBlocks;
 
   static const ConvolutionAlgorithm Direct, Winograd;

@@ -28,7 +28,7 @@ std::string why_no_file(const std::string& path);
 
 /// Bytes that this process may still take, as far as the system says so: the least of the memory
 /// that is available, of what the process's control groups (of version 1 or 2, and those around
-/// them) leave beside cached files, and of its limit of address space. The largest int64_t where
+/// them) leave next to cached files, and of its limit of address space. The largest int64_t where
 /// nothing is known.
 int64_t available_memory();
 /// Bytes that this process could ever have: the least of the machine's memory with its swap, of

@@ -138,7 +138,7 @@ void require_known_data_keys(const Config& data);
 
 /// The splits that lie in files of their own, for a model that is trained: its training files are
 /// neither read nor need they be there. `train` is one of the other splits, for what it tells of
-/// their kind; null where there is none. Reads the keys of load_data; `normalize` must be a map
+/// their kind; null if there is none. Reads the keys of load_data; `normalize` must be a map
 /// where it is given, as must `normalize_targets`, since there is nothing to measure. *Errors:* as
 /// load_data; DataError when classes or columns are not those that are known.
 DataSplits load_held_out(const Config& data, uint64_t seed, const KnownData& known);

@@ -24,7 +24,7 @@ constexpr const char* kPlugin = "liblacuna_mpi.so";
                                       *kVersionOfMpi = "lacuna_mpi_version";
 
 #if LACUNA_HAVE_MPI
-// Beside the program, where installed programs have their libraries, where the build put it, and
+// Next to the program, where installed programs have their libraries, where the build put it, and
 // wherever the system looks.
 std::vector<std::string> places() {
   std::vector<std::string> paths;

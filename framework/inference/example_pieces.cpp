@@ -17,11 +17,11 @@ double numel(const Shape& shape) {
   return product;
 }
 
-// What is held beside a container's input while its first `count` children run. The first is given
+// What is held next to a container's input while its first `count` children run. The first is given
 // that input itself; the input of every other one is held while it runs.
 double held_in_children(const Module& module, const std::vector<Shape>& inputs, size_t count);
 
-// What is held in a module's forward pass beside its input.
+// What is held in a module's forward pass next to its input.
 double held_beside_input(const Module& module, const Shape& input) {
   const double output = numel(module.output_shape(input));
   const std::optional<std::vector<Shape>> inputs = module.child_inputs(input);

@@ -24,7 +24,7 @@ struct GenerateOptions {
 /// Runs a language model, in evaluation mode, on the prompt and then on each token that was drawn,
 /// and calls `emit` with every new one. Layers keep what they have seen (nn/decoding.h), so that a
 /// token costs what one token costs. `context` is the most that the model sees at once: when it is
-/// full, the model reads the later half of it anew; of a longer prompt it sees the end.
+/// full, the model reads its later half again; of a longer prompt it sees the end.
 /// *Shapes:* model [1, T] ids → [1, T, vocabulary]. *Errors:* ConfigError on options out of range;
 /// StateError on an empty prompt, and where the model's attention is not causal; DataError when a
 /// logit is NaN.

@@ -26,7 +26,7 @@ class FamilyNames {
   /// whether it is there. Names are then those behind these.
   bool has_anchor(std::string_view anchor, std::string_view prefix);
 
-  /// Shape of an array of the trunk, behind the prefix; nothing where there is none of that rank.
+  /// Shape of an array of the trunk, behind the prefix; nothing if there is none of that rank.
   std::optional<Shape> trunk(const std::string& name, int rank) const;
   /// The same of a head, which has no prefix.
   std::optional<Shape> head(const std::string& name, int rank) const;
@@ -46,7 +46,7 @@ class FamilyNames {
   bool has_file(const char* name) const;
   /// Its path as YAML, or FILL_IN.
   std::string path_of(const char* name) const;
-  /// The section: `type` and `keys`, or where config.json of that family stands beside the weights
+  /// The section: `type` and `keys`, or where config.json of that family stands next to the weights
   /// `from_hf`; then `more` and what loading needs.
   std::string section(const std::string& type, const std::string& keys,
                       const std::string& more) const;

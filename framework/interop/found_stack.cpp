@@ -62,7 +62,7 @@ bool put_in_order(std::vector<StackPart>& layers) {
 }
 
 // In one sequence with the norm: the step right before it or right behind it, else the last before
-// it, or, where there is none, the first behind.
+// it, or, if there is none, the first behind.
 Step* neighbour_of(const StackPart& norm, std::vector<Step>& steps) {
   Step *before = nullptr, *behind = nullptr;
   const int64_t at = place_in_sequence(norm.name);

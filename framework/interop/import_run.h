@@ -11,7 +11,7 @@ namespace lacuna {
 
 struct ImportOptions {
   /// Whether zeros are masks, and which patterns they have is looked for
-  /// (`WeightNames::find_pattern`). Beside `init_from.find_pattern` of the configuration.
+  /// (`WeightNames::find_pattern`). In addition to `init_from.find_pattern` of the configuration.
   bool find_pattern = false;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where config.json and vocabularies may lie: in the folder, or beside the file.
+// Where config.json and vocabularies may lie: in the folder, or next to the file.
 std::string folder_of(const std::string& file) {
   std::error_code unknown;
   const fs::path path(file);

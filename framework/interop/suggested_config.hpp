@@ -18,7 +18,7 @@ struct SuggestedConfig {
 };
 
 /// Looks for a preset's names, then for linear and convolution layers one after the other. Where
-/// config.json lies beside the weights, or in the folder, its keys are used. What weights do not
+/// config.json lies next to the weights, or in the folder, its keys are used. What weights do not
 /// tell (data, heads, activations, strides) is a guess, with a comment behind it. *Errors:*
 /// CheckpointError, of a file that cannot be read, is a pickle, or is a run of lacuna's.
 SuggestedConfig suggest_config(const std::string& file);

@@ -14,8 +14,8 @@ namespace lacuna {
 class Pattern;
 using PatternPtr = std::shared_ptr<const Pattern>;
 
-/// How long a weight has a pattern. One that is chosen anew from a dense master weight at each step
-/// gets a dense gradient, and nothing that takes long to make of it pays.
+/// How long a weight has a pattern. one that is rechosen from a dense master weight at each
+/// step gets a dense gradient, and nothing that takes long to make of it pays.
 enum class PatternLifetime { ManySteps, OneStep };
 
 /// The positions of a weight that are stored and trained, with the layout that stores them.

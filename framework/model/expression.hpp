@@ -20,7 +20,7 @@ struct Number {
 };
 
 /// The value of an expression of numbers and names with + - * / and parentheses. Integers give
-/// integers; `lookup` gives the value of a name, and throws where there is none. *Errors:*
+/// integers; `lookup` gives the value of a name, and throws if there is none. *Errors:*
 /// ConfigError, without a position, that quotes the expression: when it is none, when integers do
 /// not divide exactly or overflow, on a division by zero.
 Number evaluate(std::string_view expression,

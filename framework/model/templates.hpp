@@ -24,15 +24,15 @@ struct Template {
 /// whose name is no name, or a key of every layer.
 std::vector<Template> read_templates(const Config& define);
 
-/// The template of that name; null where there is none.
+/// The template of that name; null if there is none.
 const Template* find_template(const std::vector<Template>& templates, std::string_view name);
 
 /// Whether every layer may have this key, so that it says nothing to a template: type, name,
 /// repeat, first.
 bool is_key_of_every_layer(std::string_view key);
 
-/// *Errors:* ConfigError when the text is empty, has a slash, or a dot at an end or beside another;
-/// `whose` begins the message ("a layer's").
+/// *Errors:* ConfigError when the text is empty, has a slash, or a dot at an end or next to
+/// another; `whose` begins the message ("a layer's").
 void require_layer_name(const Config& name, std::string_view whose);
 
 /// The arguments that a layer (its type alone, or a map) gives the template, defaults for the rest;

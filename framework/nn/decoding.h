@@ -47,7 +47,7 @@ class Decoding {
   DecodingCache* saved_;
 };
 
-/// The cache of the innermost scope of this thread; null where there is none.
+/// The cache of the innermost scope of this thread; null if there is none.
 DecodingCache* decoding_cache();
 
 }  // namespace lacuna

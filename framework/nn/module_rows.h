@@ -19,7 +19,7 @@ struct ModuleRow {
   /// Unknown below a module that does not say what it gives its children.
   std::optional<Shape> input, output;
   /// The parameter that it multiplies by (another module's, where the weight is tied), and how
-  /// often each element for one example; null and 0 where there is none.
+  /// often each element for one example; null and 0 if there is none.
   ParameterPtr weight;
   double uses_per_weight = 0.0;
   /// Operations of a forward pass that multiply no weight: attention's (OwnProducts).
@@ -36,8 +36,8 @@ std::vector<ModuleRow> module_rows(const Module& model, const Shape& example,
 
 /// Floating-point operations (FLOPs) for one example, or the mean over examples of several lengths:
 /// two, a multiplication and an addition, for each use of an element of a weight, and those of
-/// products without weights, as attention's. What costs little next to them (biases, activations,
-/// norms) is not counted. docs/reference/run-folder.md has the definition for users.
+/// products without weights, as attention's. What costs little compared with them (biases,
+/// activations, norms) is not counted. docs/reference/run-folder.md has the definition for users.
 struct Flops {
   /// "Inference FLOPs": of a forward pass.
   double forward = 0.0;

@@ -49,7 +49,7 @@ class NamedInputUser {
   virtual RequestedInput requested_input() const = 0;
 };
 
-/// The tensor of that name in the innermost scope of this thread; null where there is none.
+/// The tensor of that name in the innermost scope of this thread; null if there is none.
 /// *Lifetime:* the scope's.
 const IndexTensor* named_input(std::string_view name);
 

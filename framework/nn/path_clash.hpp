@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// *Errors:* StateError when the name is empty, has a slash, or a dot at an end or beside another.
+/// *Errors:* StateError when the name is empty, has a slash, or a dot at an end or next to another.
 void require_module_name(const std::string& name);
 
 /// *Errors:* StateError when the path of a module or parameter of `child`, which is not yet part of

@@ -150,7 +150,7 @@ class Parameter final : public GradientSink {
     collector_ = std::move(collector);
   }
   const std::shared_ptr<GradientCollector>& collector() const { return collector_; }
-  /// Adds an array aligned to the pattern to the gradient; shares it where there is none yet.
+  /// Adds an array aligned to the pattern to the gradient; shares it if there is none yet.
   /// *Errors:* ShapeError.
   void add_gradient(const Tensor& aligned);
 

@@ -11,7 +11,7 @@
 namespace lacuna {
 
 /// Adds a parameter's values and pattern. Dense and masked ones are an array under their name, in
-/// the logical shape, with the mask beside it as "<name>_mask". In every other layout there are
+/// the logical shape, with the mask next to it as "<name>_mask". In every other layout there are
 /// "<name>/values", "/indptr" (rows + 1) and "/indices" (columns), ascending by flat index, with
 /// "/layout" and "/shape": what scipy.sparse.csr_matrix takes. *Cost:* O(stored), in memory too.
 void save_parameter(const Parameter& parameter, StateDict& state);

@@ -12,7 +12,7 @@ namespace {
 // Threads that wait for the others spin first, by default for milliseconds: where other programs
 // want the cores too, the waiting thread takes its core from the one that is waited for. A spin of
 // some 0.1 ms loses nothing on a quiet machine and little on a busy one. An epoch of
-// mnist_mlp_static90.yaml on two threads and two cores, with GCC's OpenMP, alone and beside two
+// mnist_mlp_static90.yaml on two threads and two cores, with GCC's OpenMP, alone and next to two
 // other busy processes: spin count 300000 (its default) 0.50 s and 4–31 s, 2000 0.49 s and 2.8 s,
 // 1000 0.55 s and 2.2 s, none 0.92 s and 1.2 s.
 //

@@ -113,8 +113,8 @@ std::string read_input_text(const std::string& path) {
   return text;
 }
 
-// Columns of a table, found by their names, or lines with labels of fastText's; answers beside them
-// where the labels are there.
+// Columns of a table, found by their names, or lines with labels of fastText's; answers next to
+// them where the labels are there.
 PredictInputs read_sentence_file(const std::string& path, std::string text,
                                  const SentenceColumns& columns, const InputFormat& format) {
   const auto file =

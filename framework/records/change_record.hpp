@@ -20,7 +20,7 @@ struct ConfigChange {
 /// the line that is no such change; StateError where it is no file itself.
 std::vector<ConfigChange> read_changes(const std::string& path);
 
-/// Replaces the file by these, in one step; without any, and where there is none, it makes none.
+/// Replaces the file by these, in one step; without any, and if there is none, it makes none.
 /// *Errors:* StateError.
 void write_changes(const std::string& path, const std::vector<ConfigChange>& changes);
 

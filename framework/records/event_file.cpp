@@ -21,7 +21,7 @@ std::array<uint32_t, 256> castagnoli_table() {
   return table;
 }
 
-// A checksum stored beside what it is of is rotated and shifted, as the format asks for.
+// A checksum stored next to what it is of is rotated and shifted, as the format asks for.
 uint32_t masked(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
 void append_little_endian(std::string& to, uint64_t value, int bytes) {

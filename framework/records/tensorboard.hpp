@@ -12,7 +12,7 @@
 namespace lacuna {
 
 /// What TensorBoard shows of a run: a function of metrics.jsonl and masks/, from which the event
-/// file is written anew whenever a run begins or goes on. So nothing is in it twice and nothing is
+/// file is rewritten whenever a run begins or goes on. So nothing is in it twice and nothing is
 /// missing, whatever became of the file before. docs/reference/run-folder.md has the tags.
 class TensorBoard {
  public:

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// What is known of a row that is about a run, besides its cells.
+/// What is known of a row that is about a run, in addition to its cells.
 struct RowMark {
   int run = -1;             ///< its place among the runs; -1: about none
   std::string title = {};   ///< shown where a pointer rests on its first cell

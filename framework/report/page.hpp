@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// What stands above the results, beside the runs themselves.
+/// What stands above the results, in addition to the runs themselves.
 struct PageOptions {
   std::string title = {};                ///< empty: the run's name, or how many there are
   std::vector<std::string> groups = {};  ///< a label for each run: a table of mean and spread

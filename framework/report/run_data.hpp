@@ -31,7 +31,7 @@ struct LayerData {
   Curve dropped, grown, churn, ever_active, dead_rows, dead_columns, nnz;
   std::vector<int64_t> picture_steps;
   std::vector<MaskPicture> pictures;
-  std::vector<int64_t> fan_in;  ///< of each row, of the newest mask; empty where there is none
+  std::vector<int64_t> fan_in;  ///< of each row, of the newest mask; empty if there is none
   int64_t fan_in_step = 0;
 };
 
@@ -46,13 +46,13 @@ struct RunData {
   /// "finished", "stopped early", "running" (a process holds the folder), or "unfinished".
   std::string state = {};
   Config config = {};   ///< null where it cannot be read
-  Config summary = {};  ///< null where there is none
+  Config summary = {};  ///< null if there is none
   /// The configuration with what it leaves out, as far as that is known; null: as `config`.
   Config full_config = {};
   /// Dotted keys of it that have the value that they have when they are left out.
   std::set<std::string> defaults = {};
   std::vector<RunStart> starts = {};  ///< the first one first
-  Config confusion = {};              ///< confusion.json; null where there is none
+  Config confusion = {};              ///< confusion.json; null if there is none
   std::map<std::string, SplitCurves> splits = {};
   Curve step_seconds = {};        ///< between two events of training
   Curve seconds = {};             ///< of training so far, at events of training

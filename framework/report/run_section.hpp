@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// How many stand beside each other: two, three, or two with larger letters for points.
+/// How many stand next to each other: two, three, or two with larger letters for points.
 enum class ChartSize { Large, Small, Points };
 /// Whether a chart of several curves says which is which. Where all charts show the same runs, one
 /// key above them does.

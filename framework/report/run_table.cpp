@@ -120,8 +120,8 @@ double sum_of_densities(const RunData& run, double step) {
 
 // The evaluation that was the best, as the run's summary has it; of an unfinished run as a trainer
 // judges: by the validation split where there is one, by accuracy (of equal ones the lower loss),
-// or by loss where each token has a label, or nothing is right or wrong; anew where more than 1 %
-// of the densities has gone.
+// or by loss where each token has a label, or nothing is right or wrong; judged again if more than
+// 1 % of the densities has gone.
 double best_step_of(const RunData& run, const std::string& split) {
   const double summed_up = number_or_none(run.summary, "best_step");
   if (!std::isnan(value_at(*find_curve(run, split, "loss"), summed_up))) return summed_up;

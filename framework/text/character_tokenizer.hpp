@@ -47,7 +47,7 @@ class CharacterTokenizer final : public Tokenizer {
 
   std::vector<char32_t> characters_;
   Unknown unknown_ = Unknown::Refused;
-  std::vector<int32_t> ascii_ids_;  // of the first 128 code points, −1 where there is none
+  std::vector<int32_t> ascii_ids_;  // of the first 128 code points, −1 if there is none
 };
 
 }  // namespace lacuna

@@ -23,7 +23,7 @@ class EarlyStopping {
   /// by however little; only what beats the last gain by more than `min_delta`, or has its score
   /// and a loss that is lower by more than that, puts the stop off. Without a loss (NaN) an equal
   /// score is no better one.
-  /// A model that has lost more than 1 % of the best one's nonzeros is judged anew: what has been
+  /// A model that has lost more than 1 % of the best one's nonzeros is judged again: what has been
   /// pruned is not compared with what it was before.
   bool judge(double score, int64_t nonzeros, double loss = kNoLoss);
   /// Whether `patience` scores in a row were no gain. Stays so.

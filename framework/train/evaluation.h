@@ -32,7 +32,7 @@ struct Evaluation {
   double rmse = std::numeric_limits<double>::quiet_NaN();
   /// See lacuna::bits_per_character.
   double bits_per_character = std::numeric_limits<double>::quiet_NaN();
-  /// Beside these, as Dataset::unknown_labels.
+  /// Next to these, as Dataset::unknown_labels.
   double unknown_tokens = std::numeric_limits<double>::quiet_NaN();
 };
 

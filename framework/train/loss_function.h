@@ -59,7 +59,7 @@ class LossFunction {
   /// "cross_entropy", "binary_cross_entropy", "mse", or a map with `type` (and for cross_entropy
   /// `label_smoothing` in [0, 1) and `class_weights`, one for each class; for binary_cross_entropy
   /// `pos_weight`; see class_balance.hpp); "distillation" is cross_entropy with the keys of
-  /// `Distillation` besides. null → cross_entropy for data with classes, else mse.
+  /// `Distillation` in addition. null → cross_entropy for data with classes, else mse.
   /// binary_cross_entropy takes regression's targets, which must be 0 or 1, or the labels of two
   /// classes, for one output. `data` are the training examples: weights may be measured on them.
   /// *Errors:* ConfigError on another name, or a loss that does not suit the data.
@@ -83,7 +83,7 @@ class LossFunction {
   /// Whether weights depend on labels; else they are the number of examples.
   bool weighs_labels() const { return has_token_labels() || depends_on_class(); }
   const std::optional<Distillation>& distillation() const { return distillation_; }
-  /// Whether the loss of an example hangs on its class, so that mixtures have none.
+  /// Whether the loss of an example depends on its class, so that mixtures have none.
   bool depends_on_class() const {
     return !cross_entropy_.class_weights.empty() || ignored_label_.has_value();
   }

@@ -271,7 +271,7 @@ class Builder {
     return residual;
   }
 
-  // A shortcut without weights takes its sizes from the layers beside it.
+  // A shortcut without weights takes its sizes from the layers next to it.
   static void infer_subsampling(const ModelLayer& part, const Shape& input, const Shape& output) {
     if (part.type != "subsample_pad" || input.rank() != 3 || output.rank() != 3) return;
     Config options = part.options;

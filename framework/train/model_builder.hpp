@@ -11,8 +11,8 @@
 namespace lacuna {
 
 /// The layers that a `model` section means: a list of layers (`expand_model`) or a preset
-/// (`expand_preset`, which writes into the section what the model hangs on). *Errors:* ConfigError;
-/// of a template with the name of a registered layer, too.
+/// (`expand_preset`, which writes into the section what the model depends on). *Errors:*
+/// ConfigError; of a template with the name of a registered layer, too.
 ModelLayers model_layers(const Config& model, const ModelContext& context = {});
 
 /// Called with each layer that the model gets as soon as it is made, before its path is known.

@@ -16,8 +16,8 @@ namespace lacuna {
 
 class ShownAverage;
 
-/// Arrays of a module besides its parameters that training changes and evaluation reads (running
-/// statistics), with their full names.
+/// Arrays of a module in addition to its parameters that training changes and evaluation reads
+/// (running statistics), with their full names.
 using NamedBuffers = std::vector<std::pair<std::string, Tensor*>>;
 
 /// After each step a ← decay · a + (1 − decay) · w, for every parameter that is trained and every
@@ -70,7 +70,7 @@ class WeightAverage {
 
 /// The averages in place of the weights, for as long as it lives. *Cost:* none where the average
 /// has the parameter's pattern (the two are exchanged), else an array for each master; what layouts
-/// derive from values is derived anew, and once more afterwards.
+/// derive from values is derived again, and once more afterwards.
 class ShownAverage {
  public:
   /// Exchanges the tensors of each pair of `buffers`, too, which must outlive it.

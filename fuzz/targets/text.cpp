@@ -1,5 +1,5 @@
 // Text through every tokenizer and back. The first part of the input (up to a byte 0xFF) is what
-// vocabularies are made of, the second what is encoded; it is an array of ids besides.
+// vocabularies are made of, the second what is encoded; it is also an array of ids.
 #include "lacuna/framework/text/bpe_tokenizer.hpp"
 #include "lacuna/framework/text/byte_tokenizer.hpp"
 #include "lacuna/framework/text/character_tokenizer.hpp"

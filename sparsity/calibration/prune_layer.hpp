@@ -17,8 +17,8 @@ namespace lacuna {
 /// matrices: those of a group are pruned by its own inputs, and keep as many positions as those of
 /// any other, or as are present. Messages tell of inputs that were always zero, and of fewer rows
 /// than inputs where the method inverts a matrix of both.
-/// *Errors:* those of prune_one_shot; besides, of several groups: ConfigError with score groups,
-/// ShapeError where the pattern does not divide a group.
+/// *Errors:* those of prune_one_shot; in addition, of several groups: ConfigError with score
+/// groups, ShapeError where the pattern does not divide a group.
 PrunedWeight prune_layer(const std::string& layer, const Tensor& weight,
                          const std::vector<InputGram>& grams, const MaskSelector& selector,
                          int64_t keep, const MaskSet& present, const OneShotOptions& options);

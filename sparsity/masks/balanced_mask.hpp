@@ -14,7 +14,7 @@ namespace lacuna {
 /// positions as the larger side none is empty. Columns are dealt out like cards: each row takes the
 /// next ones of a shuffled deck of all columns, which is shuffled again when it is used up.
 /// *Requires* nnz a multiple of the number of groups, at most all positions. *Cost:* O(nnz +
-/// columns); 8 bytes a column besides the result.
+/// columns); 8 bytes a column in addition to the result.
 Positions balanced_mask(const CounterRng& rng, const Shape& shape, int64_t nnz,
                         const ScoreGroups& groups = {});
 

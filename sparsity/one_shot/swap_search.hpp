@@ -9,7 +9,7 @@ namespace lacuna {
 /// positions may leave whose weight in `pruned` times the norm of its input is smallest, a quarter
 /// of the row's and 192 at most, and as many others may come, those with the largest gradients of
 /// the row's least squares. Of all pairs the one that gains the most is swapped, until none gains
-/// anything; what a swap gains is exact, with all other weights of the row fitted anew. Rows keep
+/// anything; what a swap gains is exact, with all other weights of the row fitted again. Rows keep
 /// their counts, and swaps stay in a cell of an N:M pattern and in a score group.
 ///
 /// Nothing is swapped in patterns whose units are more than a position or whose cells more than a

@@ -70,7 +70,7 @@ class SparseWeight {
 
   /// Keeps a dense master from now on, which begins as the whole weight.
   void keep_master(MasterWeight::Remains remains);
-  /// Null where there is none.
+  /// Null if there is none.
   MasterWeight* master() { return master_ ? &*master_ : nullptr; }
   const MasterWeight* master() const { return master_ ? &*master_ : nullptr; }
 

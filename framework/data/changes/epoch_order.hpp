@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// What the order of an epoch is a pure function of, besides the epoch.
+/// What the order of an epoch is a pure function of, in addition to the epoch.
 struct OrderOptions {
   int64_t size = 0;        ///< examples
   int64_t batch_size = 1;  ///< ≥ 1

@@ -21,7 +21,7 @@ struct RandAugmentOptions {
 };
 
 /// What may happen to an image, with m = magnitude / 30, and ± a sign at random. Geometry takes the
-/// nearest pixel, and black where there is none.
+/// nearest pixel, and black if there is none.
 enum class ImageOperation {
   Identity,
   ShearX,        ///< by ±0.3 m pixels a row, from the middle

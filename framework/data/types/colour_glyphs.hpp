@@ -31,7 +31,7 @@ struct ColourGlyph {
 /// 60 µs.
 ColourGlyph draw_colour_glyph(uint64_t seed, std::string_view split, int64_t index);
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `train_size`, `test_size`: number of examples. Defaults 20000 and 4000.
 /// - `seed`: another seed gives other examples. Default 0, whatever the run's seed is.

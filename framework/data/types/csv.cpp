@@ -106,7 +106,7 @@ std::optional<size_t> find_given(const std::string& path, const CsvOptions& opti
   throw DataError(path + ": no column '" + given + "'; " + suggest_name(given, columns));
 }
 
-// What the columns are beside inputs as they stand.
+// What the columns are in addition to inputs as they stand.
 CsvRoles find_roles(const std::string& path, const CsvOptions& options,
                     const std::vector<std::string>& columns, int64_t label) {
   CsvRoles roles{.columns = columns, .input_of = {}, .label = label};

@@ -102,7 +102,7 @@ bool is_table_name(std::string_view path);
 /// left out, or stand in another order than the wanted ones.
 Examples read_csv_inputs(const std::string& path, const CsvOptions& options);
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `train` (required), `validation`, `test` (default: no such split): paths of the files. The
 /// last

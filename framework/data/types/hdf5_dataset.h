@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `path` (required): the HDF5 file.
 /// - `train_inputs`, `train_targets`: names of datasets in the file ("group/name" reaches into

@@ -77,8 +77,8 @@ void add_class(const fs::path& folder, int64_t label, Listing& listing) {
   listing.labels.insert(listing.labels.end(), files.size(), label);
 }
 
-// Whether files beside the folders of classes are passed over unless they are images, as those of a
-// whole data set are (a licence, say).
+// Whether files next to the folders of classes are passed over unless they are images, as those of
+// a whole data set are (a licence, say).
 enum class OtherFiles { Refused, PassedOver };
 
 // With the classes of the training split, or without any where this is that.

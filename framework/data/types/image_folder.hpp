@@ -39,7 +39,7 @@ Examples read_image_inputs(const std::string& path, const Shape& example_shape,
 /// these.
 std::vector<std::filesystem::path> image_files_in(const std::filesystem::path& folder);
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `train_dir` (required), `validation_dir`, `test_dir` (default: no such split): folders that
 /// hold

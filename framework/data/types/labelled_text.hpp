@@ -16,7 +16,7 @@ namespace lacuna {
 
 /// Sentences in memory, 4 bytes a token. Batches: `input_ids` and `attention_mask` (1 for a token,
 /// 0 for padding), [size, the longest of the batch], padded with the tokenizer's [PAD], or 0;
-/// where examples are pairs of sentences, `token_type_ids` (0 for padding) beside them; labels
+/// where examples are pairs of sentences, `token_type_ids` (0 for padding) next to them; labels
 /// [size].
 class LabelledText final : public Dataset {
  public:
@@ -27,7 +27,7 @@ class LabelledText final : public Dataset {
 
   /// Adds one. *Errors:* StateError unless it has 1 to max_length tokens, and a label of a class.
   void add(std::span<const int64_t> ids, int64_t label);
-  /// The same for two sentences. *Errors:* StateError also beside examples of one.
+  /// The same for two sentences. *Errors:* StateError if examples have one.
   void add_pair(const EncodedPair& pair, int64_t label);
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
@@ -59,7 +59,7 @@ class LabelledText final : public Dataset {
 
 class SentenceFile;
 
-/// The examples of a file, as LabelledText has them; with `is_streamed` their tokens are made anew
+/// The examples of a file, as LabelledText has them; with `is_streamed` their tokens are rebuilt
 /// whenever they are asked for, and what is kept is 28 bytes an example, and the file. *Errors:*
 /// DataError "file:line: …" on text that cannot be encoded, on an example without tokens, and on a
 /// label that is no class.
@@ -68,7 +68,7 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
                                             int64_t max_length, int64_t num_classes,
                                             bool is_streamed);
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `train` (required), `validation`, `test`: files (plain or .gz). The last two may be numbers
 ///   instead: then they hold out training examples, as in load_data. Default: none.
@@ -77,7 +77,7 @@ std::shared_ptr<const Dataset> sentences_of(std::shared_ptr<const SentenceFile> 
 ///   `text_column` and `label_column` (both or none) they are CSV files instead, whose first line
 ///   names the columns, or with `header: false` is an example: then columns are given by their
 ///   numbers. `delimiter` is what stands between fields, default ",". `text_column: [first,
-///   second]` makes examples of two sentences, with `token_type_ids` beside them. Labels are
+///   second]` makes examples of two sentences, with `token_type_ids` next to them. Labels are
 ///   integers, or names if the first one is; classes are numbered in the order of their names.
 /// - `class_names`: names of the classes in their order, where labels are integers from 0 or these
 ///   names; or a map from what stands in the files to the names.

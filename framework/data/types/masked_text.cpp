@@ -128,7 +128,7 @@ Batch MaskedSentences::masked(std::span<const int64_t> indices, const CounterRng
   for (size_t i = 0; there != batch.named.end() && i < labels.size(); ++i) {
     if (there->second.values()[i] == 0) labels[i] = kIgnoredLabel;
   }
-  // As long as any example, so that draws do not hang on what the batch is padded to.
+  // As long as any example, so that draws do not depend on what the batch is padded to.
   const auto width = static_cast<size_t>(shape[1]);
   const auto longest = static_cast<size_t>(example_shape()[0]);
   std::vector<int64_t> ids(longest), expected(longest);

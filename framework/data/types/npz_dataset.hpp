@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `path` (required): the .npz file.
 /// - `train_inputs`, `train_targets`: names of arrays in it. Default: "train_inputs" and

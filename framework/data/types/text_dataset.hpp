@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `path` (required): a file, or a folder whose files, by name, are one text. Files whose names
 ///   end in .gz are unpacked.
@@ -39,7 +39,7 @@ namespace lacuna {
 DataSplits load_text(const Config& data, uint64_t seed);
 DatasetType text_dataset();
 
-/// Keys of `data` (besides those of load_data):
+/// Keys of `data` (in addition to those of load_data):
 ///
 /// - `dir` (required): folder of train.bin and, where there are such, val.bin and test.bin: tokens
 ///   as 16-bit numbers, the low byte first, as nanoGPT writes them.

@@ -30,7 +30,7 @@ struct TokenizerChoice {
 /// Reads `tokenizer` (characters | bytes | words | bpe | wordpiece) and the keys of that kind:
 /// `unk` of characters (absent: false; new runs state true), `min_count`, `max_size`, `lower_case`,
 /// `cls` of words, `vocab` and `merges` of bpe, `vocab` and `lower_case` of wordpiece. `mask` is a
-/// token that `words` gets besides, if it is not empty. *Errors:* ConfigError on values out of
+/// token that `words` gets in addition, if it is not empty. *Errors:* ConfigError on values out of
 /// range; DataError, with the paths, on files that make no vocabulary.
 TokenizerChoice read_tokenizer(const Config& data, std::string_view fallback, ClsKey cls,
                                const std::string& mask = {});

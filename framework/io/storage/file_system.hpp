@@ -14,7 +14,7 @@ namespace lacuna {
 /// destructor removes the temporary file.
 class FileReplacement {
  public:
-  /// The temporary file stands beside `path`, as ".<name>.tmp-<process id>"; it is not made yet,
+  /// The temporary file stands next to `path`, as ".<name>.tmp-<process id>"; it is not made yet,
   /// but one of that name is removed, and those of killed processes.
   explicit FileReplacement(std::string path);
   FileReplacement(const FileReplacement&) = delete;
@@ -37,7 +37,7 @@ class FileReplacement {
 /// Without it the destructor removes what was written.
 class FolderReplacement {
  public:
-  /// The temporary folder stands beside `path`, as ".<name>.tmp-<process id>"; folders on the way
+  /// The temporary folder stands next to `path`, as ".<name>.tmp-<process id>"; folders on the way
   /// are made. Those of killed processes are removed, unless somebody holds a lock on them.
   explicit FolderReplacement(const std::string& path);
   FolderReplacement(const FolderReplacement&) = delete;
@@ -47,7 +47,7 @@ class FolderReplacement {
   const std::string& temporary_path() const { return temporary_; }
   /// Renames it to `path`, at which there may be a folder: the two change places in one step, and
   /// the old one is removed. On a file system that cannot exchange, a process killed in between
-  /// leaves the old folder beside `path`, and the next replacement puts it back.
+  /// leaves the old folder next to `path`, and the next replacement puts it back.
   void commit();
 
  private:

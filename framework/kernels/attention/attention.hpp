@@ -32,12 +32,12 @@ struct AttentionProblem {
 
 /// y = dropout(softmax(scale q kᵀ)) v for each head, side by side; zeros where a query sees no key.
 /// lse[b, h, t] is the logarithm of the sum of exponentials of the row, +∞ where it sees no key:
-/// what the backward pass makes the weights of anew. *Shapes:* qkv [batch, length, features()] and
-/// y [batch, length, heads · d], both row-major or both in slabs of the batch; lse [batch, heads,
-/// length]. *Cost:* 4 d operations for each pair of a query and a key, half of the pairs where
-/// causal; blocks of keys that nobody sees are passed over. Besides its arrays it holds 4 (length ·
-/// d) floats a thread. Results do not depend on the number of threads. *Source:* Dao et al.,
-/// "FlashAttention", NeurIPS 2022 (arXiv:2205.14135); grouped heads: Ainslie et al.,
+/// what the backward pass recomputes the weights from. *Shapes:* qkv [batch, length, features()]
+/// and y [batch, length, heads · d], both row-major or both in slabs of the batch; lse [batch,
+/// heads, length]. *Cost:* 4 d operations for each pair of a query and a key, half of the pairs
+/// where causal; blocks of keys that nobody sees are passed over. Besides its arrays it holds 4
+/// (length · d) floats a thread. Results do not depend on the number of threads. *Source:* Dao et
+/// al., "FlashAttention", NeurIPS 2022 (arXiv:2205.14135); grouped heads: Ainslie et al.,
 /// arXiv:2305.13245.
 void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse);
 

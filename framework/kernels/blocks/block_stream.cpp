@@ -10,8 +10,8 @@ namespace lacuna {
 namespace {
 
 // A tile has about so many columns of weights in each row, that the loading and storing of a row's
-// outputs costs little beside them, and no more columns than the caches hold of a slab: a multiply
-// reads so few activations that the second-level cache keeps up.
+// outputs costs little compared with them, and no more columns than the caches hold of a slab: a
+// multiply reads so few activations that the second-level cache keeps up.
 CsrCut choose_cut(const PatternShape& cell, int64_t rows, int64_t columns, int64_t cells) {
   constexpr double kColumnsInRow = 64.0;
   constexpr int64_t kShortest = 128, kLongest = 2048, kRows = 512, kValues = 1 << 15;

@@ -1,8 +1,9 @@
 // The product over batch slabs. What makes it fast is explained in docs/development/kernels.md.
 //
-// Loads are the bottleneck: beside a 64-byte load of activations even a 4-byte index costs half a
-// cycle. So four offsets come with one 64-bit load, and where a core loads one vector a cycle four
-// values with one 16-byte load that is replicated to all lanes and spread by in-lane permutes.
+// Loads are the bottleneck: compared with a 64-byte load of activations even a 4-byte index costs
+// half a cycle. So four offsets come with one 64-bit load, and where a core loads one vector a
+// cycle four values with one 16-byte load that is replicated to all lanes and spread by in-lane
+// permutes.
 #include "lacuna/framework/kernels/csr/csr.hpp"
 
 #include <algorithm>

@@ -99,7 +99,7 @@ struct CsrTransposed {
 };
 
 /// *Cost:* O(nnz + rows + columns) time; 6 bytes for each nonzero of the result, and at most 20
-/// besides.
+/// in addition.
 CsrTransposed csr_transposed(const CsrStream& stream);
 
 /// The row of each stored row segment of a tile in turn: `visit(row, first_value, first_column,
@@ -176,7 +176,7 @@ void csr_gradient_row_major(const CsrStream& stream, const float* dy, const floa
 /// *Requires* csr_scatters_row. *Cost:* 2 · nnz operations; the columns' sums for each of several
 /// blocks.
 void csr_scatter_row(const CsrStream& stream, const float* values, const float* dy, float* dx);
-/// Whether the sums of all blocks are few beside the nonzeros.
+/// Whether the sums of all blocks are few compared with the nonzeros.
 bool csr_scatters_row(const CsrStream& stream);
 
 /// Products of 2 to kMostInterleaved examples that lie side by side, as [features, batch]: where

@@ -21,7 +21,7 @@ class Transposition {
         width_(internal::choose_tile(from.rows, from.columns, from.nnz)),
         tiles_(std::max<int64_t>((from.rows + width_ - 1) / width_, 1)) {}
 
-  // Whether the table, and all rows of each tile, are few beside the nonzeros.
+  // Whether the table, and all rows of each tile, are few compared with the nonzeros.
   bool is_worth_it() const {
     const int64_t tiles_of_columns = internal::count_tiles(from_);
     return (tiles_ == 1 || tiles_ * from_.columns <= from_.nnz) &&

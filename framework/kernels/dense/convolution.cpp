@@ -42,8 +42,8 @@ int64_t tiles_of_image(const ConvolutionShape& s) {
 }
 
 // Examples of a block. Directly computed ones are no more than the machine can work on at a time:
-// each converts the weight, and its gradient, anew (1×1 1024→256 @14 on an Intel Xeon: 8 blocks run
-// at 0.84 of oneDNN's speed on all examples, 2 at 0.94).
+// each converts the weight, and its gradient, again (1×1 1024→256 @14 on an Intel Xeon: 8 blocks
+// run at 0.84 of oneDNN's speed on all examples, 2 at 0.94).
 int64_t block_batch(const ConvolutionShape& s, ConvolutionAlgorithm algorithm) {
   constexpr int64_t kTiles = 64;
   const int64_t blocks =

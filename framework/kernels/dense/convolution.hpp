@@ -14,13 +14,13 @@ namespace lacuna {
 Order dense_image_order(int64_t channels);
 
 /// Whether there is Winograd's transformation for such a convolution on this processor (oneDNN has
-/// it for AVX-512); where there is none, the direct product is taken in its place.
+/// it for AVX-512); if there is none, the direct product is taken in its place.
 bool has_winograd(const ConvolutionShape& shape);
 
-/// Winograd's transformation in few blocks: each transforms the weight anew, for which at eight the
-/// time of many channels on small images doubles. One, or two where each then has 256 tiles of 4 ×
-/// 4 outputs, and more where a block's transformed images were above 32 MiB: by the sizes alone, so
-/// that results do not depend on the number of threads.
+/// Winograd's transformation in few blocks: each transforms the weight again, for which at eight
+/// the time of many channels on small images doubles. One, or two where each then has 256 tiles of
+/// 4 × 4 outputs, and more where a block's transformed images were above 32 MiB: by the sizes
+/// alone, so that results do not depend on the number of threads.
 ConvolutionAlgorithm winograd_for(const ConvolutionShape& shape);
 
 /// y = w ∗ x + bias. *Shapes:* weight [out, in / groups, kernel] row-major, bias [out] or null;

@@ -112,7 +112,7 @@ std::string key_of(Kind kind, const ConvolutionShape& s, ConvolutionAlgorithm al
                      algorithm.is_winograd, has_bias, s.output().to_string());
 }
 
-// Winograd's, or null where there is none.
+// Winograd's, or null if there is none.
 std::shared_ptr<const Primitive> make_winograd(Kind kind, const ConvolutionShape& s,
                                                bool has_bias) {
   try {
@@ -141,7 +141,7 @@ std::shared_ptr<const Primitive> primitive(Kind kind, const ConvolutionShape& s,
   return entry;
 }
 
-// What a product needs besides its operands.
+// What a product needs in addition to its operands.
 class Scratch {
  public:
   void* take(size_t bytes) { return blocks_.emplace_back(bytes).data(); }

@@ -56,7 +56,7 @@ bool may_be_unpacked(const GemmProblem& p) {
 }
 
 // Halves the longer side until a block is at most 300 MFLOP, or there are as many as there may be;
-// products above 4 MFLOP get two blocks at least. Each block packs its operands anew, which is the
+// products above 4 MFLOP get two blocks at least. Each block packs its operands again, which is the
 // less of the work the larger it is: of 13008 × 4096 × 1024, 32 blocks run at 0.95 of sgemm's speed
 // on one core of a Zen 4, the 1024 that 150 MFLOP would be at 0.6; the three products of
 // (1024, 768→3072) on an Intel Xeon, 2, 4, 8 and 16 blocks at 0.98, 0.89, 0.87 and 0.81. So there

@@ -17,7 +17,7 @@ class Pixels {
   int64_t channels() const { return slabs_.channels; }
   int64_t height() const { return slabs_.height; }
   int64_t width() const { return width_; }
-  // Channels from this one on that lie beside it.
+  // Channels from this one on that lie next to it.
   int64_t run(int64_t channel) const {
     if (order_ != Order::ChannelBlocks) return 1;
     return std::min(kChannelBlock - channel % kChannelBlock, channels() - channel);
@@ -40,8 +40,8 @@ class Pixels {
   int64_t width_, plane_;
 };
 
-// Calls `visit(part, channel, channels beside it)` for every channel of `of`, a task a part:
-// `shift` later, as many lie beside each other in `other`, or none of them is there.
+// Calls `visit(part, channel, channels next to it)` for every channel of `of`, a task a part:
+// `shift` later, as many lie next to each other in `other`, or none of them is there.
 template <class Visit>
 void for_each_run(const Pixels& of, const Pixels& other, int64_t shift, const Visit& visit) {
   parallel_blocks(of.parts(), [&](int64_t part) {

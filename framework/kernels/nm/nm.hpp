@@ -2,7 +2,7 @@
 // lies in memory, and the three products of training.
 //
 // Every group of M columns has the same number of slots for values, N or a little more. So all rows
-// have equally many, and beside a value there is only a code of 2 or 4 bits: its column within the
+// have equally many, and for each value there is only a code of 2 or 4 bits: its column within the
 // group. Slots that hold no nonzero have value and gradient zero.
 //
 // The columns are cut into tiles that fit the first-level cache as rows of a slab. Slots lie by

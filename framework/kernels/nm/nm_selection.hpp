@@ -16,7 +16,7 @@ namespace lacuna {
 BitMask nm_select(const NmMatrixForm& form, std::span<const float> weights);
 
 /// What nm_select keeps, as a matrix with its values, in one pass: for weights that are selected
-/// anew at every step. The vectors of `matrix` are reused. *Shapes:* weights as above, values
+/// again at every step. The vectors of `matrix` are reused. *Shapes:* weights as above, values
 /// [form.stored()]. *Errors:* as above.
 void nm_select_values(const NmMatrixForm& form, std::span<const float> weights, NmMatrix& matrix,
                       std::span<float> values);

@@ -8,7 +8,7 @@
 namespace lacuna {
 
 /// "NAME-VERSION.txt" in the folder for what was measured: `LACUNA_CACHE_DIR`, else
-/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna. Empty where there is none, or where something
+/// $XDG_CACHE_HOME/lacuna, else ~/.cache/lacuna. Empty if there is none, or where something
 /// else than a file is there.
 std::filesystem::path measurement_file(const std::string& name);
 

@@ -22,8 +22,8 @@ std::optional<std::string> foreign_name(const std::string& name,
 /// decoder, `cls.predictions.bias`.
 std::string hugging_face_name(const std::string& name);
 
-/// Whether a file may have it beside weights, of no use here: counters, and arrays that follow from
-/// the sizes.
+/// Whether a file may have it next to weights, of no use here: counters, and arrays that follow
+/// from the sizes.
 bool is_bookkeeping(std::string_view name);
 
 /// Whether it is the weight of a layer that GPT-2 calls Conv1D, whose files have it [in, out].

@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// Written beside the file and put in its place when it is whole. What is there and no file (a
+/// Written next to the file and put in its place when it is whole. What is there and no file (a
 /// link, a pipe, a device such as /dev/stdout) must not be replaced, and is written to. "-" is the
 /// standard output.
 class CsvWriter {

@@ -17,7 +17,7 @@ void apply_overrides(Config& config, const std::vector<std::string>& assignments
 /// Makes a map of `loss: NAME` or `sparsity: NUMBER` if an assignment is to one of its keys.
 void write_out_short_form(Config& config, const std::string& assignment);
 
-/// What may change of a run that goes on, beside what always may.
+/// What may change of a run that goes on, in addition to what always may.
 struct MayChange {
   /// The optimizer's keys (--change): not its type, and momentum not from or to 0, whose states the
   /// checkpoint does not have or has for nothing.

@@ -46,7 +46,7 @@ std::string behind(const ModelLayers& layers) {
   return layers.made_by.empty() ? "" : "; within " + layers.made_by;
 }
 
-// The layer of that path; null where there is none.
+// The layer of that path; null if there is none.
 const ModelLayer* find_layer(std::span<const ModelLayer> layers, const std::string& path) {
   for (const ModelLayer& layer : layers) {
     if (layer.path == path) return &layer;

@@ -21,7 +21,7 @@ class ConfusionRecorder {
   /// `experiment` must outlive it.
   explicit ConfusionRecorder(const Experiment& experiment) : experiment_(experiment) {}
 
-  /// For `evaluate`; begins to count anew. Null for a split that does not count. *Lifetime:* this
+  /// For `evaluate`; begins to count again. Null for a split that does not count. *Lifetime:* this
   /// object's.
   BatchWatcher watcher(const std::string& split, int64_t step);
   /// Writes what was counted at this step into a run's folder; `folder` is empty where the file

@@ -1,4 +1,4 @@
-// RunState: where a run stands, as its checkpoints hold it beside the experiment's own state.
+// RunState: where a run stands, as its checkpoints hold it next to the experiment's own state.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct RunState {
   /// `state_dict()`.
   double train_seconds = 0.0;
 
-  /// Counts an optimizer step; negative seconds count as none. The epoch begins anew after its last
-  /// one.
+  /// Counts an optimizer step; negative seconds count as none. a new epoch begins after its
+  /// last one.
   void add_step(const TrainingSums& sums, double seconds, int64_t steps_per_epoch);
 
   StateDict state_dict() const;

@@ -39,7 +39,7 @@ ConvolutionAlgorithms read_algorithms(const Config& node) {
   return {read_algorithm(items[0]), read_algorithm(items[1]), read_algorithm(items[2])};
 }
 
-// Direct in place of winograd where there is none.
+// Direct in place of winograd if there is none.
 ConvolutionAlgorithms possible(const ConvolutionAlgorithms& wanted, const Conv2d& layer) {
   const Conv2d::Options& o = layer.options();
   const Extent one{1, 1};

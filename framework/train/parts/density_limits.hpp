@@ -11,7 +11,7 @@ namespace lacuna {
 /// the model does not have, or a number outside [0, 1].
 DensityLimits read_density_limits(const Config& config, const Module& model);
 
-/// Writes `csr_up_to` anew; an empty map takes it away.
+/// Replaces `csr_up_to`; an empty map takes it away.
 void write_density_limits(Config& config, const DensityLimits& limits);
 
 }  // namespace lacuna

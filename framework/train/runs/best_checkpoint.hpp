@@ -22,7 +22,7 @@ std::optional<CheckpointFile> fitting_best(const RunFolder& folder);
 
 /// Renames a best.h5 that is not the best of the course that a run takes from here on to
 /// best.h5.stale, and logs it. `from`: the checkpoint that the run goes on from; null: it begins
-/// anew. A damaged one stays. *Errors:* StateError when it cannot be renamed.
+/// again. A damaged one stays. *Errors:* StateError when it cannot be renamed.
 void set_stale_best_aside(const RunFolder& folder, const Checkpoint* from);
 
 /// Removes best.h5.stale where it is the checkpoint that has just been written to best.h5: a killed

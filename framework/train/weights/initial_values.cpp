@@ -151,7 +151,7 @@ std::vector<Config> first_entries(const Config& section) {
   return {phases.items().front()};
 }
 
-// The first of some parameters, and how many there are besides.
+// The first of some parameters, and how many there are in addition.
 std::string first_of(const std::vector<std::string>& names) {
   return names.size() == 1 ? names.front()
                            : fmt::format("{} and {} more", names.front(), names.size() - 1);

@@ -11,8 +11,8 @@
 
 namespace lacuna {
 
-/// Writes the model's state (values, masks, what modules keep besides) as a checkpoint, whole or
-/// not at all. No optimizer, no data, no configuration: a run cannot be resumed from it, while
+/// Writes the model's state (values, masks, what modules keep in addition) as a checkpoint, whole
+/// or not at all. No optimizer, no data, no configuration: a run cannot be resumed from it, while
 /// `lacuna inspect` and h5py read it, and `init_from` starts from it. *Errors:* StateError with
 /// path and reason.
 void save_model(const std::string& path, const Module& model);
@@ -57,14 +57,14 @@ struct LoadedWeights {
 ///   loaded, too.
 /// - A file of another tool: its name ends in `.safetensors`, `.npz` or `.npy` (one array, named as
 ///   the file is), or it is a folder with a `model.safetensors`. Values are F32; F64, F16 and BF16
-///   are converted. A parameter becomes dense, but for one beside which there is an array of zeros
+///   are converted. A parameter becomes dense, but for one next to which there is an array of zeros
 ///   and ones called as it is with `_mask` behind (as cstorch saves masks; so does
 ///   torch.nn.utils.prune, which calls the weight `NAME_orig`): it is stored as csr or masked, and
 ///   values outside of the mask are dropped. Names that Hugging Face's files have with or without a
 ///   family's prefix, or had (`gamma` and `beta`), are found (model/presets/foreign_names.hpp),
 ///   GPT-2's four weights a block that are stored [in, out] are transposed. A head's weight that
 ///   the model ties to another is passed over where it is equal to that one. So is what other
-///   frameworks keep beside weights, where the model has nothing of that name:
+///   frameworks keep next to weights, where the model has nothing of that name:
 ///   `num_batches_tracked`,
 ///   `*.attn.bias`, `*.masked_bias`, `position_ids`, `token_type_ids` and `*.rotary_emb.inv_freq`.
 /// - Pickles (`.pt`, `.pth`, `.th`, `.bin`, `.pkl`) are refused, with the lines of Python that
@@ -74,7 +74,7 @@ struct LoadedWeights {
 /// are NaN or infinite, or is of another model, with all that is missing (and the nearest name in
 /// the file), left over, of another shape or type, or named like another; ConfigError when a glob
 /// of `skip` matches nothing, and when a `to` has more stars than its `from`. *Cost:* the file's
-/// values are in memory once, besides the model's.
+/// values are in memory once, in addition to the model's.
 LoadedWeights load_weights(const std::string& path, Module& model, const WeightNames& names = {});
 
 /// Whether a path names weights of another tool, as `load_weights` reads them, by its ending or as

@@ -21,7 +21,7 @@ class StoredValues {
     std::string type;            ///< in words where it is of no use as values ("I64"), else empty
     bool is_compressed = false;  ///< a parameter in a layout of nonzeros, which no buffer can take
     std::string stored_as = {};  ///< the type that is converted to F32, else empty
-    std::string mask = {};       ///< the name of the mask that stands beside it, else empty
+    std::string mask = {};       ///< the name of the mask that stands next to it, else empty
   };
 
   virtual ~StoredValues() = default;
@@ -47,10 +47,11 @@ bool is_foreign_file(const std::string& path);
 /// The arrays of another tool's file: .safetensors, .safetensors.index.json and the files that it
 /// names, .npz, .npy, or a folder of Hugging Face's.
 ///
-/// An array NAME_mask beside one called NAME is its mask, of zeros and ones in any type, as cstorch
-/// saves them. So is the mask beside a NAME_orig, which torch.nn.utils.prune makes and which is
-/// called NAME here. NAME.data, NAME.indices, NAME.indptr and NAME.shape together are NAME with a
-/// mask, as scipy's csr_matrix has it; NAME.tensor_shape is its shape where that is no matrix. A
+/// An array NAME_mask next to one called NAME is its mask, of zeros and ones in any type, as
+/// cstorch saves them. So is the mask next to a NAME_orig, which torch.nn.utils.prune makes and
+/// which is called NAME here. NAME.data, NAME.indices, NAME.indptr and NAME.shape together are NAME
+/// with a mask, as scipy's csr_matrix has it; NAME.tensor_shape is its shape where that is no
+/// matrix. A
 /// '/' in a name is a dot. *Errors:* CheckpointError; for pickles, which are never read, with the
 /// lines of Python that convert the file.
 std::unique_ptr<StoredValues> open_stored_arrays(const std::string& path);
