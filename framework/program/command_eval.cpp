@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
+#include "lacuna/framework/program/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/keys.hpp"
@@ -24,6 +26,7 @@
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/parts/float32_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
@@ -176,6 +179,15 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
   }
 }
 
+// As evaluate_splits; `seconds` gets the time that it took.
+Config evaluate_timed(Module& model, const LossFunction& loss, const DataSplits& data,
+                      const TrainOptions& train, double& seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  Config splits = evaluate_splits(model, loss, data, train.eval_batch_size);
+  seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return splits;
+}
+
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
@@ -223,13 +235,22 @@ int run_eval(const EvalCommand& command) {
   if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);
   config.require_all_read();
 
-  const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);
+  double seconds = 0.0;
+  const Config splits = evaluate_timed(*model, loss, data, train, seconds);
   if (splits.items().empty()) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
+  }
+  Config precisions;  // of a quantized model: as it is, and as it was
+  if (!checkpoint.state.below("quantized").empty()) {
+    precisions.set("int8", precision_result(splits, *model, seconds));
+    model = rebuild_float32_model(config, checkpoint.state, format.example_shape);
+    const Config before = evaluate_timed(*model, loss, data, train, seconds);
+    precisions.set("float32", precision_result(before, *model, seconds));
   }
   if (command.json) {
     Config report =
         Config::map({{"checkpoint", path}, {"step", checkpoint.step}, {"splits", splits}});
+    if (!precisions.is_null()) report.set("precisions", precisions);
     if (!changes.empty()) report.set("data_changed", Config::from_value(changes));
     print_json(report);
     return kDone;
@@ -237,6 +258,10 @@ int run_eval(const EvalCommand& command) {
   for (const Config& entry : splits.items()) {
     std::printf("%s, step %lld)\n", describe_evaluation(entry).c_str(),
                 static_cast<long long>(checkpoint.step));
+  }
+  if (precisions.is_null()) return kDone;
+  for (const auto& [name, result] : precisions.entries()) {
+    std::fputs(precision_lines(name, result).c_str(), stdout);
   }
   return kDone;
 }
