@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
@@ -179,13 +181,36 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
   }
 }
 
-// As evaluate_splits; `seconds` gets the time that it took.
-Config evaluate_timed(Module& model, const LossFunction& loss, const DataSplits& data,
-                      const TrainOptions& train, double& seconds) {
-  const auto begin = std::chrono::steady_clock::now();
-  Config splits = evaluate_splits(model, loss, data, train.eval_batch_size);
-  seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return splits;
+// Examples that a model takes in a second, in batches of up to 256, for a third of a second.
+double measure_rate(Module& model, const Dataset& data) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kSeconds = 0.3;
+  std::vector<int64_t> first(static_cast<size_t>(std::min<int64_t>(data.size(), 256)));
+  std::iota(first.begin(), first.end(), 0);
+  const Batch batch = data.gather(first);
+  const NoGrad no_grad;
+  run_model(model, batch).value();  // which finds memory and caches as it can
+  const auto begin = Clock::now();
+  double seconds = 0.0, examples = 0.0;
+  while (seconds < kSeconds) {
+    run_model(model, batch).value();
+    examples += static_cast<double>(first.size());
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  return examples / seconds;
+}
+
+// A quantized model as it is, and as it was.
+Config compare_precisions(const Config& splits, Module& in_int8, Module& in_float32,
+                          const LossFunction& loss, const DataSplits& data,
+                          const TrainOptions& train) {
+  const Dataset& examples = data.test != nullptr ? *data.test : *data.validation;
+  Config after = precision_result(splits, in_int8);
+  Config before =
+      precision_result(evaluate_splits(in_float32, loss, data, train.eval_batch_size), in_float32);
+  after.set("examples_per_second", measure_rate(in_int8, examples));
+  before.set("examples_per_second", measure_rate(in_float32, examples));
+  return Config::map({{"int8", after}, {"float32", before}});
 }
 
 }  // namespace
@@ -235,17 +260,14 @@ int run_eval(const EvalCommand& command) {
   if (const auto label = loss.ignored_label()) data = with_ignored_label(data, *label);
   config.require_all_read();
 
-  double seconds = 0.0;
-  const Config splits = evaluate_timed(*model, loss, data, train, seconds);
+  const Config splits = evaluate_splits(*model, loss, data, train.eval_batch_size);
   if (splits.items().empty()) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
-  Config precisions;  // of a quantized model: as it is, and as it was
+  Config precisions;
   if (!checkpoint.state.below("quantized").empty()) {
-    precisions.set("int8", precision_result(splits, *model, seconds));
-    model = rebuild_float32_model(config, checkpoint.state, format.example_shape);
-    const Config before = evaluate_timed(*model, loss, data, train, seconds);
-    precisions.set("float32", precision_result(before, *model, seconds));
+    const auto before = rebuild_float32_model(config, checkpoint.state, format.example_shape);
+    precisions = compare_precisions(splits, *model, *before, loss, data, train);
   }
   if (command.json) {
     Config report =

@@ -197,6 +197,11 @@ int run_quantize(const QuantizeCommand& command) {
   run.checkpoint.state.merge("quantized", state_of(quantized.layers));
   Config messages = Config::list();
   for (const std::string& message : quantized.messages) messages.push_back(message);
+  int64_t numel = 0, nnz = 0;
+  for (const ParameterPtr& parameter : model->parameters()) {
+    numel += parameter->numel();
+    nnz += parameter->pattern()->nnz();
+  }
   const Config report = Config::map({{"checkpoint", run.path},
                                      {"step", run.checkpoint.step},
                                      {"algorithm", to_string(options.algorithm)},
@@ -204,7 +209,9 @@ int run_quantize(const QuantizeCommand& command) {
                                      {"products", products},
                                      {"float32", run.evaluation(false)},
                                      {"int8", run.evaluation(true)},
-                                     {"messages", messages}});
+                                     {"messages", messages},
+                                     {"numel", numel},
+                                     {"nnz", nnz}});
   write_quantized_run(command, run, report);
   std::fputs((command.json ? json_text(report) : report_text(report)).c_str(), stdout);
   if (!command.json) std::printf("the quantized model is in %s\n", command.run_dir.c_str());

@@ -24,10 +24,11 @@ std::string quantized_table(const Config& rows);
 Config planned_products(Module& model, const QuantizeOptions& options);
 std::string planned_lines(const Config& rows);
 
-/// An evaluation in one precision: `splits` without confusion matrices, `bytes` of its products
-/// and, where `seconds` is above 0, `examples_per_second`.
-Config precision_result(const Config& splits, Module& model, double seconds = 0.0);
-/// A line for each split, which begins with the name of the precision.
+/// An evaluation in one precision: `splits` without confusion matrices, and `bytes` of its
+/// products.
+Config precision_result(const Config& splits, Module& model);
+/// A line for each split, which begins with the name of the precision; with `examples_per_second`,
+/// if the result has them.
 std::string precision_lines(const std::string& name, const Config& result);
 
 /// Bytes of all parameters as the products read them: in int8 where layers run so.

@@ -7,7 +7,6 @@
 
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/sparsity/options/filter.h"
 
 namespace lacuna {
 namespace {
@@ -61,10 +60,9 @@ void keep_ends(std::vector<Int8Candidate>& all) {
 void choose(std::vector<Int8Candidate>& all, const std::vector<std::string>& globs) {
   std::vector<bool> is_chosen(all.size(), false);
   for (const std::string& glob : globs) {
-    const ParameterFilter filter{std::vector<std::string>{glob}};
     bool matches = false;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!filter.matches_but_for_freezing(*all[i].weight)) continue;
+      if (!glob_match(glob, all[i].weight->name())) continue;
       matches = is_chosen[i] = true;
     }
     if (!matches) {

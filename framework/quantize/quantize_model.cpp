@@ -9,7 +9,7 @@
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/quantize/activation_ranges.hpp"
-#include "lacuna/sparsity/calibration/prune_layer.hpp"
+#include "lacuna/sparsity/one_shot/one_shot.h"
 #include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
 namespace lacuna {
@@ -105,7 +105,7 @@ class Quantizer {
     sweep.grid_scales = quantized.scales;
     const MaskSelector any(ScoreGroups(), PatternShape(), weight.shape());
     PrunedWeight swept =
-        prune_layer(quantized.weight, weight, grams, any, mask.count(), mask, sweep);
+        prune_one_shot(quantized.weight, weight, grams.front(), any, mask.count(), &mask, sweep);
     keep_dead_inputs(grams.front(), rounded_to(quantized.scales, weight), mask, swept.weight);
     quantized.relative_error = relative_output_error(weight, swept.weight, grams.front());
     std::ranges::move(swept.messages, std::back_inserter(done_.messages));
