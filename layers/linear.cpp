@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lacuna/framework/autograd/ops/int8_linear.hpp"
 #include "lacuna/framework/autograd/ops/linear.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/nn/layer_options.hpp"
@@ -30,7 +31,10 @@ Shape Linear::output_shape(const Shape& input) const {
   return input.with_features(options_.out_features);
 }
 
-Variable Linear::forward(const Variable& input) { return linear(input, weight(), bias_variable()); }
+Variable Linear::forward(const Variable& input) {
+  if (int8_ != nullptr) return int8_linear(input, int8_);
+  return linear(input, weight(), bias_variable());
+}
 
 namespace {
 

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "lacuna/framework/nn/affine_layer.h"
 #include "lacuna/framework/nn/row_by_row.h"
 
 namespace lacuna {
+
+struct Int8Linear;
 
 /// y = x Wᵀ + b. *Shapes:* [..., in_features] → [..., out_features]; parameters `weight`
 /// [out_features, in_features] and `bias` [out_features].
@@ -33,11 +37,17 @@ class Linear final : public AffineLayer, public RowByRow {
   int64_t uses_per_weight(const Shape& example) const override { return example.batch(); }
   bool gives_channels(const Shape& input) const override { return input.rank() == 1; }
 
+  /// Products run in int8 from now on, and are not recorded: the layer is for inference.
+  void run_in_int8(std::shared_ptr<const Int8Linear> quantized) { int8_ = std::move(quantized); }
+  /// Null where they run in float32.
+  const std::shared_ptr<const Int8Linear>& int8() const { return int8_; }
+
  protected:
   Variable forward(const Variable& input) override;
 
  private:
   Options options_;
+  std::shared_ptr<const Int8Linear> int8_;
 };
 
 }  // namespace lacuna

@@ -33,8 +33,8 @@ BitMask n_of_m(const PatternShape& pattern, int64_t rows, int64_t columns) {
 }  // namespace
 
 std::vector<Format> formats_of(double sparsity, int64_t out, int64_t in) {
-  std::vector<PatternShape> patterns = {PatternShape::block(4, 4), PatternShape::block(16, 16),
-                                        PatternShape::block(32, 32)};
+  std::vector<PatternShape> patterns = {PatternShape::block(1, 4), PatternShape::block(4, 4),
+                                        PatternShape::block(16, 16), PatternShape::block(32, 32)};
   if (sparsity == 0.5) {
     patterns.insert(patterns.end(), {PatternShape::nm(2, 4, 4), PatternShape::nm(2, 4, 8),
                                      PatternShape::nm(2, 4), PatternShape::transposable_2_4()});

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
 #include "lacuna/framework/interop/model_card.hpp"
+#include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 
 namespace lacuna {
@@ -95,6 +96,11 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   format.write(run, path, options);
   ExportedRun exported{
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
+  if (format.write != export_safetensors && run.config.has("quantize") &&
+      !CheckpointFile(run.checkpoint).read().state.below("quantized").empty()) {
+    exported.notes.push_back(
+        "the file holds the float32 weights of a quantized run; safetensors holds int8");
+  }
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
     exported.notes.push_back(

@@ -2,8 +2,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
+#include "lacuna/framework/program/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/keys.hpp"
@@ -24,6 +27,8 @@
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/parts/float32_model.hpp"
+#include "lacuna/framework/train/run_model.hpp"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
@@ -176,6 +181,38 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed,
   }
 }
 
+// Examples that a model takes in a second, in batches of up to 256, for a third of a second.
+double measure_rate(Module& model, const Dataset& data) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kSeconds = 0.3;
+  std::vector<int64_t> first(static_cast<size_t>(std::min<int64_t>(data.size(), 256)));
+  std::iota(first.begin(), first.end(), 0);
+  const Batch batch = data.gather(first);
+  const NoGrad no_grad;
+  run_model(model, batch).value();  // which finds memory and caches as it can
+  const auto begin = Clock::now();
+  double seconds = 0.0, examples = 0.0;
+  while (seconds < kSeconds) {
+    run_model(model, batch).value();
+    examples += static_cast<double>(first.size());
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  return examples / seconds;
+}
+
+// A quantized model as it is, and as it was.
+Config compare_precisions(const Config& splits, Module& in_int8, Module& in_float32,
+                          const LossFunction& loss, const DataSplits& data,
+                          const TrainOptions& train) {
+  const Dataset& examples = data.test != nullptr ? *data.test : *data.validation;
+  Config after = precision_result(splits, in_int8);
+  Config before =
+      precision_result(evaluate_splits(in_float32, loss, data, train.eval_batch_size), in_float32);
+  after.set("examples_per_second", measure_rate(in_int8, examples));
+  before.set("examples_per_second", measure_rate(in_float32, examples));
+  return Config::map({{"int8", after}, {"float32", before}});
+}
+
 }  // namespace
 
 int run_eval(const EvalCommand& command) {
@@ -227,9 +264,15 @@ int run_eval(const EvalCommand& command) {
   if (splits.items().empty()) {
     throw DataError("the data has neither a test nor a validation split to evaluate on");
   }
+  Config precisions;
+  if (!checkpoint.state.below("quantized").empty()) {
+    const auto before = rebuild_float32_model(config, checkpoint.state, format.example_shape);
+    precisions = compare_precisions(splits, *model, *before, loss, data, train);
+  }
   if (command.json) {
     Config report =
         Config::map({{"checkpoint", path}, {"step", checkpoint.step}, {"splits", splits}});
+    if (!precisions.is_null()) report.set("precisions", precisions);
     if (!changes.empty()) report.set("data_changed", Config::from_value(changes));
     print_json(report);
     return kDone;
@@ -237,6 +280,10 @@ int run_eval(const EvalCommand& command) {
   for (const Config& entry : splits.items()) {
     std::printf("%s, step %lld)\n", describe_evaluation(entry).c_str(),
                 static_cast<long long>(checkpoint.step));
+  }
+  if (precisions.is_null()) return kDone;
+  for (const auto& [name, result] : precisions.entries()) {
+    std::fputs(precision_lines(name, result).c_str(), stdout);
   }
   return kDone;
 }

@@ -22,6 +22,7 @@
 #include "lacuna/framework/nn/memory_report.hpp"
 #include "lacuna/framework/param/saved_parameter.hpp"
 #include "lacuna/framework/program/commands.hpp"
+#include "lacuna/framework/program/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
@@ -173,6 +174,10 @@ int run_inspect(const InspectCommand& command) {
     nnz += row.nnz;
     bytes += row.total();
   }
+  Config quantized;
+  naming_file(path, [&] {
+    quantized = quantized_rows(quantized_layers(checkpoint.state.below("quantized")));
+  });
   const auto not_finite = find_not_finite(checkpoint.state);
   const auto text = [&](const char* name) {
     return checkpoint.state.contains(name) ? checkpoint.state.get<std::string>(name) : "none";
@@ -198,6 +203,7 @@ int run_inspect(const InspectCommand& command) {
     Config damaged = Config::map();
     for (const auto& [name, count] : not_finite) damaged.set(name, count);
     report.set("not_finite", damaged);
+    if (!quantized.items().empty()) report.set("quantized", quantized);
     print_json(report);
     return kDone;
   }
@@ -215,6 +221,7 @@ int run_inspect(const InspectCommand& command) {
   }
   print_rows("parameter", parameters);
   print_rows("optimizer state", states);
+  if (!quantized.items().empty()) std::printf("\nin int8\n%s", quantized_table(quantized).c_str());
   return kDone;
 }
 

@@ -22,6 +22,7 @@
 #include "lacuna/framework/program/output/model_table.hpp"
 #include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/quantize_report.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/train/loop/run_length.hpp"
@@ -213,6 +214,13 @@ void print_layouts(const Experiment& experiment, const std::vector<PlannedParame
   }
 }
 
+// By the section `quantize`, where there is one: with the masks that the run begins with.
+Config quantized_products(const Experiment& experiment) {
+  const Config section = experiment.config.get("quantize");
+  if (section.is_null()) return {};
+  return planned_products(*experiment.model, QuantizeOptions::from_config(section));
+}
+
 // What the run takes, and a step of dense training.
 struct PlannedTime {
   PlannedTime(Experiment& experiment, const ModelTable::Counts& counts)
@@ -247,6 +255,7 @@ int run_plan(const PlanCommand& command) {
   const ModelTable model(*experiment, plan);
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
   const auto unknown = unknown_tokens(*experiment);
+  const Config products = quantized_products(*experiment);
   const PlannedTime time(*experiment, model.total());  // last: it trains some steps
   if (command.json) {
     Config entries = Config::list();
@@ -265,6 +274,7 @@ int run_plan(const PlanCommand& command) {
     if (time.run) report.set("time", to_config(*time.run, time.dense, time.less_arithmetic));
     report.set("layers", model.to_config());
     report.set("parameters", entries);
+    if (!products.is_null()) report.set("quantized_products", products);
     if (!unknown.empty()) {
       Config shares = Config::map();
       for (const auto& [name, share] : unknown) shares.set(name, share);
@@ -284,6 +294,7 @@ int run_plan(const PlanCommand& command) {
   print_total(plan);
   if (!experiment->chosen.empty()) std::printf("chosen: %s\n", experiment->chosen.c_str());
   print_layouts(*experiment, plan);
+  if (!products.is_null()) std::fputs(planned_lines(products).c_str(), stdout);
   print_unknown_tokens(unknown);
   std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
               static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",

@@ -29,6 +29,7 @@
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/program/command_help.hpp"
 #include "lacuna/framework/program/command_line/number_checks.hpp"
+#include "lacuna/framework/program/command_quantize.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/records/json_text.hpp"
@@ -157,6 +158,21 @@ void add_prune(CLI::App& app, Action& action) {
   add_last(*command, c.last);
   command->add_flag("--json", c.json, "Print JSON");
   command->callback([&action] { action = [] { return run_prune(c); }; });
+}
+
+void add_quantize(CLI::App& app, Action& action) {
+  static QuantizeCommand c;
+  CLI::App* command =
+      app.add_subcommand("quantize", "Bring a trained model to int8 (docs/guides/quantization.md)");
+  command->add_option("checkpoint", c.checkpoint, "Checkpoint file or run folder")->required();
+  command->add_option("config", c.config_path, "YAML file with the section quantize")
+      ->type_name("CONFIG");
+  add_run_dir(*command, c.run_dir, "Folder for the results")->required();
+  add_set(*command, c.overrides, "Change a value of the section quantize: path=value");
+  add_threads(*command, c.threads);
+  add_last(*command, c.last);
+  command->add_flag("--json", c.json, "Print JSON");
+  command->callback([&action] { action = [] { return run_quantize(c); }; });
 }
 
 void add_eval(CLI::App& app, Action& action) {
@@ -368,6 +384,7 @@ int run_program(int argc, char** argv) {
   add_train(app, action);
   add_plan(app, action);
   add_prune(app, action);
+  add_quantize(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_generate(app, action);

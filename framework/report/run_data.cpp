@@ -214,19 +214,20 @@ Config read_map(const char* name, RunData& run) {
   return {};
 }
 
-// A run that was pruned, and not trained after that, has its result in prune.json.
-void read_pruning(const Config& pruning, RunData& run) {
-  run.summary = pruning;
-  const Config after = pruning.get("after");
+// A run that was pruned or quantized, and not trained after that, has its result in prune.json or
+// quantize.json, under a key.
+void read_result(const Config& report, const char* key, RunData& run) {
+  run.summary = report;
+  const Config after = report.get(key);
   const Config splits = after.is_map() ? after.get("splits") : Config();
   if (!splits.is_list()) return;
-  const double step = number_of(pruning, "step").value_or(0.0);
+  const double step = number_of(report, "step").value_or(0.0);
   for (const Config& split : splits.items()) {
     if (!split.is_map() || !split.get("split").is_scalar()) continue;
     SplitCurves& curves = run.splits[split.get("split").text()];
-    for (const char* key : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
-                            "bits_per_character"}) {
-      if (const auto value = number_of(split, key)) curves[key].add(step, *value);
+    for (const char* name : {"loss", "accuracy", "top5_accuracy", "r2", "mae", "rmse", "perplexity",
+                             "bits_per_character"}) {
+      if (const auto value = number_of(split, name)) curves[name].add(step, *value);
     }
   }
 }
@@ -247,8 +248,11 @@ RunData read_run(const std::string& folder, int64_t most_pixels) {
   run.starts = read_starts(folder);
   const bool has_metrics = fs::is_regular_file(folder + "/metrics.jsonl", error);
   const Config pruning = has_metrics ? Config() : read_map("prune.json", run);
-  if (pruning.is_map()) {
-    read_pruning(pruning, run);
+  const Config quantizing = has_metrics ? Config() : read_map("quantize.json", run);
+  if (quantizing.is_map()) {
+    read_result(quantizing, "int8", run);
+  } else if (pruning.is_map()) {
+    read_result(pruning, "after", run);
   } else {
     read_metrics(folder + "/metrics.jsonl", run);
   }

@@ -165,7 +165,7 @@ void require_known_sections(const Config& config) {
   static const std::vector<std::string> sections = {
       "model",    "data",        "loss",      "optimizer",
       "sparsity", "sparsifiers", "csr_up_to", "convolution_algorithms",
-      "train",    "run_dir"};
+      "train",    "run_dir",     "quantize"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.children()) {  // not read yet
     if (std::ranges::find(sections, key) == sections.end()) {

@@ -43,6 +43,14 @@ void require_options(const OneShotProblem& problem) {
       !(options.rho > 0.0)) {
     refuse("block, rounds and rho are above 0, gradual_rounds is 0 or more");
   }
+  if (options.grid_scales.empty()) return;
+  if (options.method != OneShotMethod::SparseGpt || options.least_squares) {
+    refuse("weights are brought to a grid by sparsegpt without least squares alone");
+  }
+  if (static_cast<int64_t>(options.grid_scales.size()) != problem.rows) {
+    refuse(fmt::format("{} scales of a grid are not one for each of {} rows",
+                       options.grid_scales.size(), problem.rows));
+  }
 }
 
 // The parts that the counts of the options are of: as many as there are, and no more than is there.

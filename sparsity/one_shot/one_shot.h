@@ -61,6 +61,10 @@ struct OneShotOptions {
   /// How many positions each output row (Granularity Row) or each block of columns (sparsegpt with
   /// Granularity Layer) keeps; empty: shares as equal as they can be. Their sum is `keep`.
   std::vector<int64_t> keep_of_parts{};
+  /// Of sparsegpt: what a step of int8 is worth in each output row (one_shot/weight_grid.hpp). What
+  /// is kept becomes a multiple of it, and the columns that follow make up for that too, as in GPTQ
+  /// (Frantar et al., 2022, arXiv:2210.17323). Empty: weights stay as they are.
+  std::vector<float> grid_scales{};
 
   static OneShotOptions defaults(OneShotMethod method);
 };

@@ -12,6 +12,7 @@
 #include "lacuna/framework/kernels/dense/cholesky.hpp"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/sparsity/one_shot/damped_factor.hpp"
+#include "lacuna/sparsity/one_shot/weight_grid.hpp"
 
 namespace lacuna {
 namespace {
@@ -32,6 +33,12 @@ class SparseGptSweep {
   void update_rest(int64_t begin, int64_t width);
   double at(int64_t i, int64_t j) const {
     return upper_[static_cast<size_t>(i * problem_.columns + j)];
+  }
+
+  // A weight that stays, on the grid where there is one.
+  float kept_value(float w, int64_t row) const {
+    const std::vector<float>& scales = problem_.options.grid_scales;
+    return scales.empty() ? w : on_grid(w, scales[static_cast<size_t>(row)]);
   }
 
   const OneShotProblem& problem_;
@@ -203,9 +210,9 @@ void SparseGptSweep::sweep(int64_t begin, int64_t first, int64_t width, int64_t 
       float* e = errors_.data() + (j - begin) * rows_;
       const double pivot = at(j, j);
       for (int64_t r = from; r < to; ++r) {
-        const bool stays = bits.test(r * width + j - first);
-        e[r] = stays ? 0.0f : static_cast<float>(-w[r] / pivot);
-        if (!stays) w[r] = 0.0f;
+        const float becomes = bits.test(r * width + j - first) ? kept_value(w[r], r) : 0.0f;
+        e[r] = static_cast<float>((static_cast<double>(becomes) - w[r]) / pivot);
+        w[r] = becomes;
       }
       for (int64_t l = j + 1; l < end; ++l) {
         float* other = weights_.data() + l * rows_;

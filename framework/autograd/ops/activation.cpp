@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
+#include "lacuna/framework/autograd/ops/int8_linear.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/activation.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -162,6 +163,7 @@ struct SwigluNode final : Node {
 
 Variable relu(const Variable& x) {
   if (const auto fused = fused_relu(x)) return *fused;
+  if (const auto fused = int8_activation(x, Int8Activation::ReLU)) return *fused;
   const Tensor y = apply(Activation::ReLU, x.value());
   return record<ReluNode>(y, {x}, y);
 }
@@ -181,10 +183,12 @@ Variable squared_relu(const Variable& x) {
 }
 
 Variable gelu(const Variable& x) {
+  if (const auto fused = int8_activation(x, Int8Activation::GELU)) return *fused;
   return record<GeluNode>(apply(Activation::GELU, x.value()), {x}, x.value());
 }
 
 Variable gelu_tanh(const Variable& x) {
+  if (const auto fused = int8_activation(x, Int8Activation::GELUTanh)) return *fused;
   return record<GeluTanhNode>(apply(Activation::GELUTanh, x.value()), {x}, x.value());
 }
 

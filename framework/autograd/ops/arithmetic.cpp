@@ -5,6 +5,7 @@
 
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
+#include "lacuna/framework/autograd/ops/int8_linear.hpp"
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/broadcast.hpp"
@@ -85,6 +86,7 @@ struct ScaleNode final : Node {
 Variable add(const Variable& a, const Variable& b) {
   const Shape shape = broadcast_shape("add", a.shape(), b.shape());
   if (const auto sum = fused_add(a, b)) return *sum;
+  if (const auto sum = int8_sum(a, b)) return *sum;
   return record<AddNode>(apply(lacuna::add, a.value(), b.value(), shape), {a, b});
 }
 

@@ -79,10 +79,16 @@ ArrayFormat array_format(const std::string& path);
 /// unreadable, damaged, or its name tells none of the formats. *Cost:* O(headers).
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
 
-/// Something to write: values as F32, a mask as BOOL (NumPy's b1), integers as I32 or I64.
+/// Integers of 8 bits with a shape: a quantized weight.
+struct SignedBytes {
+  Shape shape;
+  std::vector<int8_t> values;
+};
+
+/// Something to write: values as F32, a mask as BOOL (NumPy's b1), integers as I8, I32 or I64.
 struct NamedArray {
   std::string name;
-  std::variant<Tensor, ByteArray, std::vector<int32_t>, std::vector<int64_t>> value;
+  std::variant<Tensor, ByteArray, SignedBytes, std::vector<int32_t>, std::vector<int64_t>> value;
 };
 
 /// Writes an .npz file, whole or not at all: members stored, each with a header of version 1 whose

@@ -27,6 +27,10 @@ NpyParts parts_of(const ByteArray& mask) {
   return {render_npy_header("|b1", mask.shape.sizes()), std::as_bytes(std::span(mask.values))};
 }
 
+NpyParts parts_of(const SignedBytes& bytes) {
+  return {render_npy_header("|i1", bytes.shape.sizes()), std::as_bytes(std::span(bytes.values))};
+}
+
 template <class T>
 NpyParts parts_of(const std::vector<T>& integers) {
   const auto count = static_cast<int64_t>(integers.size());

@@ -39,15 +39,17 @@ Piece piece_of(const NamedArray& array) {
   };
   if (const auto* tensor = std::get_if<Tensor>(&array.value)) {
     if (!tensor->defined()) throw StateError("the tensor '" + array.name + "' is undefined");
-    set("F32", 2, tensor->shape().sizes(), 4);
+    set("F32", 3, tensor->shape().sizes(), 4);
   } else if (const auto* mask = std::get_if<ByteArray>(&array.value)) {
     set("BOOL", 0, mask->shape.sizes(), 1);
+  } else if (const auto* bytes = std::get_if<SignedBytes>(&array.value)) {
+    set("I8", 1, bytes->shape.sizes(), 1);
   } else if (const auto* narrow = std::get_if<std::vector<int32_t>>(&array.value)) {
     const auto count = static_cast<int64_t>(narrow->size());
-    set("I32", 1, {&count, 1}, 4);
+    set("I32", 2, {&count, 1}, 4);
   } else {
     const auto count = static_cast<int64_t>(std::get<std::vector<int64_t>>(array.value).size());
-    set("I64", 3, {&count, 1}, 8);
+    set("I64", 4, {&count, 1}, 8);
   }
   return piece;
 }
@@ -101,6 +103,9 @@ void write_values(std::ofstream& stream, const NamedArray& array) {
   }
   if (const auto* mask = std::get_if<ByteArray>(&array.value)) {
     return write_bytes(stream, mask->values.data(), mask->values.size());
+  }
+  if (const auto* signed_bytes = std::get_if<SignedBytes>(&array.value)) {
+    return write_bytes(stream, signed_bytes->values.data(), signed_bytes->values.size());
   }
   if (const auto* narrow = std::get_if<std::vector<int32_t>>(&array.value)) {
     return write_bytes(stream, narrow->data(), narrow->size() * sizeof(int32_t));

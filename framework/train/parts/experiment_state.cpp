@@ -12,6 +12,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/quantize/quantized_layer.hpp"
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/checks/column_checks.hpp"
 #include "lacuna/framework/train/checks/model_checks.hpp"
@@ -21,6 +22,7 @@
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/parts/density_limits.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/parts/float32_model.hpp"
 #include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {
@@ -134,6 +136,11 @@ std::vector<std::string> Experiment::changes_since(const StateDict& state) const
 }
 
 void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed) {
+  if (!state.below("quantized").empty()) {
+    throw CheckpointError(
+        "a quantized model is not trained on; train the run that it was made from, or begin a new "
+        "run with its float32 weights by --init-from");
+  }
   require_same_names(data, state);
   const std::vector<std::string> changes = changes_since(state);
   if (!changes.empty() && changed == ChangedOrigins::Refused) {
@@ -195,6 +202,13 @@ std::unique_ptr<Sequential> restore_model(const Config& config, const StateDict&
 
 std::unique_ptr<Sequential> rebuild_model(const Config& config, const StateDict& state,
                                           const Shape& example_shape) {
+  auto model = rebuild_float32_model(config, state, example_shape);
+  run_in_int8(*model, state.below("quantized"));
+  return model;
+}
+
+std::unique_ptr<Sequential> rebuild_float32_model(const Config& config, const StateDict& state,
+                                                  const Shape& example_shape) {
   auto model = restore_model(config, state, example_shape);
   fold_batch_norm(*model, example_shape);
   return model;

@@ -12,6 +12,7 @@
 #include "lacuna/framework/train/parts/convolution_algorithms.hpp"
 #include "lacuna/framework/train/parts/density_limits.hpp"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/framework/train/parts/quantize_section.hpp"
 #include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/sparsify.h"
 
@@ -89,6 +90,11 @@ void finish_sparsity(ExperimentBuild& b) {
 
 }  // namespace
 
-ExperimentPart sparsity_part() { return {.build = build_sparsity, .finish = finish_sparsity}; }
+ExperimentPart sparsity_part() {
+  return {.read = read_quantize_section,
+          .build = build_sparsity,
+          .check = check_quantize_section,
+          .finish = finish_sparsity};
+}
 
 }  // namespace lacuna

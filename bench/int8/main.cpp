@@ -1,0 +1,251 @@
+// bench_int8: a linear layer in int8 with groups of 1 × 4, beside float32 csr, float32 of the same
+// positions, and dense products in float32 and int8. usage: bench_int8 [IN OUT BATCH] | --tiny
+//
+// Times are of one thread, medians of contenders that take turns. Before anything is timed, int8 is
+// compared with the sums of integers.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/framework/kernels/dense/gemm.hpp"
+#include "lacuna/framework/kernels/int8/int8.hpp"
+#include "lacuna/framework/kernels/pointwise/activation.hpp"
+#include "lacuna/framework/layouts/pattern.h"
+
+#if LACUNA_HAVE_DNNL
+#include <dnnl.h>
+#endif
+
+namespace lacuna::bench {
+namespace {
+
+struct Size {
+  int64_t in = 1024, out = 1024, batch = 128;
+  int rounds = 11;
+};
+
+Tensor uniform(const Shape& shape, const std::string& name) {
+  const CounterRng rng(1, name);
+  Tensor tensor = Tensor::empty(shape);
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    tensor.mutable_data()[i] = 2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f;
+  }
+  return tensor;
+}
+
+// Units of 1 × `columns` drawn at random, so many that the density is as asked for in the mean.
+BitMask drawn_mask(const Size& size, int64_t columns, double density) {
+  const CounterRng rng(2, "mask");
+  BitMask mask = BitMask::zeros(size.out * size.in);
+  for (int64_t unit = 0; unit < size.out * size.in / columns; ++unit) {
+    if (rng.uniform(static_cast<uint64_t>(unit)) >= density) continue;
+    for (int64_t i = 0; i < columns; ++i) mask.set(unit * columns + i);
+  }
+  return mask;
+}
+
+// A float32 layer in some layout, followed by its ReLU.
+struct FloatLayer {
+  FloatLayer(const Layout& layout, const Size& size, const BitMask& mask)
+      : pattern(Pattern::make(layout, Shape{size.out, size.in}, mask)),
+        values(uniform(Shape{pattern->stored_size()}, "values")) {}
+
+  void run(const Tensor& x, const Tensor& bias) {
+    y = pattern->layout().forward({*pattern, values.storage(), 1, nullptr}, x, bias);
+    activate(Activation::ReLU, y.storage(), y.mutable_storage());
+  }
+
+  PatternPtr pattern;
+  Tensor values, y;
+};
+
+struct Int8Layer {
+  Int8Layer(const Size& size_, const BitMask& mask) : size(size_) {
+    const Positions positions = Positions::of(Shape{size.out, size.in}, mask);
+    const CounterRng rng(3, "int8");
+    for (int64_t i = 0; i < positions.count(); ++i) {
+      // Of trained weights few are as large as the largest, which is 127.
+      const double drawn = 32.0 * rng.normal(static_cast<uint64_t>(i));
+      values.push_back(static_cast<int8_t>(std::clamp(std::lrint(drawn), -127L, 127L)));
+    }
+    weight = int8_matrix(size.out, size.in, positions.row_begin(), positions.column(), values);
+    scales.assign(static_cast<size_t>(size.out), 1e-4f);
+    bias.assign(static_cast<size_t>(size.out), 0.1f);
+    x.resize(static_cast<size_t>(int8_slab_bytes(size.batch, size.in)));
+    bytes.resize(static_cast<size_t>(int8_slab_bytes(size.batch, size.out)));
+    y = Tensor::empty(Shape{size.batch, size.out}, Order::BatchSlabs);
+    z = Tensor::empty(Shape{size.batch, size.out}, Order::BatchSlabs);
+  }
+
+  Int8Epilogue epilogue() {
+    return {.scales = scales.data(), .bias = bias.data(), .zero = grid.zero};
+  }
+  void quantize(const Tensor& slabs) {
+    int8_quantize(slabs.data(Order::BatchSlabs), size.batch, size.in, grid, x.data());
+  }
+  void fused() {
+    Int8Epilogue e = epilogue();
+    e.activation = Int8Activation::ReLU;
+    e.bytes = bytes.data();
+    e.grid = grid;
+    int8_product(weight, x.data(), size.batch, e);
+  }
+  // Three passes: to float32, the ReLU, to bytes.
+  void unfused() {
+    Int8Epilogue e = epilogue();
+    e.floats = y.mutable_data(Order::BatchSlabs);
+    int8_product(weight, x.data(), size.batch, e);
+    activate(Activation::ReLU, y.storage(), z.mutable_storage());
+    int8_quantize(z.data(Order::BatchSlabs), size.batch, size.out, grid, bytes.data());
+  }
+  bool is_right(const BitMask& mask) {
+    Int8Epilogue e = epilogue();
+    e.floats = y.mutable_data(Order::BatchSlabs);
+    int8_product(weight, x.data(), size.batch, e);
+    const std::vector<float> found = y.to_vector();
+    const Positions positions = Positions::of(Shape{size.out, size.in}, mask);
+    for (int64_t b = 0; b < size.batch; b += 7) {
+      size_t place = 0;
+      for (int64_t row = 0; row < size.out; ++row) {
+        int64_t sum = 0;
+        for (const uint32_t column : positions.row(row)) {
+          const int64_t at = (b / 64 * int8_quads(size.in) + column / 4) * 256 + b % 64 * 4;
+          sum += int64_t{values[place++]} * (x[static_cast<size_t>(at + column % 4)] - grid.zero);
+        }
+        const auto expected = std::fma(static_cast<float>(sum), 1e-4f, 0.1f);
+        if (found[static_cast<size_t>(b * size.out + row)] != expected) return false;
+      }
+    }
+    return true;
+  }
+
+  Size size;
+  std::vector<int8_t> values;
+  Int8Matrix weight;
+  std::vector<float> scales, bias;
+  Array<uint8_t> x, bytes;
+  Tensor y, z;
+  Int8Grid grid{.scale = 1.0f / 127.0f, .zero = 128};
+};
+
+// Medians of the contenders' times in milliseconds. They take turns of some runs each, of which the
+// first one, which finds the caches as others left them, does not count.
+std::vector<double> times(int rounds, const std::vector<std::function<void()>>& contenders) {
+  std::vector<std::vector<double>> all(contenders.size());
+  constexpr int kRuns = 5;
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      for (int run = 0; run < kRuns; ++run) {
+        const auto begin = std::chrono::steady_clock::now();
+        contenders[i]();
+        const std::chrono::duration<double, std::milli> taken =
+            std::chrono::steady_clock::now() - begin;
+        if (run > 0) all[i].push_back(taken.count());
+      }
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& one : all) {
+    std::ranges::nth_element(one, one.begin() + static_cast<int64_t>(one.size()) / 2);
+    medians.push_back(one[one.size() / 2]);
+  }
+  return medians;
+}
+
+void dense_int8(const Size& size, const Array<uint8_t>& x, const Array<int8_t>& w,
+                Array<int32_t>& y) {
+#if LACUNA_HAVE_DNNL
+  const int32_t offset = 0;
+  dnnl_gemm_u8s8s32('N', 'T', 'F', size.batch, size.out, size.in, 1.0f, x.data(), size.in, 0,
+                    w.data(), size.in, 0, 0.0f, y.data(), size.out, &offset);
+#else
+  static_cast<void>(size), static_cast<void>(x), static_cast<void>(w), static_cast<void>(y);
+#endif
+}
+
+int compare(const Size& size, double sparsity) {
+  const Tensor x = uniform(Shape{size.batch, size.in}, "x");
+  const Tensor slabs = x.to(Order::BatchSlabs);
+  const Tensor bias = uniform(Shape{size.out}, "bias");
+  const Tensor dense_weight = uniform(Shape{size.out, size.in}, "dense");
+  const BitMask free = drawn_mask(size, 1, 1.0 - sparsity);
+  const BitMask grouped = drawn_mask(size, 4, 1.0 - sparsity);
+  FloatLayer csr(csr_layout(), size, free), csr_of_groups(csr_layout(), size, grouped);
+  FloatLayer block(layout_for(PatternShape::block(1, 4)), size, grouped);
+  Int8Layer int8(size, grouped), int8_free(size, free);
+  int8.quantize(slabs);
+  int8_free.quantize(slabs);
+  if (!int8.is_right(grouped) || !int8_free.is_right(free)) {
+    std::fputs("int8 differs from the sums of integers\n", stderr);
+    return 1;
+  }
+  Tensor dense_y = Tensor::empty(Shape{size.batch, size.out});
+  Array<uint8_t> bytes(static_cast<size_t>(size.batch * size.in), 100);
+  Array<int8_t> weights(static_cast<size_t>(size.out * size.in), 3);
+  Array<int32_t> sums(static_cast<size_t>(size.batch * size.out));
+  const std::vector<double> t = times(
+      size.rounds, {[&] { csr.run(slabs, bias); }, [&] { csr_of_groups.run(slabs, bias); },
+                    [&] { block.run(slabs, bias); }, [&] { int8.fused(); }, [&] { int8.unfused(); },
+                    [&] {
+                      int8.quantize(slabs);
+                      int8.fused();
+                    },
+                    [&] { int8_free.fused(); },
+                    [&] {
+                      gemm({.m = size.batch,
+                            .n = size.out,
+                            .k = size.in,
+                            .transpose_b = Transpose::Yes,
+                            .a = x.data(),
+                            .b = dense_weight.data(),
+                            .c = dense_y.mutable_data(),
+                            .beta = 0.0f});
+                    },
+                    [&] { dense_int8(size, bytes, weights, sums); }});
+  const double both = (t[7] / t[0]) * (t[7] / t[8]);  // the gains alone, multiplied
+  fmt::print(
+      "{:>4.0f} %  {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} "
+      "{:>8.3f}  {:>6.2f} {:>6.2f} {:>6.2f} {:>6.2f}\n",
+      100 * sparsity, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[0] / t[3],
+      t[8] / t[3], t[4] / t[3], t[7] / t[3] / both);
+  return 0;
+}
+
+}  // namespace
+}  // namespace lacuna::bench
+
+int main(int count, char** arguments) {
+  using lacuna::bench::Size;
+  Size size;
+  const bool is_tiny = count == 2 && std::string_view(arguments[1]) == "--tiny";
+  if (is_tiny) size = {.in = 36, .out = 20, .batch = 70, .rounds = 1};
+  if (count == 4) {
+    size = {.in = std::atoll(arguments[1]),
+            .out = std::atoll(arguments[2]),
+            .batch = std::atoll(arguments[3])};
+  } else if (count != 1 && !is_tiny) {
+    std::fputs("usage: bench_int8 [IN OUT BATCH] | --tiny\n", stderr);
+    return 2;
+  }
+  lacuna::set_num_threads(1);
+  fmt::print("int8 kernels: {}; {} x {} -> {}, one thread, ms\n", lacuna::int8_kernels_name(),
+             size.batch, size.in, size.out);
+  fmt::print(
+      "sparsity      csr  csr 1x4 block1x4     int8  unfused with-in  int8csr   sgemm dense-i8 "
+      " /csr /dense /unfused  fused/product\n");
+  for (const double sparsity : {0.0, 0.5, 0.8, 0.9, 0.95}) {
+    if (const int code = lacuna::bench::compare(size, sparsity); code != 0) return code;
+  }
+  return 0;
+}

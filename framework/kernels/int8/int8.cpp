@@ -1,0 +1,310 @@
+#include "lacuna/framework/kernels/int8/int8.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/csr/csr_stream.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/int8/int8_kernels.hpp"
+#include "lacuna/framework/kernels/simd/processor.hpp"
+#include "lacuna/framework/kernels/simd/slab.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kLine = kInt8Group * kSlabWidth;  // bytes of a quad in a slab
+
+// The groups of a matrix, row by row.
+struct Groups {
+  std::vector<int64_t> row_begin{0};
+  std::vector<uint32_t> quad;
+  std::vector<int32_t> word;
+};
+
+Groups groups_of(int64_t rows, std::span<const int64_t> row_begin,
+                 std::span<const uint32_t> column_of, std::span<const int8_t> values) {
+  Groups groups;
+  groups.quad.reserve(column_of.size() / 2);
+  groups.word.reserve(column_of.size() / 2);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto begin = static_cast<size_t>(row_begin[static_cast<size_t>(row)]);
+    const auto end = static_cast<size_t>(row_begin[static_cast<size_t>(row) + 1]);
+    for (size_t i = begin; i < end; ++i) {
+      const uint32_t quad = column_of[i] / kInt8Group;
+      if (i == begin || groups.quad.back() != quad) {
+        groups.quad.push_back(quad);
+        groups.word.push_back(0);
+      }
+      const uint32_t byte = static_cast<uint8_t>(values[i]);
+      const uint32_t word =
+          static_cast<uint32_t>(groups.word.back()) | (byte << (8 * (column_of[i] % kInt8Group)));
+      groups.word.back() = static_cast<int32_t>(word);
+    }
+    groups.row_begin.push_back(static_cast<int64_t>(groups.quad.size()));
+  }
+  return groups;
+}
+
+// Weights 0 and 2 of a word, and 1 and 3.
+constexpr uint32_t kEven = 0x00ff00ff;
+
+bool fits_pairs(int32_t word) {
+  const auto magnitude = [&](int byte) {
+    return std::abs(
+        static_cast<int>(static_cast<int8_t>(static_cast<uint32_t>(word) >> (8 * byte))));
+  };
+  constexpr int kMost = INT16_MAX / 255;
+  return magnitude(0) + magnitude(1) <= kMost && magnitude(2) + magnitude(3) <= kMost;
+}
+
+// Groups whose pairs fit 16 bits, of which some stand twice for that.
+Groups split_groups(const Groups& groups) {
+  Groups split;
+  for (size_t row = 0; row + 1 < groups.row_begin.size(); ++row) {
+    for (auto i = static_cast<size_t>(groups.row_begin[row]);
+         i < static_cast<size_t>(groups.row_begin[row + 1]); ++i) {
+      const auto word = static_cast<uint32_t>(groups.word[i]);
+      const bool fits = fits_pairs(groups.word[i]);
+      split.quad.push_back(groups.quad[i]);
+      split.word.push_back(static_cast<int32_t>(fits ? word : word & kEven));
+      if (fits) continue;
+      split.quad.push_back(groups.quad[i]);
+      split.word.push_back(static_cast<int32_t>(word & ~kEven));
+    }
+    split.row_begin.push_back(static_cast<int64_t>(split.quad.size()));
+  }
+  return split;
+}
+
+// Σ w of each row, none of which can leave 32 bits on the way to Σ w q.
+std::vector<int32_t> sums_of_rows(int64_t rows, std::span<const int64_t> row_begin,
+                                  std::span<const int8_t> values) {
+  constexpr int64_t kMost = INT32_MAX / 255;
+  std::vector<int32_t> sums(static_cast<size_t>(rows));
+  for (size_t row = 0; row < sums.size(); ++row) {
+    int64_t sum = 0, magnitude = 0;
+    for (int64_t i = row_begin[row]; i < row_begin[row + 1]; ++i) {
+      sum += values[static_cast<size_t>(i)];
+      magnitude += std::abs(values[static_cast<size_t>(i)]);
+    }
+    if (magnitude > kMost) {
+      throw ShapeError(
+          fmt::format("row {} of an int8 weight has {} nonzeros of magnitude {} together, whose "
+                      "product with bytes does not fit 32 bits; {} do",
+                      row, row_begin[row + 1] - row_begin[row], magnitude, kMost));
+    }
+    sums[row] = static_cast<int32_t>(sum);
+  }
+  return sums;
+}
+
+// Rows that the last tile of a stream of several has no group of.
+std::vector<uint32_t> rows_absent(const CsrStream& stream) {
+  if (stream.tiles.size() < 2) return {};
+  std::vector<bool> is_there(static_cast<size_t>(stream.rows), false);
+  csr_for_each_segment(stream, stream.tiles.back(), [&](int64_t row, int64_t, int64_t, int64_t) {
+    is_there[static_cast<size_t>(row)] = true;
+  });
+  std::vector<uint32_t> absent;
+  for (size_t row = 0; row < is_there.size(); ++row) {
+    if (!is_there[row]) absent.push_back(static_cast<uint32_t>(row));
+  }
+  return absent;
+}
+
+// Quads in a tile. The first-level cache holds the lines of 128 of them in 32 KiB, where a group
+// takes about 4.5 cycles (Zen 4); from the second level it takes 8, which bound its loads. Each
+// tile but one loads and stores a row of sums, for about 16 cycles.
+int64_t tile_quads(int64_t rows, int64_t quads, int64_t groups) {
+  constexpr double kNear = 4.5, kFar = 8.0, kSegment = 16.0;
+  constexpr int64_t kMost = 1 << 16;
+  const int64_t near_tile = first_level_bytes() / kLine;
+  if (quads <= near_tile) return std::max<int64_t>(quads, 1);
+  const int64_t tiles = (quads + near_tile - 1) / near_tile;
+  const double in_row =
+      static_cast<double>(groups) / static_cast<double>(std::max<int64_t>(rows, 1));
+  const double extra = kSegment * std::min(static_cast<double>(tiles - 1), in_row);
+  if (kNear * in_row + extra > kFar * in_row) return std::min(quads, kMost);
+  return (quads + tiles - 1) / tiles;
+}
+
+Int8Block make_block(const Groups& groups, int64_t first_row, int64_t end_row, int64_t quads) {
+  const std::span<const int64_t> begin(groups.row_begin.data() + first_row,
+                                       static_cast<size_t>(end_row - first_row) + 1);
+  const int64_t rows = end_row - first_row, count = begin.back() - begin.front();
+  Int8Block block{.first_row = first_row};
+  block.stream = csr_stream(
+      rows, quads, begin, groups.quad,
+      {.tile_columns = tile_quads(rows, quads, count), .rows_in_block = rows + 1});  // one block
+  internal::pair_rows(block.stream, {});
+  const Array<uint32_t> places = csr_canonical_places(block.stream, begin);
+  block.words.resize(places.size() + 4);  // four are loaded at a time
+  for (size_t i = 0; i < places.size(); ++i) block.words[i] = groups.word[places[i]];
+  std::fill_n(block.words.end() - 4, 4, 0);
+  block.absent = rows_absent(block.stream);
+  return block;
+}
+
+#if defined(__x86_64__)
+// GCC's and clang's __builtin_cpu_supports do not both know AVX-VNNI.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
+}
+
+bool has_avx512_vnni() {
+  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+std::vector<const internal::Int8Kernels*> choose_kernels() {
+  std::vector<const internal::Int8Kernels*> all;
+#if defined(__x86_64__)
+  const std::string& set = active_instruction_set();
+  if (set == "avx512" && has_avx512_vnni()) all.push_back(&internal::kAvx512VnniInt8);
+  if (set == "avx512" || set == "avx2") {
+    if (has_avx_vnni()) all.push_back(&internal::kAvxVnniInt8);
+    all.push_back(&internal::kAvx2Int8);
+  }
+#endif
+  all.push_back(&internal::kPlainInt8);
+  return all;
+}
+
+const internal::Int8Kernels& best_kernels() { return *internal::int8_kernels().front(); }
+
+}  // namespace
+
+const std::vector<const internal::Int8Kernels*>& internal::int8_kernels() {
+  static const std::vector<const Int8Kernels*> chosen = choose_kernels();
+  return chosen;
+}
+
+std::string int8_kernels_name() { return best_kernels().name; }
+
+Int8Grid int8_grid(float low, float high) {
+  low = std::min(low, 0.0f);
+  high = std::max(high, 0.0f);
+  const float scale = (high - low) / 255.0f;
+  if (!std::isfinite(scale) || !(scale >= std::numeric_limits<float>::min())) return {};
+  const float zero = std::nearbyint(-low / scale);
+  return {.scale = scale, .zero = static_cast<int32_t>(std::clamp(zero, 0.0f, 255.0f))};
+}
+
+int64_t int8_slab_bytes(int64_t batch, int64_t features) {
+  return slab_count(batch) * int8_quads(features) * kLine;
+}
+
+int64_t Int8Matrix::bytes() const {
+  int64_t total = static_cast<int64_t>(row_sums.size() * sizeof(int32_t));
+  for (const Int8Block& block : blocks) {
+    total += block.stream.bytes() +
+             static_cast<int64_t>((block.words.size() + block.absent.size()) * sizeof(int32_t));
+  }
+  return total;
+}
+
+Int8Matrix internal::int8_matrix_for(const Int8Kernels& kernels, int64_t rows, int64_t columns,
+                                     std::span<const int64_t> row_begin,
+                                     std::span<const uint32_t> column_of,
+                                     std::span<const int8_t> values) {
+  constexpr int64_t kRows = 512, kGroups = 16384;  // of a block, at least, as csr's have
+  Groups groups = groups_of(rows, row_begin, column_of, values);
+  Int8Matrix matrix{.rows = rows,
+                    .columns = columns,
+                    .nnz = row_begin[static_cast<size_t>(rows)] - row_begin.front(),
+                    .groups = static_cast<int64_t>(groups.quad.size())};
+  matrix.row_sums = sums_of_rows(rows, row_begin, values);
+  if (kernels.splits_words) groups = split_groups(groups);
+  const int64_t blocks = std::max<int64_t>(std::min(rows / kRows, matrix.groups / kGroups), 1);
+  const int64_t height = (rows + blocks * kInt8Group - 1) / (blocks * kInt8Group) * kInt8Group;
+  for (int64_t first = 0; first < rows; first += height) {
+    matrix.blocks.push_back(
+        make_block(groups, first, std::min(first + height, rows), int8_quads(columns)));
+  }
+  return matrix;
+}
+
+void internal::int8_product_by(const Int8Kernels& kernels, const Int8Matrix& weight,
+                               const uint8_t* x, int64_t batch, const Int8Epilogue& epilogue) {
+  const int64_t slab_bytes = int8_quads(weight.columns) * kLine;
+  for_each_slab_part(batch, static_cast<int64_t>(weight.blocks.size()),
+                     [&](int64_t slab, int64_t part, int64_t width, bool) {
+                       const Int8Block& block = weight.blocks[static_cast<size_t>(part)];
+                       const auto values = static_cast<size_t>(block.stream.rows * kSlabWidth);
+                       Array<int32_t> sums(block.stream.tiles.size() > 1 ? values : 0);
+                       Array<uint8_t> bytes(epilogue.floats == nullptr ? values : 0);
+                       kernels.product({.matrix = &weight,
+                                        .block = &block,
+                                        .x = x + slab * slab_bytes,
+                                        .slab = slab,
+                                        .width = width,
+                                        .epilogue = &epilogue,
+                                        .sums = sums.data(),
+                                        .row_bytes = bytes.data()});
+                     });
+}
+
+void internal::int8_quantize_by(const Int8Kernels& kernels, const float* slabs, int64_t batch,
+                                int64_t features, const Int8Grid& grid, uint8_t* bytes) {
+  Array<float> inverse(kSlabWidth, 1.0f / grid.scale);
+  Array<float> zeros(kSlabWidth, static_cast<float>(grid.zero));
+  parallel_blocks(slab_count(batch), [&](int64_t slab) {
+    kernels.quantize(slabs + slab * features * kSlabWidth, features, inverse.data(), zeros.data(),
+                     bytes + slab * int8_quads(features) * kLine);
+  });
+}
+
+void internal::int8_quantize_examples_by(const Int8Kernels& kernels, const float* slabs,
+                                         int64_t batch, int64_t features, float* scales,
+                                         int32_t* zeros, uint8_t* bytes) {
+  parallel_blocks(slab_count(batch), [&](int64_t slab) {
+    const float* from = slabs + slab * features * kSlabWidth;
+    Array<float> low(kSlabWidth), high(kSlabWidth), inverse(kSlabWidth), zero(kSlabWidth);
+    kernels.ranges(from, features, low.data(), high.data());
+    for (size_t i = 0; i < static_cast<size_t>(kSlabWidth); ++i) {
+      const Int8Grid grid = int8_grid(low[i], high[i]);
+      const auto example = static_cast<size_t>(slab * kSlabWidth) + i;
+      scales[example] = grid.scale;
+      zeros[example] = grid.zero;
+      inverse[i] = 1.0f / grid.scale;
+      zero[i] = static_cast<float>(grid.zero);
+    }
+    kernels.quantize(from, features, inverse.data(), zero.data(),
+                     bytes + slab * int8_quads(features) * kLine);
+  });
+}
+
+Int8Matrix int8_matrix(int64_t rows, int64_t columns, std::span<const int64_t> row_begin,
+                       std::span<const uint32_t> column_of, std::span<const int8_t> values) {
+  return internal::int8_matrix_for(best_kernels(), rows, columns, row_begin, column_of, values);
+}
+
+void int8_product(const Int8Matrix& weight, const uint8_t* x, int64_t batch,
+                  const Int8Epilogue& epilogue) {
+  internal::int8_product_by(best_kernels(), weight, x, batch, epilogue);
+}
+
+void int8_quantize(const float* slabs, int64_t batch, int64_t features, const Int8Grid& grid,
+                   uint8_t* bytes) {
+  internal::int8_quantize_by(best_kernels(), slabs, batch, features, grid, bytes);
+}
+
+void int8_quantize_examples(const float* slabs, int64_t batch, int64_t features, float* scales,
+                            int32_t* zeros, uint8_t* bytes) {
+  internal::int8_quantize_examples_by(best_kernels(), slabs, batch, features, scales, zeros, bytes);
+}
+
+}  // namespace lacuna

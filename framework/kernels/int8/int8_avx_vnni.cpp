@@ -1,0 +1,40 @@
+// Int8 products on AVX-VNNI: vpdpbusd on vectors of 32 bytes.
+#include <hwy/base.h>
+
+#include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/int8/int8_kernels.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+HWY_PUSH_ATTRIBUTES("avx,avx2,fma,avxvnni")
+namespace lacuna {
+namespace {
+
+#include "lacuna/framework/kernels/int8/int8_lanes8.inc"
+
+struct Lanes : EightLanes {
+  static constexpr int kRows = 1;
+
+  template <int i>
+  static HWY_INLINE I spread(Four four) {
+    return _mm256_shuffle_epi32(four, i * 0x55);
+  }
+  static HWY_INLINE I dot_of(I sum, I bytes, I word) {
+    return _mm256_dpbusd_avx_epi32(sum, bytes, word);
+  }
+  static HWY_INLINE I dot(I sum, const uint8_t* at, I word) {
+    return dot_of(sum, load_line(at), word);
+  }
+};
+
+#include "lacuna/framework/kernels/int8/int8_run.inc"
+
+}  // namespace
+
+const internal::Int8Kernels internal::kAvxVnniInt8 = {"avx-vnni", false, run_product, run_quantize,
+                                                      run_ranges};
+
+}  // namespace lacuna
+HWY_POP_ATTRIBUTES
+#endif

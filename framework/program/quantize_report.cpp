@@ -1,0 +1,173 @@
+#include "lacuna/framework/program/quantize_report.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lacuna/framework/program/output/evaluation_report.hpp"
+#include "lacuna/framework/quantize/int8_candidates.hpp"
+
+namespace lacuna {
+namespace {
+
+// Groups of four inputs in which a weight has one position or more. *Cost:* O(nnz).
+int64_t groups_of(const Pattern& pattern) {
+  const int64_t columns = matrix_columns(pattern.shape());
+  if (pattern.is_dense()) return matrix_rows(pattern.shape()) * int8_quads(columns);
+  const Positions positions = pattern.positions();
+  int64_t groups = 0;
+  for (int64_t row = 0; row < positions.rows(); ++row) {
+    int64_t last = -1;
+    for (const uint32_t column : positions.row(row)) {
+      groups += column / kInt8Group != last ? 1 : 0;
+      last = column / kInt8Group;
+    }
+  }
+  return groups;
+}
+
+// Multiply-adds of float32 csr that take as long as a group in int8: measured with AVX512-VNNI and
+// AVX2 (bench_int8, 90 %), assumed for plain C++.
+double group_cost() {
+  const std::string kernels = int8_kernels_name();
+  if (kernels == "plain") return 8.0;
+  return kernels == "avx2" ? 2.0 : 1.1;
+}
+
+}  // namespace
+
+Config quantized_rows(const std::vector<QuantizedLayer>& layers) {
+  Config rows = Config::list();
+  for (const QuantizedLayer& layer : layers) {
+    float least = 0.0f, largest = 0.0f;  // of outputs that have weights
+    for (const float scale : layer.scales) {
+      if (scale > 0.0f && (least == 0.0f || scale < least)) least = scale;
+      largest = std::max(largest, scale);
+    }
+    Config row = Config::map({{"parameter", layer.weight},
+                              {"scale_min", least},
+                              {"scale_max", largest},
+                              {"clipped_weights", layer.clipped_weights},
+                              {"clipped_inputs", layer.clipped_inputs},
+                              {"relative_error", layer.relative_error}});
+    if (layer.input) {
+      row.set("input_scale", layer.input->scale);
+      row.set("input_zero", static_cast<int64_t>(layer.input->zero));
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string quantized_table(const Config& rows) {
+  size_t width = 9;
+  for (const Config& row : rows.items()) {
+    width = std::max(width, row.required<std::string>("parameter").size());
+  }
+  std::string text =
+      fmt::format("{:<{}}  {:>21} {:>9} {:>18} {:>9} {:>9}\n", "parameter", width, "weight scales",
+                  "clipped", "input scale, zero", "clipped", "error");
+  for (const Config& row : rows.items()) {
+    const std::string input = row.has("input_scale")
+                                  ? fmt::format("{:.4g}, {}", row.required<double>("input_scale"),
+                                                row.required<int64_t>("input_zero"))
+                                  : "each example's";
+    const std::string scales = fmt::format("{:.3g} to {:.3g}", row.required<double>("scale_min"),
+                                           row.required<double>("scale_max"));
+    text += fmt::format("{:<{}}  {:>21} {:>8.3f}% {:>18} {:>8.3f}% {:>9.2g}\n",
+                        row.required<std::string>("parameter"), width, scales,
+                        100 * row.required<double>("clipped_weights"), input,
+                        100 * row.required<double>("clipped_inputs"),
+                        row.required<double>("relative_error"));
+  }
+  return text;
+}
+
+Config planned_products(Module& model, const QuantizeOptions& options) {
+  Config rows = Config::list();
+  for (const Int8Candidate& candidate : int8_candidates(model, options)) {
+    const Pattern& pattern = *candidate.weight->pattern();
+    Config row = Config::map({{"parameter", candidate.weight->name()}, {"kernel", "float32"}});
+    if (!candidate.reason.empty()) {
+      row.set("because", candidate.reason);
+      rows.push_back(row);
+      continue;
+    }
+    const int64_t groups = groups_of(pattern);
+    const double filled =
+        groups == 0 ? 0.0 : static_cast<double>(pattern.nnz()) / static_cast<double>(groups);
+    row.set("kernel", "int8 1x4 " + int8_kernels_name());
+    row.set("weights_in_group", filled);
+    if (groups > 0 && filled < group_cost()) {
+      row.set("advice",
+              "slower than float32 csr; train with pattern {type: block, rows: 1, cols: 4}");
+    } else if (groups > 0 && filled < 3.5) {
+      row.set("advice",
+              fmt::format("groups are filled to {:.0f} %; pattern {{type: block, rows: 1, "
+                          "cols: 4}} fills them",
+                          100.0 * filled / static_cast<double>(kInt8Group)));
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string planned_lines(const Config& rows) {
+  std::string text;
+  for (const Config& row : rows.items()) {
+    text += fmt::format("{} runs as {}", row.required<std::string>("parameter"),
+                        row.required<std::string>("kernel"));
+    for (const char* key : {"because", "advice"}) {
+      if (row.has(key)) text += ": " + row.required<std::string>(key);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Config precision_result(const Config& splits, Module& model) {
+  Config kept = Config::list();
+  for (const Config& split : splits.items()) {
+    Config without = split.clone();
+    without.erase("confusion_matrix");
+    kept.push_back(without);
+  }
+  return Config::map({{"splits", kept}, {"bytes", product_bytes(model)}});
+}
+
+std::string precision_lines(const std::string& name, const Config& result) {
+  std::string text;
+  for (const Config& split : result.at("splits").items()) {
+    text += fmt::format("{:<8} {}, {} bytes of weights", name, describe_evaluation(split),
+                        result.required<int64_t>("bytes"));
+    if (result.has("examples_per_second")) {
+      text += fmt::format(", {:.0f} examples/s", result.required<double>("examples_per_second"));
+    }
+    text += ")\n";
+  }
+  return text;
+}
+
+int64_t product_bytes(Module& model) {
+  std::map<const Parameter*, int64_t> quantized;
+  for (const Module* module : model.modules()) {
+    const auto* layer = dynamic_cast<const Linear*>(module);
+    if (layer == nullptr || layer->int8() == nullptr) continue;
+    quantized[layer->weight().get()] =
+        layer->int8()->weight.bytes() +
+        static_cast<int64_t>(layer->int8()->weight_scales.size() * sizeof(float));
+  }
+  int64_t bytes = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const auto found = quantized.find(parameter.get());
+    const Pattern& pattern = *parameter->pattern();
+    bytes +=
+        found != quantized.end()
+            ? found->second
+            : pattern.stored_size() * static_cast<int64_t>(sizeof(float)) + pattern.index_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace lacuna

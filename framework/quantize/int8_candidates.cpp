@@ -1,0 +1,99 @@
+#include "lacuna/framework/quantize/int8_candidates.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<Int8Candidate> product_weights(Module& model) {
+  std::map<const Parameter*, Linear*> linear;
+  std::map<const Parameter*, int> uses;
+  for (Module* module : model.modules()) {
+    auto* layer = dynamic_cast<Linear*>(module);
+    if (layer != nullptr) linear[layer->weight().get()] = layer;
+    for (const auto& [name, parameter] : module->own_parameters()) ++uses[parameter.get()];
+  }
+  std::vector<Int8Candidate> all;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->use != WeightUse::Linear && parameter->use != WeightUse::Convolution) continue;
+    Int8Candidate candidate{.weight = parameter};
+    const auto found = linear.find(parameter.get());
+    if (found == linear.end()) {
+      candidate.reason = "only linear layers have a product in int8";
+    } else if (uses[parameter.get()] > 1) {
+      candidate.reason = "its weight is shared";
+    } else {
+      candidate.layer = found->second;
+    }
+    all.push_back(candidate);
+  }
+  return all;
+}
+
+std::string names_of(const std::vector<Int8Candidate>& all) {
+  std::vector<std::string> names;
+  for (const Int8Candidate& candidate : all) {
+    if (candidate.layer != nullptr) names.push_back(candidate.weight->name());
+  }
+  if (names.empty()) return "the model has no linear layer of its own weight";
+  const size_t more = names.size() > 8 ? names.size() - 8 : 0;
+  names.resize(names.size() - more);
+  return "linear layers have " + join(names, ", ") +
+         (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+void keep_ends(std::vector<Int8Candidate>& all) {
+  const auto keep = [](Int8Candidate& candidate, const char* reason) {
+    if (candidate.reason.empty()) candidate.reason = reason;
+  };
+  if (all.empty()) return;
+  keep(all.front(), "the first layer");
+  keep(all.back(), "the last layer");
+}
+
+void choose(std::vector<Int8Candidate>& all, const std::vector<std::string>& globs) {
+  std::vector<bool> is_chosen(all.size(), false);
+  for (const std::string& glob : globs) {
+    bool matches = false;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!glob_match(glob, all[i].weight->name())) continue;
+      matches = is_chosen[i] = true;
+    }
+    if (!matches) {
+      throw ConfigError(
+          fmt::format("param_filter '{}' matches no weight that a layer multiplies "
+                      "with; {}",
+                      glob, names_of(all)));
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_chosen[i]) {
+      if (all[i].reason.empty()) all[i].reason = "not in param_filter";
+    } else if (all[i].layer == nullptr) {
+      throw ConfigError(fmt::format("'{}' cannot be quantized: {}; leave it out of param_filter",
+                                    all[i].weight->name(), all[i].reason));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options) {
+  std::vector<Int8Candidate> all = product_weights(model);
+  options.param_filter.empty() ? keep_ends(all) : choose(all, options.param_filter);
+  const bool has_some =
+      std::ranges::any_of(all, [](const Int8Candidate& c) { return c.reason.empty(); });
+  if (has_some) return all;
+  throw ConfigError(fmt::format(
+      "there is nothing to quantize: without param_filter the first and the last layer stay "
+      "float32, and convolutions always do; {}",
+      names_of(all)));
+}
+
+}  // namespace lacuna

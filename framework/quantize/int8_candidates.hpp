@@ -1,0 +1,24 @@
+// Which layers of a model are quantized, and why others are not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/quantize/quantize_options.hpp"
+#include "lacuna/layers/linear.h"
+
+namespace lacuna {
+
+/// A weight that is multiplied with, in the order of the model.
+struct Int8Candidate {
+  ParameterPtr weight;
+  Linear* layer = nullptr;  ///< null: another kind of layer
+  std::string reason = {};  ///< why it stays float32; empty: it is quantized
+};
+
+/// All weights of linear layers and convolutions. *Errors:* ConfigError for a glob that matches no
+/// such weight, or one that has no product in int8, and where nothing is left to quantize.
+std::vector<Int8Candidate> int8_candidates(Module& model, const QuantizeOptions& options);
+
+}  // namespace lacuna

@@ -1,0 +1,97 @@
+#include "lacuna/framework/quantize/quantize_options.hpp"
+
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+
+#include "lacuna/framework/config/names.h"
+
+namespace lacuna {
+namespace {
+
+// The value of a key that is one of some names, of which the first is the default.
+template <class T>
+T read_name(const Config& section, const char* key,
+            const std::vector<std::pair<std::string, T>>& choices) {
+  const auto name = section.get<std::string>(key, choices.front().first);
+  std::vector<std::string> names;
+  for (const auto& [choice, value] : choices) {
+    if (choice == name) return value;
+    names.push_back(choice);
+  }
+  section.get(key).fail(join(names, " or "));
+}
+
+// A map that may be left out.
+Config section_of(const Config& section, const char* key) {
+  if (!section.has(key)) Config(section).set(key, Config::map());
+  const Config found = section.get(key);
+  if (!found.is_map()) found.fail("a map");
+  return found;
+}
+
+void require_eight_bits(const Config& section) {
+  if (section.get<int64_t>("bits", 8) != 8) section.get("bits").fail("8, the only width there is");
+}
+
+std::vector<std::string> read_filter(const Config& section) {
+  const Config filter = section.get("param_filter");
+  if (filter.is_null()) return {};
+  if (filter.is_scalar()) return {filter.as<std::string>()};
+  const auto globs = filter.as<std::vector<std::string>>();
+  if (globs.empty()) filter.fail("at least one glob");
+  return globs;
+}
+
+}  // namespace
+
+const char* to_string(QuantizeOptions::Algorithm algorithm) {
+  return algorithm == QuantizeOptions::Algorithm::Gptq ? "gptq" : "nearest";
+}
+
+QuantizeOptions QuantizeOptions::from_config(const Config& section) {
+  if (!section.is_map()) section.fail("a map, as {algorithm: gptq}; {} for the defaults");
+  QuantizeOptions options;
+  options.algorithm = read_name<Algorithm>(
+      section, "algorithm", {{"gptq", Algorithm::Gptq}, {"nearest", Algorithm::Nearest}});
+  const Config weights = section_of(section, "weights");
+  require_eight_bits(weights);
+  read_name<int>(weights, "per", {{"channel", 0}});
+  options.clip =
+      read_name<GridClip>(weights, "clip", {{"mse", GridClip::Mse}, {"max", GridClip::Max}});
+  const Config activations = section_of(section, "activations");
+  require_eight_bits(activations);
+  options.when =
+      read_name<When>(activations, "when", {{"static", When::Static}, {"dynamic", When::Dynamic}});
+  if (options.when == When::Static) {
+    options.observer =
+        read_name<Observer>(activations, "observer",
+                            {{"percentile", Observer::Percentile}, {"min_max", Observer::MinMax}});
+  }
+  if (options.when == When::Static && options.observer == Observer::Percentile) {
+    options.percentile =
+        require_range(activations, "percentile",
+                      activations.get<double>("percentile", options.percentile), 50.0, 100.0);
+  }
+  options.param_filter = read_filter(section);
+  if (options.needs_examples()) {
+    const Config calibration = section.get("calibration");
+    options.calibration = CalibrationOptions::from_config(calibration);
+    if (options.calibration.examples.value_or(kFewestExamples) < kFewestExamples) {
+      calibration.error(fmt::format(
+          "{} examples are too few to learn the ranges of activations from; give at least {} "
+          "(the default is {})",
+          *options.calibration.examples, kFewestExamples, CalibrationOptions::kDefaultExamples));
+    }
+  } else if (section.has("calibration")) {
+    section.get("calibration")
+        .error(
+            "nearest with dynamic activations learns nothing from examples; leave `calibration` "
+            "out");
+  }
+  section.require_all_read();
+  return options;
+}
+
+}  // namespace lacuna

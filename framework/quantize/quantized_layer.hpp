@@ -1,0 +1,42 @@
+// QuantizedLayer: what a checkpoint holds of a layer in int8, and how a model runs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/config/state_dict.h"
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/layers/linear.h"
+
+namespace lacuna {
+
+struct QuantizedLayer {
+  std::string weight;               ///< the parameter's name
+  std::vector<int8_t> values{};     ///< of the pattern's elements, ascending by flat index
+  std::vector<float> scales{};      ///< of each output
+  std::optional<Int8Grid> input{};  ///< absent: each example has its own
+  double clipped_weights = 0.0;     ///< fractions that lie outside of their grids
+  double clipped_inputs = 0.0;      ///< of the calibration; 0 where grids are the examples' own
+  double relative_error = 0.0;      ///< as relative_output_error
+};
+
+/// Under the weight's name: "values" (bytes: int8 in two's complement), "scales", the numbers, and
+/// "input_scale" and "input_zero" where there is one grid.
+StateDict state_of(const std::vector<QuantizedLayer>& layers);
+/// *Errors:* CheckpointError for what no quantization writes.
+std::vector<QuantizedLayer> quantized_layers(const StateDict& state);
+
+/// The layer's product, by the positions of its weight and its bias. *Errors:* CheckpointError when
+/// the values are not as many as the positions, or scales as outputs.
+std::shared_ptr<const Int8Linear> int8_linear_of(const QuantizedLayer& quantized,
+                                                 const Linear& layer);
+
+/// Makes the layers of a model run in int8 (Linear::run_in_int8), as a state says that state_of
+/// gave. *Errors:* CheckpointError, also for a layer that the model does not have.
+void run_in_int8(Module& model, const StateDict& state);
+
+}  // namespace lacuna

@@ -1,0 +1,13 @@
+// The section `quantize` of an experiment, which training does not use: it is checked alone.
+#pragma once
+
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+
+namespace lacuna {
+
+/// Stages of the sparsity part. *Errors:* ConfigError at the section: for what it says by itself,
+/// for layers that cannot be quantized, and for more calibration examples than there are.
+void read_quantize_section(ExperimentBuild& build);
+void check_quantize_section(ExperimentBuild& build);
+
+}  // namespace lacuna

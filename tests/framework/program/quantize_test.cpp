@@ -1,0 +1,159 @@
+// `lacuna quantize`: a run in int8 that eval, predict, inspect and plan understand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/program/runs.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kRun = R"(
+data: {type: glyphs, train_size: 200, test_size: 60, validation: 20}
+model:
+  - flatten
+  - {type: linear, name: fc1, out_features: 40}
+  - relu
+  - {type: linear, name: fc2, out_features: 32}
+  - gelu
+  - {type: linear, name: fc3, out_features: 10}
+optimizer: {type: adam, lr: 0.003}
+sparsity: {algorithm: static, sparsity: 0.5, pattern: {type: block, rows: 1, cols: 4}, param_filter: fc2.weight}
+train: {epochs: 2, batch_size: 20, threads: 1}
+)";
+
+class Quantize : public RunFixture {
+ protected:
+  Quantize() { write_text(config(), kRun); }
+  Ended quantize(const std::string& to, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"quantize", run_dir(), "--run-dir", run_dir(to)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lacuna(arguments);
+  }
+  void expect_refused(const std::vector<std::string>& more, const std::string& words) const {
+    const Ended ended = quantize("refused", more);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(run_dir("refused")));
+  }
+};
+
+TEST_F(Quantize, MakesARunThatEveryCommandUnderstands) {
+  ASSERT_EQ(train().code, 0);
+  const Ended ended = quantize("int8", {"--set", "quantize.calibration=64"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fc2.weight"));
+  EXPECT_THAT(ended.out, HasSubstr("the quantized model is in"));
+  const Config report = load_yaml(run_dir("int8") + "/quantize.json");
+  ASSERT_EQ(report.at("layers").items().size(), 1u);
+  const Config layer = report.at("layers").items()[0];
+  EXPECT_GT(layer.required<double>("relative_error"), 0.0);
+  EXPECT_LT(layer.required<double>("relative_error"), 0.001);
+  EXPECT_EQ(layer.required<int64_t>("input_zero"), 0);
+  EXPECT_LT(report.at("int8").required<int64_t>("bytes"),
+            report.at("float32").required<int64_t>("bytes"));
+
+  const Ended evaluated = run_lacuna({"eval", run_dir("int8"), "--json"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const Config eval = parse_yaml(evaluated.out, "eval");
+  for (const char* precision : {"int8", "float32"}) {
+    const Config splits = eval.at("precisions").at(precision).at("splits");
+    ASSERT_EQ(splits.items().size(), 2u);
+    EXPECT_EQ(splits.items()[1].at("loss").text(),
+              report.at(precision).at("splits").items()[1].at("loss").text());
+    EXPECT_GT(eval.at("precisions").at(precision).required<double>("examples_per_second"), 0.0);
+  }
+  EXPECT_EQ(eval.at("splits").items()[1].at("loss").text(),
+            report.at("int8").at("splits").items()[1].at("loss").text());
+  const Ended before = run_lacuna({"eval", run_dir(), "--json"});
+  EXPECT_EQ(parse_yaml(before.out, "eval").at("splits").items()[1].at("loss").text(),
+            report.at("float32").at("splits").items()[1].at("loss").text());
+  EXPECT_THAT(run_lacuna({"eval", run_dir("int8")}).out, HasSubstr("float32  test"));
+
+  const Ended compared = run_lacuna({"compare", run_dir(), run_dir("int8"), "--json"});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  for (const Config& run : parse_yaml(compared.out, "compare").at("runs").items()) {
+    EXPECT_EQ(run.required<std::string>("state"), "finished");
+    EXPECT_TRUE(run.has("accuracy"));
+  }
+  const Ended inspected = run_lacuna({"inspect", run_dir("int8"), "--json"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_EQ(parse_yaml(inspected.out, "inspect").at("quantized").items().size(), 1u);
+  EXPECT_THAT(run_lacuna({"inspect", run_dir("int8")}).out, HasSubstr("weight scales"));
+  EXPECT_FALSE(parse_yaml(run_lacuna({"inspect", run_dir(), "--json"}).out, "i").has("quantized"));
+}
+
+TEST_F(Quantize, IsTheSameOnAnyNumberOfThreads) {
+  ASSERT_EQ(train().code, 0);
+  std::vector<std::string> layers;
+  for (const std::string threads : {"1", "3"}) {
+    ASSERT_EQ(quantize("by" + threads, {"--threads", threads, "--json"}).code, 0);
+    layers.push_back(load_yaml(run_dir("by" + threads) + "/quantize.json").at("layers").to_json());
+  }
+  EXPECT_EQ(layers[0], layers[1]);
+}
+
+TEST_F(Quantize, TakesAFileAndTheRunsOwnSection) {
+  ASSERT_EQ(train({"--set", "quantize={algorithm: nearest, activations: {when: dynamic}}"}).code,
+            0);
+  ASSERT_EQ(quantize("own").code, 0);
+  const Config own = load_yaml(run_dir("own") + "/quantize.json");
+  EXPECT_EQ(own.required<std::string>("algorithm"), "nearest");
+  EXPECT_FALSE(own.at("layers").items()[0].has("input_scale"));
+  const std::string file = folder_ / "q.yaml";
+  write_text(file, "quantize: {param_filter: '*.weight'}\n");
+  ASSERT_EQ(quantize("all", {file}).code, 0);
+  const Config all = load_yaml(run_dir("all") + "/quantize.json");
+  EXPECT_EQ(all.required<std::string>("algorithm"), "gptq");
+  EXPECT_EQ(all.at("layers").items().size(), 3u);
+}
+
+TEST_F(Quantize, IsNotTrainedOn) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("int8").code, 0);
+  const Ended resumed = run_lacuna({"train", "--resume", "--run-dir", run_dir("int8")});
+  EXPECT_NE(resumed.code, 0);
+  EXPECT_THAT(resumed.err, HasSubstr("a quantized model is not trained on"));
+  const Ended again = run_lacuna({"quantize", run_dir("int8"), "--run-dir", run_dir("again")});
+  EXPECT_NE(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("is quantized already"));
+  // Its float32 weights begin another run.
+  EXPECT_EQ(train({"--init-from", run_dir("int8"), "--set", "train.epochs=1"}, "more").code, 0);
+}
+
+TEST_F(Quantize, RefusesBadInput) {
+  ASSERT_EQ(train().code, 0);
+  expect_refused({"--set", "quantize.param_filter=conv.weight"}, "matches no weight");
+  expect_refused({"--set", "quantize.calibration=7"}, "7 examples are too few");
+  expect_refused({"--set", "quantize.calibration=5000"}, "calibration needs 5000 examples");
+  expect_refused({"--set", "data.limit=3"}, "quantize takes keys of `quantize` alone");
+  const std::string file = folder_ / "q.yaml";
+  write_text(file, "quantize: {}\ntrain: {epochs: 3}\n");
+  expect_refused({file}, "q.yaml:2:8: train: quantize reads the section `quantize` alone");
+  write_text(file, "sparsity: 0.5\n");
+  expect_refused({file}, "there is no `quantize` section");
+  write_text(file, "quantize: {weights: {bits: 4}}\n");
+  expect_refused({file}, "q.yaml:1:29: quantize.weights.bits: expected 8");
+}
+
+TEST_F(Quantize, IsPlanned) {
+  const Ended planned =
+      run_lacuna({"plan", config(), "--json", "--set", "quantize.param_filter=fc2.weight"});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const std::vector<Config> rows = parse_yaml(planned.out, "plan").at("quantized_products").items();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_THAT(rows[1].required<std::string>("kernel"), HasSubstr("int8 1x4"));
+  EXPECT_EQ(rows[1].required<double>("weights_in_group"), 4.0);
+  EXPECT_EQ(rows[0].required<std::string>("kernel"), "float32");
+  const Ended refused = run_lacuna({"plan", config(), "--set", "quantize.param_filter=fc9.weight"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("matches no weight"));
+}
+
+}  // namespace
+}  // namespace lacuna
