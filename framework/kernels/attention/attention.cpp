@@ -1,130 +1,148 @@
 // Attention as tasks: a query head of an example each in the forward pass; in the backward pass a
 // key head with all its query heads, whose gradients of keys and values are added in their order.
-// A task copies its head's rows out of the activations into arrays of its own, padded so that
-// kernels run over whole vectors.
+// Where a block of 64 tokens is a slab, kernels read and write the slabs themselves; else a task
+// copies its head's lanes into memory that its thread keeps.
 #include "lacuna/framework/kernels/attention/attention.hpp"
 
-#include <limits>
-
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/attention/attention_head.hpp"
-#include "lacuna/framework/kernels/attention/head_rows.hpp"
+#include "lacuna/framework/kernels/attention/attention_plain.hpp"
+#include "lacuna/framework/kernels/attention/head_lanes.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna {
 namespace {
 
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+// Floats from a feature's lanes to the next one's: an odd number of cache lines, so that features
+// do not fall on the same few places of a cache.
+int64_t lane_stride(int64_t tokens) { return (tokens + 15) / 16 / 2 * 32 + 16; }
 
-// A head's arrays in a task.
-class HeadArrays {
+float* kept_memory(int64_t floats) {
+  thread_local Array<float> memory;
+  if (memory.size() < static_cast<size_t>(floats)) {
+    memory = {};
+    memory = Array<float>(static_cast<size_t>(floats));
+  }
+  return memory.data();
+}
+
+// The heads of an example, as a task sees them: up to `copies` of them are copied.
+class TaskLanes {
  public:
-  HeadArrays(const AttentionProblem& problem, int64_t example)
-      : problem_(problem), example_(example), bias_(0) {
-    head_ = {.length = problem.length,
-             .features = problem.head_features,
-             .rows = round_up(problem.length, 16),
-             .stride = round_up(problem.head_features, 16),
-             .causal = problem.causal,
-             .scale = problem.scale,
-             .dropout = problem.dropout,
-             .rng = &problem.rng};
-    bias_.assign(static_cast<size_t>(head_.rows), -std::numeric_limits<float>::infinity());
-    for (int64_t key = 0; key < problem.length; ++key) {
-      const bool is_seen =
-          problem.key_mask == nullptr || problem.key_mask[example * problem.length + key] != 0;
-      if (is_seen) bias_[static_cast<size_t>(key)] = 0.0f;
-    }
-    head_.bias = bias_.data();
+  TaskLanes(const AttentionProblem& problem, Order order, int64_t example, int64_t copies)
+      : problem_(problem), example_(example), stride_(lane_stride(problem.length)) {
+    if (order == Order::BatchSlabs && lies_on_slabs(problem.length)) return;
+    next_ = kept_memory(copies * problem.head_features * stride_);
   }
-  HeadArrays(const HeadArrays&) = delete;
-  HeadArrays& operator=(const HeadArrays&) = delete;
-
-  const AttentionHead& head(int64_t query_head) {
-    head_.first_row = static_cast<uint64_t>(
-        ((problem_.first_example + example_) * problem_.heads + query_head) * head_.length);
-    return head_;
-  }
-  Array<float> zeros() const { return Array<float>(static_cast<size_t>(head_.size()), 0.0f); }
 
   // The head that is number `index` of those side by side in x.
-  Array<float> read(const Tensor& x, int64_t index) const {
-    Array<float> rows = zeros();
-    read_head(x, place(index), head_.stride, rows.data());
-    return rows;
+  ConstLanes read(const Tensor& x, int64_t index) {
+    if (next_ == nullptr) return on_slabs(x.data(x.order()), x, index);
+    const Lanes lanes = copy();
+    read_head(x, place(index), stride_, lanes.data);
+    return {.data = lanes.data, .row = lanes.row, .block = lanes.block};
   }
-  void write(const Array<float>& rows, Tensor& x, int64_t index) const {
-    write_head(rows.data(), head_.stride, place(index), x);
+  // Where it is computed before `write` puts it there.
+  Lanes result(Tensor& x, int64_t index) {
+    return next_ == nullptr ? on_slabs(x.mutable_data(x.order()), x, index) : copy();
   }
-  Array<float> transposed(const Array<float>& rows) const {
-    Array<float> columns(static_cast<size_t>(head_.features * head_.rows));
-    transpose_head(rows.data(), head_.stride, head_.rows, head_.features, columns.data());
-    return columns;
+  void write(const Lanes& lanes, Tensor& x, int64_t index) const {
+    if (next_ != nullptr) write_head(lanes.data, stride_, place(index), x);
   }
+
+  // The copies that follow overwrite those after this point.
+  float* mark() const { return next_; }
+  void return_to(float* mark) { next_ = mark; }
 
  private:
   HeadPlace place(int64_t index) const {
-    return {.first_row = example_ * head_.length,
-            .rows = head_.length,
-            .first_column = index * head_.features,
-            .columns = head_.features};
+    return {.first_row = example_ * problem_.length,
+            .rows = problem_.length,
+            .first_column = index * problem_.head_features,
+            .columns = problem_.head_features};
+  }
+  template <class Float>
+  HeadLanes<Float> on_slabs(Float* data, const Tensor& x, int64_t index) const {
+    const int64_t features = x.shape().features(), row = example_ * problem_.length;
+    const int64_t feature = row / kSlabWidth * features + index * problem_.head_features;
+    return {.data = data + feature * kSlabWidth + row % kSlabWidth,
+            .row = kSlabWidth,
+            .block = features * kSlabWidth};
+  }
+  Lanes copy() {
+    float* data = next_;
+    next_ += problem_.head_features * stride_;
+    return {.data = data, .row = stride_, .block = kAttentionBlock};
   }
 
   const AttentionProblem& problem_;
-  int64_t example_;
-  AttentionHead head_;
-  Array<float> bias_;
+  int64_t example_, stride_;
+  float* next_ = nullptr;
 };
 
 }  // namespace
 
+AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t query_head) {
+  const int64_t row =
+      ((problem.first_example + example) * problem.heads + query_head) * problem.length;
+  return {.length = problem.length,
+          .features = problem.head_features,
+          .causal = problem.causal,
+          .scale = problem.scale,
+          .key_mask =
+              problem.key_mask == nullptr ? nullptr : problem.key_mask + example * problem.length,
+          .dropout = problem.dropout,
+          .rng = &problem.rng,
+          .first_row = static_cast<uint64_t>(row)};
+}
+
 void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse) {
+  if (use_reference_kernels()) return attention_plainly(problem, qkv, y, lse);
   const AttentionForwardKernel kernel = attention_forward_kernel();
   parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
     const int64_t key_head = problem.heads + h / problem.group();
-    HeadArrays arrays(problem, example);
-    const Array<float> q = arrays.read(qkv, h), k = arrays.read(qkv, key_head),
-                       v = arrays.read(qkv, key_head + problem.kv_heads);
-    const Array<float> k_transposed = arrays.transposed(k);
-    Array<float> rows = arrays.zeros();
-    kernel(arrays.head(h), {.q = q.data(),
-                            .k = k.data(),
-                            .k_transposed = k_transposed.data(),
-                            .v = v.data(),
-                            .y = rows.data(),
-                            .lse = lse + task * problem.length});
-    arrays.write(rows, y, h);
+    TaskLanes lanes(problem, qkv.order(), example, 4);
+    const AttentionForward arrays{.q = lanes.read(qkv, h),
+                                  .k = lanes.read(qkv, key_head),
+                                  .v = lanes.read(qkv, key_head + problem.kv_heads),
+                                  .y = lanes.result(y, h),
+                                  .lse = lse + task * problem.length};
+    kernel(head_of(problem, example, h), arrays);
+    lanes.write(arrays.y, y, h);
   });
 }
 
 void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
                         const float* lse, const Tensor& dy, Tensor& dqkv) {
+  if (use_reference_kernels()) {
+    return attention_gradient_plainly(problem, qkv, y, lse, dy, dqkv);
+  }
   const AttentionBackwardKernel kernel = attention_backward_kernel();
   parallel_blocks(problem.batch * problem.kv_heads, [&](int64_t task) {
     const int64_t example = task / problem.kv_heads, kv = task % problem.kv_heads;
     const int64_t key_head = problem.heads + kv, value_head = key_head + problem.kv_heads;
-    HeadArrays arrays(problem, example);
-    const Array<float> k = arrays.read(qkv, key_head), v = arrays.read(qkv, value_head);
-    const Array<float> k_transposed = arrays.transposed(k), v_transposed = arrays.transposed(v);
-    Array<float> dq = arrays.zeros(), dk = arrays.zeros(), dv = arrays.zeros();
+    TaskLanes lanes(problem, qkv.order(), example, 8);
+    AttentionBackward arrays{.k = lanes.read(qkv, key_head),
+                             .v = lanes.read(qkv, value_head),
+                             .dk = lanes.result(dqkv, key_head),
+                             .dv = lanes.result(dqkv, value_head),
+                             .transpose = transposition()};
+    float* const mark = lanes.mark();
     for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
-      const Array<float> q = arrays.read(qkv, h), of_y = arrays.read(y, h),
-                         of_dy = arrays.read(dy, h);
-      kernel(arrays.head(h), {.q = q.data(),
-                              .k = k.data(),
-                              .k_transposed = k_transposed.data(),
-                              .v = v.data(),
-                              .v_transposed = v_transposed.data(),
-                              .y = of_y.data(),
-                              .dy = of_dy.data(),
-                              .lse = lse + (example * problem.heads + h) * problem.length,
-                              .dq = dq.data(),
-                              .dk = dk.data(),
-                              .dv = dv.data()});
-      arrays.write(dq, dqkv, h);
+      lanes.return_to(mark);
+      arrays.q = lanes.read(qkv, h);
+      arrays.y = lanes.read(y, h);
+      arrays.dy = lanes.read(dy, h);
+      arrays.dq = lanes.result(dqkv, h);
+      arrays.lse = lse + (example * problem.heads + h) * problem.length;
+      kernel(head_of(problem, example, h), arrays);
+      arrays.adds = true;
+      lanes.write(arrays.dq, dqkv, h);
     }
-    arrays.write(dk, dqkv, key_head);
-    arrays.write(dv, dqkv, value_head);
+    lanes.write(arrays.dk, dqkv, key_head);
+    lanes.write(arrays.dv, dqkv, value_head);
   });
 }
 

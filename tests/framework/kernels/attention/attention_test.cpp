@@ -66,7 +66,6 @@ Result<T> definition(const Case& c, const std::vector<T>& qkv, const std::vector
   Result<T> result{std::vector<T>(static_cast<size_t>(c.batch * c.length * out)),
                    std::vector<T>(static_cast<size_t>(c.batch * c.heads * c.length)),
                    std::vector<T>(qkv.size())};
-  std::vector<float> bias(static_cast<size_t>(c.length));
   const auto part = [&](const std::vector<T>& from, int64_t row_width, int64_t b, int64_t column) {
     std::vector<T> rows;
     for (int64_t t = 0; t < c.length; ++t) {
@@ -85,20 +84,14 @@ Result<T> definition(const Case& c, const std::vector<T>& qkv, const std::vector
     }
   };
   for (int64_t b = 0; b < c.batch; ++b) {
-    for (int64_t t = 0; t < c.length; ++t) {
-      const bool is_masked = !c.mask.empty() && c.mask[static_cast<size_t>(b * c.length + t)] == 0;
-      bias[static_cast<size_t>(t)] = is_masked ? -INFINITY : 0.0f;
-    }
     for (int64_t h = 0; h < c.heads; ++h) {
       const int64_t kv = h * c.kv_heads / c.heads;
       const int64_t k_column = (c.heads + kv) * c.d, v_column = k_column + c.kv_heads * c.d;
       const AttentionHead head{.length = c.length,
                                .features = c.d,
-                               .rows = c.length,
-                               .stride = c.d,
                                .causal = c.causal,
                                .scale = p.scale,
-                               .bias = bias.data(),
+                               .key_mask = c.mask.empty() ? nullptr : c.mask.data() + b * c.length,
                                .dropout = c.dropout,
                                .rng = &p.rng,
                                .first_row = static_cast<uint64_t>((b * c.heads + h) * c.length)};
