@@ -13,7 +13,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/attention/attention_block.inc"
+#include "lacuna/framework/kernels/attention/attention_edge.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -114,6 +114,25 @@ void finish(const AttentionHead& head, RunningSums& sums, int64_t queries, float
   std::copy_n(sums.totals, queries, lse);
 }
 
+// The queries of the edge: a row of weights each.
+void forward_edge(const AttentionHead& head, const AttentionForward& arrays) {
+  EdgeRows rows;
+  edge_scores(head, arrays.k, arrays.q, rows);
+  const Vector scale = constant(head.scale);
+  for (int64_t e = 0; e < head.edge(); ++e) {
+    float* row = rows.at(e);
+    map([=](Vector v) HWY_ATTR { return hn::Mul(v, scale); }, head.length, row, row);
+    const float largest = max_of(head.length, row);
+    const Vector center = constant(largest);
+    map([=](Vector v) HWY_ATTR { return quick_exp(hn::Sub(v, center)); }, head.length, row, row);
+    const double total = sum_of([](Vector v) HWY_ATTR { return v; }, head.length, row);
+    const int64_t token = head.block_tokens() + e;
+    edge_sums<false>(head, arrays.v, row, static_cast<float>(1.0 / total), arrays.y.data + token,
+                     arrays.y.row);
+    arrays.lse[token] = static_cast<float>(largest + std::log(total));
+  }
+}
+
 void forward_head(const AttentionHead& head, const AttentionForward& arrays) {
   HWY_ALIGN BlockMatrix matrix, factors;
   for (int64_t q = 0; q < head.query_blocks(); ++q) {
@@ -126,10 +145,12 @@ void forward_head(const AttentionHead& head, const AttentionForward& arrays) {
       add_block(head, place, is_first, arrays, matrix, factors, sums);
       is_first = false;
     }
-    const int64_t q0 = q * kAttentionBlock, queries = std::min(kAttentionBlock, head.length - q0);
+    const int64_t q0 = q * kAttentionBlock,
+                  queries = std::min(kAttentionBlock, head.block_tokens() - q0);
     if (is_first) clear_lanes(head, arrays.y.at(q), arrays.y.row, queries);
     finish(head, sums, queries, arrays.y.at(q), arrays.y.row, arrays.lse + q0);
   }
+  if (head.edge() > 0) forward_edge(head, arrays);
 }
 
 }  // namespace

@@ -14,6 +14,10 @@ inline constexpr int64_t kAttentionBlock = kSlabWidth;
 /// Keys of the last block at most: up to 16 that are left are taken by the block before them.
 inline constexpr int64_t kMostKeys = kAttentionBlock + 16;
 
+/// Tokens behind the last whole block that run as rows (attention_edge.inc), and the tokens of a
+/// head in which they do.
+inline constexpr int64_t kMostEdge = 4, kMostEdgedTokens = 512 + 16;
+
 /// A head of one example.
 struct AttentionHead {
   int64_t length = 0, features = 0;
@@ -32,7 +36,15 @@ struct AttentionHead {
   int64_t visible(int64_t query) const { return causal ? query + 1 : length; }
   bool sees(int64_t key) const { return key_mask == nullptr || key_mask[key] != 0; }
 
-  int64_t query_blocks() const { return (length + kAttentionBlock - 1) / kAttentionBlock; }
+  /// Tokens at the end whose queries and keys are no lanes of blocks.
+  int64_t edge() const {
+    const int64_t left = length % kAttentionBlock;
+    const bool is_plain = !causal && key_mask == nullptr && dropout == 0.0;
+    const bool is_edge = left <= kMostEdge && length > left && length < kMostEdgedTokens;
+    return is_plain && is_edge ? left : 0;
+  }
+  int64_t block_tokens() const { return length - edge(); }
+  int64_t query_blocks() const { return (block_tokens() + kAttentionBlock - 1) / kAttentionBlock; }
   int64_t key_blocks() const {
     return std::max<int64_t>(1, (length + kAttentionBlock - 17) / kAttentionBlock);
   }
