@@ -4,6 +4,8 @@
 // copies its head's lanes into memory that its thread keeps.
 #include "lacuna/framework/kernels/attention/attention.hpp"
 
+#include <algorithm>
+
 #include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/attention/attention_head.hpp"
@@ -81,6 +83,42 @@ class TaskLanes {
   float* next_ = nullptr;
 };
 
+// Notes where a head of an example lies in slabs, the next task's.
+class NextHead {
+ public:
+  NextHead(const AttentionProblem& problem, const Tensor& qkv, int64_t example)
+      : problem_(problem), example_(example) {
+    const int64_t bytes = problem.length * problem.head_features * kBytesOfAll;
+    is_asked_ = qkv.order() == Order::BatchSlabs && qkv.bytes() > kLargeBatch &&
+                bytes <= kLargeHead && example < problem.batch;
+  }
+
+  void add(const Tensor& x, int64_t index) {
+    if (!is_asked_) return;
+    const int64_t features = x.shape().features(), first = example_ * problem_.length;
+    const float* data = x.data(Order::BatchSlabs) + index * problem_.head_features * kSlabWidth;
+    for (int64_t slab = first / kSlabWidth; slab * kSlabWidth < first + problem_.length; ++slab) {
+      ahead_.add(data + slab * features * kSlabWidth, problem_.head_features * kSlabWidth);
+    }
+  }
+  // What a kernel asks for while it runs so many products of queries × keys.
+  AskedAhead* over(int64_t products) {
+    if (!is_asked_) return nullptr;
+    const int64_t pairs = problem_.length * problem_.length / (problem_.causal ? 2 : 1);
+    ahead_.spread_over(std::max<int64_t>(1, pairs * problem_.head_features * products));
+    return &ahead_;
+  }
+
+ private:
+  // A batch of this size is not in the second-level cache, and a head of this size is some of it.
+  static constexpr int64_t kLargeBatch = 1 << 21, kLargeHead = 1 << 19, kBytesOfAll = 8 * 4;
+
+  const AttentionProblem& problem_;
+  int64_t example_;
+  bool is_asked_ = false;
+  AskedAhead ahead_;
+};
+
 }  // namespace
 
 AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t query_head) {
@@ -103,12 +141,20 @@ void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, fl
   parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
     const int64_t key_head = problem.heads + h / problem.group();
+    NextHead next(problem, qkv, (task + 1) / problem.heads);
+    const int64_t next_h = (task + 1) % problem.heads;
+    const int64_t next_key = problem.heads + next_h / problem.group();
+    next.add(qkv, next_h);
+    next.add(qkv, next_key);
+    next.add(qkv, next_key + problem.kv_heads);
+    next.add(y, next_h);
     TaskLanes lanes(problem, qkv.order(), example, 4);
     const AttentionForward arrays{.q = lanes.read(qkv, h),
                                   .k = lanes.read(qkv, key_head),
                                   .v = lanes.read(qkv, key_head + problem.kv_heads),
                                   .y = lanes.result(y, h),
-                                  .lse = lse + task * problem.length};
+                                  .lse = lse + task * problem.length,
+                                  .ahead = next.over(2)};
     kernel(head_of(problem, example, h), arrays);
     lanes.write(arrays.y, y, h);
   });
@@ -129,6 +175,17 @@ void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, cons
                              .dk = lanes.result(dqkv, key_head),
                              .dv = lanes.result(dqkv, value_head),
                              .transpose = transposition()};
+    NextHead next(problem, qkv, (task + 1) / problem.kv_heads);
+    if (problem.group() == 1) {
+      const int64_t next_h = (task + 1) % problem.heads;
+      for (int64_t part = 0; part < 3; ++part) {
+        next.add(qkv, part * problem.heads + next_h);
+        next.add(dqkv, part * problem.heads + next_h);
+      }
+      next.add(y, next_h);
+      next.add(dy, next_h);
+      arrays.ahead = next.over(5);
+    }
     float* const mark = lanes.mark();
     for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
       lanes.return_to(mark);

@@ -116,7 +116,7 @@ HWY_INLINE int64_t first_query(const BlockPlace& place, int64_t key) {
 // the last block: the lanes are keys.
 void add_to_keys(const AttentionHead& head, const BlockPlace& place, Transposition transpose,
                  const float* x, int64_t x_row, const float* matrix, const EdgeMatrix& edge,
-                 float* turned, bool adds, float* to, int64_t to_row) {
+                 float* turned, bool adds, float* to, int64_t to_row, AskedAhead* ahead) {
   constexpr int64_t kStrip = 16;
   for (int64_t key = 0; key < place.key_lanes; key += kStrip) {
     const int64_t first = first_query(place, key);
@@ -141,7 +141,8 @@ void add_to_keys(const AttentionHead& head, const BlockPlace& place, Transpositi
                               .b = turned + first * kMostKeys + key,
                               .b_row = kMostKeys,
                               .c = to + key,
-                              .c_row = to_row};
+                              .c_row = to_row,
+                              .ahead = ahead};
     if (adds) {
       lane_product<true>(product);
     } else {
@@ -154,8 +155,8 @@ void add_to_keys(const AttentionHead& head, const BlockPlace& place, Transpositi
 void add_block(const AttentionHead& head, const BlockPlace& place, const AttentionBackward& a,
                const Queries& queries, bool adds_to_q, bool adds_to_k, Blocks& blocks, Edge& edge) {
   const int64_t q = place.q0 / kAttentionBlock, k = place.k0 / kAttentionBlock;
-  scores(head, place, a.k.at(k), a.k.row, a.q.at(q), a.q.row, blocks.weights);
-  scores(head, place, a.v.at(k), a.v.row, a.dy.at(q), a.dy.row, blocks.slopes);
+  scores(head, place, a.k.at(k), a.k.row, a.q.at(q), a.q.row, blocks.weights, a.ahead);
+  scores(head, place, a.v.at(k), a.v.row, a.dy.at(q), a.dy.row, blocks.slopes, a.ahead);
   if (head.dropout > 0.0) {
     draw_factors(head, place, blocks.factors);
     make_slopes<true>(head, place, queries, blocks);
@@ -165,11 +166,11 @@ void add_block(const AttentionHead& head, const BlockPlace& place, const Attenti
   edge.weights.take(place, blocks.weights);
   edge.slopes.take(place, blocks.slopes);
   add_to_keys(head, place, a.transpose, a.dy.at(q), a.dy.row, blocks.weights, edge.weights,
-              blocks.turned, adds_to_k, a.dv.at(k), a.dv.row);
+              blocks.turned, adds_to_k, a.dv.at(k), a.dv.row, a.ahead);
   const auto add = adds_to_q ? weighed_sums<true> : weighed_sums<false>;
-  add(head, place, a.k.at(k), a.k.row, blocks.slopes, a.dq.at(q), a.dq.row);
+  add(head, place, a.k.at(k), a.k.row, blocks.slopes, a.dq.at(q), a.dq.row, a.ahead);
   add_to_keys(head, place, a.transpose, a.q.at(q), a.q.row, blocks.slopes, edge.slopes,
-              blocks.turned, adds_to_k, a.dk.at(k), a.dk.row);
+              blocks.turned, adds_to_k, a.dk.at(k), a.dk.row, a.ahead);
 }
 
 // The edge's queries: their rows of p and ds, and their dq.

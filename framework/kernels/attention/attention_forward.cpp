@@ -86,7 +86,8 @@ void weigh(const AttentionHead& head, const BlockPlace& place, bool is_first, co
 void add_block(const AttentionHead& head, const BlockPlace& place, bool is_first,
                const AttentionForward& arrays, float* matrix, float* factors, RunningSums& sums) {
   const int64_t q = place.q0 / kAttentionBlock, k = place.k0 / kAttentionBlock;
-  scores(head, place, arrays.k.at(k), arrays.k.row, arrays.q.at(q), arrays.q.row, matrix);
+  scores(head, place, arrays.k.at(k), arrays.k.row, arrays.q.at(q), arrays.q.row, matrix,
+         arrays.ahead);
   if (head.dropout > 0.0) {
     draw_factors(head, place, factors);
     weigh<true>(head, place, is_first, factors, matrix, sums, arrays.y.at(q), arrays.y.row);
@@ -94,7 +95,8 @@ void add_block(const AttentionHead& head, const BlockPlace& place, bool is_first
     weigh<false>(head, place, is_first, nullptr, matrix, sums, arrays.y.at(q), arrays.y.row);
   }
   const auto add = is_first ? weighed_sums<false> : weighed_sums<true>;
-  add(head, place, arrays.v.at(k), arrays.v.row, matrix, arrays.y.at(q), arrays.y.row);
+  add(head, place, arrays.v.at(k), arrays.v.row, matrix, arrays.y.at(q), arrays.y.row,
+      arrays.ahead);
 }
 
 // A query that has seen no key has a sum of 0: its y is 0 and its lse +∞.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lacuna/framework/kernels/attention/asked_ahead.hpp"
 #include "lacuna/framework/kernels/attention/attention.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
@@ -69,6 +70,7 @@ struct AttentionForward {
   ConstLanes q = {}, k = {}, v = {};
   Lanes y = {};
   float* lse = nullptr;
+  AskedAhead* ahead = nullptr;
 };
 
 /// Those of its backward pass.
@@ -78,6 +80,7 @@ struct AttentionBackward {
   Lanes dq = {}, dk = {}, dv = {};
   bool adds = false;  ///< dk and dv are added to: another query head has written them
   Transposition transpose = nullptr;
+  AskedAhead* ahead = nullptr;
 };
 
 /// The kernel of the active instruction set.
