@@ -86,10 +86,10 @@ class TaskLanes {
 // Notes where a head of an example lies in slabs, the next task's.
 class NextHead {
  public:
-  NextHead(const AttentionProblem& problem, const Tensor& qkv, int64_t example)
+  NextHead(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, int64_t example)
       : problem_(problem), example_(example) {
     const int64_t bytes = problem.length * problem.head_features * kBytesOfAll;
-    is_asked_ = qkv.order() == Order::BatchSlabs && qkv.bytes() > kLargeBatch &&
+    is_asked_ = qkv.q->order() == Order::BatchSlabs && qkv.bytes() > kLargeBatch &&
                 bytes <= kLargeHead && example < problem.batch;
   }
 
@@ -135,23 +135,23 @@ AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t 
           .first_row = static_cast<uint64_t>(row)};
 }
 
-void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse) {
+void attention(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, Tensor& y,
+               float* lse) {
   if (use_reference_kernels()) return attention_plainly(problem, qkv, y, lse);
   const AttentionForwardKernel kernel = attention_forward_kernel();
   parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
-    const int64_t key_head = problem.heads + h / problem.group();
+    const int64_t kv = h / problem.group();
     NextHead next(problem, qkv, (task + 1) / problem.heads);
-    const int64_t next_h = (task + 1) % problem.heads;
-    const int64_t next_key = problem.heads + next_h / problem.group();
-    next.add(qkv, next_h);
-    next.add(qkv, next_key);
-    next.add(qkv, next_key + problem.kv_heads);
+    const int64_t next_h = (task + 1) % problem.heads, next_kv = next_h / problem.group();
+    next.add(*qkv.q, next_h);
+    next.add(*qkv.k, qkv.first_key + next_kv);
+    next.add(*qkv.v, qkv.first_value + next_kv);
     next.add(y, next_h);
-    TaskLanes lanes(problem, qkv.order(), example, 4);
-    const AttentionForward arrays{.q = lanes.read(qkv, h),
-                                  .k = lanes.read(qkv, key_head),
-                                  .v = lanes.read(qkv, key_head + problem.kv_heads),
+    TaskLanes lanes(problem, qkv.q->order(), example, 4);
+    const AttentionForward arrays{.q = lanes.read(*qkv.q, h),
+                                  .k = lanes.read(*qkv.k, qkv.first_key + kv),
+                                  .v = lanes.read(*qkv.v, qkv.first_value + kv),
                                   .y = lanes.result(y, h),
                                   .lse = lse + task * problem.length,
                                   .ahead = next.over(2)};
@@ -160,46 +160,48 @@ void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, fl
   });
 }
 
-void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
-                        const float* lse, const Tensor& dy, Tensor& dqkv) {
+void attention_gradient(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
+                        const Tensor& y, const float* lse, const Tensor& dy,
+                        const QkvTensors<Tensor>& dqkv) {
   if (use_reference_kernels()) {
     return attention_gradient_plainly(problem, qkv, y, lse, dy, dqkv);
   }
   const AttentionBackwardKernel kernel = attention_backward_kernel();
   parallel_blocks(problem.batch * problem.kv_heads, [&](int64_t task) {
     const int64_t example = task / problem.kv_heads, kv = task % problem.kv_heads;
-    const int64_t key_head = problem.heads + kv, value_head = key_head + problem.kv_heads;
-    TaskLanes lanes(problem, qkv.order(), example, 8);
-    AttentionBackward arrays{.k = lanes.read(qkv, key_head),
-                             .v = lanes.read(qkv, value_head),
-                             .dk = lanes.result(dqkv, key_head),
-                             .dv = lanes.result(dqkv, value_head),
-                             .transpose = transposition()};
     NextHead next(problem, qkv, (task + 1) / problem.kv_heads);
     if (problem.group() == 1) {
       const int64_t next_h = (task + 1) % problem.heads;
-      for (int64_t part = 0; part < 3; ++part) {
-        next.add(qkv, part * problem.heads + next_h);
-        next.add(dqkv, part * problem.heads + next_h);
-      }
+      next.add(*qkv.q, next_h);
+      next.add(*qkv.k, qkv.first_key + next_h);
+      next.add(*qkv.v, qkv.first_value + next_h);
       next.add(y, next_h);
       next.add(dy, next_h);
-      arrays.ahead = next.over(5);
+      next.add(*dqkv.q, next_h);
+      next.add(*dqkv.k, dqkv.first_key + next_h);
+      next.add(*dqkv.v, dqkv.first_value + next_h);
     }
+    TaskLanes lanes(problem, qkv.q->order(), example, 8);
+    AttentionBackward arrays{.k = lanes.read(*qkv.k, qkv.first_key + kv),
+                             .v = lanes.read(*qkv.v, qkv.first_value + kv),
+                             .dk = lanes.result(*dqkv.k, dqkv.first_key + kv),
+                             .dv = lanes.result(*dqkv.v, dqkv.first_value + kv),
+                             .transpose = transposition(),
+                             .ahead = next.over(5)};
     float* const mark = lanes.mark();
     for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
       lanes.return_to(mark);
-      arrays.q = lanes.read(qkv, h);
+      arrays.q = lanes.read(*qkv.q, h);
       arrays.y = lanes.read(y, h);
       arrays.dy = lanes.read(dy, h);
-      arrays.dq = lanes.result(dqkv, h);
+      arrays.dq = lanes.result(*dqkv.q, h);
       arrays.lse = lse + (example * problem.heads + h) * problem.length;
       kernel(head_of(problem, example, h), arrays);
       arrays.adds = true;
-      lanes.write(arrays.dq, dqkv, h);
+      lanes.write(arrays.dq, *dqkv.q, h);
     }
-    lanes.write(arrays.dk, dqkv, key_head);
-    lanes.write(arrays.dv, dqkv, value_head);
+    lanes.write(arrays.dk, *dqkv.k, dqkv.first_key + kv);
+    lanes.write(arrays.dv, *dqkv.v, dqkv.first_value + kv);
   });
 }
 

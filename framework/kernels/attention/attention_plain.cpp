@@ -58,12 +58,14 @@ void write(const AttentionProblem& problem, const std::vector<float>& rows, Tens
 
 }  // namespace
 
-void attention_plainly(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse) {
+void attention_plainly(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
+                       Tensor& y, float* lse) {
   parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
-    const int64_t key_head = problem.heads + h / problem.group();
-    const auto q = read(problem, qkv, example, h), k = read(problem, qkv, example, key_head),
-               v = read(problem, qkv, example, key_head + problem.kv_heads);
+    const int64_t kv = h / problem.group();
+    const auto q = read(problem, *qkv.q, example, h),
+               k = read(problem, *qkv.k, example, qkv.first_key + kv),
+               v = read(problem, *qkv.v, example, qkv.first_value + kv);
     std::vector<float> rows(q.size());
     reference::attention_head(head_of(problem, example, h), q.data(), k.data(), v.data(),
                               rows.data(), lse + task * problem.length);
@@ -71,25 +73,26 @@ void attention_plainly(const AttentionProblem& problem, const Tensor& qkv, Tenso
   });
 }
 
-void attention_gradient_plainly(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
-                                const float* lse, const Tensor& dy, Tensor& dqkv) {
+void attention_gradient_plainly(const AttentionProblem& problem,
+                                const QkvTensors<const Tensor>& qkv, const Tensor& y,
+                                const float* lse, const Tensor& dy,
+                                const QkvTensors<Tensor>& dqkv) {
   parallel_blocks(problem.batch * problem.kv_heads, [&](int64_t task) {
     const int64_t example = task / problem.kv_heads, kv = task % problem.kv_heads;
-    const int64_t key_head = problem.heads + kv, value_head = key_head + problem.kv_heads;
-    const auto k = read(problem, qkv, example, key_head),
-               v = read(problem, qkv, example, value_head);
+    const auto k = read(problem, *qkv.k, example, qkv.first_key + kv),
+               v = read(problem, *qkv.v, example, qkv.first_value + kv);
     std::vector<float> dq(k.size()), dk(k.size(), 0.0f), dv(k.size(), 0.0f);
     for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
-      const auto q = read(problem, qkv, example, h), of_y = read(problem, y, example, h),
+      const auto q = read(problem, *qkv.q, example, h), of_y = read(problem, y, example, h),
                  of_dy = read(problem, dy, example, h);
       reference::attention_head_gradient(head_of(problem, example, h), q.data(), k.data(), v.data(),
                                          of_y.data(),
                                          lse + (example * problem.heads + h) * problem.length,
                                          of_dy.data(), dq.data(), dk.data(), dv.data());
-      write(problem, dq, dqkv, example, h);
+      write(problem, dq, *dqkv.q, example, h);
     }
-    write(problem, dk, dqkv, example, key_head);
-    write(problem, dv, dqkv, example, value_head);
+    write(problem, dk, *dqkv.k, example, dqkv.first_key + kv);
+    write(problem, dv, *dqkv.v, example, dqkv.first_value + kv);
   });
 }
 

@@ -6,8 +6,10 @@
 namespace lacuna {
 
 /// As `attention` and `attention_gradient`, one scalar after the other.
-void attention_plainly(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse);
-void attention_gradient_plainly(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
-                                const float* lse, const Tensor& dy, Tensor& dqkv);
+void attention_plainly(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
+                       Tensor& y, float* lse);
+void attention_gradient_plainly(const AttentionProblem& problem,
+                                const QkvTensors<const Tensor>& qkv, const Tensor& y,
+                                const float* lse, const Tensor& dy, const QkvTensors<Tensor>& dqkv);
 
 }  // namespace lacuna

@@ -134,8 +134,9 @@ Result<float> run(const Case& c, Order order) {
   const Tensor dy = test::normal_tensor("dy", out).to(order);
   Tensor y = unwritten(out, order), dqkv = unwritten(shape, order);
   std::vector<float> lse(static_cast<size_t>(c.batch * c.heads * c.length), NAN);
-  attention(p, qkv, y, lse.data());
-  attention_gradient(p, qkv, y, lse.data(), dy, dqkv);
+  const auto in = QkvTensors<const Tensor>::joined(p, qkv);
+  attention(p, in, y, lse.data());
+  attention_gradient(p, in, y, lse.data(), dy, QkvTensors<Tensor>::joined(p, dqkv));
   EXPECT_TRUE(has_clear_padding(y) && has_clear_padding(dqkv)) << c.text();
   return {y.to_vector(), lse, dqkv.to_vector()};
 }
@@ -313,7 +314,8 @@ TEST(Attention, LogitsOfAnySizeAreStable) {
       Tensor::from({1, 3, 3}, std::vector<float>{1e4f, -1e4f, 1, 1e4f, 1e4f, 2, -1e4f, 0, 3});
   Tensor y = Tensor::empty({1, 3, 1});
   std::vector<float> lse(3);
-  attention(c.problem(), qkv, y, lse.data());
+  const AttentionProblem p = c.problem();
+  attention(p, QkvTensors<const Tensor>::joined(p, qkv), y, lse.data());
   EXPECT_EQ(y.to_vector(), (std::vector<float>{2, 2, 1}));
 }
 
@@ -323,7 +325,9 @@ TEST(Attention, DropsTheFractionAskedForAndKeepsTheMean) {
   for (size_t t = 0; t < 200; ++t) values[3 * t + 2] = 1.0f;
   Tensor y = Tensor::empty({1, 200, 1});
   std::vector<float> lse(200);
-  attention(c.problem(), Tensor::from({1, 200, 3}, values), y, lse.data());
+  const AttentionProblem p = c.problem();
+  const Tensor qkv = Tensor::from({1, 200, 3}, values);
+  attention(p, QkvTensors<const Tensor>::joined(p, qkv), y, lse.data());
   double mean = 0.0;
   for (const float v : y.to_vector()) mean += v / 200.0;
   EXPECT_NEAR(mean, 1.0, 0.01);  // of 40,000 draws: three standard deviations are 0.0087
