@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/parts.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/columns.hpp"
@@ -96,8 +98,9 @@ std::pair<int, Shape> joined_shape(std::span<const Variable> inputs, int dimensi
 
 }  // namespace
 
-Variable concatenate(std::span<const Variable> inputs, int dimension) {
-  const auto [index, shape] = joined_shape(inputs, dimension);
+namespace {
+
+Variable concatenated_now(std::span<const Variable> inputs, int index, const Shape& shape) {
   const bool are_slabs = std::ranges::all_of(
       inputs, [](const Variable& x) { return x.value().order() == Order::BatchSlabs; });
   const Order order = are_slabs && index == shape.rank() - 1 ? Order::BatchSlabs : Order::RowMajor;
@@ -116,6 +119,31 @@ Variable concatenate(std::span<const Variable> inputs, int dimension) {
     begin += rows.width;
   }
   return record<ConcatenateNode>(std::move(y), {inputs.begin(), inputs.end()}, index, order);
+}
+
+struct DeferredConcatenation final : DeferredValue {
+  DeferredConcatenation(std::vector<Variable> inputs_, int index_, Shape shape_)
+      : inputs(std::move(inputs_)), index(index_), shape(std::move(shape_)) {}
+  Variable compute() override { return concatenated_now(inputs, index, shape); }
+
+  std::vector<Variable> inputs;
+  int index;
+  Shape shape;
+};
+
+}  // namespace
+
+Variable concatenate(std::span<const Variable> inputs, int dimension) {
+  const auto [index, shape] = joined_shape(inputs, dimension);
+  if (shape.rank() != 3 || index != 2) return concatenated_now(inputs, index, shape);
+  return Variable::deferred(shape,
+                            std::make_shared<DeferredConcatenation>(
+                                std::vector<Variable>(inputs.begin(), inputs.end()), index, shape));
+}
+
+std::vector<Variable> parts_of(const Variable& x) {
+  const auto* deferred = dynamic_cast<const DeferredConcatenation*>(x.deferred_value().get());
+  return deferred == nullptr ? std::vector<Variable>() : deferred->inputs;
 }
 
 }  // namespace lacuna

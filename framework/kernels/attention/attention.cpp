@@ -1,130 +1,207 @@
 // Attention as tasks: a query head of an example each in the forward pass; in the backward pass a
 // key head with all its query heads, whose gradients of keys and values are added in their order.
-// A task copies its head's rows out of the activations into arrays of its own, padded so that
-// kernels run over whole vectors.
+// Where a block of 64 tokens is a slab, kernels read and write the slabs themselves; else a task
+// copies its head's lanes into memory that its thread keeps.
 #include "lacuna/framework/kernels/attention/attention.hpp"
 
-#include <limits>
+#include <algorithm>
 
+#include "lacuna/framework/core/array.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/attention/attention_head.hpp"
-#include "lacuna/framework/kernels/attention/head_rows.hpp"
+#include "lacuna/framework/kernels/attention/attention_plain.hpp"
+#include "lacuna/framework/kernels/attention/head_lanes.hpp"
+#include "lacuna/framework/kernels/instruction_set.hpp"
 
 namespace lacuna {
 namespace {
 
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+// Floats from a feature's lanes to the next one's: an odd number of cache lines, so that features
+// do not fall on the same few places of a cache.
+int64_t lane_stride(int64_t tokens) { return (tokens + 15) / 16 / 2 * 32 + 16; }
 
-// A head's arrays in a task.
-class HeadArrays {
+float* kept_memory(int64_t floats) {
+  thread_local Array<float> memory;
+  if (memory.size() < static_cast<size_t>(floats)) {
+    memory = {};
+    memory = Array<float>(static_cast<size_t>(floats));
+  }
+  return memory.data();
+}
+
+// The heads of an example, as a task sees them: up to `copies` of them are copied.
+class TaskLanes {
  public:
-  HeadArrays(const AttentionProblem& problem, int64_t example)
-      : problem_(problem), example_(example), bias_(0) {
-    head_ = {.length = problem.length,
-             .features = problem.head_features,
-             .rows = round_up(problem.length, 16),
-             .stride = round_up(problem.head_features, 16),
-             .causal = problem.causal,
-             .scale = problem.scale,
-             .dropout = problem.dropout,
-             .rng = &problem.rng};
-    bias_.assign(static_cast<size_t>(head_.rows), -std::numeric_limits<float>::infinity());
-    for (int64_t key = 0; key < problem.length; ++key) {
-      const bool is_seen =
-          problem.key_mask == nullptr || problem.key_mask[example * problem.length + key] != 0;
-      if (is_seen) bias_[static_cast<size_t>(key)] = 0.0f;
-    }
-    head_.bias = bias_.data();
+  TaskLanes(const AttentionProblem& problem, Order order, int64_t example, int64_t copies)
+      : problem_(problem), example_(example), stride_(lane_stride(problem.length)) {
+    if (order == Order::BatchSlabs && lies_on_slabs(problem.length)) return;
+    next_ = kept_memory(copies * problem.head_features * stride_);
   }
-  HeadArrays(const HeadArrays&) = delete;
-  HeadArrays& operator=(const HeadArrays&) = delete;
-
-  const AttentionHead& head(int64_t query_head) {
-    head_.first_row = static_cast<uint64_t>(
-        ((problem_.first_example + example_) * problem_.heads + query_head) * head_.length);
-    return head_;
-  }
-  Array<float> zeros() const { return Array<float>(static_cast<size_t>(head_.size()), 0.0f); }
 
   // The head that is number `index` of those side by side in x.
-  Array<float> read(const Tensor& x, int64_t index) const {
-    Array<float> rows = zeros();
-    read_head(x, place(index), head_.stride, rows.data());
-    return rows;
+  ConstLanes read(const Tensor& x, int64_t index) {
+    if (next_ == nullptr) return on_slabs(x.data(x.order()), x, index);
+    const Lanes lanes = copy();
+    read_head(x, place(index), stride_, lanes.data);
+    return {.data = lanes.data, .row = lanes.row, .block = lanes.block};
   }
-  void write(const Array<float>& rows, Tensor& x, int64_t index) const {
-    write_head(rows.data(), head_.stride, place(index), x);
+  // Where it is computed before `write` puts it there.
+  Lanes result(Tensor& x, int64_t index) {
+    return next_ == nullptr ? on_slabs(x.mutable_data(x.order()), x, index) : copy();
   }
-  Array<float> transposed(const Array<float>& rows) const {
-    Array<float> columns(static_cast<size_t>(head_.features * head_.rows));
-    transpose_head(rows.data(), head_.stride, head_.rows, head_.features, columns.data());
-    return columns;
+  void write(const Lanes& lanes, Tensor& x, int64_t index) const {
+    if (next_ != nullptr) write_head(lanes.data, stride_, place(index), x);
   }
+
+  // The copies that follow overwrite those after this point.
+  float* mark() const { return next_; }
+  void return_to(float* mark) { next_ = mark; }
 
  private:
   HeadPlace place(int64_t index) const {
-    return {.first_row = example_ * head_.length,
-            .rows = head_.length,
-            .first_column = index * head_.features,
-            .columns = head_.features};
+    return {.first_row = example_ * problem_.length,
+            .rows = problem_.length,
+            .first_column = index * problem_.head_features,
+            .columns = problem_.head_features};
+  }
+  template <class Float>
+  HeadLanes<Float> on_slabs(Float* data, const Tensor& x, int64_t index) const {
+    const int64_t features = x.shape().features(), row = example_ * problem_.length;
+    const int64_t feature = row / kSlabWidth * features + index * problem_.head_features;
+    return {.data = data + feature * kSlabWidth + row % kSlabWidth,
+            .row = kSlabWidth,
+            .block = features * kSlabWidth};
+  }
+  Lanes copy() {
+    float* data = next_;
+    next_ += problem_.head_features * stride_;
+    return {.data = data, .row = stride_, .block = kAttentionBlock};
   }
 
   const AttentionProblem& problem_;
+  int64_t example_, stride_;
+  float* next_ = nullptr;
+};
+
+// Notes where a head of an example lies in slabs, the next task's.
+class NextHead {
+ public:
+  NextHead(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, int64_t example)
+      : problem_(problem), example_(example) {
+    const int64_t bytes = problem.length * problem.head_features * kBytesOfAll;
+    is_asked_ = qkv.q->order() == Order::BatchSlabs && qkv.bytes() > kLargeBatch &&
+                bytes <= kLargeHead && example < problem.batch;
+  }
+
+  void add(const Tensor& x, int64_t index) {
+    if (!is_asked_) return;
+    const int64_t features = x.shape().features(), first = example_ * problem_.length;
+    const float* data = x.data(Order::BatchSlabs) + index * problem_.head_features * kSlabWidth;
+    for (int64_t slab = first / kSlabWidth; slab * kSlabWidth < first + problem_.length; ++slab) {
+      ahead_.add(data + slab * features * kSlabWidth, problem_.head_features * kSlabWidth);
+    }
+  }
+  // What a kernel asks for while it runs so many products of queries × keys.
+  AskedAhead* over(int64_t products) {
+    if (!is_asked_) return nullptr;
+    const int64_t pairs = problem_.length * problem_.length / (problem_.causal ? 2 : 1);
+    ahead_.spread_over(std::max<int64_t>(1, pairs * problem_.head_features * products));
+    return &ahead_;
+  }
+
+ private:
+  // A batch of this size is not in the second-level cache, and a head of this size is some of it.
+  static constexpr int64_t kLargeBatch = 1 << 21, kLargeHead = 1 << 19, kBytesOfAll = 8 * 4;
+
+  const AttentionProblem& problem_;
   int64_t example_;
-  AttentionHead head_;
-  Array<float> bias_;
+  bool is_asked_ = false;
+  AskedAhead ahead_;
 };
 
 }  // namespace
 
-void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse) {
+AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t query_head) {
+  const int64_t row =
+      ((problem.first_example + example) * problem.heads + query_head) * problem.length;
+  return {.length = problem.length,
+          .features = problem.head_features,
+          .causal = problem.causal,
+          .scale = problem.scale,
+          .key_mask =
+              problem.key_mask == nullptr ? nullptr : problem.key_mask + example * problem.length,
+          .dropout = problem.dropout,
+          .rng = &problem.rng,
+          .first_row = static_cast<uint64_t>(row)};
+}
+
+void attention(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, Tensor& y,
+               float* lse) {
+  if (use_reference_kernels()) return attention_plainly(problem, qkv, y, lse);
   const AttentionForwardKernel kernel = attention_forward_kernel();
   parallel_blocks(problem.batch * problem.heads, [&](int64_t task) {
     const int64_t example = task / problem.heads, h = task % problem.heads;
-    const int64_t key_head = problem.heads + h / problem.group();
-    HeadArrays arrays(problem, example);
-    const Array<float> q = arrays.read(qkv, h), k = arrays.read(qkv, key_head),
-                       v = arrays.read(qkv, key_head + problem.kv_heads);
-    const Array<float> k_transposed = arrays.transposed(k);
-    Array<float> rows = arrays.zeros();
-    kernel(arrays.head(h), {.q = q.data(),
-                            .k = k.data(),
-                            .k_transposed = k_transposed.data(),
-                            .v = v.data(),
-                            .y = rows.data(),
-                            .lse = lse + task * problem.length});
-    arrays.write(rows, y, h);
+    const int64_t kv = h / problem.group();
+    NextHead next(problem, qkv, (task + 1) / problem.heads);
+    const int64_t next_h = (task + 1) % problem.heads, next_kv = next_h / problem.group();
+    next.add(*qkv.q, next_h);
+    next.add(*qkv.k, qkv.first_key + next_kv);
+    next.add(*qkv.v, qkv.first_value + next_kv);
+    next.add(y, next_h);
+    TaskLanes lanes(problem, qkv.q->order(), example, 4);
+    const AttentionForward arrays{.q = lanes.read(*qkv.q, h),
+                                  .k = lanes.read(*qkv.k, qkv.first_key + kv),
+                                  .v = lanes.read(*qkv.v, qkv.first_value + kv),
+                                  .y = lanes.result(y, h),
+                                  .lse = lse + task * problem.length,
+                                  .ahead = next.over(2)};
+    kernel(head_of(problem, example, h), arrays);
+    lanes.write(arrays.y, y, h);
   });
 }
 
-void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
-                        const float* lse, const Tensor& dy, Tensor& dqkv) {
+void attention_gradient(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
+                        const Tensor& y, const float* lse, const Tensor& dy,
+                        const QkvTensors<Tensor>& dqkv) {
+  if (use_reference_kernels()) {
+    return attention_gradient_plainly(problem, qkv, y, lse, dy, dqkv);
+  }
   const AttentionBackwardKernel kernel = attention_backward_kernel();
   parallel_blocks(problem.batch * problem.kv_heads, [&](int64_t task) {
     const int64_t example = task / problem.kv_heads, kv = task % problem.kv_heads;
-    const int64_t key_head = problem.heads + kv, value_head = key_head + problem.kv_heads;
-    HeadArrays arrays(problem, example);
-    const Array<float> k = arrays.read(qkv, key_head), v = arrays.read(qkv, value_head);
-    const Array<float> k_transposed = arrays.transposed(k), v_transposed = arrays.transposed(v);
-    Array<float> dq = arrays.zeros(), dk = arrays.zeros(), dv = arrays.zeros();
-    for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
-      const Array<float> q = arrays.read(qkv, h), of_y = arrays.read(y, h),
-                         of_dy = arrays.read(dy, h);
-      kernel(arrays.head(h), {.q = q.data(),
-                              .k = k.data(),
-                              .k_transposed = k_transposed.data(),
-                              .v = v.data(),
-                              .v_transposed = v_transposed.data(),
-                              .y = of_y.data(),
-                              .dy = of_dy.data(),
-                              .lse = lse + (example * problem.heads + h) * problem.length,
-                              .dq = dq.data(),
-                              .dk = dk.data(),
-                              .dv = dv.data()});
-      arrays.write(dq, dqkv, h);
+    NextHead next(problem, qkv, (task + 1) / problem.kv_heads);
+    if (problem.group() == 1) {
+      const int64_t next_h = (task + 1) % problem.heads;
+      next.add(*qkv.q, next_h);
+      next.add(*qkv.k, qkv.first_key + next_h);
+      next.add(*qkv.v, qkv.first_value + next_h);
+      next.add(y, next_h);
+      next.add(dy, next_h);
+      next.add(*dqkv.q, next_h);
+      next.add(*dqkv.k, dqkv.first_key + next_h);
+      next.add(*dqkv.v, dqkv.first_value + next_h);
     }
-    arrays.write(dk, dqkv, key_head);
-    arrays.write(dv, dqkv, value_head);
+    TaskLanes lanes(problem, qkv.q->order(), example, 8);
+    AttentionBackward arrays{.k = lanes.read(*qkv.k, qkv.first_key + kv),
+                             .v = lanes.read(*qkv.v, qkv.first_value + kv),
+                             .dk = lanes.result(*dqkv.k, dqkv.first_key + kv),
+                             .dv = lanes.result(*dqkv.v, dqkv.first_value + kv),
+                             .transpose = transposition(),
+                             .ahead = next.over(5)};
+    float* const mark = lanes.mark();
+    for (int64_t h = kv * problem.group(); h < (kv + 1) * problem.group(); ++h) {
+      lanes.return_to(mark);
+      arrays.q = lanes.read(*qkv.q, h);
+      arrays.y = lanes.read(y, h);
+      arrays.dy = lanes.read(dy, h);
+      arrays.dq = lanes.result(*dqkv.q, h);
+      arrays.lse = lse + (example * problem.heads + h) * problem.length;
+      kernel(head_of(problem, example, h), arrays);
+      arrays.adds = true;
+      lanes.write(arrays.dq, *dqkv.q, h);
+    }
+    lanes.write(arrays.dk, *dqkv.k, dqkv.first_key + kv);
+    lanes.write(arrays.dv, *dqkv.v, dqkv.first_value + kv);
   });
 }
 

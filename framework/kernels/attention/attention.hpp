@@ -30,20 +30,38 @@ struct AttentionProblem {
   int64_t features() const { return (heads + 2 * kv_heads) * head_features; }
 };
 
+/// Queries, keys and values as tensors of their own, or as parts of one, whose heads begin with
+/// these.
+template <class T>
+struct QkvTensors {
+  T* q = nullptr;
+  T* k = nullptr;
+  T* v = nullptr;
+  int64_t first_key = 0, first_value = 0;
+
+  static QkvTensors joined(const AttentionProblem& problem, T& qkv) {
+    return {&qkv, &qkv, &qkv, problem.heads, problem.heads + problem.kv_heads};
+  }
+  int64_t bytes() const { return q == k ? q->bytes() : q->bytes() + k->bytes() + v->bytes(); }
+};
+
 /// y = dropout(softmax(scale q kᵀ)) v for each head, side by side; zeros where a query sees no key.
 /// lse[b, h, t] is the logarithm of the sum of exponentials of the row, +∞ where it sees no key:
-/// what the backward pass recomputes the weights from. *Shapes:* qkv [batch, length, features()]
-/// and y [batch, length, heads · d], both row-major or both in slabs of the batch; lse [batch,
-/// heads, length]. *Cost:* 4 d operations for each pair of a query and a key, half of the pairs
-/// where causal; blocks of keys that nobody sees are passed over. Besides its arrays it holds 4
-/// (length · d) floats a thread. Results do not depend on the number of threads. *Source:* Dao et
-/// al., "FlashAttention", NeurIPS 2022 (arXiv:2205.14135); grouped heads: Ainslie et al.,
+/// what the backward pass makes the weights of anew. *Shapes:* q [batch, length, heads · d],
+/// k and v [batch, length, kv_heads · d], or qkv [batch, length, features()], and y [batch, length,
+/// heads · d], all row-major or all in slabs of the batch; lse [batch, heads,
+/// length]. *Cost:* 4 d operations for each pair of a query and a key, half of the pairs where
+/// causal; blocks of keys that nobody sees are passed over. Where blocks of 64 tokens are no slabs,
+/// a thread keeps 4 (length · d) floats. Results do not depend on the number of threads. *Source:*
+/// Dao et al., "FlashAttention", NeurIPS 2022 (arXiv:2205.14135); grouped heads: Ainslie et al.,
 /// arXiv:2305.13245.
-void attention(const AttentionProblem& problem, const Tensor& qkv, Tensor& y, float* lse);
+void attention(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv, Tensor& y,
+               float* lse);
 
 /// The gradient of qkv from that of y. *Shapes:* as above, dy and dqkv in the order of y and qkv.
-/// *Cost:* 10 d operations a pair, and 11 (length · d) floats a thread.
-void attention_gradient(const AttentionProblem& problem, const Tensor& qkv, const Tensor& y,
-                        const float* lse, const Tensor& dy, Tensor& dqkv);
+/// *Cost:* 10 d operations a pair, and 8 (length · d) floats a thread.
+void attention_gradient(const AttentionProblem& problem, const QkvTensors<const Tensor>& qkv,
+                        const Tensor& y, const float* lse, const Tensor& dy,
+                        const QkvTensors<Tensor>& dqkv);
 
 }  // namespace lacuna

@@ -1,10 +1,11 @@
-// One head's forward pass: for each 64 queries, over blocks of 64 keys: q kᵀ, the running maximum
-// and sum of each row, y = rescaled y + weights v. What a block needs (16 KiB of weights, 64 rows
-// each of q, kᵀ, v and y) stays in the second-level cache; products run in registers.
+// One head's forward pass: for each 64 queries, over blocks of keys: scores, the running maximum
+// and sum of each query, y = rescaled y + values · weights. A block's weights are 16 to 20 KiB;
+// scores and sums run in registers, four keys × 64 queries or eight features × 32 queries at a
+// time.
 #include <cmath>
 #include <limits>
 
-#include "lacuna/framework/kernels/attention/attention_reference.hpp"
+#include "lacuna/framework/kernels/attention/attention_head.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -12,83 +13,146 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/attention/attention_block.inc"
+#include "lacuna/framework/kernels/attention/attention_edge.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
+// The largest logit of a query before it has seen a key: below any that is computed, and finite, so
+// that the difference of two is a number.
+constexpr float kNoLogit = -3.0e38f;
 
-// Of a row of queries so far: the largest logit, and the sum of e^(logit − largest).
-struct RunningSum {
-  float largest = kNone;
-  double total = 0.0;
+// Of the queries so far: the largest logit, and the sum of e^(logit − largest).
+struct RunningSums {
+  HWY_ALIGN float largest[kAttentionBlock];
+  HWY_ALIGN float totals[kAttentionBlock];
+
+  RunningSums() {
+    std::fill_n(largest, kAttentionBlock, kNoLogit);
+    std::fill_n(totals, kAttentionBlock, 0.0f);
+  }
 };
 
-// Makes weights of a row's products, and scales what has been summed with a smaller maximum.
-HWY_INLINE void add_row(const AttentionHead& head, const BlockPlace& place, int64_t r, float* row,
-                        RunningSum& sum, float* y) {
-  const int64_t visible = place.visible(head, r);
-  scale_row(head, place, visible, row);
-  const float largest = std::max(sum.largest, max_of(visible, row));
-  if (largest == kNone) {
-    // NaN is passed over by the maximum and must stay visible.
-    map([](Vector v) HWY_ATTR { return exp(v); }, visible, row, row);
-  } else {
-    const Vector center = constant(largest);
-    map([=](Vector v) HWY_ATTR { return exp(hn::Sub(v, center)); }, visible, row, row);
-    if (sum.largest != largest) {
-      const Vector factor = constant(std::exp(static_cast<double>(sum.largest) - largest));
-      sum.total *= std::exp(static_cast<double>(sum.largest) - largest);
-      map([=](Vector v) HWY_ATTR { return hn::Mul(v, factor); }, head.stride, y, y);
-      sum.largest = largest;
-    }
+HWY_INLINE void scale_lanes(const AttentionHead& head, Vector factor, float* y, int64_t row) {
+  const Floats d;
+  for (int64_t f = 0; f < head.features; ++f) {
+    hn::StoreU(hn::Mul(factor, hn::LoadU(d, y + f * row)), d, y + f * row);
   }
-  sum.total += sum_of([](Vector v) HWY_ATTR { return v; }, visible, row);
-  if (head.dropout > 0.0) drop_weights(head, place, r, visible, row, row);
-  std::fill(row + visible, row + place.keys_padded, 0.0f);
 }
 
-HWY_INLINE void finish_row(const AttentionHead& head, const RunningSum& sum, float* y, float* lse) {
-  if (sum.total == 0.0) {  // no key is seen: y is 0 as it was made
-    *lse = std::numeric_limits<float>::infinity();
-    return;
+// Makes weights of a block's scores, and scales what has been summed with a smaller maximum.
+template <bool kDrop>
+void weigh(const AttentionHead& head, const BlockPlace& place, bool is_first, const float* factors,
+           float* matrix, RunningSums& sums, float* y, int64_t y_row) {
+  const Floats d;
+  const Vector scale = constant(head.scale);
+  for (int64_t v = 0; v < place.vectors; ++v) {
+    const int64_t lane = v * lane_count();
+    float* column = matrix + lane;
+    const Vector before = hn::Load(d, sums.largest + lane);
+    Vector largest = before;
+    const auto raise = [&](int64_t key, auto seen) HWY_ATTR {
+      const Vector logit = hn::Mul(hn::LoadU(d, column + key * kAttentionBlock), scale);
+      largest = where_seen(seen, hn::Max(largest, logit), largest);
+    };
+    for_each_key(head, place, v, raise, [](int64_t) {});
+    Vector total = hn::Zero(d);
+    const auto weigh_key = [&](int64_t key, auto seen) HWY_ATTR {
+      float* at = column + key * kAttentionBlock;
+      const Vector power = quick_exp(hn::MulSub(hn::LoadU(d, at), scale, largest));
+      const Vector weight = where_seen(seen, power, hn::Zero(d));
+      total = hn::Add(total, weight);
+      if constexpr (kDrop) {
+        const Vector factor = hn::LoadU(d, factors + lane + key * kAttentionBlock);
+        hn::StoreU(where_seen(seen, hn::Mul(weight, factor), hn::Zero(d)), d, at);
+      } else {
+        hn::StoreU(weight, d, at);
+      }
+    };
+    for_each_key(head, place, v, weigh_key, [&](int64_t key) HWY_ATTR {
+      hn::StoreU(hn::Zero(d), d, column + key * kAttentionBlock);
+    });
+    if (!is_first) {
+      const Vector factor = quick_exp(hn::Sub(before, largest));
+      total = hn::MulAdd(hn::Load(d, sums.totals + lane), factor, total);
+      scale_lanes(head, factor, y + lane, y_row);
+    }
+    hn::Store(largest, d, sums.largest + lane);
+    hn::Store(total, d, sums.totals + lane);
   }
-  const Vector factor = constant(1.0 / sum.total);
-  map([=](Vector v) HWY_ATTR { return hn::Mul(v, factor); }, head.stride, y, y);
-  *lse = static_cast<float>(sum.largest + std::log(sum.total));
+}
+
+void add_block(const AttentionHead& head, const BlockPlace& place, bool is_first,
+               const AttentionForward& arrays, float* matrix, float* factors, RunningSums& sums) {
+  const int64_t q = place.q0 / kAttentionBlock, k = place.k0 / kAttentionBlock;
+  scores(head, place, arrays.k.at(k), arrays.k.row, arrays.q.at(q), arrays.q.row, matrix,
+         arrays.ahead);
+  if (head.dropout > 0.0) {
+    draw_factors(head, place, factors);
+    weigh<true>(head, place, is_first, factors, matrix, sums, arrays.y.at(q), arrays.y.row);
+  } else {
+    weigh<false>(head, place, is_first, nullptr, matrix, sums, arrays.y.at(q), arrays.y.row);
+  }
+  const auto add = is_first ? weighed_sums<false> : weighed_sums<true>;
+  add(head, place, arrays.v.at(k), arrays.v.row, matrix, arrays.y.at(q), arrays.y.row,
+      arrays.ahead);
+}
+
+// A query that has seen no key has a sum of 0: its y is 0 and its lse +∞.
+void finish(const AttentionHead& head, RunningSums& sums, int64_t queries, float* y, int64_t row,
+            float* lse) {
+  const Floats d;
+  for (int64_t lane = 0; lane < queries; lane += lane_count()) {
+    const Vector total = hn::Load(d, sums.totals + lane);
+    const auto has_none = hn::Eq(total, hn::Zero(d));
+    const Vector inverse = hn::Div(constant(1.0), total);
+    scale_lanes(head, hn::IfThenZeroElse(has_none, inverse), y + lane, row);
+    const Vector logarithm =
+        hn::Add(hn::Load(d, sums.largest + lane), keep_nan(total, hn::Log(d, total)));
+    const Vector infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+    hn::Store(hn::IfThenElse(has_none, infinity, logarithm), d, sums.totals + lane);
+  }
+  std::copy_n(sums.totals, queries, lse);
+}
+
+// The queries of the edge: a row of weights each.
+void forward_edge(const AttentionHead& head, const AttentionForward& arrays) {
+  EdgeRows rows;
+  edge_scores(head, arrays.k, arrays.q, rows);
+  const Vector scale = constant(head.scale);
+  for (int64_t e = 0; e < head.edge(); ++e) {
+    float* row = rows.at(e);
+    map([=](Vector v) HWY_ATTR { return hn::Mul(v, scale); }, head.length, row, row);
+    const float largest = max_of(head.length, row);
+    const Vector center = constant(largest);
+    map([=](Vector v) HWY_ATTR { return quick_exp(hn::Sub(v, center)); }, head.length, row, row);
+    const double total = sum_of([](Vector v) HWY_ATTR { return v; }, head.length, row);
+    const int64_t token = head.block_tokens() + e;
+    edge_sums<false>(head, arrays.v, row, static_cast<float>(1.0 / total), arrays.y.data + token,
+                     arrays.y.row);
+    arrays.lse[token] = static_cast<float>(largest + std::log(total));
+  }
 }
 
 void forward_head(const AttentionHead& head, const AttentionForward& arrays) {
-  HWY_ALIGN float weights[kAttentionBlock * kAttentionBlock];
-  std::fill(arrays.y, arrays.y + head.size(), 0.0f);
-  for (int64_t q0 = 0; q0 < head.length; q0 += kAttentionBlock) {
-    RunningSum sums[kAttentionBlock];
-    float* y = arrays.y + q0 * head.stride;
-    const int64_t end = key_end(head, q0);
-    for (int64_t k0 = 0; k0 < end; k0 += kAttentionBlock) {
-      const BlockPlace place(head, q0, k0);
+  HWY_ALIGN BlockMatrix matrix, factors;
+  for (int64_t q = 0; q < head.query_blocks(); ++q) {
+    RunningSums sums;
+    bool is_first = true;
+    for (int64_t k = 0; k < head.key_blocks(); ++k) {
+      const BlockPlace place(head, q, k);
+      if (!place.is_visible()) break;
       if (!sees_any(head, place)) continue;
-      query_products(head, place, arrays.q, arrays.k_transposed, weights);
-      for (int64_t r = 0; r < place.queries; ++r) {
-        add_row(head, place, r, weights + r * kAttentionBlock, sums[r], y + r * head.stride);
-      }
-      small_product<true>({.m = place.queries_padded,
-                           .n = head.stride,
-                           .k = place.keys,
-                           .a = weights,
-                           .a_row = kAttentionBlock,
-                           .b = arrays.v + k0 * head.stride,
-                           .b_row = head.stride,
-                           .c = y,
-                           .c_row = head.stride});
+      add_block(head, place, is_first, arrays, matrix, factors, sums);
+      is_first = false;
     }
-    const int64_t queries = std::min(kAttentionBlock, head.length - q0);
-    for (int64_t r = 0; r < queries; ++r) {
-      finish_row(head, sums[r], y + r * head.stride, arrays.lse + q0 + r);
-    }
+    const int64_t q0 = q * kAttentionBlock,
+                  queries = std::min(kAttentionBlock, head.block_tokens() - q0);
+    if (is_first) clear_lanes(head, arrays.y.at(q), arrays.y.row, queries);
+    finish(head, sums, queries, arrays.y.at(q), arrays.y.row, arrays.lse + q0);
   }
+  if (head.edge() > 0) forward_edge(head, arrays);
 }
 
 }  // namespace
@@ -101,15 +165,9 @@ namespace {
 
 HWY_EXPORT(forward_head);
 
-void forward_reference(const AttentionHead& head, const AttentionForward& a) {
-  reference::attention_head<float>(head, a.q, a.k, a.v, a.y, a.lse);
-}
-
 }  // namespace
 
-AttentionForwardKernel attention_forward_kernel() {
-  return use_reference_kernels() ? forward_reference : HWY_DYNAMIC_DISPATCH(forward_head);
-}
+AttentionForwardKernel attention_forward_kernel() { return HWY_DYNAMIC_DISPATCH(forward_head); }
 
 }  // namespace lacuna
 #endif  // HWY_ONCE

@@ -1,24 +1,31 @@
-// One head of attention on arrays of its own: what the kernels and their reference agree on.
+// One head of attention: what the kernels and their reference agree on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/kernels/attention/asked_ahead.hpp"
 #include "lacuna/framework/kernels/attention/attention.hpp"
+#include "lacuna/framework/kernels/pointwise/reorder.hpp"
 
 namespace lacuna {
 
-/// Queries and keys of a block: 64 × 64 weights are 16 KiB.
-inline constexpr int64_t kAttentionBlock = 64;
+/// Queries of a block, and keys of all blocks but the last: as many as a slab has lanes.
+inline constexpr int64_t kAttentionBlock = kSlabWidth;
+/// Keys of the last block at most: up to 16 that are left are taken by the block before them.
+inline constexpr int64_t kMostKeys = kAttentionBlock + 16;
 
-/// A head of one example. Its arrays have `rows` × `stride` floats, zero outside of length ×
-/// features; transposed ones `features` × `rows`.
+/// Tokens behind the last whole block that run as rows (attention_edge.inc), and the tokens of a
+/// head in which they do.
+inline constexpr int64_t kMostEdge = 4, kMostEdgedTokens = 512 + 16;
+
+/// A head of one example.
 struct AttentionHead {
   int64_t length = 0, features = 0;
-  int64_t rows = 0, stride = 0;  ///< multiples of 16
   bool causal = false;
   float scale = 1.0f;
-  const float* bias = nullptr;  ///< [rows]: 0 for a key that is seen, −∞ for others
+  const int64_t* key_mask =
+      nullptr;  ///< [length]: 0 for a key that nobody sees; null: all are seen
 
   double dropout = 0.0;
   const CounterRng* rng = nullptr;
@@ -26,34 +33,54 @@ struct AttentionHead {
 
   /// Blocks of random words for a row.
   uint64_t row_blocks() const { return static_cast<uint64_t>(length + 1) / 2; }
-  int64_t size() const { return rows * stride; }
   /// Keys that a query sees, not counting the mask.
   int64_t visible(int64_t query) const { return causal ? query + 1 : length; }
+  bool sees(int64_t key) const { return key_mask == nullptr || key_mask[key] != 0; }
+
+  /// Tokens at the end whose queries and keys are no lanes of blocks.
+  int64_t edge() const {
+    const int64_t left = length % kAttentionBlock;
+    const bool is_plain = !causal && key_mask == nullptr && dropout == 0.0;
+    const bool is_edge = left <= kMostEdge && length > left && length < kMostEdgedTokens;
+    return is_plain && is_edge ? left : 0;
+  }
+  int64_t block_tokens() const { return length - edge(); }
+  int64_t query_blocks() const { return (block_tokens() + kAttentionBlock - 1) / kAttentionBlock; }
+  int64_t key_blocks() const {
+    return std::max<int64_t>(1, (length + kAttentionBlock - 17) / kAttentionBlock);
+  }
 };
 
-/// The arrays of one head's forward pass: queries, keys transposed, values → y, lse [length].
+AttentionHead head_of(const AttentionProblem& problem, int64_t example, int64_t query_head);
+
+/// Features × tokens of a head: feature f of the block of tokens number b lies at data + b · block
+/// + f · row. Vectors may run over the end of the tokens, up to a multiple of 16.
+template <class Float>
+struct HeadLanes {
+  Float* data = nullptr;
+  int64_t row = 0, block = 0;
+
+  Float* at(int64_t b) const { return data + b * block; }
+};
+using ConstLanes = HeadLanes<const float>;
+using Lanes = HeadLanes<float>;
+
+/// The arrays of one head's forward pass; lse [length].
 struct AttentionForward {
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* k_transposed = nullptr;
-  const float* v = nullptr;
-  float* y = nullptr;
+  ConstLanes q = {}, k = {}, v = {};
+  Lanes y = {};
   float* lse = nullptr;
+  AskedAhead* ahead = nullptr;
 };
 
-/// Those of its backward pass; dk and dv are added to.
+/// Those of its backward pass.
 struct AttentionBackward {
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* k_transposed = nullptr;
-  const float* v = nullptr;
-  const float* v_transposed = nullptr;
-  const float* y = nullptr;
-  const float* dy = nullptr;
+  ConstLanes q = {}, k = {}, v = {}, y = {}, dy = {};
   const float* lse = nullptr;
-  float* dq = nullptr;
-  float* dk = nullptr;
-  float* dv = nullptr;
+  Lanes dq = {}, dk = {}, dv = {};
+  bool adds = false;  ///< dk and dv are added to: another query head has written them
+  Transposition transpose = nullptr;
+  AskedAhead* ahead = nullptr;
 };
 
 /// The kernel of the active instruction set.

@@ -28,10 +28,10 @@ double attention_logits(const AttentionHead& head, int64_t query, const T* q, co
                         std::vector<T>& logits) {
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = 0; key < head.visible(query); ++key) {
-    if (head.bias[key] != 0.0f) continue;
+    if (!head.sees(key)) continue;
     T sum = T(0);
     for (int64_t c = 0; c < head.features; ++c) {
-      sum += q[query * head.stride + c] * k[key * head.stride + c];
+      sum += q[query * head.features + c] * k[key * head.features + c];
     }
     logits[static_cast<size_t>(key)] = sum * T(head.scale);
     largest = std::max(largest, static_cast<double>(std::real(logits[static_cast<size_t>(key)])));
@@ -43,18 +43,18 @@ template <class T>
 void attention_head(const AttentionHead& head, const T* q, const T* k, const T* v, T* y, T* lse) {
   std::vector<T> logits(static_cast<size_t>(head.length));
   for (int64_t query = 0; query < head.length; ++query) {
-    T* row = y + query * head.stride;
+    T* row = y + query * head.features;
     for (int64_t c = 0; c < head.features; ++c) row[c] = T(0);
     const double largest = attention_logits(head, query, q, k, logits);
     lse[query] = T(std::numeric_limits<float>::infinity());
     if (largest == -std::numeric_limits<double>::infinity()) continue;
     T total = T(0);
     for (int64_t key = 0; key < head.visible(query); ++key) {
-      if (head.bias[key] != 0.0f) continue;
+      if (!head.sees(key)) continue;
       const T power = std::exp(logits[static_cast<size_t>(key)] - T(static_cast<float>(largest)));
       total += power;
       const T weight = power * T(static_cast<float>(attention_factor(head, query, key)));
-      for (int64_t c = 0; c < head.features; ++c) row[c] += weight * v[key * head.stride + c];
+      for (int64_t c = 0; c < head.features; ++c) row[c] += weight * v[key * head.features + c];
     }
     for (int64_t c = 0; c < head.features; ++c) row[c] /= total;
     lse[query] = T(static_cast<float>(largest)) + std::log(total);
@@ -65,7 +65,7 @@ void attention_head(const AttentionHead& head, const T* q, const T* k, const T* 
 template <class T>
 void attention_head_gradient(const AttentionHead& head, const T* q, const T* k, const T* v,
                              const T* y, const T* lse, const T* dy, T* dq, T* dk, T* dv) {
-  const int64_t n = head.features, stride = head.stride;
+  const int64_t n = head.features, stride = n;
   std::vector<T> logits(static_cast<size_t>(head.length));
   for (int64_t query = 0; query < head.length; ++query) {
     T projection = T(0);
@@ -73,7 +73,7 @@ void attention_head_gradient(const AttentionHead& head, const T* q, const T* k, 
     for (int64_t c = 0; c < n; ++c) dq[query * stride + c] = T(0);
     attention_logits(head, query, q, k, logits);
     for (int64_t key = 0; key < head.visible(query); ++key) {
-      if (head.bias[key] != 0.0f) continue;
+      if (!head.sees(key)) continue;
       const T weight = std::exp(logits[static_cast<size_t>(key)] - lse[query]);
       const T factor = T(static_cast<float>(attention_factor(head, query, key)));
       T product = T(0);

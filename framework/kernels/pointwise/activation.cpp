@@ -1,6 +1,6 @@
 // ReLU and its square are bound by memory; the others by one exponential (about 15 instructions)
-// and a division an element. Blocks of 16384 elements whatever the kind, so that small arrays start
-// no threads.
+// and a reciprocal an element. Blocks of 16384 elements whatever the kind, so that small arrays
+// start no threads.
 #include "lacuna/framework/kernels/pointwise/activation.hpp"
 
 #include <fmt/core.h>
@@ -34,8 +34,10 @@ HWY_INLINE Normal normal(Vector x) {
   constexpr float kQ[] = {0.103772679f,  0.102785637f, 0.104678703f,  0.0445678957f, 0.176181723f,
                           -0.173131448f, 0.271012269f, -0.162343587f, 0.0324761305f};
   const Vector one = constant(1.0);
-  const Vector power = exp(hn::Mul(hn::Mul(x, x), constant(-0.5)));
-  const Vector t = hn::Div(one, hn::MulAdd(hn::Abs(x), constant(0.26), one));
+  const Vector power = quick_exp_or_zero(hn::Mul(hn::Mul(x, x), constant(-0.5)));
+  // Beyond 40 the power is 0; infinity has no reciprocal.
+  const Vector size = at_most(hn::Abs(x), 40.0f);
+  const Vector t = quick_reciprocal(hn::MulAdd(size, constant(0.26), one));
   Vector q = constant(kQ[8]);
   for (int i = 7; i >= 0; --i) q = hn::MulAdd(q, t, constant(kQ[i]));
   const Vector tail = hn::Mul(power, hn::Mul(q, t));
@@ -86,7 +88,9 @@ struct Silu {
 };
 
 struct Sigmoid {
-  HWY_INLINE Vector operator()(Vector x) const { return logistic(x).value; }
+  HWY_INLINE Vector operator()(Vector x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, constant(kLeastLogit)), logistic(x).value);
+  }
   HWY_INLINE Vector operator()(Vector y, Vector dy) const {
     return hn::Mul(dy, hn::Mul(y, hn::Sub(constant(1.0), y)));
   }

@@ -110,21 +110,12 @@ void draw_lanes(const CounterRng& rng, uint64_t first, uint64_t stride, uint32_t
   const PhiloxLanes d;
   HWY_ALIGN std::array<uint64_t, hn::MaxLanes(d)> numbers;
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + i * stride;
-  const auto store = [](PhiloxVector of_a, PhiloxVector of_b, uint32_t* into) HWY_ATTR {
-#if HWY_TARGET == HWY_SCALAR
-    into[0] = static_cast<uint32_t>(hn::GetLane(of_a));
-    into[1] = static_cast<uint32_t>(hn::GetLane(of_b));
-#else
-    const hn::RepartitionToNarrow<PhiloxLanes> half;
-    hn::StoreU(hn::ConcatEven(half, hn::BitCast(half, of_b), hn::BitCast(half, of_a)), half, into);
-#endif
-  };
   for_each_philox(rng, hn::Load(d, numbers.data()), hn::Set(d, stride * numbers.size()), 64,
                   [=](int64_t i, const PhiloxWords& a, const PhiloxWords& b) HWY_ATTR {
-                    store(a.c0, b.c0, words + i);
-                    store(a.c1, b.c1, words + 64 + i);
-                    store(a.c2, b.c2, words + 128 + i);
-                    store(a.c3, b.c3, words + 192 + i);
+                    store_low_halves(a.c0, b.c0, words + i);
+                    store_low_halves(a.c1, b.c1, words + 64 + i);
+                    store_low_halves(a.c2, b.c2, words + 128 + i);
+                    store_low_halves(a.c3, b.c3, words + 192 + i);
                   });
 }
 

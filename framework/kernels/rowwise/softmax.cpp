@@ -15,7 +15,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/simd/simd_loop.inc"
+#include "lacuna/framework/kernels/simd/exponential.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -23,7 +23,7 @@ namespace {
 
 void softmax_row(SoftmaxKind kind, int64_t count, const float* x, float* y) {
   const Vector largest = constant(max_of(count, x));
-  const auto power = [=](Vector v) HWY_ATTR { return exp(hn::Sub(v, largest)); };
+  const auto power = [=](Vector v) HWY_ATTR { return quick_exp_or_zero(hn::Sub(v, largest)); };
   if (kind == SoftmaxKind::Logarithm) {
     const Vector logarithm = constant(std::log(sum_of(power, count, x)));
     map([=](Vector v) HWY_ATTR { return hn::Sub(hn::Sub(v, largest), logarithm); }, count, y, x);
@@ -39,8 +39,9 @@ void softmax_gradient_row(SoftmaxKind kind, int64_t count, const float* y, const
                           float* dx) {
   if (kind == SoftmaxKind::Logarithm) {
     const Vector total = constant(sum_of([](Vector v) HWY_ATTR { return v; }, count, dy));
-    map([=](Vector v, Vector dv) HWY_ATTR { return hn::NegMulAdd(exp(v), total, dv); }, count, dx,
-        y, dy);
+    map([=](Vector v, Vector dv)
+            HWY_ATTR { return hn::NegMulAdd(quick_exp_or_zero(v), total, dv); },
+        count, dx, y, dy);
     return;
   }
   const auto product = [](Vector v, Vector dv) HWY_ATTR { return hn::Mul(v, dv); };

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/autograd/derivatives.h"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/concatenate.h"
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
@@ -71,6 +73,58 @@ TEST(AttentionOp, DerivativesAgreeWithTheDefinition) {
   check({1, 6, 8 * 2}, {.heads = 4, .kv_heads = 2, .causal = true, .scale = 0.3});
   check({2, 4, 6}, {.heads = 1, .key_mask = IndexTensor({2, 4}, {1, 0, 1, 0, 0, 0, 0, 0})});
   check({1, 66, 3}, {.causal = true});
+}
+
+// Gradients of q, k and v, which a concatenation puts side by side for attention.
+struct OfParts {
+  Tensor y;
+  std::vector<Tensor> gradients;
+};
+
+OfParts of_parts(Order order, bool joins_before) {
+  const AttentionOptions options{.heads = 4, .kv_heads = 2, .causal = true};
+  std::vector<Variable> parts;
+  for (const int64_t features : {16, 8, 8}) {
+    const Tensor x = test::normal_tensor("part " + std::to_string(parts.size()), {3, 7, features});
+    parts.push_back(Variable::leaf(x.to(order)));
+  }
+  const Variable qkv = concatenate(parts, -1);
+  if (joins_before) qkv.value();
+  const Variable y = attention(rotary(qkv, {.heads = 4, .kv_heads = 2}), options);
+  backward(y, test::normal_tensor("dy", {3, 7, 16}));
+  OfParts found{.y = y.value().to(Order::RowMajor), .gradients = {}};
+  for (const Variable& part : parts) found.gradients.push_back(part.gradient());
+  return found;
+}
+
+TEST(AttentionOp, TakesQueriesKeysAndValuesThatAreNotSideBySide) {
+  for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+    std::vector<std::string> nodes;
+    const OfParts expected = of_parts(order, true);
+    const BackwardTrace trace([&](const NodeRun& run) { nodes.push_back(run.name); });
+    const OfParts found = of_parts(order, false);
+    EXPECT_EQ(nodes, (std::vector<std::string>{"attention", "rotary", "rotary"}));
+    EXPECT_EQ(found.y.to_vector(), expected.y.to_vector());
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(found.gradients[i].order(), order);
+      EXPECT_EQ(found.gradients[i].to_vector(), expected.gradients[i].to_vector()) << i;
+    }
+  }
+}
+
+TEST(AttentionOp, PutsPartsSideBySideThatAreNoQueriesKeysAndValues) {
+  const Tensor first = test::normal_tensor("first", {2, 5, 3}),
+               second = test::normal_tensor("second", {2, 5, 9});
+  const std::vector<Variable> two{Variable::leaf(first), Variable::leaf(second)};
+  const Variable y = attention(concatenate(two, -1), {.heads = 2});
+  EXPECT_EQ(y.value().to_vector(),
+            attention(concatenate(two, -1).value(), {.heads = 2}).value().to_vector());
+  backward(y, Tensor::full({2, 5, 4}, 1.0f));
+  EXPECT_EQ(two[1].gradient().shape(), second.shape());
+  // Of different orders.
+  const std::vector<Variable> three{first, first.to(Order::BatchSlabs), first};
+  EXPECT_EQ(attention(concatenate(three, -1), {}).value().to_vector(),
+            attention(concatenate(three, -1).value(), {}).value().to_vector());
 }
 
 TEST(AttentionOp, BackwardDropsWhatForwardDropped) {
