@@ -30,7 +30,7 @@ COLUMNS = ["optimizer", "parametrization", "width", "density", "log2_lr", "seed"
 BASE_WIDTH = 64
 WIDTHS = [64, 128, 256]
 DENSITIES = [1.0, 0.5, 0.2, 0.1, 0.05]
-RATES = {"adam": range(-13, -3), "adamw": range(-13, -3), "sgd": range(-9, 3)}
+RATES = {"adam": range(-11, -2), "adamw": range(-11, -2), "sgd": range(-8, 3)}
 STEPS, BATCH, EXAMPLES = 200, 64, 6000
 
 

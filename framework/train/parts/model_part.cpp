@@ -93,7 +93,9 @@ void build_model(ExperimentBuild& b) {
                  .seed = e.train.seed});
   if (!widened.empty()) e.chosen = widened + (e.chosen.empty() ? "" : "; ") + e.chosen;
   if (b.is_fresh()) b.first = load_first_values(e.config, *e.model, e.data);
-  if (section.is_map()) section.get("init_from").mark_read();
+  for (const char* key : {"init_from", "widen"}) {
+    if (section.is_map()) section.get(key).mark_read();
+  }
 }
 
 // A norm learns nothing from one value a channel.

@@ -73,9 +73,9 @@ ParametrizationOptions read_parametrization(const Config& section) {
   o.output_multiplier = section.get("output_multiplier", o.output_multiplier);
   o.attention_scale = section.get("attention_scale", o.attention_scale);
   o.weight_decay = section.get("weight_decay", o.weight_decay);
-  const auto density = section.get<std::string>("density", "first");
+  const auto density = section.get<std::string>("density", "present");
   if (density != "first" && density != "present") section.at("density").fail("first or present");
-  if (density == "present") o.density = ParametrizationOptions::Density::Present;
+  if (density == "first") o.density = ParametrizationOptions::Density::First;
   return o;
 }
 
@@ -135,7 +135,7 @@ double Parametrization::first_density(const SizedParameter& sized) const {
 void Parametrization::scale_first_values() const {
   for (const SizedParameter& sized : parameters_) {
     const double factor = sparse_mup(rule_, sized, first_density(sized), options_).first;
-    if (factor == 1.0 || !sized.parameter->trainable) continue;
+    if (factor == 1.0) continue;
     const auto multiply = [&](Tensor& values) {
       for (float& value : values.mutable_storage()) {
         value = static_cast<float>(static_cast<double>(value) * factor);

@@ -30,7 +30,7 @@ struct ParametrizationOptions {
   bool output_multiplier = true;               ///< whether outputs are divided by the width
   bool attention_scale = true;                 ///< whether q · k is divided by the width of a head
   bool weight_decay = true;                    ///< whether lr · weight_decay is kept
-  Density density = Density::First;
+  Density density = Density::Present;
 };
 
 /// Reads the section, and writes its defaults into it. *Errors:* ConfigError with the position.

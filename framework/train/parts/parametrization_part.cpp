@@ -17,7 +17,10 @@ void read_section(ExperimentBuild& b) {
 
 void build_parametrization(ExperimentBuild& b) {
   Experiment& e = b.e;
-  if (!e.config.has("parametrization")) return;
+  if (!e.config.has("parametrization")) {
+    e.config.get("parametrization").mark_read();
+    return;
+  }
   const Config section = e.config.at("parametrization");
   ParametrizationOptions options = read_parametrization(section);
   if (e.optimizer->update_rule() == UpdateRule::Other) {

@@ -110,6 +110,14 @@ TEST_F(ParametrizedPresets, GiveAttentionItsScale) {
   EXPECT_FALSE(scale_of_attention(*build(at_base)));
 }
 
+TEST_F(ParametrizedPresets, RefuseScalesOfAttentionThatAreNone) {
+  for (const char* scale : {"0", "-0.5", "large"}) {
+    expect_throws<ConfigError>(
+        [&] { build(std::string(kGpt) + ", attention_scale: " + scale + "}"); },
+        std::string("attention_scale: expected a number above 0, found '") + scale + "'");
+  }
+}
+
 TEST_F(ParametrizedPresets, AreListsOfLayersToo) {
   const std::string layers =
       "[{type: token_embedding, name: wte, features: 32}, {type: layer_norm, name: ln}, {type: "
