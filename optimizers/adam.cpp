@@ -37,7 +37,7 @@ AdamCoefficients BasicAdam<kDecay>::coefficients(const Update& update) const {
                                 .one_minus_beta2 = static_cast<float>(1.0 - betas_[1]),
                                 .step_size = static_cast<float>(update.learning_rate / correction1),
                                 .root_scale = static_cast<float>(1.0 / std::sqrt(correction2)),
-                                .eps = static_cast<float>(eps_)};
+                                .eps = static_cast<float>(eps_ * update.eps_factor)};
   if (kDecay == AdamDecay::Gradient) {
     coefficients.l2 = static_cast<float>(update.weight_decay);
   } else {

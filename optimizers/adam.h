@@ -45,6 +45,9 @@ class BasicAdam final : public Optimizer {
   std::string_view type() const override {
     return kDecay == AdamDecay::Gradient ? "adam" : "adamw";
   }
+  UpdateRule update_rule() const override {
+    return kDecay == AdamDecay::Gradient ? UpdateRule::Adam : UpdateRule::DecoupledAdam;
+  }
 
  protected:
   std::vector<StateSlot> state_slots() const override;

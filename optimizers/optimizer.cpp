@@ -54,7 +54,7 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
     : parameters_(std::move(parameters)),
       warmup_(options.warmup),
       clip_norm_(options.clip_norm),
-      groups_{{options.lr, options.weight_decay, false}},
+      groups_{{options.lr, options.weight_decay}},
       group_of_(parameters_.size(), 0),
       steps_of_(parameters_.size(), 0) {
   require_lr("lr", options.lr);
@@ -104,7 +104,7 @@ void Optimizer::add_group(const ParameterGroup& group, const std::string& key) {
   }
   groups_.push_back({group.lr.value_or(groups_[0].lr),
                      group.weight_decay.value_or(groups_[0].weight_decay),
-                     group.weight_decay.has_value()});
+                     group.weight_decay.has_value(), group.lr.has_value()});
 }
 
 void Optimizer::choose_decays(const std::vector<std::string>& no_decay) {
@@ -163,6 +163,22 @@ void Optimizer::clip_gradients(double max_norm) {
   }
 }
 
+UpdateFactors Optimizer::factors_of(size_t index) const {
+  if (factors_ == nullptr) return {};
+  UpdateFactors factors = factors_(*parameters_[index]);
+  const Group& group = groups_[group_of_[index]];
+  if (group.has_own_lr) factors.lr = 1.0;
+  if (group.has_own_lr || group.has_own_decay) factors.weight_decay = 1.0;
+  return factors;
+}
+
+UpdateFactors Optimizer::factors(const Parameter& parameter) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].get() == &parameter) return factors_of(i);
+  }
+  throw StateError("the optimizer does not train the parameter '" + parameter.name() + "'");
+}
+
 void Optimizer::update_parameter(size_t index, double learning_rate,
                                  const std::vector<StateSlot>& slots) {
   Parameter& parameter = *parameters_[index];
@@ -174,12 +190,14 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
         slot.requires_dense ? parameter.dense_slot(slot.name).values : parameter.slot(slot.name);
     states.push_back(state.mutable_storage());
   }
+  const UpdateFactors factors = factors_of(index);
   const Update work{.parameter = parameter,
                     .values = parameter.mutable_values().mutable_storage(),
                     .gradient = parameter.gradient().storage(),
                     .states = states,
-                    .learning_rate = learning_rate,
-                    .weight_decay = decay_of_[index],
+                    .learning_rate = learning_rate * factors.lr,
+                    .weight_decay = decay_of_[index] * factors.weight_decay,
+                    .eps_factor = factors.eps,
                     .step = ++steps_of_[index]};
   update(work);
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();

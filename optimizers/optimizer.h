@@ -49,6 +49,23 @@ struct ParameterGroup {
   std::optional<double> weight_decay = std::nullopt;  ///< the optimizer's own where absent
 };
 
+/// What a step of an optimizer is made of: by this, rates for one size of a network become those
+/// for another (Optimizer::set_factors).
+enum class UpdateRule {
+  Other,          ///< nothing is known of it
+  Gradient,       ///< lr · (gradient + weight_decay · w), or a running mean of it: sgd
+  Adam,           ///< the same, divided by its own size
+  DecoupledAdam,  ///< that of the gradient alone, and lr · weight_decay · w
+};
+
+/// Factors of one parameter for what the options say.
+struct UpdateFactors {
+  double lr = 1.0;
+  double eps = 1.0;
+  double weight_decay = 1.0;
+  friend bool operator==(const UpdateFactors&, const UpdateFactors&) = default;
+};
+
 /// The options that all optimizers share. Each optimizer's options struct has fields of these
 /// names, with defaults of its own.
 struct OptimizerOptions {
@@ -80,6 +97,17 @@ class Optimizer {
 
   /// Name in a configuration, as in "adam".
   virtual std::string_view type() const = 0;
+  /// What its steps are made of.
+  virtual UpdateRule update_rule() const { return UpdateRule::Other; }
+
+  /// From now on the options are multiplied by these factors, which are asked for at each update of
+  /// a parameter. In a group with a learning rate of its own, that rate and the weight decay stay
+  /// as they are; a weight decay of its own stays, too. Null: all are 1.
+  void set_factors(std::function<UpdateFactors(const Parameter&)> factors) {
+    factors_ = std::move(factors);
+  }
+  /// The factors of a parameter now. *Requires* one of `parameters()`.
+  UpdateFactors factors(const Parameter& parameter) const;
 
   /// Checks the learning rates; pre-step hooks; scopes open; clipping; `update` of every parameter
   /// that has a gradient; scopes commit and close; the step counts; post-step hooks. A parameter
@@ -138,6 +166,7 @@ class Optimizer {
     std::span<const std::span<float>> states;
     double learning_rate;
     double weight_decay;
+    double eps_factor;  ///< for the small number of a divisor, if there is one
     int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
   };
 
@@ -163,6 +192,7 @@ class Optimizer {
     Schedule lr;
     double weight_decay;
     bool has_own_decay = false;
+    bool has_own_lr = false;
   };
 
   void add_group(const ParameterGroup& group, const std::string& key);
@@ -170,6 +200,7 @@ class Optimizer {
   double learning_rate(const Group& group) const;
   std::vector<double> checked_learning_rates() const;
   void clip_gradients(double max_norm);
+  UpdateFactors factors_of(size_t index) const;
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
   std::vector<std::string> differences(const StateDict& state) const;
 
@@ -180,6 +211,7 @@ class Optimizer {
   std::vector<size_t> group_of_;  // by parameter
   std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
+  std::function<UpdateFactors(const Parameter&)> factors_;  // null: 1
   int64_t steps_ = 0;
   HookList<Optimizer&> step_pre_hooks_;
   HookList<Optimizer&, StepScopes&> step_scope_hooks_;

@@ -29,6 +29,7 @@ class Sgd final : public Optimizer {
  public:
   Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options);
   std::string_view type() const override { return "sgd"; }
+  UpdateRule update_rule() const override { return UpdateRule::Gradient; }
 
  protected:
   std::vector<StateSlot> state_slots() const override;

@@ -9,6 +9,7 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_formats.hpp"
+#include "lacuna/framework/interop/fold_attention.hpp"
 #include "lacuna/framework/interop/model_card.hpp"
 #include "lacuna/framework/io/checkpoint.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
@@ -22,6 +23,7 @@ struct Format {
   std::string_view name, about;
   ExportFunction write;
   bool takes_masks;
+  bool has_scales = false;  ///< whether it says how attention scales
 };
 
 // The one place that knows which formats there are.
@@ -31,7 +33,7 @@ constexpr std::array<Format, 5> kFormats = {{
     {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true},
     {"npz", "NumPy's npz: every weight dense", export_npz, true},
     {"onnx", "an ONNX model of opset 13, for runtimes (docs/guides/onnx.md)", export_onnx_model,
-     false},
+     false, true},
     {"safetensors", "a safetensors file: every weight dense", export_safetensors, true},
 }};
 
@@ -93,6 +95,7 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
   }
   require_unused(path, options);
   const LoadedRun run = load_run(run_or_checkpoint, options.kept);
+  if (!format.has_scales) fold_attention_scale(run);
   format.write(run, path, options);
   ExportedRun exported{
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};

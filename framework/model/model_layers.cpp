@@ -17,6 +17,7 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kFanIn = "init_fan_in";
+constexpr const char* kAttentionScale = "attention_scale";
 constexpr int64_t kMostLayers = 10'000;
 constexpr int kDeepestGroup = 100;
 
@@ -56,10 +57,25 @@ struct Level {
   std::map<std::string, int> counts = {};
 };
 
+// What a model says once for all layers that do not say it themselves; null where it does not.
+struct SharedKeys {
+  Config fan_in, attention_scale;
+};
+
+SharedKeys read_shared_keys(const Config& model) {
+  if (!model.is_map()) return {};
+  SharedKeys keys{.fan_in = model.get(kFanIn), .attention_scale = model.get(kAttentionScale)};
+  const Config& scale = keys.attention_scale;
+  if (!scale.is_null() && !(scale.is_number() && scale.as<double>() > 0.0)) {
+    scale.fail("a number above 0");
+  }
+  return keys;
+}
+
 class Expander {
  public:
-  Expander(std::vector<Template> templates, Config fan_in, ModelContext context)
-      : templates_(std::move(templates)), fan_in_(std::move(fan_in)), context_(context) {}
+  Expander(std::vector<Template> templates, SharedKeys shared, ModelContext context)
+      : templates_(std::move(templates)), shared_(std::move(shared)), context_(context) {}
 
   std::vector<ModelLayer> expand_outermost(const Config& layers) {
     Level level{""};
@@ -212,9 +228,12 @@ class Expander {
     } else if (layer.kind != ModelLayer::Kind::Plain) {
       layer.layers = expand_list(layer.options.at("layers"), level);
       if (layer.kind == ModelLayer::Kind::Residual) add_shortcut(layer, level);
-    } else if (known.has_fan_in && !fan_in_.is_null() && node.is_map() &&
+    } else if (known.has_fan_in && !shared_.fan_in.is_null() && node.is_map() &&
                !layer.options.has(kFanIn) && !layer.options.has("tied_to")) {
-      layer.options.set(kFanIn, fan_in_.clone());
+      layer.options.set(kFanIn, shared_.fan_in.clone());
+    } else if (type == "attention" && !shared_.attention_scale.is_null() && node.is_map() &&
+               !layer.options.has("scale")) {
+      layer.options.set("scale", shared_.attention_scale.clone());
     } else if (!known.vocabulary_key.empty() && !layer.is_copy && context_.vocabulary_size > 0) {
       layer.options.get(known.vocabulary_key, context_.vocabulary_size);
     }
@@ -288,7 +307,7 @@ class Expander {
   }
 
   std::vector<Template> templates_;
-  Config fan_in_;
+  SharedKeys shared_;
   ModelContext context_;
   std::vector<std::string> open_templates_;   // that are being filled in, outermost first
   std::map<std::string, std::string> taken_;  // path → position
@@ -343,7 +362,7 @@ ModelLayers expand_model(const Config& model, const ModelContext& context) {
       definition.node.error("there is already a layer named '" + definition.name + "'");
     }
   }
-  Expander expander(std::move(templates), is_list ? Config() : model.get(kFanIn), context);
+  Expander expander(std::move(templates), read_shared_keys(model), context);
   std::vector<ModelLayer> expanded;
   try {
     expanded = expander.expand_outermost(layers);

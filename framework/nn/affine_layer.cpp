@@ -5,6 +5,7 @@
 namespace lacuna {
 
 void AffineLayer::make_parameters(const Shape& weight, WeightUse use, const Draw& draw) {
+  draw_ = draw;
   const Fans fans = fans_of(weight);
   const int64_t fan_in = draw.init_fan_in.inputs(fans.in);
   const Initializer initializer = draw.init_fan_in.counts_nonzeros()

@@ -19,18 +19,21 @@ class AffineLayer : public Module {
   /// convolution, for an input of this shape.
   virtual bool gives_channels(const Shape& input) const = 0;
 
- protected:
   /// How the parameters are drawn, as in Linear::Options.
   struct Draw {
     bool bias = true;
     WeightDraw init = WeightInit::Default;
     FanIn init_fan_in = FanIn::all();
   };
+  const Draw& draw() const { return draw_; }
+
+ protected:
   /// Registers the parameters; called once, by the constructor. *Requires* sizes of at least 1.
   void make_parameters(const Shape& weight, WeightUse use, const Draw& draw);
   Variable bias_variable() const { return bias_ != nullptr ? Variable::of(bias_) : Variable(); }
 
  private:
+  Draw draw_;
   ParameterPtr weight_, bias_;
 };
 

@@ -79,6 +79,7 @@ class FanIn {
   static FanIn nonzeros() { return kNonzeros; }
 
   bool counts_nonzeros() const { return inputs_ == kNonzeros; }
+  bool is_number() const { return inputs_ > 0; }
   /// For a layer of so many inputs to one output (Fans::in), all of them there. *Errors:*
   /// ConfigError below 0.
   int64_t inputs(int64_t in_features) const;

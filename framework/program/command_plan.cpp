@@ -20,11 +20,13 @@
 #include "lacuna/framework/layouts/layout_registry.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/model_table.hpp"
+#include "lacuna/framework/program/output/parametrization_table.hpp"
 #include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/quantize_report.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
+#include "lacuna/framework/program/widened_models.hpp"
 #include "lacuna/framework/train/loop/run_length.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
@@ -246,6 +248,7 @@ int run_plan(const PlanCommand& command) {
   apply_overrides(config, command.overrides);
   write_new_run_keys(config);
   apply_process_options(config);
+  const Config written = config.clone();
   MeasuredLength length;
   if (has_seconds(config)) length = build_for_seconds(config, nullptr);
   const auto experiment =
@@ -256,7 +259,9 @@ int run_plan(const PlanCommand& command) {
   const ExamplePieces evaluation = evaluation_pieces(*experiment);
   const auto unknown = unknown_tokens(*experiment);
   const Config products = quantized_products(*experiment);
-  const PlannedTime time(*experiment, model.total());  // last: it trains some steps
+  const ParametrizationTable parametrization(*experiment);
+  const PlannedTime time(*experiment, model.total());  // trains some steps, as what follows does
+  const std::vector<WidenedModel> widened = compare_widened(written, *experiment);
   if (command.json) {
     Config entries = Config::list();
     for (const PlannedParameter& parameter : plan) {
@@ -275,6 +280,8 @@ int run_plan(const PlanCommand& command) {
     report.set("layers", model.to_config());
     report.set("parameters", entries);
     if (!products.is_null()) report.set("quantized_products", products);
+    if (!parametrization.empty()) report.set("parametrization", parametrization.to_config());
+    if (!widened.empty()) report.set("widen", to_config(widened));
     if (!unknown.empty()) {
       Config shares = Config::map();
       for (const auto& [name, share] : unknown) shares.set(name, share);
@@ -295,6 +302,7 @@ int run_plan(const PlanCommand& command) {
   if (!experiment->chosen.empty()) std::printf("chosen: %s\n", experiment->chosen.c_str());
   print_layouts(*experiment, plan);
   if (!products.is_null()) std::fputs(planned_lines(products).c_str(), stdout);
+  parametrization.print();
   print_unknown_tokens(unknown);
   std::printf("evaluation runs %lld example%s at a time, whose activations take about %.1f MB\n",
               static_cast<long long>(evaluation.examples), evaluation.examples == 1 ? "" : "s",
@@ -304,6 +312,7 @@ int run_plan(const PlanCommand& command) {
   const auto lines = time.run ? time_lines(*time.run, time.dense, time.less_arithmetic)
                               : std::vector<std::string>();
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+  print_widened(widened);
   return kDone;
 }
 

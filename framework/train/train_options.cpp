@@ -163,9 +163,10 @@ TrainOptions TrainOptions::from_config(const Config& train) {
 
 void require_known_sections(const Config& config) {
   static const std::vector<std::string> sections = {
-      "model",    "data",        "loss",      "optimizer",
-      "sparsity", "sparsifiers", "csr_up_to", "convolution_algorithms",
-      "train",    "run_dir",     "quantize"};
+      "model",           "data",      "loss",
+      "optimizer",       "sparsity",  "sparsifiers",
+      "parametrization", "csr_up_to", "convolution_algorithms",
+      "train",           "run_dir",   "quantize"};
   if (!config.is_map()) config.fail("a map with model, data, optimizer and train");
   for (const auto& [key, value] : config.children()) {  // not read yet
     if (std::ranges::find(sections, key) == sections.end()) {

@@ -140,8 +140,9 @@ TEST(ConfigDocument, EveryBlockBuilds) {
   const ExampleFiles files;
   for (const char* run : {"runs/first", "runs/half"}) save_run(run);
   int count = 0;
-  for (const std::string page : {"reference/config", "guides/data", "guides/models",
-                                 "guides/sparsity", "guides/training", "guides/pruning"}) {
+  for (const std::string page :
+       {"reference/config", "guides/data", "guides/models", "guides/sparsity", "guides/training",
+        "guides/pruning", "guides/widths"}) {
     const std::string path = "docs/" + page + ".md";
     for (const char* language : {"yaml", "yml"}) {
       for (const Block& block : documents::read_blocks(path, language)) {

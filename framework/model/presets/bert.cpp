@@ -213,7 +213,9 @@ const Preset& bert() {
       .name = "bert",
       .about = "BERT: head classification (pooling cls or mean) or masked_lm",
       .keys = kKeys,
-      .section = bert_section};
+      .section = bert_section,
+      .widths = {"hidden_size", "intermediate_size"},
+      .heads = {"num_attention_heads"}};
   return preset;
 }
 
@@ -222,7 +224,9 @@ const Preset& distilbert() {
       .name = "distilbert",
       .about = "DistilBERT: head classification (pooling cls or mean) or masked_lm",
       .keys = kDistilKeys,
-      .section = distilbert_section};
+      .section = distilbert_section,
+      .widths = {"dim", "hidden_dim"},
+      .heads = {"n_heads"}};
   return preset;
 }
 

@@ -56,7 +56,8 @@ const Preset& cifar_resnet() {
   static const Preset preset{.name = "cifar_resnet",
                              .about = "ResNet-20, 32, 44, … for CIFAR: depth, width, num_labels",
                              .keys = kKeys,
-                             .section = section};
+                             .section = section,
+                             .widths = {"width"}};
   return preset;
 }
 

@@ -92,7 +92,9 @@ const Preset& gpt2() {
   static const Preset preset{.name = "gpt2",
                              .about = "GPT-2: a language model, its head tied to the tokens",
                              .keys = kKeys,
-                             .section = section};
+                             .section = section,
+                             .widths = {"n_embd", "n_inner"},
+                             .heads = {"n_head"}};
   return preset;
 }
 

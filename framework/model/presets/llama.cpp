@@ -84,7 +84,9 @@ const Preset& llama() {
       .name = "llama",
       .about = "Llama: a language model with rms_norm, rotary positions, SwiGLU, kv_heads",
       .keys = kKeys,
-      .section = section};
+      .section = section,
+      .widths = {"hidden_size", "intermediate_size"},
+      .heads = {"num_attention_heads", "num_key_value_heads"}};
   return preset;
 }
 

@@ -23,6 +23,10 @@ struct Preset {
   std::string_view keys;
   /// A section with `layers`, and `define` if it needs templates.
   Config (*section)(Arguments& arguments);
+  /// The keys that are widths, by which the family is made wider, the first one that of the whole
+  /// network; and those of heads, which divide it, if there are any.
+  std::vector<std::string_view> widths;
+  std::vector<std::string_view> heads = {};
 };
 
 const Preset& gpt2();

@@ -60,9 +60,19 @@ std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model
   return keys;
 }
 
+std::optional<PresetWidths> preset_widths(const Config& model) {
+  if (!is_preset(model)) return std::nullopt;
+  for (const presets::Preset* preset : presets::all_presets()) {
+    if (preset->name != model.peek("type").text()) continue;
+    return PresetWidths{{preset->widths.begin(), preset->widths.end()},
+                        {preset->heads.begin(), preset->heads.end()}};
+  }
+  return std::nullopt;
+}
+
 Config expand_preset(const Config& model, const ModelContext& context) {
   Config section = model;  // the same node
-  for (const char* key : {"layers", "define", "init_fan_in"}) {
+  for (const char* key : {"layers", "define"}) {
     if (model.has(key)) {
       model.at(key).error(fmt::format("a model is a preset (`{}`) or has {} of its own, not both",
                                       model.has("type") ? "type" : "from_hf",
@@ -74,7 +84,12 @@ Config expand_preset(const Config& model, const ModelContext& context) {
   for (const presets::Preset* preset : presets::all_presets()) {
     if (preset->name != name) continue;
     presets::Arguments arguments(*preset, section, context);
-    return preset->section(arguments);
+    Config layers = preset->section(arguments);
+    for (const char* key : {"init_fan_in", "attention_scale"}) {  // of models that are layers, too
+      const Config given = section.get(key);
+      if (!given.is_null()) layers.set(key, given.clone());
+    }
+    return layers;
   }
   section.at("type").error(
       fmt::format("unknown preset '{}'; {}; a list of layers is given as "

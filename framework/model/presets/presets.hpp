@@ -2,6 +2,7 @@
 // of layers. What they mean is written in the same syntax, a file for each family.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,14 @@ std::string preset_in_words(const Config& model);
 /// Where the values of a preset's keys stand, and the same with the key (ModelLayers::moved_keys).
 /// To be called once `expand_preset` has written all keys.
 std::vector<std::pair<std::string, std::string>> preset_keys(const Config& model);
+
+/// What of a preset's section is a width.
+struct PresetWidths {
+  std::vector<std::string> keys;   ///< the first one is that of the whole network
+  std::vector<std::string> heads;  ///< keys of heads, into which the first one is divided
+};
+/// Nothing for a section that is no preset.
+std::optional<PresetWidths> preset_widths(const Config& model);
 
 /// What a config.json says beside the preset's keys.
 struct HuggingFaceFacts {

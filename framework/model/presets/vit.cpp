@@ -78,8 +78,12 @@ Config section(Arguments& arguments) {
 }  // namespace
 
 const Preset& vit() {
-  static const Preset preset{
-      .name = "vit", .about = "ViT: classes of images", .keys = kKeys, .section = section};
+  static const Preset preset{.name = "vit",
+                             .about = "ViT: classes of images",
+                             .keys = kKeys,
+                             .section = section,
+                             .widths = {"hidden_size", "intermediate_size"},
+                             .heads = {"num_attention_heads"}};
   return preset;
 }
 

@@ -23,6 +23,7 @@
 namespace lacuna {
 
 struct RunOrigins;
+class Parametrization;
 
 /// What a run that goes on does with data, or a teacher, that is not what it was trained with.
 enum class ChangedOrigins {
@@ -49,11 +50,12 @@ struct Experiment {
   std::unique_ptr<Sequential> teacher;     ///< null, but for a loss of type distillation
   std::unique_ptr<DataParallel> parallel;  ///< null: batches are not cut into shards
   std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<SparsityAlgorithm> sparsity;  ///< null: dense training
-  std::unique_ptr<WeightAverage> average;       ///< null: the weights themselves are evaluated
-  std::string chosen = {};                      ///< defaults of a new run, in words, if any
-  std::vector<std::string> notes = {};          ///< lines for the log, of `model.init_from`
-  std::vector<std::string> warnings = {};       ///< the same, to be logged as warnings
+  std::unique_ptr<SparsityAlgorithm> sparsity;       ///< null: dense training
+  std::shared_ptr<Parametrization> parametrization;  ///< null: values and rates as they are written
+  std::unique_ptr<WeightAverage> average;            ///< null: the weights themselves are evaluated
+  std::string chosen = {};                           ///< defaults of a new run, in words, if any
+  std::vector<std::string> notes = {};               ///< lines for the log, of `model.init_from`
+  std::vector<std::string> warnings = {};            ///< the same, to be logged as warnings
 
   /// The processes that train it together; null where it is one.
   Communicator* communicator() const {

@@ -36,18 +36,20 @@ struct ExperimentPart {
   Stage finish = none;  ///< what takes long: values, masks, measurements, trial batches
 };
 
-ExperimentPart data_part();       ///< datasets, and what they are known by again
-ExperimentPart loss_part();       ///< the loss and its teacher
-ExperimentPart model_part();      ///< layers, first values
-ExperimentPart optimizer_part();  ///< the optimizer, held against the length of the run
-ExperimentPart sparsity_part();   ///< the algorithm, sparsifiers, layouts
-ExperimentPart average_part();    ///< the average of the weights, and the memory of training
-ExperimentPart batches_part();    ///< the loader, shards and the processes that share them
+ExperimentPart data_part();             ///< datasets, and what they are known by again
+ExperimentPart loss_part();             ///< the loss and its teacher
+ExperimentPart model_part();            ///< layers, first values
+ExperimentPart optimizer_part();        ///< the optimizer, held against the length of the run
+ExperimentPart sparsity_part();         ///< the algorithm, sparsifiers, layouts
+ExperimentPart parametrization_part();  ///< first values and rates, by width and density
+ExperimentPart average_part();          ///< the average of the weights, and the memory of training
+ExperimentPart batches_part();          ///< the loader, shards and the processes that share them
 
 /// In the order in which they depend on each other.
-inline std::array<ExperimentPart, 7> experiment_parts() {
-  return {data_part(),     loss_part(),    model_part(),  optimizer_part(),
-          sparsity_part(), average_part(), batches_part()};
+inline std::array<ExperimentPart, 8> experiment_parts() {
+  return {data_part(),      loss_part(),     model_part(),
+          optimizer_part(), sparsity_part(), parametrization_part(),
+          average_part(),   batches_part()};
 }
 
 }  // namespace lacuna

@@ -23,6 +23,7 @@
 #include "lacuna/framework/train/parts/density_limits.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
 #include "lacuna/framework/train/parts/float32_model.hpp"
+#include "lacuna/framework/train/parts/parametrization.hpp"
 #include "lacuna/sparsity/sparsify.h"
 
 namespace lacuna {
@@ -124,6 +125,7 @@ StateDict Experiment::state_dict() const {
   state.merge("model", model->state_dict());
   state.merge("optimizer", optimizer->state_dict());
   if (sparsity != nullptr) state.merge("algorithm", sparsity->state_dict());
+  if (parametrization != nullptr) state.merge("parametrization", parametrization->state_dict());
   if (average != nullptr) state.merge("ema", average->state_dict());
   state.merge("loader", loader->state());
   state.merge("data", InputFormat::of(data).state_dict());
@@ -155,6 +157,7 @@ void Experiment::load_state_dict(const StateDict& state, ChangedOrigins changed)
   if (sparsity != nullptr) sparsity->load_state_dict(state.below("algorithm"));
   optimizer->load_state_dict(state.below("optimizer"));
   if (sparsity != nullptr) sparsity->restore_layouts();
+  if (parametrization != nullptr) parametrization->load_state_dict(state.below("parametrization"));
   if (average != nullptr) average->load_state_dict(state.below("ema"), optimizer->steps());
   const StateDict position = state.below("loader");
   loader->load_state(changes.empty() ? position

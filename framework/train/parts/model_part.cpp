@@ -12,12 +12,19 @@
 #include "lacuna/framework/train/checks/vocabulary_checks.hpp"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/framework/train/parts/experiment_part.hpp"
+#include "lacuna/framework/train/parts/first_model.hpp"
+#include "lacuna/framework/train/parts/parametrization.hpp"
 #include "lacuna/framework/train/parts/sparsity_defaults.hpp"
+#include "lacuna/framework/train/parts/widen.hpp"
 
 namespace lacuna {
 namespace {
 
-void read_model(ExperimentBuild& b) { model_layers(b.e.config.at("model").clone()); }
+void read_model(ExperimentBuild& b) {
+  const Config section = b.e.config.at("model").clone();
+  model_layers(section);
+  if (section.is_map() && section.has("widen")) read_widen(section);
+}
 
 // By `model.frozen`, beside what layers have frozen themselves.
 void freeze_parameters(Module& model, const Config& section) {
@@ -51,17 +58,21 @@ LayerCheck size_check(const ExperimentBuild& b) {
 
 void build_model(ExperimentBuild& b) {
   Experiment& e = b.e;
-  const Config section = e.config.at("model");
   const Dataset& data = *e.data.train;
-  const bool has_own_positions = section.is_map() && !section.peek("init_from").is_null();
-  const int64_t positions = b.is_fresh() && !has_own_positions && data.vocabulary_size() > 0
-                                ? data.example_shape()[0]
-                                : 0;
-  e.layers = model_layers(section, {.vocabulary_size = data.vocabulary_size(),
-                                    .positions = positions,
-                                    .num_classes = e.loss.outputs(),
-                                    .has_token_labels = e.loss.has_token_labels()});
-  e.model = build_model(e.layers, data.example_shape(), size_check(b));
+  std::string widened;
+  if (b.is_fresh()) {
+    widened = apply_widen(b);
+    adopt_attention_scale(e.config);
+  }
+  const auto build = [&] {
+    e.layers = model_layers(e.config.at("model"), model_context(b));
+    e.model = build_model(e.layers, data.example_shape(), size_check(b));
+  };
+  build();
+  if (b.is_fresh() && write_attention_scale(e.config, e.layers, *e.model, data.example_shape())) {
+    build();
+  }
+  const Config section = e.config.at("model");
   require_tokens_fit(section, *e.model, data);
   e.loss.take_outputs(e.model->output_shape(data.example_shape()));
   require_output_fits(*e.model, e.layers, data,
@@ -80,8 +91,11 @@ void build_model(ExperimentBuild& b) {
                  .length = {.steps = e.total_steps(), .steps_per_epoch = e.steps_per_epoch()},
                  .is_fresh = b.is_fresh(),
                  .seed = e.train.seed});
+  if (!widened.empty()) e.chosen = widened + (e.chosen.empty() ? "" : "; ") + e.chosen;
   if (b.is_fresh()) b.first = load_first_values(e.config, *e.model, e.data);
-  if (section.is_map()) section.get("init_from").mark_read();
+  for (const char* key : {"init_from", "widen"}) {
+    if (section.is_map()) section.get(key).mark_read();
+  }
 }
 
 // A norm learns nothing from one value a channel.

@@ -286,7 +286,7 @@ TEST(Presets, RefuseKeysThatTheyDoNotHave) {
   refuses("{type: bert, hidden: 2, zzzzzzzzzzzzzzzzzzzzzzzzzzzzz: 1}", "no key 'hidden'");
   refuses("{type: gpt3}", "m.yaml:1:8: type: unknown preset 'gpt3'; did you mean 'gpt2'?");
   refuses("{type: gpt2, layers: [relu]}", "m.yaml:1:22: layers: a model is a preset (`type`) or");
-  refuses("{type: gpt2, init_fan_in: all}", "a model is a preset (`type`) or has init_fan_in");
+  refuses("{type: gpt2, define: {}}", "a model is a preset (`type`) or has define");
 }
 
 TEST(Presets, RefuseValuesThatTheyCannotFollow) {

@@ -105,6 +105,13 @@ const std::vector<Variant>& variants() {
        {"sparsity={algorithm: gmp, update: {freq: 2}, "
         "sparsity: {type: polynomial, init: 0.1, final: 0.8, start: 2, end: 14}}"}},
       {"Snip", {"sparsity={algorithm: snip, sparsity: 0.8}"}},
+      {"ParametrizedGmp",
+       {"parametrization={type: sparse_mup, base_width: 6, density: first}", "optimizer.type=adamw",
+        "sparsity={algorithm: gmp, update: {freq: 2}, "
+        "sparsity: {type: polynomial, init: 0.3, final: 0.8, start: 2, end: 14}}"}},
+      {"ParametrizedSet",
+       {"parametrization={type: sparse_mup, base_width: 6}",
+        "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
       {"SparseGpt",
        {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},
       {"PhasesOfOneShot",

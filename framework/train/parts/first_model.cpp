@@ -1,0 +1,149 @@
+#include "lacuna/framework/train/parts/first_model.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/io/checkpoint.h"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/nn/module_rows.h"
+#include "lacuna/framework/train/calibration_data.hpp"
+#include "lacuna/framework/train/model_builder.hpp"
+#include "lacuna/framework/train/parts/sparsity_defaults.hpp"
+#include "lacuna/framework/train/parts/widen.hpp"
+#include "lacuna/framework/train/runs/run_folder.h"
+#include "lacuna/framework/train/weights/model_file.h"
+#include "lacuna/sparsity/configure.h"
+
+namespace lacuna {
+namespace {
+
+// The nonzeros of each parameter in the end, by the plan of a configuration's sparsity.
+std::map<std::string, int64_t> final_nonzeros(const ExperimentBuild& b, Config& config,
+                                              Sequential& model,
+                                              const std::vector<ModuleRow>& rows) {
+  const Experiment& e = b.e;
+  complete_sparsity(config,
+                    {.model = &model,
+                     .rows = rows,
+                     .length = {.steps = e.total_steps(), .steps_per_epoch = e.steps_per_epoch()},
+                     .is_fresh = true,
+                     .seed = e.train.seed});
+  const Config section = config.at("sparsity");
+  write_calibration_defaults(section, *e.data.train, e.train.batch_size);
+  const std::unique_ptr<SparsityAlgorithm> algorithm = configure(section, e.train.seed);
+  algorithm->compression().are_measured = false;
+  algorithm->calibrate_on(calibration_data(e.data.train, e.train.seed, e.train.batch_size));
+  std::map<std::string, int64_t> nonzeros;
+  try {
+    model.apply(*algorithm);
+    for (const PlannedParameter& planned : algorithm->plan(e.total_steps())) {
+      nonzeros[planned.parameter] = planned.final_nnz;  // the last of its phases
+    }
+  } catch (const Error& error) {
+    section.error(error.what());
+  }
+  return nonzeros;
+}
+
+ModelCost cost_of(const ExperimentBuild& b, Config& config, bool sparse) {
+  const Dataset& data = *b.e.data.train;
+  const Config section = config.at("model");
+  const ModelLayers layers = model_layers(section, model_context(b));
+  const std::unique_ptr<Sequential> model = build_model(layers, data.example_shape());
+  const Config frozen = section.get("frozen");
+  if (frozen.is_scalar() && !frozen.is_null()) model->freeze({frozen.as<std::string>()});
+  if (frozen.is_list()) model->freeze(frozen.as<std::vector<std::string>>());
+  model->initialize(b.e.train.seed);
+  const std::vector<ModuleRow> rows = module_rows(*model, data.example_shape(), data.lengths());
+  std::map<std::string, int64_t> nonzeros;
+  if (sparse) nonzeros = final_nonzeros(b, config, *model, rows);
+  const auto count = [&](const Parameter& parameter) {
+    const auto found = nonzeros.find(parameter.name());
+    return found == nonzeros.end() ? parameter.numel() : found->second;
+  };
+  ModelCost cost;
+  for (const ParameterPtr& parameter : model->parameters()) cost.nnz += count(*parameter);
+  cost.flops = count_flops(rows, [&](const Parameter& parameter) {
+                 return static_cast<double>(count(parameter));
+               }).forward;
+  return cost;
+}
+
+// Where weights are loaded from; what is wrong with that is reported where they are loaded.
+std::string path_of(const Config& source) {
+  const Config path = source.is_map() ? source.peek("path") : source;
+  return path.is_scalar() ? path.text() : "";
+}
+
+bool is_foreign(const std::string& file) {
+  try {
+    return is_foreign_weights(file);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Of the run whose weights are loaded; nothing for what `save_model` wrote.
+std::optional<Config> model_of_run(const std::string& file) {
+  try {
+    const std::string text = find_checkpoint(file, KeptCheckpoint::Best).read_config();
+    if (text.empty()) return std::nullopt;
+    return parse_yaml(text, file).peek("model");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ModelContext model_context(const ExperimentBuild& b) {
+  const Experiment& e = b.e;
+  const Config section = e.config.at("model");
+  const Dataset& data = *e.data.train;
+  const bool has_own_positions = section.is_map() && !section.peek("init_from").is_null();
+  const int64_t positions = b.is_fresh() && !has_own_positions && data.vocabulary_size() > 0
+                                ? data.example_shape()[0]
+                                : 0;
+  return {.vocabulary_size = data.vocabulary_size(),
+          .positions = positions,
+          .num_classes = e.loss.outputs(),
+          .has_token_labels = e.loss.has_token_labels()};
+}
+
+std::string apply_widen(ExperimentBuild& b) {
+  const Config section = b.e.config.at("model");
+  if (!section.is_map() || section.peek("widen").is_null()) return "";
+  const WidenOptions::Match match = read_widen(section).match;
+  const Widening widening = widen_model(
+      b.e.config, [&](Config& config, bool sparse) { return cost_of(b, config, sparse); });
+  return "widened: " + widening.in_words(match);
+}
+
+void adopt_attention_scale(const Config& config) {
+  Config section = config.at("model");
+  const Config source = section.is_map() ? section.peek("init_from") : Config();
+  if (source.is_null()) return;
+  const Config given = section.peek("attention_scale");
+  const std::string file = path_of(source);
+  if (is_foreign(file)) {
+    if (given.is_null() || config.peek("parametrization").is_null()) return;
+    given.error(
+        "weights that lacuna exports have this scale in them; leave it out, or the "
+        "parametrization");
+  }
+  const std::optional<Config> loaded = model_of_run(file);
+  if (!loaded) return;
+  const Config trained = loaded->is_map() ? loaded->peek("attention_scale") : Config();
+  if (given == trained) return;
+  if (given.is_null()) return section.set("attention_scale", trained.clone());
+  given.error(fmt::format("the loaded weights were trained with {}; leave it out to take that",
+                          trained.is_null() ? "1/√d" : trained.text()));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,23 @@
+// What a new run's `model` section becomes before its layers are built: widths that are chosen, and
+// the scale of attention.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/model/model_layers.hpp"
+#include "lacuna/framework/train/parts/experiment_part.hpp"
+
+namespace lacuna {
+
+/// What the data says of a model that leaves it out.
+ModelContext model_context(const ExperimentBuild& b);
+
+/// Makes the model as wide as `model.widen` asks for (widen.hpp), if it is there. Returns what was
+/// chosen, in words; empty where nothing was. *Requires* data and loss. *Errors:* ConfigError.
+std::string apply_widen(ExperimentBuild& b);
+
+/// Weights of a run are used with the scale of attention that they were trained with: writes that
+/// of `model.init_from` into the section. *Errors:* ConfigError where it has another one.
+void adopt_attention_scale(const Config& config);
+
+}  // namespace lacuna
