@@ -16,6 +16,7 @@
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/optimizers/step_scope.h"
+#include "lacuna/optimizers/weight_ages.h"
 
 namespace lacuna {
 
@@ -139,6 +140,9 @@ class Optimizer {
     double learning_rate;
     double weight_decay;
     int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
+    /// How many times each element has been updated since it was grown, this time not included, up
+    /// to `most_age`; to be counted up by `update`. Empty where `most_age` is 0.
+    std::span<uint16_t> ages = {};
   };
 
   /// *Errors:* ConfigError on a value out of range, and on a group's glob that matches no
@@ -147,6 +151,9 @@ class Optimizer {
 
   /// The states of each parameter that `update` works on and that are saved: the same at any time.
   virtual std::vector<StateSlot> state_slots() const { return {}; }
+  /// The largest age of a weight that makes a difference to `update`, up to WeightAges::kMost; 0:
+  /// no ages are kept. They are saved as "<name>/age", in the form of the states.
+  virtual int64_t most_age() const { return 0; }
   /// Changes values and states of one parameter. Elementwise, so that compressed arrays train to
   /// the same numbers.
   virtual void update(const Update& update) = 0;
@@ -172,6 +179,8 @@ class Optimizer {
   void clip_gradients(double max_norm);
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
   std::vector<std::string> differences(const StateDict& state) const;
+  bool keeps_whole_ages(const Parameter& parameter) const;
+  void load_ages(size_t index, const StateDict& state);
 
   std::vector<ParameterPtr> parameters_;
   int64_t warmup_;
@@ -180,6 +189,7 @@ class Optimizer {
   std::vector<size_t> group_of_;  // by parameter
   std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
+  std::vector<WeightAges> ages_of_;  // all empty where `most_age` is 0
   int64_t steps_ = 0;
   HookList<Optimizer&> step_pre_hooks_;
   HookList<Optimizer&, StepScopes&> step_scope_hooks_;
