@@ -1,7 +1,9 @@
 #include "lacuna/optimizers/adam.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "lacuna/framework/kernels/pointwise/aged_adam.hpp"
 #include "lacuna/framework/kernels/pointwise/optimizer_update.hpp"
 
 namespace lacuna {
@@ -18,6 +20,7 @@ BasicAdam<kDecay>::BasicAdam(std::vector<ParameterPtr> parameters, const Options
       eps_(options.eps) {
   for (const double beta : betas_) require_option_fraction("betas", beta);
   require_option_at_least("eps", eps_, 0.0);
+  ages_ = AgeTables(options.regrown, betas_);
 }
 
 template <AdamDecay kDecay>
@@ -48,8 +51,19 @@ AdamCoefficients BasicAdam<kDecay>::coefficients(const Update& update) const {
 
 template <AdamDecay kDecay>
 void BasicAdam<kDecay>::update(const Update& update) {
-  adam_update(coefficients(update), update.values, update.gradient, update.states[0],
-              update.states[1]);
+  const AdamCoefficients c = coefficients(update);
+  if (update.ages.empty()) {
+    adam_update(c, update.values, update.gradient, update.states[0], update.states[1]);
+    return;
+  }
+  const bool is_own = !ages_.root_scales.empty();
+  const AgedFactors factors{
+      .step_scales = ages_.step_scales,
+      .root_scales = ages_.root_scales,
+      .step = is_own ? static_cast<float>(update.learning_rate) : c.step_size,
+      .shared_from = static_cast<int32_t>(std::min(update.step, ages_.size()))};
+  aged_adam_update(c, factors, update.values, update.gradient, update.states[0], update.states[1],
+                   update.ages);
 }
 
 template <AdamDecay kDecay>

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lacuna/optimizers/optimizer.h"
+#include "lacuna/optimizers/regrown.h"
 
 namespace lacuna {
 
@@ -28,6 +29,7 @@ struct AdamFields {
   std::optional<double> clip_norm = std::nullopt;
   std::vector<std::string> no_decay = {};
   std::vector<ParameterGroup> groups = {};
+  RegrownWeights regrown = {};  ///< of weights that sparsity algorithms grow
 };
 using AdamOptions = AdamFields<AdamDecay::Gradient>;
 using AdamWOptions = AdamFields<AdamDecay::Decoupled>;
@@ -36,6 +38,9 @@ using AdamWOptions = AdamFields<AdamDecay::Decoupled>;
 /// States: exp_avg (m), exp_avg_sq (v). t counts the updates of each parameter. Use it as `Adam` or
 /// `AdamW`. *Errors:* ConfigError on an option out of range. *Sources:* Kingma & Ba, arXiv
 /// 1412.6980; Loshchilov & Hutter, arXiv 1711.05101 (AdamW).
+///
+/// With `regrown.age` Own, t counts the updates of each weight since it was grown; the weights that
+/// were never grown are trained to the same bits as without.
 template <AdamDecay kDecay>
 class BasicAdam final : public Optimizer {
  public:
@@ -53,12 +58,14 @@ class BasicAdam final : public Optimizer {
   std::vector<StateSlot> state_slots() const override;
   void update(const Update& update) override;
   bool keeps_zeros(const Update& update) const override;
+  int64_t most_age() const override { return ages_.size(); }
 
  private:
   AdamCoefficients coefficients(const Update& update) const;
 
   std::array<double, 2> betas_;
   double eps_;
+  AgeTables ages_;
 };
 using Adam = BasicAdam<AdamDecay::Gradient>;
 using AdamW = BasicAdam<AdamDecay::Decoupled>;

@@ -56,7 +56,8 @@ Optimizer::Optimizer(std::vector<ParameterPtr> parameters, const OptimizerOption
       clip_norm_(options.clip_norm),
       groups_{{options.lr, options.weight_decay}},
       group_of_(parameters_.size(), 0),
-      steps_of_(parameters_.size(), 0) {
+      steps_of_(parameters_.size(), 0),
+      ages_of_(parameters_.size()) {
   require_lr("lr", options.lr);
   require_option_at_least("weight_decay", options.weight_decay, 0.0);
   require_option_at_least("warmup", static_cast<double>(warmup_), 0.0);
@@ -191,6 +192,12 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
     states.push_back(state.mutable_storage());
   }
   const UpdateFactors factors = factors_of(index);
+  std::span<uint16_t> ages;
+  if (most_age() > 0) {
+    // Weights that were there before ages were kept are as old as the parameter.
+    const int64_t first = std::min(steps_of_[index], most_age());
+    ages = ages_of_[index].aligned_to(parameter.pattern(), first);
+  }
   const Update work{.parameter = parameter,
                     .values = parameter.mutable_values().mutable_storage(),
                     .gradient = parameter.gradient().storage(),
@@ -198,7 +205,8 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
                     .learning_rate = learning_rate * factors.lr,
                     .weight_decay = decay_of_[index] * factors.weight_decay,
                     .eps_factor = factors.eps,
-                    .step = ++steps_of_[index]};
+                    .step = ++steps_of_[index],
+                    .ages = ages};
   update(work);
   if (was_pruned && keeps_zeros(work)) parameter.mark_pruned();
 }

@@ -16,6 +16,7 @@
 #include "lacuna/framework/core/hooks.h"
 #include "lacuna/framework/param/parameter.h"
 #include "lacuna/optimizers/step_scope.h"
+#include "lacuna/optimizers/weight_ages.h"
 
 namespace lacuna {
 
@@ -168,6 +169,9 @@ class Optimizer {
     double weight_decay;
     double eps_factor;  ///< for the small number of a divisor, if there is one
     int64_t step;  ///< how many times this parameter has been updated, this time included: from 1
+    /// How many times each element has been updated since it was grown, this time not included, up
+    /// to `most_age`; to be counted up by `update`. Empty where `most_age` is 0.
+    std::span<uint16_t> ages = {};
   };
 
   /// *Errors:* ConfigError on a value out of range, and on a group's glob that matches no
@@ -176,6 +180,9 @@ class Optimizer {
 
   /// The states of each parameter that `update` works on and that are saved: the same at any time.
   virtual std::vector<StateSlot> state_slots() const { return {}; }
+  /// The largest age of a weight that makes a difference to `update`, up to WeightAges::kMost; 0:
+  /// no ages are kept. They are saved as "<name>/age", in the form of the states.
+  virtual int64_t most_age() const { return 0; }
   /// Changes values and states of one parameter. Elementwise, so that compressed arrays train to
   /// the same numbers.
   virtual void update(const Update& update) = 0;
@@ -203,6 +210,8 @@ class Optimizer {
   UpdateFactors factors_of(size_t index) const;
   void update_parameter(size_t index, double learning_rate, const std::vector<StateSlot>& slots);
   std::vector<std::string> differences(const StateDict& state) const;
+  bool keeps_whole_ages(const Parameter& parameter) const;
+  void load_ages(size_t index, const StateDict& state);
 
   std::vector<ParameterPtr> parameters_;
   int64_t warmup_;
@@ -212,6 +221,7 @@ class Optimizer {
   std::vector<double> decay_of_;
   std::vector<int64_t> steps_of_;
   std::function<UpdateFactors(const Parameter&)> factors_;  // null: 1
+  std::vector<WeightAges> ages_of_;                         // all empty where `most_age` is 0
   int64_t steps_ = 0;
   HookList<Optimizer&> step_pre_hooks_;
   HookList<Optimizer&, StepScopes&> step_scope_hooks_;

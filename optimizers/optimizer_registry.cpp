@@ -20,6 +20,25 @@ std::unique_ptr<Optimizer> make_sgd(const Config& config, std::vector<ParameterP
                         [&] { return std::make_unique<Sgd>(std::move(parameters), options); });
 }
 
+// A bare word is the age.
+RegrownWeights read_regrown(const Config& config) {
+  if (!config.has("regrown")) config.get<std::string>("regrown", "shared");
+  const Config given = config.get("regrown");
+  const Config age = given.is_map() ? given.get("age") : given;
+  RegrownWeights regrown;
+  if (given.is_map()) {
+    given.get<std::string>("age", "shared");
+    regrown.warmup = given.get<int64_t>("warmup", regrown.warmup);
+  }
+  const std::string word = age.is_null() ? "shared" : age.as<std::string>();
+  if (word == "own") {
+    regrown.age = RegrownWeights::Age::Own;
+  } else if (word != "shared") {
+    age.fail("'shared' or 'own'");
+  }
+  return regrown;
+}
+
 // Adam and AdamW read the same keys; their defaults differ.
 template <class AdamType>
 std::unique_ptr<Optimizer> make_adam(const Config& config, std::vector<ParameterPtr> parameters) {
@@ -31,6 +50,7 @@ std::unique_ptr<Optimizer> make_adam(const Config& config, std::vector<Parameter
   if (values.size() != 2) betas.fail("a list of two numbers");
   options.betas = {values[0], values[1]};
   options.eps = config.get<double>("eps", options.eps);
+  options.regrown = read_regrown(config);
   return with_positions(config,
                         [&] { return std::make_unique<AdamType>(std::move(parameters), options); });
 }

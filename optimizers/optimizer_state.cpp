@@ -24,6 +24,8 @@ const int64_t* find_count(const StateDict& state, const std::string& name) {
 // Marks a state that is kept for every position because a sparsity algorithm wants it so.
 constexpr const char* kDenseMark = "_is_dense";
 
+constexpr const char* kAge = "age";
+
 }  // namespace
 
 int64_t Optimizer::state_bytes(const Parameter& parameter) const {
@@ -31,7 +33,17 @@ int64_t Optimizer::state_bytes(const Parameter& parameter) const {
   for (const StateSlot& slot : state_slots()) {
     elements += slot.requires_dense ? parameter.numel() : parameter.pattern()->stored_size();
   }
-  return elements * static_cast<int64_t>(sizeof(float));
+  const int64_t ages = most_age() > 0 ? parameter.pattern()->stored_size() : 0;
+  return elements * static_cast<int64_t>(sizeof(float)) +
+         ages * static_cast<int64_t>(sizeof(uint16_t));
+}
+
+// Whether the ages of a parameter are those of every position, as its states are.
+bool Optimizer::keeps_whole_ages(const Parameter& parameter) const {
+  return std::ranges::any_of(state_slots(), [&](const StateSlot& slot) {
+    const auto found = parameter.slots().find(slot.name);
+    return found != parameter.slots().end() && found->second.requires_dense;
+  });
 }
 
 StateDict Optimizer::state_dict() const {
@@ -51,6 +63,9 @@ StateDict Optimizer::state_dict() const {
         state.set(name + kDenseMark, int64_t{1});
       }
     }
+    if (ages_of_[i].empty()) continue;
+    state.set(parameter.name() + "/" + kAge,
+              ages_of_[i].to_saved(parameter, keeps_whole_ages(parameter)));
   }
   return state;
 }
@@ -69,6 +84,22 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
     }
     return count == nullptr ? 0 : *count;
   };
+  const auto check_array = [&](const std::string& name, const Parameter& parameter, bool is_dense) {
+    const Tensor* saved = find_array(state, name);
+    const std::vector<Shape> shapes = shapes_of_saved_slot(parameter, is_dense);
+    if (saved == nullptr) {
+      lines.push_back("'" + name + "' is missing or no array of floats");
+    } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
+      lines.push_back("'" + name + "' has shape " + saved->shape().to_string() + ", expected " +
+                      shapes.front().to_string() +
+                      (parameter.pattern()->is_dense() || is_dense
+                           ? ""
+                           : ", or " + shapes.back().to_string() + " for its nonzeros"));
+    } else {
+      return true;
+    }
+    return false;
+  };
   const int64_t taken = check_count("step", StateDict::kMostCounted);
   const int64_t most = taken < 0 ? StateDict::kMostCounted : taken;
   for (const ParameterPtr& parameter : parameters_) {
@@ -86,23 +117,33 @@ std::vector<std::string> Optimizer::differences(const StateDict& state) const {
       }
       // A parameter that has not been updated yet has no states.
       if (!state.contains(name) && steps == 0) continue;
-      const Tensor* saved = find_array(state, name);
-      const std::vector<Shape> shapes = shapes_of_saved_slot(*parameter, is_dense);
-      if (saved == nullptr) {
-        lines.push_back("'" + name + "' is missing or no array of floats");
-      } else if (std::ranges::find(shapes, saved->shape()) == shapes.end()) {
-        lines.push_back("'" + name + "' has shape " + saved->shape().to_string() + ", expected " +
-                        shapes.front().to_string() +
-                        (parameter->pattern()->is_dense() || is_dense
-                             ? ""
-                             : ", or " + shapes.back().to_string() + " for its nonzeros"));
-      }
+      check_array(name, *parameter, is_dense);
+    }
+    const std::string age = prefix + kAge;
+    expected.insert(age);
+    if (most_age() == 0 || !state.contains(age)) continue;
+    const bool are_whole = std::ranges::any_of(state_slots(), [&](const StateSlot& slot) {
+      return slot.requires_dense || state.contains(prefix + slot.name + kDenseMark);
+    });
+    if (check_array(age, *parameter, are_whole) && !WeightAges::are_ages(*find_array(state, age))) {
+      lines.push_back(fmt::format("'{}' has values that are not whole numbers from 0 to {}", age,
+                                  WeightAges::kMost));
     }
   }
   for (const auto& [name, value] : state.values()) {
     if (!expected.contains(name)) lines.push_back("'" + name + "' is unexpected");
   }
   return lines;
+}
+
+// Ages that this optimizer does not keep are passed over; where none were saved, all weights are as
+// old as the parameter. *Requires* the states to be loaded.
+void Optimizer::load_ages(size_t index, const StateDict& state) {
+  const Parameter& parameter = *parameters_[index];
+  ages_of_[index].clear();
+  const Tensor* saved = find_array(state, parameter.name() + "/" + kAge);
+  if (saved == nullptr || most_age() == 0) return;
+  ages_of_[index].from_saved(parameter, *saved, keeps_whole_ages(parameter));
 }
 
 void Optimizer::load_state_dict(const StateDict& state) {
@@ -129,6 +170,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
         parameter.slots()[slot.name] = {slot_from_saved(parameter, *saved, is_dense), is_dense};
       }
     }
+    load_ages(i, state);
   }
 }
 

@@ -52,7 +52,7 @@ TEST(OptimizerRegistry, WritesDefaultsIntoTheConfig) {
   const Config adam = parse_yaml("type: adam", "run.yaml");
   make_optimizer(adam, parameters());
   EXPECT_EQ(adam.to_json(), R"({"type": "adam", "lr": 0.001, "weight_decay": 0.0, "warmup": 0, )"
-                            R"("betas": [0.9, 0.999], "eps": 1e-08})");
+                            R"("betas": [0.9, 0.999], "eps": 1e-08, "regrown": "shared"})");
   const Config adamw = parse_yaml("type: adamw", "run.yaml");
   make_optimizer(adamw, parameters());
   EXPECT_EQ(adamw.at("weight_decay").as<double>(), 0.01);

@@ -22,6 +22,7 @@
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/pointwise/adam_rule.inc"
 #include "lacuna/framework/kernels/pointwise/optimizer_update_reference.hpp"
 
 #ifndef LACUNA_OPTIMIZER_UPDATE_ARRAYS
@@ -82,17 +83,8 @@ struct AdamRule {
 
   HWY_INLINE void operator()(const UpdateArrays& x, size_t i) const {
     const FloatTag d;
-    const auto w = hn::Mul(hn::Set(d, c.retain), hn::LoadU(d, x.values + i));
-    const auto g = hn::MulAdd(hn::Set(d, c.l2), w, hn::LoadU(d, x.gradient + i));
-    const auto m = hn::MulAdd(hn::Set(d, c.beta1), hn::LoadU(d, x.first + i),
-                              hn::Mul(hn::Set(d, c.one_minus_beta1), g));
-    const auto v = hn::MulAdd(hn::Set(d, c.beta2), hn::LoadU(d, x.second + i),
-                              hn::Mul(hn::Set(d, c.one_minus_beta2), hn::Mul(g, g)));
-    hn::StoreU(m, d, x.first + i);
-    hn::StoreU(v, d, x.second + i);
-    const auto root = hn::MulAdd(hn::Sqrt(v), hn::Set(d, c.root_scale), hn::Set(d, c.eps));
-    const auto step = hn::Div(m, root);
-    hn::StoreU(hn::NegMulAdd(hn::Set(d, c.step_size), step, w), d, x.values + i);
+    adam_vector(d, c, hn::Set(d, c.step_size), hn::Set(d, c.root_scale), x.values + i,
+                x.gradient + i, x.first + i, x.second + i);
   }
 };
 
