@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that lacuna is built with: only those that are missing, and nothing
 # at all where there are none. The other scripts begin with this one.
-# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs | --peers]
+# usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --python | --docs | --peers]
 # --benchmarks adds what benchmarks are built with, --tests that and what tests are built with and run,
-# --packages what Debian packages are made with; --docs is what the site alone is made
-# with, --peers what lacuna is compared with, and what draws that.
+# --packages what Debian packages are made with, --python what the Python module is built with; --docs
+# is what the site alone is made with, --peers what lacuna is compared with, and what draws that.
 set -euo pipefail
 
 # ocl-icd-opencl-dev: the CMake package of libdnnl-dev asks for OpenCL, though lacuna uses none.
@@ -13,7 +13,10 @@ packages=(g++ cmake ninja-build libeigen3-dev libyaml-cpp-dev libspdlog-dev libf
   nlohmann-json3-dev libpng-dev libjpeg-dev libwebp-dev libgif-dev libonnx-dev libprotobuf-dev)
 of_benchmarks=(libbenchmark-dev)
 of_tests=(libgtest-dev libgmock-dev python3-h5py python3-numpy python3-yaml python3-pil
-  python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen)
+  python3-onnx libopencv-dnn-dev chromium libopenmpi-dev openmpi-bin doxygen
+  python3-pytest python3-scipy python3-pandas mypy jupyter-nbconvert python3-ipykernel
+  python3-matplotlib)
+of_python=(pybind11-dev python3-dev python3-numpy)
 
 fail() {
   printf 'install_dependencies: %s\n' "$@" >&2
@@ -23,11 +26,12 @@ fail() {
 case "$*" in
   '') ;;
   --benchmarks) packages+=("${of_benchmarks[@]}") ;;
-  --packages) packages+=(dpkg-dev file) ;;
+  --packages) packages+=(dpkg-dev file "${of_python[@]}") ;;
+  --python) packages+=("${of_python[@]}") ;;
   --docs) packages=(doxygen python3) ;;
   --peers) packages=(python3-torch python3-matplotlib) ;;
-  --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}") ;;
-  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --docs | --peers]" ;;
+  --tests) packages+=("${of_benchmarks[@]}" "${of_tests[@]}" "${of_python[@]}") ;;
+  *) fail "usage: scripts/install_dependencies.sh [--benchmarks | --tests | --packages | --python | --docs | --peers]" ;;
 esac
 
 if [ -n "${LACUNA_SKIP_INSTALL:-}" ]; then exit 0; fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds Debian packages of the program, the shared library and its headers, and says where they are.
+# Builds Debian packages of the program, the shared library, its headers and the Python module, and
+# says where they are.
 # usage: scripts/package.sh
 # LACUNA_BUILD_DIR is where to build (default: build/package).
 set -euo pipefail
@@ -8,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/build.sh
 
 scripts/install_dependencies.sh --packages
-configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
+configure -DLACUNA_UNITY=ON -DBUILD_SHARED_LIBS=ON -DLACUNA_PYTHON=ON -DCMAKE_INSTALL_PREFIX=/usr
 build_targets
 "$build/lacuna" info
 (cd "$build" && cpack -G DEB)

@@ -1,21 +1,21 @@
 # What documents show in addition to YAML and C++: commands, compared with --help, the tour and Python, which
 # are run, and the tables of a model, which are computed again.
-if(LACUNA_PYTHON)
-  add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON}
+if(LACUNA_PYTHON_PROGRAM)
+  add_test(NAME docs.commands_are_understood COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/commands_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.commands_are_understood PROPERTIES TIMEOUT 120)
-  add_test(NAME docs.tour_runs COMMAND ${LACUNA_PYTHON}
+  add_test(NAME docs.tour_runs COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/tour_test.py $<TARGET_FILE:lacuna_program>
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/tour_check)
   set_tests_properties(docs.tour_runs PROPERTIES TIMEOUT 300
     ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
-  add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON}
+  add_test(NAME docs.scaling_is_computed COMMAND ${LACUNA_PYTHON_PROGRAM}
     ${CMAKE_CURRENT_SOURCE_DIR}/docs/scaling_test.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.scaling_is_computed PROPERTIES TIMEOUT 60)
 endif()
 # Debian's interpreter has Debian's h5py, whichever comes first in the path.
-foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
+foreach(python ${LACUNA_PYTHON_PROGRAM} /usr/bin/python3)
   if(NOT LACUNA_PYTHON_WITH_H5PY AND EXISTS ${python})
     execute_process(COMMAND ${python} -c "import h5py, numpy" RESULT_VARIABLE failed
       OUTPUT_QUIET ERROR_QUIET)
@@ -42,7 +42,7 @@ if(NOT failed)
   set_tests_properties(docs.interop_python_runs_as_it_stands PROPERTIES TIMEOUT 300
     ENVIRONMENT "LACUNA_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
   # Both sides of bench/peers train the same networks; their times mean nothing here.
-  add_test(NAME docs.peers_train_the_same_networks COMMAND ${LACUNA_PYTHON} -B
+  add_test(NAME docs.peers_train_the_same_networks COMMAND ${LACUNA_PYTHON_PROGRAM} -B
     ${PROJECT_SOURCE_DIR}/bench/peers/peers.py --networks mlp gpt --threads 1 --minutes 0.01 --moment 0.01
     --program $<TARGET_FILE:lacuna_program> --out ${PROJECT_BINARY_DIR}/peers_check.tsv)
   set_tests_properties(docs.peers_train_the_same_networks PROPERTIES TIMEOUT 300
@@ -51,12 +51,12 @@ else()
   message(NOTICE "Documents: without python3-torch, so that interop.md's Python on PyTorch and bench/peers are not run here")
 endif()
 # Tables and picture of bench/peers.
-if(LACUNA_PYTHON)
-  add_test(NAME docs.peers_are_what_was_measured COMMAND ${LACUNA_PYTHON} -B
+if(LACUNA_PYTHON_PROGRAM)
+  add_test(NAME docs.peers_are_what_was_measured COMMAND ${LACUNA_PYTHON_PROGRAM} -B
     ${PROJECT_SOURCE_DIR}/bench/peers/publish.py --check)
 endif()
 # The same for PIL.
-foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
+foreach(python ${LACUNA_PYTHON_PROGRAM} /usr/bin/python3)
   if(NOT LACUNA_PYTHON_WITH_PIL AND EXISTS ${python})
     execute_process(COMMAND ${python} -c "import numpy, PIL" RESULT_VARIABLE failed OUTPUT_QUIET
       ERROR_QUIET)

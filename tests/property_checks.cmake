@@ -1,6 +1,6 @@
 # Random configurations with fixed seeds, and what must hold for each of them (properties/run.py).
 # Not under sanitizers: the runner limits a process's address space, of which they take terabytes.
-foreach(python ${LACUNA_PYTHON} /usr/bin/python3)
+foreach(python ${LACUNA_PYTHON_PROGRAM} /usr/bin/python3)
   if(NOT LACUNA_PYTHON_WITH_YAML AND EXISTS ${python})
     execute_process(COMMAND ${python} -c "import h5py, numpy, yaml" RESULT_VARIABLE failed
       OUTPUT_QUIET ERROR_QUIET)

@@ -13,9 +13,11 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lacuna/framework/core/block_cache.hpp"
+#include "lacuna/framework/core/foreign_memory.hpp"
 
 namespace lacuna {
 namespace {
@@ -214,14 +216,70 @@ void internal::return_block(void* block, size_t bytes) {
   if (!cache().keep(block, block_size(size))) std::free(block);
 }
 
+namespace {
+
+thread_local internal::ForeignMemory* foreign_memory = nullptr;
+
+// The owners of the foreign memory that Buffers are over, by its address. Of several at one address
+// each keeps all of it.
+class ForeignOwners {
+ public:
+  void add(void* data, std::shared_ptr<const void> owner) {
+    const std::lock_guard lock(mutex_);
+    owners_.emplace(data, std::move(owner));
+    count_.fetch_add(1, std::memory_order_release);
+  }
+
+  // Whether the memory was foreign; then one of its owners lets it go.
+  bool release(void* data) {
+    if (count_.load(std::memory_order_acquire) == 0) return false;
+    std::shared_ptr<const void> owner;  // ends without the lock: it may call anything
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(data);
+    if (found == owners_.end()) return false;
+    owner = std::move(found->second);
+    owners_.erase(found);
+    count_.fetch_sub(1, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_multimap<void*, std::shared_ptr<const void>> owners_;
+  std::atomic<int64_t> count_{0};
+};
+
+ForeignOwners& foreign_owners() {
+  static ForeignOwners* owners = new ForeignOwners;  // never destroyed, as the cache
+  return *owners;
+}
+
+}  // namespace
+
+namespace internal {
+
+ForeignMemory::ForeignMemory(void* data, std::shared_ptr<const void> owner)
+    : data_(data), owner_(std::move(owner)) {
+  foreign_memory = this;
+}
+ForeignMemory::~ForeignMemory() { foreign_memory = nullptr; }
+
+}  // namespace internal
+
 Buffer::Buffer(size_t bytes) {
   if (bytes == 0) return;
-  data_ = internal::take_block(bytes);
+  if (foreign_memory != nullptr) {
+    data_ = foreign_memory->data();
+    foreign_owners().add(data_, foreign_memory->take_owner());
+  } else {
+    data_ = internal::take_block(bytes);
+  }
   bytes_ = padded(bytes);
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) internal::return_block(data_, bytes_ - kReadable);
+  if (data_ == nullptr || foreign_owners().release(data_)) return;
+  internal::return_block(data_, bytes_ - kReadable);
 }
 
 }  // namespace lacuna

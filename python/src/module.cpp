@@ -1,0 +1,13 @@
+// The module lacuna._lacuna: what the package `lacuna` is made of.
+#include "binding.hpp"
+#include "lacuna/framework/core/version.h"
+#include "lacuna/framework/train/builtins.h"
+
+PYBIND11_MODULE(_lacuna, module) {
+  namespace lp = lacuna::python;
+  lacuna::register_builtins();
+  module.doc() = "The parts of lacuna that are written in C++.";
+  module.attr("__version__") = lacuna::kVersion;
+  lp::bind_errors(module);
+  lp::bind_core(module);
+}
