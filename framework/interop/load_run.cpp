@@ -65,7 +65,7 @@ Tensor LoadedRun::predict(const ExampleView& examples) const {
 
 Tensor LoadedRun::normalized(const ExampleView& examples) const {
   require_fitting(examples);
-  return normalized(examples, 0, examples.shape.batch());
+  return normalized(examples, 0, examples.shape[0]);
 }
 
 void LoadedRun::require_fitting(const ExampleView& examples) const {
@@ -108,7 +108,7 @@ Tensor LoadedRun::run(const ExampleView& examples) const {
     batch.size = count;
     return run_model(*model, batch).value().to(Order::RowMajor);
   };
-  const int64_t size = examples.shape.batch();
+  const int64_t size = examples.shape[0];
   if (size == 1) return piece(0, 1);  // without looking for how many fit
   const int64_t at_a_time = example_pieces(*model, inputs.example_shape, kBatch).examples;
   Tensor outputs = Tensor::empty(batched(size, model->output_shape(inputs.example_shape)));

@@ -35,3 +35,37 @@ __all__ = [
     "random",
     "set_num_threads",
 ]
+
+from lacuna.display import MaskPicture
+from lacuna.runs import (
+    LoadedRun,
+    Plan,
+    Run,
+    compare,
+    evaluate,
+    export,
+    from_torch,
+    import_,
+    load,
+    plan,
+    prune,
+    sweep,
+    train,
+)
+
+__all__ += [
+    "LoadedRun",
+    "MaskPicture",
+    "Plan",
+    "Run",
+    "compare",
+    "evaluate",
+    "export",
+    "from_torch",
+    "import_",
+    "load",
+    "plan",
+    "prune",
+    "sweep",
+    "train",
+]

@@ -10,4 +10,6 @@ PYBIND11_MODULE(_lacuna, module) {
   module.attr("__version__") = lacuna::kVersion;
   lp::bind_errors(module);
   lp::bind_core(module);
+  lp::bind_runs(module);
+  lp::bind_loaded_run(module);
 }
