@@ -17,7 +17,10 @@ namespace lacuna {
 SparsityAlgorithm::SparsityAlgorithm(SparsityOptions options, PatternLifetime lifetime)
     : options_(options.checked()), layouts_(options_.layout, options_.pattern, lifetime) {}
 
-SparsityAlgorithm::~SparsityAlgorithm() { release(); }
+SparsityAlgorithm::~SparsityAlgorithm() {
+  release();
+  for (SparsityAlgorithm* part : parts_) part->outer_ = nullptr;  // it may live on
+}
 
 void SparsityAlgorithm::release(bool loaded) {
   for (HookHandle& hook : hooks_) hook.remove();

@@ -13,6 +13,7 @@ namespace lacuna {
 class Group final : public SparsityAlgorithm {
  public:
   Group() : SparsityAlgorithm({}) {}
+  ~Group() override { drop_parts(); }  // they end before the base does
 
   /// *Errors:* StateError when the algorithm is a Group (use `extend`), or the group has been
   /// applied already.

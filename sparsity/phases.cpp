@@ -32,7 +32,8 @@ Phases::Phases(std::vector<Phase> phases) : SparsityAlgorithm({}), phases_(std::
       throw StateError(name + " was given no algorithm: the pointer is null");
     }
     SparsityAlgorithm& algorithm = *phases_[i].algorithm;
-    if (!algorithm.parts().empty()) {
+    // One with a single part may stand for that.
+    if (algorithm.parts().size() > 1 || algorithm.type() == "group" || algorithm.type() == type()) {
       throw StateError(name + " must be a single algorithm, not a " +
                        std::string(algorithm.type()));
     }

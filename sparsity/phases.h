@@ -25,6 +25,7 @@ class Phases final : public SparsityAlgorithm {
   /// *Errors:* ConfigError unless there are phases, `until` rises and only the last has none;
   /// StateError when a phase is itself a plan of phases.
   explicit Phases(std::vector<Phase> phases);
+  ~Phases() override { drop_parts(); }  // they end before the base does
 
   std::string_view type() const override { return "phases"; }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override;

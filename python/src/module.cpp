@@ -1,5 +1,7 @@
 // The module lacuna._lacuna: what the package `lacuna` is made of.
 #include "binding.hpp"
+#include "callables.hpp"
+#include "handles.hpp"
 #include "lacuna/framework/core/version.h"
 #include "lacuna/framework/train/builtins.h"
 
@@ -10,6 +12,13 @@ PYBIND11_MODULE(_lacuna, module) {
   module.attr("__version__") = lacuna::kVersion;
   lp::bind_errors(module);
   lp::bind_core(module);
+  lp::bind_variables(module);
+  lp::bind_parameters(module);
+  lp::bind_callables(module);
+  lp::bind_data(module);
+  lp::bind_modules(module);
+  lp::bind_optimizers(module);
+  lp::bind_sparsity(module);
   lp::bind_runs(module);
   lp::bind_loaded_run(module);
 }

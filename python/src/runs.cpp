@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "callables.hpp"
 #include "lacuna/framework/interop/export_run.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/actions/compare_runs.h"
@@ -33,7 +34,7 @@ GivenConfig given_config(const py::object& source, const Texts& overrides) {
   } else if (is_text || py::hasattr(source, "__fspath__")) {
     given.path = py::module_::import("os").attr("fspath")(source).cast<std::string>();
   } else {
-    given.tree = to_config(source);
+    given.tree = to_config_with_callables(source);
   }
   return given;
 }

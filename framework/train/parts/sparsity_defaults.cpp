@@ -95,10 +95,16 @@ class Completion {
     std::optional<Probe> made = probe(entry, context_.seed);
     if (!made) made = make_gradual(entry);
     if (!made) return;
-    const auto* dynamic = dynamic_cast<const DynamicSparsityAlgorithm*>(made->algorithm.get());
+    const auto* dynamic = dynamic_cast<const DynamicSparsityAlgorithm*>(&stood_for(*made));
     if (dynamic != nullptr && made->takes_update) complete_updates(entry, *dynamic, length);
     complete_schedules(entry, length);
     if (made->takes_filter && context_.is_fresh) complete_filter(entry);
+  }
+
+  // An algorithm with a single part may stand for that.
+  static const SparsityAlgorithm& stood_for(const Probe& made) {
+    const SparsityAlgorithm& algorithm = *made.algorithm;
+    return algorithm.parts().size() == 1 ? *algorithm.parts().front() : algorithm;
   }
 
   // A constant sparsity that the algorithm refuses, as a schedule, if it takes that.

@@ -1,0 +1,171 @@
+// Datasets of arrays, and loaders.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/dataset.h"
+#include "lacuna/framework/data/load_data.h"
+#include "lacuna/framework/data/loader.h"
+
+namespace lacuna::python {
+namespace {
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// Bytes stay bytes, as those of images; all other numbers become floats.
+Examples examples_of(const py::object& inputs, const std::optional<py::object>& answers,
+                     int64_t num_classes) {
+  const py::array x = as_array(inputs);
+  if (x.ndim() == 0) throw py::value_error("ArrayDataset: dimension 0 of x is the examples");
+  const Shape whole = to_shape(py::tuple(x.attr("shape")));
+  Examples examples{.example_shape = whole.without_batch(), .inputs = {}};
+  if (x.dtype().kind() == 'u' && x.dtype().itemsize() == 1) {
+    const auto bytes = py::array_t<uint8_t, py::array::c_style | py::array::forcecast>::ensure(x);
+    examples.inputs = std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
+  } else {
+    examples.inputs = to_tensor(x).to_vector();
+  }
+  if (!answers) return examples;
+  const py::array y = as_array(*answers);
+  const bool is_labels = y.dtype().kind() == 'i' || y.dtype().kind() == 'u';
+  if (is_labels) {
+    const IndexTensor labels = to_index_tensor(y);
+    examples.labels.assign(labels.values().begin(), labels.values().end());
+    const auto most = std::ranges::max_element(examples.labels);
+    examples.num_classes =
+        num_classes > 0 || most == examples.labels.end() ? num_classes : *most + 1;
+  } else {
+    const Tensor targets = to_tensor(y);
+    examples.targets = targets.to_vector();
+    examples.num_outputs =
+        targets.shape().rank() == 1 ? 1 : targets.shape().without_batch().numel();
+  }
+  return examples;
+}
+
+py::tuple as_pair(const Batch& batch) {
+  const py::object inputs = batch.inputs.defined()
+                                ? py::object(to_array(batch.inputs))
+                                : py::object(to_array(batch.named.at("input_ids")));
+  py::object answers = py::none();
+  if (batch.labels.defined()) answers = to_array(batch.labels);
+  if (batch.targets.defined()) answers = to_array(batch.targets);
+  return py::make_tuple(inputs, answers);
+}
+
+py::tuple gather(const Dataset& data, const std::vector<int64_t>& indices) {
+  Batch batch;
+  {
+    const py::gil_scoped_release released;
+    batch = data.gather(indices);
+  }
+  return as_pair(batch);
+}
+
+// The batches of one epoch, or what is left of it.
+class EpochIterator {
+ public:
+  explicit EpochIterator(std::shared_ptr<Loader> loader)
+      : loader_(std::move(loader)), epoch_(loader_->epoch()) {}
+
+  py::tuple next() {
+    if (loader_->epoch() != epoch_) throw py::stop_iteration();
+    Batch batch;
+    {
+      const py::gil_scoped_release released;
+      batch = loader_->next();
+    }
+    return as_pair(batch);
+  }
+
+ private:
+  std::shared_ptr<Loader> loader_;
+  int64_t epoch_;
+};
+
+std::shared_ptr<Loader> make_loader(const DatasetPtr& data, int64_t batch_size, bool shuffle,
+                                    bool drop_last, uint64_t seed, int prefetch) {
+  return std::make_shared<Loader>(
+      data, LoaderOptions{.batch_size = batch_size,
+                          .shuffle = shuffle ? Shuffle::EveryEpoch : Shuffle::None,
+                          .last_batch = drop_last ? LastBatch::Drop : LastBatch::Keep,
+                          .seed = seed,
+                          .prefetch = prefetch});
+}
+
+py::dict load(const Config& config, uint64_t seed) {
+  DataSplits splits;
+  {
+    const py::gil_scoped_release released;
+    splits = load_data(config, seed);
+  }
+  const auto of = [](const DatasetPtr& data) {
+    return data == nullptr ? py::object(py::none())
+                           : py::cast(std::const_pointer_cast<Dataset>(data));
+  };
+  py::dict all;
+  all["train"] = of(splits.train);
+  all["validation"] = of(splits.validation);
+  all["test"] = of(splits.test);
+  return all;
+}
+
+}  // namespace
+
+void bind_data(py::module_& module) {
+  py::class_<Dataset, std::shared_ptr<Dataset>>(module, "Dataset",
+                                                "Examples; `data[i]` and `data[[i, j]]` give "
+                                                "pairs of arrays, inputs and answers.")
+      .def("__len__", &Dataset::size)
+      .def_property_readonly("example_shape", [](const Dataset& d) { return d.example_shape(); })
+      .def_property_readonly("num_classes", &Dataset::num_classes)
+      .def_property_readonly("num_outputs", &Dataset::num_outputs)
+      .def_property_readonly("class_names", &Dataset::class_names)
+      .def("__getitem__", &gather, py::arg("indices"))
+      .def("__getitem__", [](const Dataset& d, int64_t index) {
+        if (index < -d.size() || index >= d.size()) throw py::index_error("no such example");
+        const py::tuple pair = gather(d, {index < 0 ? index + d.size() : index});
+        const py::object answer = pair[1];
+        return py::make_tuple(pair[0][py::int_(0)],
+                              answer.is_none() ? answer : py::object(answer[py::int_(0)]));
+      });
+  py::class_<ArrayDataset, Dataset, std::shared_ptr<ArrayDataset>>(
+      module, "ArrayDataset", "Examples in arrays, which are copied once.")
+      .def(py::init(
+               [](const py::object& x, const std::optional<py::object>& y, int64_t num_classes) {
+                 return std::make_shared<ArrayDataset>(examples_of(x, y, num_classes));
+               }),
+           py::arg("x"), py::arg("y") = py::none(), py::arg("num_classes") = 0,
+           "x: [n, ...], bytes (which become b / 255) or numbers. y: integers [n] (classes, as "
+           "many as num_classes or as there are), or numbers [n, outputs]. Raises DataError.");
+  py::class_<EpochIterator>(module, "_EpochIterator")
+      .def("__iter__", [](EpochIterator& i) -> EpochIterator& { return i; })
+      .def("__next__", &EpochIterator::next);
+  py::class_<Loader, std::shared_ptr<Loader>>(
+      module, "Loader",
+      "Batches of a dataset: iterating gives those of one epoch, pairs of arrays. The next loop "
+      "goes on with the next epoch.")
+      .def(py::init(&make_loader), py::arg("dataset"), py::arg("batch_size") = 128,
+           py::arg("shuffle") = true, py::arg("drop_last") = false, py::arg("seed") = 0,
+           py::arg("prefetch") = 2)
+      .def("__iter__", [](const std::shared_ptr<Loader>& l) { return EpochIterator(l); })
+      .def("__len__", &Loader::batches_per_epoch)
+      .def_property_readonly("epoch", &Loader::epoch)
+      .def_property_readonly("batch_in_epoch", &Loader::batch_in_epoch)
+      .def("state_dict", &Loader::state, "Where the stream stands.")
+      .def("load_state_dict", &Loader::load_state, py::arg("state"),
+           "The batches that follow are those that followed. Raises CheckpointError.");
+  module.def("load_data", &load, py::arg("config"), py::arg("seed") = 0,
+             "The splits of a configuration's section `data`: a dict with train, validation and "
+             "test, None where there is none.");
+}
+
+}  // namespace lacuna::python

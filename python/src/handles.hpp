@@ -1,0 +1,46 @@
+// How objects of the library are held by Python, and lived with: what several sources of the module
+// need in addition to binding.hpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "binding.hpp"
+#include "lacuna/framework/autograd/variable.h"
+#include "lacuna/framework/param/parameter.h"
+
+namespace lacuna {
+class SparsityAlgorithm;
+}
+
+namespace lacuna::python {
+
+/// A Variable, a Parameter (its value, where every position is stored), or an array as a constant;
+/// arrays of 32- or 64-bit integers are ids of tokens.
+Variable to_variable(const py::handle& value);
+
+/// To be called before values are used: what NumPy arrays that are views of parameters' values have
+/// written into them counts as changed, and nothing that was written outside of a mask stays.
+/// *Cost:* none while Python holds no such view.
+void take_over_writes();
+
+/// Makes parameters known to `known_parameter`.
+void note_parameters(const std::vector<ParameterPtr>& parameters);
+/// The Python object of a parameter that Python has seen before; its name of another one.
+py::object known_parameter(const Parameter& parameter);
+
+/// A Python object's algorithm for C++ to keep: the object lives as long. *Errors:* TypeError.
+std::shared_ptr<SparsityAlgorithm> owned_algorithm(const py::object& object);
+/// The Python object of an algorithm: the one that there is, or a new one that shares it with the
+/// group that it is a part of.
+py::object python_object(SparsityAlgorithm& algorithm);
+
+void bind_variables(py::module_& module);
+void bind_parameters(py::module_& module);
+void bind_modules(py::module_& module);
+void bind_optimizers(py::module_& module);
+void bind_data(py::module_& module);
+void bind_sparsity(py::module_& module);
+void bind_own_algorithms(py::module_& module);
+
+}  // namespace lacuna::python

@@ -1,0 +1,363 @@
+// Models: built from descriptions, run, looked into, evaluated.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/config/names.h"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/nn/module_rows.h"
+#include "lacuna/framework/nn/named_inputs.h"
+#include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/evaluation.h"
+#include "lacuna/framework/train/loss_function.h"
+#include "lacuna/framework/train/model_builder.hpp"
+#include "lacuna/framework/train/weights/model_file.h"
+#include "lacuna/sparsity/algorithm.h"
+#include "parameter_arrays.hpp"
+
+namespace lacuna::python {
+namespace {
+
+using ModelPtr = std::shared_ptr<Sequential>;
+
+ModelPtr make_model(const Config& description, const Shape& input_shape, uint64_t seed) {
+  const ModelLayers layers = model_layers(description);
+  ModelPtr model = build_model(layers, input_shape);
+  description.require_all_read();
+  for (const Config& copy : layers.copies) copy.require_all_read();
+  model->initialize(seed);
+  return model;
+}
+
+NamedTensors named_tensors(const py::kwargs& named) {
+  NamedTensors tensors;
+  for (const auto& [name, value] : named) {
+    tensors.insert_or_assign(name.cast<std::string>(), to_index_tensor(value));
+  }
+  return tensors;
+}
+
+Variable call(Module& module, const py::object& input, const py::kwargs& named) {
+  take_over_writes();
+  const Variable x = to_variable(input);
+  const NamedTensors tensors = named_tensors(named);
+  const py::gil_scoped_release released;
+  if (tensors.empty()) return module(x);
+  const NamedInputs scope(tensors);
+  return module(x);
+}
+
+// Evaluation mode, without recording; the mode is restored.
+class Evaluating {
+ public:
+  explicit Evaluating(Module& module) : module_(module), was_training_(module.training()) {
+    if (was_training_) module_.eval();
+  }
+  ~Evaluating() {
+    if (was_training_) module_.train();
+  }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  Module& module_;
+  bool was_training_;
+  NoGrad no_grad_;
+};
+
+Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
+  std::vector<int64_t> sizes(x.shape().sizes().begin(), x.shape().sizes().end());
+  const int64_t width = x.numel() / sizes[0];
+  sizes[0] = end - begin;
+  const auto values = x.storage().subspan(static_cast<size_t>(begin * width),
+                                          static_cast<size_t>((end - begin) * width));
+  return Tensor::from(Shape(std::span<const int64_t>(sizes)), values);
+}
+
+Tensor predict_in_batches(Module& module, const Tensor& x, int64_t batch_size) {
+  const int64_t count = x.shape()[0];
+  Tensor all;
+  for (int64_t begin = 0; begin < count; begin += batch_size) {
+    const int64_t end = std::min(count, begin + batch_size);
+    const Tensor y = module(Variable(rows_of(x, begin, end))).value().to(Order::RowMajor);
+    if (!all.defined()) {
+      std::vector<int64_t> sizes(y.shape().sizes().begin(), y.shape().sizes().end());
+      sizes[0] = count;
+      all = Tensor::empty(Shape(std::span<const int64_t>(sizes)));
+    }
+    const int64_t width = y.numel() / (end - begin);
+    std::ranges::copy(y.storage(), all.mutable_data() + begin * width);
+  }
+  return all;
+}
+
+Tensor predict(Module& module, const py::object& input, int64_t batch_size,
+               const py::kwargs& named) {
+  take_over_writes();
+  const Variable x = to_variable(input);
+  if (x.shape().rank() == 0) throw ShapeError("predict: dimension 0 of the input is the batch");
+  if (batch_size < 1) throw py::value_error("predict: batch_size must be at least 1");
+  const NamedTensors tensors = named_tensors(named);
+  const py::gil_scoped_release released;
+  const Evaluating evaluating(module);
+  const bool is_whole = x.shape()[0] <= batch_size || x.deferred_value() != nullptr;
+  if (!is_whole && tensors.empty()) return predict_in_batches(module, x.value(), batch_size);
+  const NamedInputs scope(tensors);
+  return module(x).value().to(Order::RowMajor);
+}
+
+py::dict describe(const Evaluation& result) {
+  py::dict entries;
+  const auto add = [&](const char* name, double value) {
+    if (!std::isnan(value)) entries[name] = value;
+  };
+  add("loss", result.loss);
+  add("accuracy", result.accuracy);
+  add("top5_accuracy", result.top5_accuracy);
+  add("perplexity", result.perplexity);
+  add("r2", result.r2);
+  add("mae", result.mae);
+  add("rmse", result.rmse);
+  add("bits_per_character", result.bits_per_character);
+  entries["examples"] = result.examples;
+  return entries;
+}
+
+// Outputs and answers of all batches, for metrics of the user's own.
+struct Seen {
+  std::vector<Tensor> outputs, targets;
+  std::vector<IndexTensor> labels;
+};
+
+py::object joined(const auto& arrays) {
+  py::list all;
+  for (const auto& array : arrays) {
+    if (array.defined()) all.append(to_array(array));
+  }
+  if (all.empty()) return py::none();
+  return py::module_::import("numpy").attr("concatenate")(all);
+}
+
+py::dict evaluate_on(Module& module, const std::shared_ptr<const Dataset>& data, const Config& loss,
+                     int64_t batch_size, const py::dict& metrics) {
+  take_over_writes();
+  Seen seen;
+  Evaluation result;
+  {
+    const py::gil_scoped_release released;
+    Config section = Config::map();
+    if (!loss.is_null()) section.set("loss", loss);
+    const LossFunction function = LossFunction::from_config(section, *data);
+    BatchWatcher watcher = nullptr;
+    if (metrics.size() > 0) {
+      watcher = [&](const Tensor& output, const Batch& batch) {
+        seen.outputs.push_back(output.to(Order::RowMajor));
+        seen.targets.push_back(batch.targets);
+        seen.labels.push_back(batch.labels);
+      };
+    }
+    result = evaluate(module, function, *data, batch_size, watcher);
+  }
+  py::dict entries = describe(result);
+  if (metrics.size() == 0) return entries;
+  const py::object outputs = joined(seen.outputs);
+  const py::object labels = joined(seen.labels);
+  const py::object answers = labels.is_none() ? joined(seen.targets) : labels;
+  for (const auto& [name, metric] : metrics) entries[name] = metric(outputs, answers);
+  return entries;
+}
+
+py::dict state_dict(Module& module, bool masks) {
+  take_over_writes();
+  py::dict state;
+  for (const ParameterPtr& p : module.parameters()) {
+    state[py::str(p->name())] = to_array(p->to_dense());
+    const bool is_sparse = !p->pattern()->is_dense();
+    if (masks && is_sparse) state[py::str(p->name() + "_mask")] = to_array(MaskSet(p->pattern()));
+  }
+  for (const auto& [name, buffer] : module.buffers()) {
+    state[py::str(name)] = to_array(buffer->clone());
+  }
+  return state;
+}
+
+// Takes arrays by the names of parameters and buffers, all or none of them.
+void load_state_dict(Module& module, const py::dict& state, bool strict) {
+  take_over_writes();
+  std::vector<std::string> problems;
+  std::vector<std::pair<ParameterPtr, Tensor>> values;
+  std::vector<std::pair<ParameterPtr, MaskSet>> masks;
+  std::vector<std::pair<Tensor*, Tensor>> buffers;
+  size_t known = 0;
+  const auto array_of = [&](const std::string& name, const Shape& shape) -> std::optional<Tensor> {
+    if (!state.contains(name)) {
+      if (strict) problems.push_back("'" + name + "' is missing");
+      return std::nullopt;
+    }
+    ++known;
+    Tensor array = to_tensor(state[py::str(name)]);
+    if (array.shape() == shape) return array;
+    problems.push_back(fmt::format("'{}' has shape {}, the model's is {}", name,
+                                   array.shape().to_string(), shape.to_string()));
+    return std::nullopt;
+  };
+  for (const ParameterPtr& p : module.parameters()) {
+    if (auto array = array_of(p->name(), p->shape())) values.emplace_back(p, std::move(*array));
+    const std::string mask = p->name() + "_mask";
+    if (!state.contains(mask)) continue;
+    ++known;
+    masks.emplace_back(p, to_mask(state[py::str(mask)], p->shape(), "'" + mask + "'"));
+  }
+  for (const auto& [name, buffer] : module.buffers()) {
+    if (auto array = array_of(name, buffer->shape())) buffers.emplace_back(buffer, *array);
+  }
+  if (strict && known < state.size()) {
+    for (const auto& [key, value] : state) {
+      const auto name = key.cast<std::string>();
+      const auto all = module.parameters();
+      const bool is_parameter = std::ranges::any_of(all, [&](const ParameterPtr& p) {
+        return p->name() == name || p->name() + "_mask" == name;
+      });
+      const auto kept = module.buffers();
+      const bool is_buffer =
+          std::ranges::any_of(kept, [&](const auto& buffer) { return buffer.first == name; });
+      const bool is_counter = name.ends_with("num_batches_tracked");
+      if (!is_parameter && !is_buffer && !is_counter) {
+        problems.push_back("'" + name + "' is not the model's");
+      }
+    }
+  }
+  if (!problems.empty()) {
+    throw CheckpointError("the state does not fit the model: " + join_foreign(problems, "; "));
+  }
+  for (const auto& [parameter, mask] : masks) py::cast(parameter).attr("mask") = to_array(mask);
+  for (const auto& [parameter, array] : values) parameter->assign(array);
+  for (const auto& [buffer, array] : buffers) *buffer = array.clone();
+}
+
+py::list layer_rows(Module& module, const Shape& input) {
+  py::list rows;
+  for (const ModuleRow& row : module_rows(module, input)) {
+    py::dict entry;
+    entry["path"] = row.module->path();
+    entry["type"] = std::string(row.module->type());
+    entry["input"] = row.input ? py::object(to_tuple(*row.input)) : py::object(py::none());
+    rows.append(entry);
+  }
+  return rows;
+}
+
+void bind_module(py::module_& module) {
+  py::class_<Module, std::shared_ptr<Module>>(
+      module, "Module", "A layer or a model: named parameters and modules, and a function.")
+      .def("__call__", &call, py::arg("input"),
+           "The output as a Variable. Dimension 0 of the input is the batch. Keywords are the "
+           "integers that go with tokens, such as attention_mask. Raises ShapeError.")
+      .def("predict", &predict, py::arg("input"), py::kw_only(), py::arg("batch_size") = 1024,
+           "The output as a NumPy array, in evaluation mode and without recording. A C-ordered "
+           "float32 array of up to batch_size examples is not copied.")
+      .def("evaluate", &evaluate_on, py::arg("data"), py::kw_only(), py::arg("loss") = py::none(),
+           py::arg("batch_size") = 1000, py::arg("metrics") = py::dict(),
+           "Loss, accuracy and whatever else fits a dataset, as a dict. `loss` is as in a "
+           "configuration. `metrics`: functions f(outputs, answers) of all examples' arrays.")
+      .def_property_readonly("type", [](const Module& m) { return std::string(m.type()); })
+      .def_property_readonly("path", &Module::path, "Full dotted path in the model.")
+      .def("parameters", &Module::parameters, "All parameters below, in order.")
+      .def("named_parameters",
+           [](const Module& m) {
+             std::vector<std::pair<std::string, ParameterPtr>> named;
+             for (const ParameterPtr& p : m.parameters()) named.emplace_back(p->name(), p);
+             return named;
+           })
+      .def("named_modules",
+           [](const std::shared_ptr<Module>& m) {
+             std::vector<std::pair<std::string, std::shared_ptr<Module>>> named;
+             for (Module* one : m->modules()) {
+               named.emplace_back(one->path(), std::shared_ptr<Module>(m, one));
+             }
+             return named;
+           })
+      .def("children",
+           [](const std::shared_ptr<Module>& m) {
+             std::vector<std::shared_ptr<Module>> all;
+             for (const auto& [name, child] : m->children()) all.emplace_back(m, child);
+             return all;
+           })
+      .def(
+          "__getitem__", [](const Module& m, std::string_view name) { return m.parameter(name); },
+          py::arg("name"), "The parameter of that full name. Raises StateError.")
+      .def("state_dict", &state_dict, py::kw_only(), py::arg("masks") = true,
+           "Parameters (dense copies) and buffers by their names; of sparse ones also NAME_mask.")
+      .def("load_state_dict", &load_state_dict, py::arg("state"), py::kw_only(),
+           py::arg("strict") = true,
+           "Takes arrays (NumPy's, PyTorch's) by the names of parameters, their masks (NAME_mask) "
+           "and buffers. A parameter without a mask in the state keeps its own. Raises "
+           "CheckpointError that lists all differences, before anything is changed.")
+      .def(
+          "state", [](const Module& m) { return take_over_writes(), m.state_dict(); },
+          "All that a checkpoint holds of the model, for `load_state`.")
+      .def(
+          "load_state", [](Module& m, const StateDict& state) { m.load_state_dict(state); },
+          py::arg("state"), "Restores what `state` gave, layouts included. Raises CheckpointError.")
+      .def(
+          "save",
+          [](Module& m, const std::string& path) {
+            take_over_writes();
+            save_model(path, m);
+          },
+          py::arg("path"), "Writes a checkpoint of the model alone.")
+      .def(
+          "load_weights", [](Module& m, const std::string& path) { load_weights(path, m); },
+          py::arg("path"), ReleaseGil(),
+          "Takes the weights of a checkpoint, a run folder, or a file of another tool "
+          "(.safetensors, .npz, .npy). Raises CheckpointError.")
+      .def("initialize", &Module::initialize, py::arg("seed"), "Draws all values again.")
+      .def(
+          "apply",
+          [](Module& m, SparsityAlgorithm& algorithm) {
+            take_over_writes();
+            note_parameters(m.parameters());
+            const py::gil_scoped_release released;
+            m.apply(algorithm);
+          },
+          py::arg("algorithm"), py::keep_alive<2, 1>(),
+          "Makes parameters sparse. Raises ConfigError, ShapeError, StateError.")
+      .def(
+          "train", [](Module& m, bool mode) { mode ? m.train() : m.eval(); },
+          py::arg("mode") = true)
+      .def("eval", &Module::eval)
+      .def_property_readonly("training", &Module::training)
+      .def_property("requires_dense", nullptr, &Module::set_requires_dense,
+                    "Keeps all parameters below dense, whatever algorithms match.")
+      .def("freeze", &Module::freeze, py::arg("globs"),
+           "Freezes the parameters whose full names match. Raises ConfigError.")
+      .def("set_trainable", &Module::set_trainable, py::arg("trainable"))
+      .def("output_shape", &Module::output_shape, py::arg("input_shape"),
+           "The shape of one example's output, without the batch.")
+      .def("rows", &layer_rows, py::arg("input_shape"),
+           "All modules in order: path, type and the shape of one example's input.")
+      .def("__reduce__", [](const Module&) -> py::object {
+        throw py::type_error("a model cannot be pickled; pickle m.state() or m.state_dict()");
+      });
+}
+
+}  // namespace
+
+void bind_modules(py::module_& module) {
+  bind_module(module);
+  py::class_<Sequential, Module, ModelPtr>(module, "Sequential",
+                                           "A model: layers one after the other.")
+      .def(py::init(&make_model), py::arg("layers"), py::arg("input_shape"), py::arg("seed") = 0);
+}
+
+}  // namespace lacuna::python

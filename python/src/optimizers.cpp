@@ -1,0 +1,169 @@
+// Optimizers, and their states as NumPy arrays.
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding.hpp"
+#include "callables.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/core/error.h"
+#include "lacuna/optimizers/adam.h"
+#include "lacuna/optimizers/optimizer.h"
+#include "lacuna/optimizers/optimizer_registry.h"
+#include "lacuna/optimizers/sgd.h"
+#include "lacuna/sparsity/algorithm.h"
+
+namespace lacuna::python {
+namespace {
+
+using OptimizerPtr = std::shared_ptr<Optimizer>;
+
+OptimizerPtr make(const Config& config, std::vector<ParameterPtr> parameters) {
+  OptimizerPtr optimizer = make_optimizer(config, std::move(parameters));
+  config.require_all_read();
+  return optimizer;
+}
+
+// Of a class of its own, with the keys of its section as keywords.
+template <class Kind>
+void bind_kind(py::module_& module, const char* name, const char* type, const char* doc) {
+  py::class_<Kind, Optimizer, std::shared_ptr<Kind>>(module, name, doc)
+      .def(py::init([type](std::vector<ParameterPtr> parameters, const py::object& lr,
+                           const py::kwargs& options) {
+             py::dict keys(options);
+             keys["type"] = type;
+             if (!lr.is_none()) keys["lr"] = lr;
+             const Config config = to_config_with_callables(keys);
+             return std::static_pointer_cast<Kind>(make(config, std::move(parameters)));
+           }),
+           py::arg("params"), py::arg("lr") = py::none());
+}
+
+Parameter& parameter_of(Optimizer& optimizer, const py::object& key) {
+  for (const ParameterPtr& p : optimizer.parameters()) {
+    if (py::isinstance<py::str>(key) ? p->name() == key.cast<std::string>()
+                                     : p == key.cast<ParameterPtr>()) {
+      return *p;
+    }
+  }
+  throw StateError("the optimizer does not train " + std::string(py::repr(key)));
+}
+
+// Arrays over the states there are. Who has them may write into them.
+py::dict state_of(Optimizer& optimizer, const py::object& key) {
+  py::dict arrays;
+  Parameter& parameter = parameter_of(optimizer, key);
+  for (auto& [name, slot] : parameter.slots()) {
+    if (slot.values.defined()) arrays[py::str(name)] = to_array(slot.values);
+  }
+  return arrays;
+}
+
+Slot& slot_of(Optimizer& optimizer, const py::object& key, const std::string& name) {
+  Parameter& parameter = parameter_of(optimizer, key);
+  const auto found = parameter.slots().find(name);
+  if (found != parameter.slots().end()) return found->second;
+  throw StateError(
+      fmt::format("parameter '{}' has no state '{}' yet: states are made by its first step",
+                  parameter.name(), name));
+}
+
+void set_requires_dense(Optimizer& optimizer, const py::object& key, const std::string& name,
+                        bool dense) {
+  Parameter& parameter = parameter_of(optimizer, key);
+  Slot& slot = slot_of(optimizer, key, name);
+  if (slot.requires_dense == dense) return;
+  if (!parameter.pattern()->stores_every_position()) {
+    throw StateError(fmt::format(
+        "state '{}' of parameter '{}' cannot be dense in layout '{}', which stores nonzeros alone: "
+        "give the algorithm layout=\"masked\"",
+        name, parameter.name(), parameter.pattern()->layout().name()));
+  }
+  slot.requires_dense = dense;
+  if (!dense) parameter.prune();
+}
+
+std::string describe(const Optimizer& optimizer) {
+  return fmt::format("Optimizer('{}', parameters={}, steps={}, lr={:.6g})", optimizer.type(),
+                     optimizer.parameters().size(), optimizer.steps(), optimizer.lr());
+}
+
+}  // namespace
+
+void bind_optimizers(py::module_& module) {
+  py::class_<HookHandle>(module, "Hook", "Takes the function off again that it was returned for.")
+      .def("remove", &HookHandle::remove);
+  py::class_<Optimizer, OptimizerPtr>(module, "Optimizer", py::dynamic_attr(),
+                                      "Updates parameters from their gradients.")
+      .def(
+          "step",
+          [](Optimizer& o) {
+            take_over_writes();
+            const py::gil_scoped_release released;
+            o.step();
+          },
+          "Updates all parameters that have a gradient, then masks where it is time to. Raises "
+          "ConfigError for a learning rate below 0, before anything is changed.")
+      .def("zero_grad", &Optimizer::zero_grad, ReleaseGil(), "Drops all gradients.")
+      .def(
+          "apply",
+          [](const py::object& self, const py::object& algorithm) {
+            auto& optimizer = self.cast<Optimizer&>();
+            auto& sparsity = algorithm.cast<SparsityAlgorithm&>();
+            {
+              const py::gil_scoped_release released;
+              optimizer.apply(sparsity);
+            }
+            algorithm.attr("_optimizer") = py::weakref(self);  // for algorithm.update()
+          },
+          py::arg("algorithm"), py::keep_alive<1, 2>(),
+          "Lets an algorithm, which has been applied to the model, follow the steps. Raises "
+          "StateError.")
+      .def_property_readonly("type", [](const Optimizer& o) { return std::string(o.type()); })
+      .def_property_readonly("steps", &Optimizer::steps, "Steps done so far.")
+      .def_property_readonly("lr", &Optimizer::lr, "Learning rate of the next step.")
+      .def_property_readonly("parameters", &Optimizer::parameters)
+      .def("state", &state_of, py::arg("parameter"),
+           "The states of a parameter (or of the one of that name) by name, as 'exp_avg', without "
+           "copies, stored as its values are; empty before its first step.")
+      .def(
+          "requires_dense",
+          [](Optimizer& o, const py::object& key, const std::string& name) {
+            return slot_of(o, key, name).requires_dense;
+          },
+          py::arg("parameter"), py::arg("state"))
+      .def("set_requires_dense", &set_requires_dense, py::arg("parameter"), py::arg("state"),
+           py::arg("dense") = true,
+           "Keeps a state whole, whatever the mask, in layouts that store every position. Raises "
+           "StateError.")
+      .def("state_dict", &Optimizer::state_dict, "Copies of all states, for `load_state_dict`.")
+      .def("load_state_dict", &Optimizer::load_state_dict, py::arg("state"),
+           "Restores what `state_dict` gave; the masks must be restored before. Raises "
+           "CheckpointError.")
+      .def("register_step_pre_hook", &Optimizer::register_step_pre_hook, py::arg("hook"))
+      .def("register_step_post_hook", &Optimizer::register_step_post_hook, py::arg("hook"))
+      .def("__repr__", &describe)
+      .def("__reduce__", [](const Optimizer&) -> py::object {
+        throw py::type_error("an optimizer cannot be pickled; pickle its state_dict()");
+      });
+  bind_kind<Sgd>(module, "SGD", "sgd",
+                 "Stochastic gradient descent: lr, momentum, dampening, weight_decay, nesterov, "
+                 "warmup, clip_norm, no_decay, groups. lr: a number, a schedule, or f(step).");
+  bind_kind<Adam>(module, "Adam", "adam",
+                  "Adam: lr, betas, eps, weight_decay, warmup, clip_norm, no_decay, groups.");
+  bind_kind<AdamW>(module, "AdamW", "adamw",
+                   "Adam with decoupled weight decay; the options are Adam's.");
+  module.def(
+      "optimizer",
+      [](const py::dict& config, std::vector<ParameterPtr> parameters) {
+        return make(to_config_with_callables(config), std::move(parameters));
+      },
+      py::arg("config"), py::arg("params"),
+      "The optimizer of a configuration's section `optimizer`, such as {'type': 'adamw', 'lr': "
+      "1e-3}. Raises ConfigError.");
+}
+
+}  // namespace lacuna::python

@@ -1,0 +1,288 @@
+// Classes that algorithms in Python are derived from, the weights that they work on, and how a
+// configuration names them.
+#include "own_algorithms.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/core/random.h"
+#include "lacuna/sparsity/configure.h"
+#include "lacuna/sparsity/masks/scores.h"
+#include "lacuna/sparsity/set.h"
+
+namespace lacuna::python {
+namespace {
+
+using AlgorithmPtr = std::shared_ptr<SparsityAlgorithm>;
+
+class OwnSet : public OwnDynamicAlgorithm<Set> {
+ public:
+  using OwnDynamicAlgorithm<Set>::OwnDynamicAlgorithm;
+
+ protected:
+  MaskSet grow(const SparseWeight& weight, const MaskSet& kept, int64_t count) override {
+    {
+      const py::gil_scoped_acquire gil;
+      const py::function override = py::get_override(static_cast<const Set*>(this), "grow");
+      if (override) {
+        const std::string what = "grow of " + std::string(type()) + " for '" + weight.name() + "'";
+        return to_mask(override(weight_object(*this, weight), to_array(kept), count),
+                       weight.shape(), what);
+      }
+    }
+    return Set::grow(weight, kept, count);
+  }
+};
+
+// The options of an algorithm whose masks change, from keywords.
+DynamicOptions options_of(const AlgorithmKeys& keys, bool drops) {
+  const bool has_fraction = drops || keys.entry.has("drop_fraction");
+  DynamicOptions options = has_fraction ? drop_grow_options(keys.entry, keys.seed)
+                                        : dynamic_options(keys.entry, keys.seed);
+  keys.put_functions_into(options);
+  keys.entry.require_all_read();
+  return options;
+}
+
+DynamicSparsityAlgorithm& dynamic_owner(const AlgorithmPtr& owner) {
+  auto* dynamic = dynamic_cast<DynamicSparsityAlgorithm*>(owner.get());
+  if (dynamic == nullptr) {
+    throw StateError("'" + std::string(owner->type()) + "' collects no dense gradients");
+  }
+  return *dynamic;
+}
+
+Tensor dense_gradient(DynamicSparsityAlgorithm& algorithm, const SparseWeight& weight) {
+  return (algorithm.*&DynamicAccess::dense_gradient)(weight);
+}
+
+MaskSet keep_largest(const WeightHandle& handle, const py::object& mask, const Tensor& scores,
+                     int64_t count) {
+  const SparseWeight& weight = handle.weight();
+  const MaskSet present = to_mask(mask, weight.shape(), "keep: the mask");
+  Tensor of_present = scores;
+  if (scores.shape() == weight.shape() && scores.numel() != present.count()) {
+    of_present = Tensor::empty(Shape{present.count()});
+    float* to = of_present.mutable_data();
+    present.positions().for_each([&](int64_t position) { *to++ = scores.data()[position]; });
+  }
+  const py::gil_scoped_release released;
+  return weight.selector().keep(present, of_present.storage(), count);
+}
+
+MaskSet grow_largest(const WeightHandle& handle, const py::object& mask, const Tensor& scores,
+                     int64_t count) {
+  const SparseWeight& weight = handle.weight();
+  const MaskSet present = to_mask(mask, weight.shape(), "grow_maximum: the mask");
+  if (scores.shape() != weight.shape()) {
+    throw ShapeError(fmt::format("grow_maximum: the scores of '{}' need shape {}, found {}",
+                                 weight.name(), weight.shape().to_string(),
+                                 scores.shape().to_string()));
+  }
+  const py::gil_scoped_release released;
+  return weight.selector().grow_maximum(rows_of(scores), count, present);
+}
+
+MaskSet grow_random(const WeightHandle& handle, const py::object& mask, const CounterRng& rng,
+                    int64_t count) {
+  const SparseWeight& weight = handle.weight();
+  const MaskSet present = to_mask(mask, weight.shape(), "grow_random: the mask");
+  const py::gil_scoped_release released;
+  return weight.selector().grow_random(rng, count, present);
+}
+
+void set_mask(const WeightHandle& handle, const py::object& given) {
+  const AlgorithmPtr owner = handle.owner();
+  SparseWeight& weight = handle.weight();
+  const MaskSet mask = to_mask(given, weight.shape(), "the mask of '" + weight.name() + "'");
+  const py::gil_scoped_release released;
+  (owner.get()->*&AlgorithmAccess::set_mask)(weight, mask, nullptr);
+}
+
+void bind_weight(py::module_& module) {
+  py::class_<WeightHandle>(module, "SparseWeight",
+                           "A parameter under an algorithm. It has all that the parameter has, and "
+                           "what is below.")
+      .def_readonly("parameter", &WeightHandle::parameter)
+      .def_property_readonly("target_sparsity",
+                             [](const WeightHandle& h) { return h.weight().target_sparsity(); })
+      .def_property_readonly(
+          "target_nnz", [](const WeightHandle& h) { return h.weight().target_nnz(); },
+          "Nonzeros aimed at as of this update.")
+      .def_property(
+          "mask", [](const WeightHandle& h) { return to_array(h.weight().mask()); }, &set_mask,
+          "Assigning installs a mask as the algorithm's own updates do: hooks are "
+          "called, and the update is recorded.")
+      .def_property_readonly(
+          "elements", [](const WeightHandle& h) { return h.weight().elements(); },
+          "Values at the mask's positions, ascending: a copy.")
+      .def_property_readonly(
+          "magnitudes", [](const WeightHandle& h) { return h.weight().magnitudes(); },
+          "Absolute values at the mask's positions, ascending: a copy.")
+      .def_property_readonly(
+          "dense_grad",
+          [](const WeightHandle& h) {
+            return dense_gradient(dynamic_owner(h.owner()), h.weight());
+          },
+          "The gradient at every position, for an algorithm whose wants_dense_gradient asked for "
+          "it. Raises StateError.")
+      .def(
+          "kept_after_drop",
+          [](const WeightHandle& h, float fraction, int64_t nnz) {
+            return h.weight().selector().kept_after_drop(fraction, nnz);
+          },
+          py::arg("drop_fraction"), py::arg("nnz"),
+          "Positions that a fraction to drop leaves of nnz, by the counting rule.")
+      .def(
+          "keep",
+          [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
+            return to_array(keep_largest(h, mask, scores, count));
+          },
+          py::arg("mask"), py::arg("scores"), py::arg("count"),
+          "The positions of a mask with the largest scores; scores are in the weight's shape, or "
+          "one for each position of the mask. Ties: the lower index. Groups and patterns hold.")
+      .def(
+          "grow_maximum",
+          [](const WeightHandle& h, const py::object& mask, const Tensor& scores, int64_t count) {
+            return to_array(grow_largest(h, mask, scores, count));
+          },
+          py::arg("mask"), py::arg("scores"), py::arg("count"),
+          "The mask, and others with the largest |score|, until there are count.")
+      .def(
+          "grow_random",
+          [](const WeightHandle& h, const py::object& mask, const CounterRng& rng, int64_t count) {
+            return to_array(grow_random(h, mask, rng, count));
+          },
+          py::arg("mask"), py::arg("rng"), py::arg("count"),
+          "The mask, and others drawn uniformly, until there are count.")
+      .def(
+          "__array__",
+          [](const WeightHandle& h, const py::object& dtype) {
+            return py::cast(h.parameter).attr("__array__")(dtype);
+          },
+          py::arg("dtype") = py::none())
+      .def("__getattr__", [](const WeightHandle& h, const std::string& name) {
+        return py::cast(h.parameter).attr(name.c_str());
+      });
+}
+
+template <class Kind, class Own, class Base>
+auto own_class(py::module_& module, const char* name, bool drops, const char* doc) {
+  return py::class_<Kind, Base, Own, std::shared_ptr<Kind>>(module, name, doc)
+      .def(py::init([drops](const py::object& sparsity, const py::kwargs& keywords) {
+             return new Own(options_of(AlgorithmKeys(sparsity, keywords), drops));
+           }),
+           py::arg("sparsity") = py::none());
+}
+
+void bind_classes(py::module_& module) {
+  using Dynamic = DynamicSparsityAlgorithm;
+  own_class<Dynamic, OwnDynamicAlgorithm<Dynamic>, SparsityAlgorithm>(
+      module, "DynamicSparsityAlgorithm", false,
+      "Changes its masks on the steps of an update schedule. A subclass defines update_mask(self, "
+      "p, mask, sparsity), which returns the next mask of the weight p: bool in its shape. "
+      "Positions in both masks keep value and optimizer state; new ones start at zero.")
+      .def(
+          "is_update_step",
+          [](const Dynamic& s, int64_t step) { return s.update_schedule().is_update(step); },
+          py::arg("step"))
+      .def_property_readonly("drop_fraction", &DynamicAccess::drop_fraction_of,
+                             "The fraction to drop at this step.")
+      .def(
+          "wants_dense_gradient", [](const Dynamic&, int64_t) { return false; }, py::arg("step"),
+          "A subclass returns True for the steps whose update reads p.dense_grad.")
+      .def(
+          "rng",
+          [](const Dynamic& s, const WeightHandle& handle, const std::string& purpose) {
+            return (s.*&DynamicAccess::rng)(handle.weight(), purpose.c_str());
+          },
+          py::arg("p"), py::arg("purpose") = "/grow",
+          "Random numbers of a weight at this step, which a resumed run draws again.");
+  own_class<Set, OwnSet, Dynamic>(
+      module, "SET", true,
+      "Drops the smallest |w|, regrows at random. A subclass that grows otherwise defines "
+      "grow(self, p, kept, count), which returns the mask `kept` with positions added until there "
+      "are `count`.");
+}
+
+std::unique_ptr<SparsityAlgorithm> make_named(const py::object& factory, const Config& entry,
+                                              uint64_t seed) {
+  Config keys = entry.clone();
+  for (const char* name : {"algorithm", "type"}) keys.erase(name);
+  entry.mark_read();
+  const py::gil_scoped_acquire gil;
+  try {
+    return std::make_unique<SharedAlgorithm>(owned_algorithm(factory(from_config(keys), seed)));
+  } catch (py::error_already_set& error) {
+    // An error of the keys is one of the configuration, which knows where they stand.
+    const py::object config_error = py::module_::import("lacuna._lacuna").attr("ConfigError");
+    if (!error.matches(config_error) && !error.matches(PyExc_TypeError)) throw;
+    throw ConfigError(py::str(error.value()).cast<std::string>());
+  }
+}
+
+}  // namespace
+
+std::string name_of_class(const SparsityAlgorithm& algorithm) {
+  const py::gil_scoped_acquire gil;
+  const py::object self = py::cast(&algorithm, py::return_value_policy::reference);
+  const py::object kind = py::type::of(self);
+  const py::object registered = py::getattr(kind, "_lacuna_name", py::none());
+  return py::str(registered.is_none() ? py::object(kind.attr("__name__")) : registered);
+}
+
+AlgorithmPtr WeightHandle::owner() const {
+  AlgorithmPtr owner = algorithm.lock();
+  if (owner == nullptr) {
+    throw StateError("the algorithm of '" + parameter->name() + "' is gone");
+  }
+  return owner;
+}
+
+SparseWeight& WeightHandle::weight() const {
+  for (SparseWeight& weight : AlgorithmAccess::weights_of(*owner())) {
+    if (weight.pointer() == parameter) return weight;
+  }
+  throw StateError("'" + parameter->name() + "' is no longer under its algorithm");
+}
+
+py::object weight_object(SparsityAlgorithm& algorithm, const SparseWeight& weight) {
+  const py::object self = py::cast(&algorithm, py::return_value_policy::reference);
+  return py::cast(WeightHandle{self.cast<AlgorithmPtr>(), weight.pointer()});
+}
+
+void bind_own_algorithms(py::module_& module) {
+  bind_weight(module);
+  bind_classes(module);
+  module.def(
+      "_weights",
+      [](const AlgorithmPtr& algorithm) {
+        std::vector<WeightHandle> all;
+        for (const SparseWeight& weight : AlgorithmAccess::weights_of(*algorithm)) {
+          all.push_back({algorithm, weight.pointer()});
+        }
+        return all;
+      },
+      py::arg("algorithm"));
+  module.def(
+      "_register_algorithm",
+      [](const std::string& name, const std::string& help, const py::object& factory) {
+        const auto kept = keep(factory);
+        algorithm_registry().add(
+            name, help, AlgorithmType{[kept](const Config& entry, uint64_t seed) {
+              py::gil_scoped_acquire gil;
+              return make_named(py::reinterpret_borrow<py::object>(
+                                    static_cast<PyObject*>(const_cast<void*>(kept.get()))),
+                                entry, seed);
+            }});
+      },
+      py::arg("name"), py::arg("help"), py::arg("factory"));
+}
+
+}  // namespace lacuna::python

@@ -1,0 +1,244 @@
+// Variables, operations on them, and losses.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "binding.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/autograd/engine.h"
+#include "lacuna/framework/autograd/ops/activation.h"
+#include "lacuna/framework/autograd/ops/arithmetic.h"
+#include "lacuna/framework/autograd/ops/loss.h"
+#include "lacuna/framework/autograd/ops/matmul.h"
+#include "lacuna/framework/autograd/ops/reduce.h"
+#include "lacuna/framework/autograd/ops/shape.h"
+#include "lacuna/framework/autograd/ops/softmax.h"
+#include "lacuna/framework/autograd/tokens/token_ids.h"
+#include "lacuna/framework/core/error.h"
+
+namespace lacuna::python {
+namespace {
+
+// While it is entered, operations of this thread record nothing.
+class NoGradScope {
+ public:
+  NoGradScope() = default;
+  NoGradScope(const NoGradScope&) = delete;
+  NoGradScope& operator=(const NoGradScope&) = delete;
+  NoGradScope& enter() {
+    scopes_.push_back(std::make_unique<NoGrad>());
+    return *this;
+  }
+  void exit(const py::args&) { scopes_.pop_back(); }
+
+ private:
+  std::vector<std::unique_ptr<NoGrad>> scopes_;
+};
+
+template <class Operation, class... Values>
+auto without_gil(const Operation& operation, const Values&... values) {
+  const py::gil_scoped_release released;
+  return operation(values...);
+}
+
+void bind_unary(py::module_& module, const char* name, Variable (*operation)(const Variable&),
+                const char* doc) {
+  module.def(
+      name, [operation](const py::object& x) { return without_gil(operation, to_variable(x)); },
+      py::arg("x"), doc);
+}
+
+using Binary = Variable (*)(const Variable&, const Variable&);
+
+// `a operation b`, where b may be an array or a number.
+auto binary(Binary operation) {
+  return [operation](const Variable& a, const py::object& b) {
+    return without_gil(operation, a, to_variable(b));
+  };
+}
+auto reversed(Binary operation) {
+  return [operation](const Variable& a, const py::object& b) {
+    return without_gil(operation, to_variable(b), a);
+  };
+}
+
+void run_backward(const Variable& output, const std::optional<Tensor>& gradient) {
+  const py::gil_scoped_release released;
+  if (gradient) {
+    backward(output, gradient->clone());  // gradients are added up in place
+  } else {
+    backward(output);
+  }
+}
+
+std::string describe(const Variable& v) {
+  std::string text = "Variable(shape=" + v.shape().to_string();
+  if (v.requires_grad()) text += ", requires_grad=True";
+  return text + ")";
+}
+
+void bind_class(py::module_& module) {
+  py::class_<Variable>(module, "Variable",
+                       "An array in a computation, which remembers the operation that made it. "
+                       "NumPy reads it (`np.asarray(v)`, `v.numpy()`) without a copy.")
+      .def(py::init([](const py::object& value, bool requires_grad) {
+             if (requires_grad) return Variable::leaf(to_tensor(value));
+             return to_variable(value);
+           }),
+           py::arg("value"), py::arg("requires_grad") = false,
+           "A constant, or a leaf that collects a gradient. Arrays of 32- or 64-bit integers are "
+           "ids of tokens; a C-ordered float32 array is shared.")
+      .def_property_readonly("shape", [](const Variable& v) { return v.shape(); })
+      .def_property_readonly("ndim", [](const Variable& v) { return v.shape().rank(); })
+      .def_property_readonly("requires_grad", &Variable::requires_grad)
+      .def_property_readonly(
+          "grad", [](const Variable& v) { return v.is_leaf() ? v.gradient() : Tensor(); },
+          "The gradient that a leaf has collected, or None.")
+      .def("zero_grad", &Variable::zero_gradient, "Drops a leaf's gradient.")
+      .def(
+          "numpy", [](const Variable& v) { return v.value(); }, "The value, without a copy.")
+      .def(
+          "__array__",
+          [](const Variable& v, const py::object& dtype) {
+            const py::object array = to_array(v.value());
+            return dtype.is_none() ? array : array.attr("astype")(dtype);
+          },
+          py::arg("dtype") = py::none())
+      .def(
+          "__dlpack__",
+          [](const Variable& v, const py::object&) {
+            return to_array(v.value()).attr("__dlpack__")();
+          },
+          py::arg("stream") = py::none())
+      .def("__dlpack_device__", [](const Variable&) { return py::make_tuple(1, 0); })
+      .def(
+          "item", [](const Variable& v) { return v.value().item(); },
+          "The only element. Raises ShapeError where there are more.")
+      .def("__float__", [](const Variable& v) { return double{v.value().item()}; })
+      .def("backward", &run_backward, py::arg("gradient") = py::none(),
+           "Computes the gradients of all leaves and parameters that this depends on, and adds "
+           "them to what they have collected. `gradient`: that of this value, where it has more "
+           "than one element. The graph is freed on the way. Raises ShapeError, StateError.")
+      .def(
+          "detach", [](const Variable& v) { return Variable(v.value()); },
+          "The value as a constant.")
+      .def(
+          "reshape",
+          [](const Variable& v, const py::args& sizes) {
+            const bool is_one = sizes.size() == 1 && py::isinstance<py::sequence>(sizes[0]);
+            return reshape(v, to_shape(is_one ? py::object(sizes[0]) : py::object(sizes)));
+          },
+          "The same elements under another shape.")
+      .def("flatten", &flatten, ReleaseGil(), "[batch, ...] as [batch, features].")
+      .def("transpose", &transpose, ReleaseGil(), "The last two dimensions exchanged.")
+      .def("sum", &sum, ReleaseGil(), "The sum of all elements.")
+      .def("mean", &mean, ReleaseGil(), "The mean of all elements.")
+      .def("__add__", binary(&add))
+      .def("__radd__", binary(&add))
+      .def("__sub__", binary(&subtract))
+      .def("__rsub__", reversed(&subtract))
+      .def("__mul__", binary(&multiply))
+      .def("__rmul__", binary(&multiply))
+      .def("__matmul__", binary(&matmul))
+      .def("__rmatmul__", reversed(&matmul))
+      .def(
+          "__neg__", [](const Variable& v) { return scale(v, -1.0f); }, ReleaseGil())
+      .def(
+          "__truediv__", [](const Variable& v, float divisor) { return scale(v, 1 / divisor); },
+          ReleaseGil())
+      .def("__len__",
+           [](const Variable& v) {
+             if (v.shape().rank() == 0) throw py::type_error("a scalar has no length");
+             return v.shape()[0];
+           })
+      .def("__repr__", &describe)
+      .def("__reduce__",
+           [](const Variable&) -> py::object {
+             throw py::type_error("a Variable cannot be pickled; pickle v.numpy()");
+           })
+      .attr("__array_priority__") = 1000;  // NumPy's operators leave theirs to it
+}
+
+void bind_operations(py::module_& module) {
+  bind_unary(module, "relu", &relu, "max(x, 0).");
+  bind_unary(module, "squared_relu", &squared_relu, "max(x, 0) squared.");
+  bind_unary(module, "gelu", &gelu, "x times the normal distribution's cumulative function.");
+  bind_unary(module, "gelu_tanh", &gelu_tanh, "GELU by its approximation with tanh.");
+  bind_unary(module, "silu", &silu, "x times sigmoid(x).");
+  bind_unary(module, "sigmoid", &sigmoid, "1 / (1 + exp(-x)).");
+  bind_unary(module, "tanh", &tanh, "tanh(x).");
+  bind_unary(module, "softmax", &softmax, "Over the last dimension.");
+  bind_unary(module, "log_softmax", &log_softmax, "Over the last dimension.");
+  py::class_<NoGradScope>(module, "no_grad",
+                          "`with lacuna.no_grad():` operations of this thread record nothing.")
+      .def(py::init<>())
+      .def("__enter__", &NoGradScope::enter, py::return_value_policy::reference_internal)
+      .def("__exit__", &NoGradScope::exit);
+}
+
+void bind_losses(py::module_& module) {
+  module.def(
+      "cross_entropy",
+      [](const py::object& logits, const IndexTensor& labels,
+         const std::optional<std::vector<float>>& weight, double label_smoothing) {
+        const Variable x = to_variable(logits);
+        const py::gil_scoped_release released;
+        return cross_entropy(x, labels,
+                             {.label_smoothing = label_smoothing,
+                              .class_weights = weight.value_or(std::vector<float>())});
+      },
+      py::arg("input"), py::arg("target"), py::arg("weight") = py::none(),
+      py::arg("label_smoothing") = 0.0,
+      "The mean over the labels of -log softmax(input)[label], as PyTorch's. input: logits "
+      "[examples, ..., classes]; target: integers [examples, ...], of which -100 counts nothing; "
+      "weight: a factor for each class. Raises ShapeError, DataError, ConfigError.");
+  module.def(
+      "mse_loss",
+      [](const py::object& prediction, const py::object& target) {
+        return without_gil(&mse_loss, to_variable(prediction), to_variable(target));
+      },
+      py::arg("input"), py::arg("target"),
+      "The mean over all elements of (input - target) squared; both of one shape.");
+  module.def(
+      "binary_cross_entropy_with_logits",
+      [](const py::object& logits, const Tensor& target,
+         const std::optional<std::vector<float>>& pos_weight) {
+        const Variable x = to_variable(logits);
+        const std::vector<float> weights = pos_weight.value_or(std::vector<float>());
+        const py::gil_scoped_release released;
+        return binary_cross_entropy(x, target, weights);
+      },
+      py::arg("input"), py::arg("target"), py::arg("pos_weight") = py::none(),
+      "The mean over all elements of the loss of logits whose targets, in [0, 1], have the same "
+      "shape.");
+  module.def(
+      "distillation_loss",
+      [](const py::object& logits, const Tensor& teacher, double temperature) {
+        const Variable x = to_variable(logits);
+        const py::gil_scoped_release released;
+        return distillation_loss(x, teacher, temperature);
+      },
+      py::arg("input"), py::arg("teacher"), py::arg("temperature") = 1.0,
+      "How far logits are from a teacher's: the squared temperature times the mean over the rows "
+      "of the Kullback-Leibler divergence of both softmaxes at that temperature.");
+}
+
+}  // namespace
+
+Variable to_variable(const py::handle& value) {
+  if (py::isinstance<Variable>(value)) return value.cast<Variable>();
+  if (py::isinstance<Parameter>(value)) return Variable::of(value.cast<ParameterPtr>());
+  const py::array array = as_array(value);
+  const py::dtype type = array.dtype();
+  if (type.kind() == 'i' && type.itemsize() >= 4) return token_ids(to_index_tensor(array));
+  return Variable(to_tensor(array));
+}
+
+void bind_variables(py::module_& module) {
+  bind_class(module);
+  bind_operations(module);
+  bind_losses(module);
+}
+
+}  // namespace lacuna::python
