@@ -4,39 +4,79 @@ The calls are those of PyTorch and of the sparsity API that its users know. Arra
 float32 arrays in C order are shared, not copied. Nothing is printed until `log` is called.
 """
 
+import os as _os
+
+from lacuna import layers, sparse
 from lacuna._lacuna import (
+    SGD,
+    Adam,
+    AdamW,
+    ArrayDataset,
     CheckpointError,
     ConfigError,
     DataError,
+    Dataset,
     Error,
+    Loader,
     MemoryError,
+    Module,
+    Optimizer,
+    Parameter,
     Random,
     ShapeError,
     StateError,
+    Variable,
     __version__,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    distillation_loss,
+    gelu,
+    gelu_tanh,
+    load_data,
     log,
+    log_softmax,
+    mse_loss,
+    no_grad,
     num_threads,
+    optimizer,
     random,
+    relu,
     set_num_threads,
+    sigmoid,
+    silu,
+    softmax,
+    squared_relu,
+    tanh,
 )
-
-__all__ = [
-    "CheckpointError",
-    "ConfigError",
-    "DataError",
-    "Error",
-    "MemoryError",
-    "Random",
-    "ShapeError",
-    "StateError",
-    "__version__",
-    "log",
-    "num_threads",
-    "random",
-    "set_num_threads",
-]
-
+from lacuna.layers import (
+    GELU,
+    AvgPool2d,
+    BatchNorm1d,
+    BatchNorm2d,
+    Conv1d,
+    Conv2d,
+    Dropout,
+    Embedding,
+    Flatten,
+    GlobalAvgPool,
+    GroupNorm,
+    Layer,
+    LayerNorm,
+    LeakyReLU,
+    Linear,
+    MaxPool2d,
+    Parallel,
+    ReLU,
+    Residual,
+    RMSNorm,
+    Sequential,
+    Sigmoid,
+    SiLU,
+    Tanh,
+)
 from lacuna.display import MaskPicture
+from lacuna.model import Model
+from lacuna.registry import register
 from lacuna.runs import (
     LoadedRun,
     Plan,
@@ -53,19 +93,7 @@ from lacuna.runs import (
     train,
 )
 
-__all__ += [
-    "LoadedRun",
-    "MaskPicture",
-    "Plan",
-    "Run",
-    "compare",
-    "evaluate",
-    "export",
-    "from_torch",
-    "import_",
-    "load",
-    "plan",
-    "prune",
-    "sweep",
-    "train",
-]
+# OpenMP's threads do not live on in a child of fork (a worker of a data loader): it works alone.
+_os.register_at_fork(after_in_child=lambda: set_num_threads(1))
+
+__all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]

@@ -353,13 +353,14 @@ def test_ctrl_c_stops_after_a_checkpoint(tmp_path):
         [sys.executable, "-c", PROGRAM, repr(config), str(tmp_path / "run")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
+    lines = []
     for line in child.stdout:
-        if int(line) >= 20:
-            break
-    child.send_signal(signal.SIGINT)
-    out, error = child.communicate(timeout=60)
-    assert out.splitlines()[-1] == "interrupted", error
-    last = int(out.splitlines()[-2])
+        lines.append(line.strip())
+        if line == "20\n":
+            child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) == 0, child.stderr.read()
+    assert lines[-1] == "interrupted"
+    last = int(lines[-2])
     assert lc.load(tmp_path / "run", last=True).step == last
 
 

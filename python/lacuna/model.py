@@ -1,0 +1,34 @@
+"""Models built by hand."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Sequence, Union
+
+from lacuna import _lacuna
+from lacuna.layers import Layer, input_shape_of, to_configs
+
+
+class Model(_lacuna.Sequential):
+    """A model of layers one after the other.
+
+    layers: a list of layers, or what a configuration's section `model` may be: a list of dicts, or
+    a dict with `layers` or `preset`. input_shape: the shape of one example, without the batch; it
+    may be left out where the first layer with a size is a Linear or a norm. seed: of the first
+    values. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        layers: Union[Sequence[Union[Layer, str, Dict[str, Any]]], Dict[str, Any]],
+        input_shape: Optional[Sequence[int]] = None,
+        seed: int = 0,
+    ) -> None:
+        description: Any = layers if isinstance(layers, dict) else to_configs(layers)
+        if isinstance(layers, dict) and "layers" in layers:
+            description = {**layers, "layers": to_configs(layers["layers"])}
+        if input_shape is None:
+            listed = description["layers"] if "layers" in description else description
+            if isinstance(listed, dict):
+                raise TypeError("Model: give input_shape, the shape of one example")
+            input_shape = input_shape_of(listed)
+        super().__init__(description, tuple(input_shape), seed)
