@@ -231,7 +231,7 @@ def compare(*runs: Path, by: Optional[str] = None) -> Any:
     rows = [dict(row) for row in report["runs"]]
     for difference in report["differences"]:
         for row in rows:
-            row[difference["key"]] = difference["values"].get(row["name"])
+            row[difference["key"]] = difference["values"].get(row["run"])
     try:
         import pandas
     except ImportError:

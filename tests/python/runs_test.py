@@ -270,7 +270,7 @@ def test_runs_are_compared(tiny, tmp_path):
     other = lc.train(TINY, run_dir=tmp_path / "other", set={"optimizer.lr": 0.1})
     rows = lc.compare(tiny, other)
     table = rows if isinstance(rows, list) else rows.to_dict("records")
-    by_name = {row["name"]: row for row in table}
+    by_name = {row["run"]: row for row in table}
     assert {row["optimizer.lr"] for row in table} == {0.01, 0.1}
     assert by_name["other"]["loss"] == other.summary["test_loss"]
     assert len(lc.compare(tmp_path, by="step")) == 1

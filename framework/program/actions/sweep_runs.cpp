@@ -162,7 +162,8 @@ class Sweep {
                        "'; wait until it has ended, or give another --run-dir");
     }
     require_inputs_kept();
-    config_file_.emplace(request_);
+    ConfigFile config_file(request_);
+    config_path_ = config_file.path();
     const std::string settings = request_.run_dir + "/sweep.yaml";
     const bool is_begun = fs::exists(settings);
     if (is_begun) require_same_settings(settings);
@@ -172,7 +173,7 @@ class Sweep {
       if (is_first && !fs::exists(folder(place) + "/config.yaml")) require_plan(place);
     }
     if (!is_begun) write_file_atomically(settings, config_.to_yaml());
-    config_file_->keep();
+    config_file.keep();
     const SweepSignals noting;
     while (last_signal == 0 && (next_ < plan_.size() || !running_.empty())) {
       start_more();
@@ -226,7 +227,7 @@ class Sweep {
   // What no run could begin with is found out before any has run.
   void require_plan(size_t place) const {
     const std::string log = request_.run_dir + "/plan.log";
-    std::vector<std::string> all = {"plan", config_file_->path()};
+    std::vector<std::string> all = {"plan", config_path_};
     for (const auto* overrides : {&request_.overrides, &plan_[place].overrides}) {
       for (const std::string& text : *overrides) all.insert(all.end(), {"--set", text});
     }
@@ -262,7 +263,7 @@ class Sweep {
     if (fs::exists(folder(place) + "/config.yaml")) {
       return {"train", "--resume", "--run-dir", folder(place), "--quiet"};
     }
-    std::vector<std::string> all = {"train", config_file_->path(), "--run-dir", folder(place),
+    std::vector<std::string> all = {"train", config_path_, "--run-dir", folder(place),
                                     "--quiet"};
     std::vector<std::string> overrides = request_.overrides;
     const std::vector<std::string>& own = plan_[place].overrides;
@@ -362,7 +363,7 @@ class Sweep {
 
   SweepRequest request_;
   Config config_;
-  std::optional<ConfigFile> config_file_ = {};
+  std::string config_path_ = {};  // that the runs read
   std::vector<std::string> keys_;  // that the sweep goes through
   bool has_threads_ = false;
   std::vector<SweepRun> plan_;

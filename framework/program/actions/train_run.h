@@ -17,8 +17,8 @@ struct TrainedStep {
   int64_t step = 0;   ///< counted from 1
   double loss = 0.0;  ///< the mean of its examples
   /// The last event of metrics.jsonl of each split ("train", "validation", "test"), as a map of
-  /// maps (docs/reference/run-folder.md); empty until there is one. The step's own evaluation comes
-  /// after it, and so belongs to the next one.
+  /// maps (docs/reference/run-folder.md); empty until there is one. The step's own events come
+  /// after it, and so are there at the next one.
   Config metrics;
   /// Whether `metrics` is another than at the step before.
   bool has_new_metrics = false;
