@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
+#include "lacuna/framework/data/input_scale.hpp"
 
 namespace lacuna {
 namespace {
@@ -32,9 +33,6 @@ Shape batched(int64_t size, const Shape& example) {
   sizes.insert(sizes.end(), example.sizes().begin(), example.sizes().end());
   return Shape(std::span<const int64_t>(sizes));
 }
-
-// Channels of examples [channels, rows, columns]; all others are taken as one.
-int64_t channels_of(const Shape& example) { return example.rank() == 3 ? example[0] : 1; }
 
 int64_t input_values(const Examples& examples) {
   return std::visit([](const auto& values) { return static_cast<int64_t>(values.size()); },
@@ -115,12 +113,6 @@ void validate(const Normalization& normalization, const Examples& examples) {
       throw DataError(fmt::format("the normalization's std must be above 0, found {:f}", value));
     }
   }
-}
-
-// The value for one of `groups` equal runs of features, of a list with one value for all of them,
-// or for each of some larger runs.
-double value_for(const std::vector<double>& values, size_t group, size_t groups) {
-  return values[group * values.size() / groups];
 }
 
 // Examples of another dataset under indices of its own.
@@ -222,20 +214,11 @@ ArrayDataset::ArrayDataset(std::shared_ptr<const Examples> examples, Normalizati
       normalization_(std::move(normalization)),
       size_(examples_->size()) {
   validate(normalization_, *examples_);
-  const bool is_bytes = examples_->has_byte_inputs();
-  const auto groups =
-      static_cast<size_t>(is_bytes ? channels_of(example_shape()) : example_shape().numel());
-  for (size_t group = 0; group < groups; ++group) {
-    const double mean = value_for(normalization_.mean, group, groups);
-    const double std = value_for(normalization_.std, group, groups);
-    if (is_bytes) {
-      byte_scales_.push_back(static_cast<float>(1.0 / (255.0 * std)));
-      byte_offsets_.push_back(static_cast<float>(-mean / std));
-    } else {
-      means_.push_back(static_cast<float>(mean));
-      inverse_stds_.push_back(static_cast<float>(1.0 / std));
-    }
-  }
+  InputScale scale(normalization_, example_shape(), examples_->has_byte_inputs());
+  byte_scales_ = std::move(scale.scales);
+  byte_offsets_ = std::move(scale.offsets);
+  means_ = std::move(scale.means);
+  inverse_stds_ = std::move(scale.inverse_stds);
 }
 
 std::vector<ByteScale> ArrayDataset::byte_scales() const {
@@ -294,29 +277,21 @@ DataHash ArrayDataset::hash(int64_t examples, const HashLimits& limits) const {
 }
 
 void ArrayDataset::gather_bytes(std::span<const int64_t> indices, float* out) const {
-  const uint8_t* bytes = std::get<0>(examples_->inputs).data();
-  const int64_t features = example_shape().numel();
-  const int64_t plane = features / static_cast<int64_t>(byte_scales_.size());
+  const std::span<const uint8_t> bytes = std::get<0>(examples_->inputs);
+  const auto features = static_cast<size_t>(example_shape().numel());
   for (const int64_t index : indices) {
-    const uint8_t* row = bytes + index * features;
-    for (size_t channel = 0; channel < byte_scales_.size(); ++channel) {
-      // Of its own, so that the compiler vectorizes the loop.
-      const float scale = byte_scales_[channel], offset = byte_offsets_[channel];
-      for (int64_t i = 0; i < plane; ++i) out[i] = static_cast<float>(row[i]) * scale + offset;
-      out += plane;
-      row += plane;
-    }
+    const auto row = bytes.subspan(static_cast<size_t>(index) * features, features);
+    scale_bytes(row, byte_scales_, byte_offsets_, out);
+    out += features;
   }
 }
 
 void ArrayDataset::gather_floats(std::span<const int64_t> indices, float* out) const {
-  const float* values = std::get<1>(examples_->inputs).data();
-  const float* means = means_.data();
-  const float* inverse_stds = inverse_stds_.data();
-  const int64_t features = example_shape().numel();
+  const std::span<const float> values = std::get<1>(examples_->inputs);
+  const auto features = static_cast<size_t>(example_shape().numel());
   for (const int64_t index : indices) {
-    const float* row = values + index * features;
-    for (int64_t i = 0; i < features; ++i) out[i] = (row[i] - means[i]) * inverse_stds[i];
+    const auto row = values.subspan(static_cast<size_t>(index) * features, features);
+    scale_floats(row, means_.data(), inverse_stds_.data(), out);
     out += features;
   }
 }

@@ -4,15 +4,23 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/data/dataset.h"
 #include "lacuna/framework/nn/sequential.h"
+#include "lacuna/framework/train/evaluation.h"
 #include "lacuna/framework/train/input_format.h"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
+
+/// Examples that lie in memory of the caller's: bytes or floats, row-major.
+struct ExampleView {
+  Shape shape;  ///< [n, …example]
+  std::variant<const uint8_t*, const float*> values;
+};
 
 /// The result of `load_run`. *Ownership:* all of it; the files are no longer needed.
 struct LoadedRun {
@@ -32,6 +40,24 @@ struct LoadedRun {
   /// when the examples have another shape than `inputs.example_shape`, or the inputs are tokens
   /// (for these there is `run_model`). *Cost:* batches of 256 examples, no gradient.
   Tensor predict(const Examples& examples) const;
+  /// The same for examples where they lie, which are read once; outputs of regression are in the
+  /// targets' own unit (`in_target_unit`).
+  Tensor predict(const ExampleView& examples) const;
+  /// The model's inputs made of such examples: normalized. *Shapes:* [n, …example]. *Errors:* as
+  /// `predict`.
+  Tensor normalized(const ExampleView& examples) const;
+
+  /// Whether answers are classes: integers, one for each example.
+  bool has_classes() const;
+  /// Loss and accuracy, or errors, by the run's loss, for examples with labels or targets as they
+  /// were in the training data's files; `num_classes` need not be given. *Errors:* DataError as
+  /// `predict`, and when there are no answers or they do not suit the loss.
+  Evaluation evaluate(Examples examples) const;
+
+ private:
+  void require_fitting(const ExampleView& examples) const;
+  Tensor normalized(const ExampleView& examples, int64_t begin, int64_t count) const;
+  Tensor run(const ExampleView& examples) const;
 };
 
 /// Opens a run folder (by default the best of its checkpoints where it keeps one, else the newest

@@ -100,6 +100,11 @@ void log_to_file(const std::string& path) {
   loggers().file = std::move(file);
 }
 
+void stop_logging_to_file() {
+  const std::lock_guard lock(loggers().mutex);
+  loggers().file.reset();
+}
+
 void stop_logging() {
   const std::lock_guard lock(loggers().mutex);
   loggers().console.reset();

@@ -18,6 +18,8 @@ void log_to_console(LogLevel least);
 /// written later is lost; the first time, the console reports it.
 void log_to_file(const std::string& path);
 
+/// Ends the file; the console goes on.
+void stop_logging_to_file();
 /// Ends both.
 void stop_logging();
 

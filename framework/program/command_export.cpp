@@ -11,17 +11,13 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/interop/export_run.h"
-#include "lacuna/framework/interop/import_run.h"
 #include "lacuna/framework/interop/suggested_config.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
-#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/actions/import_weights.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/output_guard.hpp"
-#include "lacuna/framework/program/process_options.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
-#include "lacuna/framework/program/settings/config_changes.hpp"
-#include "lacuna/framework/program/settings/data_paths.hpp"
 
 namespace lacuna {
 
@@ -64,21 +60,7 @@ bool says_data(const std::vector<std::string>& overrides) {
   });
 }
 
-// What the file's names and shapes tell. *Errors:* ConfigError, after a list of what is in it.
-std::string suggested_yaml(const std::string& file) {
-  const SuggestedConfig suggested = suggest_config(file);
-  if (!suggested.yaml) {
-    std::printf("%s holds:\n", file.c_str());
-    for (const std::string& line : suggested.found) std::printf("  %s\n", line.c_str());
-    std::fflush(stdout);
-    throw ConfigError(
-        fmt::format("no configuration can be made for '{}': {}. Write its layers with these names "
-                    "(docs/guides/models.md), and give the file as --config",
-                    file, suggested.reason));
-  }
-  std::printf("%s: %s\n", file.c_str(), suggested.what.c_str());
-  return *suggested.yaml;
-}
+void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
 // A run needs data, which no weights tell.
 int write_suggestion(const ImportCommand& command) {
@@ -90,7 +72,7 @@ int write_suggestion(const ImportCommand& command) {
                     "a configuration written to {}",
                     command.file, path));
   }
-  const std::string yaml = suggested_yaml(command.file);
+  const std::string yaml = suggested_yaml(command.file, print_line);
   std::error_code unknown;
   if (std::filesystem::exists(path, unknown)) {
     throw StateError(
@@ -104,11 +86,6 @@ int write_suggestion(const ImportCommand& command) {
   return kDone;
 }
 
-Config import_config(const ImportCommand& command) {
-  if (!command.config_path.empty()) return load_yaml(command.config_path);
-  return parse_yaml(suggested_yaml(command.file), suggested_name(command.file));
-}
-
 }  // namespace
 
 int run_import(const ImportCommand& command) {
@@ -118,16 +95,14 @@ int run_import(const ImportCommand& command) {
   if (command.out.empty()) {
     throw ConfigError("give the folder for the run: lacuna import FILE … --out RUN");
   }
-  Config config = import_config(command);
-  for (const std::string& line : find_beside(config, command.config_path)) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  }
-  apply_overrides(config, command.overrides);
-  write_new_run_keys(config);
-  make_paths_absolute(config);
-  apply_process_options(config);
+  // Of a configuration that is made from the file the output tells; of one that is given, notes.
+  const bool is_given = !command.config_path.empty();
   const ImportedRun imported =
-      import_run(command.file, config, command.out, {.find_pattern = command.find_pattern});
+      import_weights({.file = command.file,
+                      .config = {.path = command.config_path, .overrides = command.overrides},
+                      .run_dir = command.out,
+                      .find_pattern = command.find_pattern,
+                      .tell = is_given ? Tell(print_note) : Tell(print_line)});
   for (const std::string& note : imported.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %lld parameters, %lld of them at positions of the masks, from %s\n",
               imported.checkpoint.c_str(), static_cast<long long>(imported.numel),

@@ -125,7 +125,7 @@ Beginning beginning_of(const Tokenizer& tokenizer, const std::optional<std::stri
 }  // namespace
 
 int run_generate(const GenerateCommand& command) {
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const Config config = saved_config(checkpoint, path);

@@ -70,19 +70,6 @@ void write_rows(CsvWriter& writer, const Tensor& outputs, LossKind kind,
   }
 }
 
-// Targets that were scaled for training come back as they were.
-Tensor in_original_unit(const Tensor& outputs, const InputFormat& format) {
-  if (format.target_std.empty()) return outputs;
-  Tensor rows = reordered(outputs, Order::RowMajor).clone();
-  const size_t columns = format.target_std.size();
-  float* values = rows.mutable_data();
-  for (size_t i = 0; i < static_cast<size_t>(rows.numel()); ++i) {
-    const size_t j = i % columns;
-    values[i] = static_cast<float>(values[i] * format.target_std[j] + format.target_mean[j]);
-  }
-  return rows;
-}
-
 // What the answers that a table had beside its inputs say of the predictions.
 class KnownAnswers {
  public:
@@ -165,7 +152,7 @@ void report_count(int64_t count, const PredictCommand& command) {
 
 int run_predict(const PredictCommand& command) {
   if (command.threads) set_num_threads(static_cast<int>(*command.threads));
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const Config config = saved_config(checkpoint, path);
@@ -207,7 +194,7 @@ int run_predict(const PredictCommand& command) {
   for (const PredictInputs& input : inputs) {
     std::span<const std::string> files = input.files;
     for_each_batch(*input.dataset, at_a_time, [&](const Batch& batch) {
-      const Tensor outputs = in_original_unit(run_model(*model, batch).value(), format);
+      const Tensor outputs = in_target_unit(run_model(*model, batch).value(), format);
       const size_t named = files.empty() ? 0 : static_cast<size_t>(batch.size);
       write_rows(writer, outputs, kind, files.first(named));
       files = files.subspan(named);

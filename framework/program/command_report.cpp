@@ -5,13 +5,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/io/log.h"
+#include "lacuna/framework/program/actions/compared_runs.hpp"
+#include "lacuna/framework/program/actions/config_defaults.hpp"
+#include "lacuna/framework/program/actions/picture_size.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/config_defaults.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/report/differences.hpp"
 #include "lacuna/framework/report/equal_budget.hpp"
@@ -26,19 +29,6 @@ namespace lacuna {
 namespace {
 
 void print(const std::string& text) { fmt::print("{}", clean_utf8(text)); }
-
-Config comparison(const std::vector<RunData>& runs, const std::vector<RunResult>& results) {
-  Config differences = Config::list();
-  for (const Difference& difference : config_differences(runs)) {
-    Config values = Config::map();
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const auto value = parse_json(difference.values[i]);
-      values.set(runs[i].name, value ? *value : Config());
-    }
-    differences.push_back(Config::map({{"key", difference.key}, {"values", values}}));
-  }
-  return Config::map({{"runs", to_json(results)}, {"differences", differences}});
-}
 
 size_t width_of(const std::string& text) {
   size_t width = 0;
@@ -89,13 +79,6 @@ void print_tables(const std::vector<RunData>& runs, const std::vector<RunResult>
   }
 }
 
-// The folders of the runs that are given, of any other folder those in it.
-std::vector<std::string> found_runs(const std::vector<std::string>& given) {
-  FoundRuns found = find_runs(given);
-  for (const std::string& line : found.passed_over) log_warning(line);
-  return std::move(found.folders);
-}
-
 // What stands at --out is replaced only where it is a page as well.
 void require_page_or_nothing(const std::string& path) {
   std::error_code unknown;
@@ -119,7 +102,9 @@ void require_page_or_nothing(const std::string& path) {
 int run_report(const ReportCommand& command) {
   require_no_file_of_a_run("--out", behind_links(command.out));
   if (!command.overwrite) require_page_or_nothing(command.out);
-  const std::vector<std::string> folders = found_runs(command.runs);
+  const FoundRuns found = find_runs(command.runs);
+  for (const std::string& line : found.passed_over) log_warning(line);
+  const std::vector<std::string>& folders = found.folders;
   require_place_of_page(command.out, folders);
   std::vector<RunData> runs = read_runs(folders, kMostPixels);
   find_defaults(runs);
@@ -132,30 +117,20 @@ int run_compare(const CompareCommand& command) {
   if (command.json && command.csv) {
     throw ConfigError("--json and --csv are both given; give one of them");
   }
-  std::vector<RunData> runs = read_runs(found_runs(command.runs), 0);
-  std::string budget;
-  if (!command.by.empty()) {
-    const Budget by = command.by == "step" ? Budget::Step : Budget::Seconds;
-    EqualBudget equal = cut_to_equal_budget(std::move(runs), by);
-    budget = equal.in_words(by);
-    runs = std::move(equal.runs);
-  }
-  find_defaults(runs);
-  for (const RunData& run : runs) {
-    for (const std::string& remark : run.remarks) log_warning(run.name + ": " + remark);
-  }
-  std::vector<RunResult> results;
-  for (const RunData& run : runs) results.push_back(result_of(run));
-  const std::vector<TaskResults> tasks = ranked_by_task(results);
+  const std::optional<Budget> by = command.by.empty()     ? std::nullopt
+                                   : command.by == "step" ? std::optional(Budget::Step)
+                                                          : std::optional(Budget::Seconds);
+  const ComparedRuns compared = compare(command.runs, by);
+  for (const std::string& line : compared.remarks) log_warning(line);
   if (command.json) {
-    Config report = comparison(runs, all_results(tasks));
-    if (!budget.empty()) report.set("compared", budget);
-    print(report.to_json_indented() + "\n");
+    print(to_config(compared).to_json_indented() + "\n");
   } else if (command.csv) {
-    print(exact_table(all_results(tasks)).csv());
+    print(exact_table(all_results(ranked_by_task(compared.results))).csv());
   } else {
-    if (!budget.empty()) print("results of evaluations " + budget + " or before\n");
-    print_tables(runs, results);
+    if (!compared.budget.empty()) {
+      print("results of evaluations " + compared.budget + " or before\n");
+    }
+    print_tables(compared.runs, compared.results);
   }
   return kDone;
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/prune_run.h"
+#include "lacuna/framework/program/actions/sweep_runs.h"
 
 namespace lacuna {
 
@@ -18,9 +20,6 @@ enum ExitCode {
   kInterrupted = 130,
   kTerminated = 143,
 };
-
-/// Rows and columns of a mask's picture on a page, at most.
-inline constexpr int64_t kMostPixels = 400;
 
 struct TrainCommand {
   std::string config_path;             ///< may be empty with --resume and --run-dir
@@ -47,15 +46,7 @@ struct PlanCommand {
   bool json = false;
 };
 
-struct PruneCommand {
-  std::string checkpoint;
-  std::string config_path;              ///< may be empty with `sparsity` or overrides
-  std::optional<std::string> sparsity;  ///< short for --set sparsity.sparsity=…
-  std::optional<std::string> method;    ///< short for --set sparsity.algorithm=…
-  std::string run_dir;
-  std::vector<std::string> overrides;  ///< of the configuration that is given
-  std::optional<std::string> threads;  ///< short for --set train.threads=…
-  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+struct PruneCommand : PruneRequest {
   bool json = false;
 };
 
@@ -125,17 +116,10 @@ struct CompareCommand {
   bool csv = false;
 };
 
-struct SweepCommand {
-  std::string config_path;
-  std::vector<std::string> over;       ///< "path=value,value,…" or a file of each --over
-  std::vector<std::string> overrides;  ///< "path=value" of each --set, for all runs
-  std::string run_dir;
-  int64_t seeds = 1;
-  int64_t jobs = 1;
-  int64_t random = 0;       ///< how many combinations are drawn; 0: all are run
-  int64_t random_seed = 0;  ///< of the draws
-};
+using SweepCommand = SweepRequest;
 
+/// A line on the standard error output.
+void print_note(const std::string& line);
 /// Prints it.
 void print_json(const Config& report);
 
@@ -152,8 +136,6 @@ int run_inspect(const InspectCommand& command);
 int run_report(const ReportCommand& command);
 int run_compare(const CompareCommand& command);
 int run_sweep(const SweepCommand& command);
-/// What prunes in one shot: "magnitude", "wanda", "sparsegpt" and "admm".
-const std::vector<std::string>& prune_methods();
 /// The kinds of things that a configuration can name, such as "layers".
 const std::vector<std::string>& listed_kinds();
 /// `what`: one of them.

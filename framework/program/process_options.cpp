@@ -9,12 +9,9 @@
 
 #include "lacuna/framework/core/buffer.h"
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/job/job.hpp"
-#include "lacuna/framework/layouts/dense_fallback.h"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/train/train_options.h"
 
 namespace lacuna {
 
@@ -25,17 +22,6 @@ void take_standard_descriptors() {
     const int flags = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", flags) < 0) return;
   }
-}
-
-void apply_process_options(const Config& config) {
-  if (!config.is_map()) return;  // which is an error when the experiment is built
-  // Of a clone: the experiment reads the section again, and writes its defaults.
-  Config section = config.clone().get("train");
-  if (section.is_map()) section.erase("seconds");  // which is made steps when that is measured
-  const TrainOptions train = TrainOptions::from_config(section);
-  if (train.threads > 0) set_num_threads(train.threads);
-  set_fallback_policy(train.layout_fallback);
-  set_fallback_notice([](const std::string& text) { log_warning(text); });
 }
 
 int fail(const std::string& message, int code) {

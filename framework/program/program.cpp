@@ -370,6 +370,8 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
 
 }  // namespace
 
+void print_note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
 void print_json(const Config& report) { std::fputs(json_text(report).c_str(), stdout); }
 
 int run_program(int argc, char** argv) {

@@ -115,4 +115,16 @@ InputFormat InputFormat::from_state(const StateDict& state) {
   return format;
 }
 
+Tensor in_target_unit(const Tensor& outputs, const InputFormat& format) {
+  if (format.target_std.empty()) return outputs;
+  Tensor rows = outputs.to(Order::RowMajor).clone();
+  const size_t columns = format.target_std.size();
+  float* values = rows.mutable_data();
+  for (size_t i = 0; i < static_cast<size_t>(rows.numel()); ++i) {
+    const size_t j = i % columns;
+    values[i] = static_cast<float>(values[i] * format.target_std[j] + format.target_mean[j]);
+  }
+  return rows;
+}
+
 }  // namespace lacuna

@@ -7,6 +7,7 @@
 
 #include "lacuna/framework/config/state_dict.h"
 #include "lacuna/framework/core/shape.h"
+#include "lacuna/framework/core/tensor.h"
 #include "lacuna/framework/data/load_data.h"
 #include "lacuna/framework/text/tokenizer.h"
 
@@ -42,5 +43,9 @@ struct InputFormat {
   /// *Errors:* CheckpointError.
   static InputFormat from_state(const StateDict& state);
 };
+
+/// Outputs of regression in the targets' own unit: targets that were scaled for training come back
+/// as they were. Others are returned as they are. *Shapes:* [n, outputs].
+Tensor in_target_unit(const Tensor& outputs, const InputFormat& format);
 
 }  // namespace lacuna

@@ -74,8 +74,24 @@ from lacuna.layers import (
     SiLU,
     Tanh,
 )
+from lacuna.display import MaskPicture
 from lacuna.model import Model
 from lacuna.registry import register
+from lacuna.runs import (
+    LoadedRun,
+    Plan,
+    Run,
+    compare,
+    evaluate,
+    export,
+    from_torch,
+    import_,
+    load,
+    plan,
+    prune,
+    sweep,
+    train,
+)
 
 # OpenMP's threads do not live on in a child of fork (a worker of a data loader): it works alone.
 _os.register_at_fork(after_in_child=lambda: set_num_threads(1))

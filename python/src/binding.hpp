@@ -52,6 +52,8 @@ StateDict to_state_dict(const py::dict& state);
 
 void bind_errors(py::module_& module);
 void bind_core(py::module_& module);
+void bind_runs(py::module_& module);
+void bind_loaded_run(py::module_& module);
 
 }  // namespace lacuna::python
 

@@ -19,4 +19,6 @@ PYBIND11_MODULE(_lacuna, module) {
   lp::bind_modules(module);
   lp::bind_optimizers(module);
   lp::bind_sparsity(module);
+  lp::bind_runs(module);
+  lp::bind_loaded_run(module);
 }

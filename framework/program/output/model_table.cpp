@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <span>
 #include <utility>
@@ -110,7 +109,7 @@ Config ModelTable::to_config() const {
   return list;
 }
 
-void ModelTable::print() const {
+std::string ModelTable::text() const {
   size_t path = 5, type = 4, output = 6;  // widths
   for (const Row& row : rows_) {
     path = std::max(path, row.path.size());
@@ -133,7 +132,7 @@ void ModelTable::print() const {
   table +=
       "FLOPs of one example: inference with the final nonzeros, training (forward and gradients) "
       "with\nthose of each step, the mean over the run; dense: with all weights\n";
-  std::fputs(table.c_str(), stdout);
+  return table;
 }
 
 }  // namespace lacuna

@@ -33,7 +33,7 @@ class ModelTable {
   /// Writes FLOPs under the names that summary.json has them by.
   static void write_flops(const Counts& counts, Config& to);
 
-  void print() const;
+  std::string text() const;
   /// A list of maps: docs/reference/commands.md describes them.
   Config to_config() const;
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include "lacuna/framework/train/parts/parametrization.hpp"
@@ -25,8 +24,8 @@ ParametrizationTable::ParametrizationTable(const Experiment& experiment) {
   }
 }
 
-void ParametrizationTable::print() const {
-  if (empty()) return;
+std::string ParametrizationTable::text() const {
+  if (empty()) return "";
   size_t width = 9;
   for (const Config& row : rows_.items()) {
     width = std::max(width, row.at("parameter").text().size());
@@ -43,10 +42,9 @@ void ParametrizationTable::print() const {
                          number("outputs"), number("density"), number("first_values"), number("lr"),
                          number("eps"), number("weight_decay"));
   }
-  table +=
-      "parametrization: inputs, outputs and density over those of the base; factors of first "
-      "values, lr,\neps and weight decay\n";
-  std::fputs(table.c_str(), stdout);
+  return table +
+         "parametrization: inputs, outputs and density over those of the base; factors of first "
+         "values, lr,\neps and weight decay\n";
 }
 
 }  // namespace lacuna

@@ -1,6 +1,8 @@
 // The factors of a run's parametrization, a line for each parameter.
 #pragma once
 
+#include <string>
+
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/train/parts/experiment.hpp"
 
@@ -12,7 +14,8 @@ class ParametrizationTable {
   explicit ParametrizationTable(const Experiment& experiment);
 
   bool empty() const { return rows_.children().empty(); }
-  void print() const;
+  /// Empty for a run without one.
+  std::string text() const;
   /// The same as `plan --json` has it (docs/reference/commands.md).
   const Config& to_config() const { return rows_; }
 

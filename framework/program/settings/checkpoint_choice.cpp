@@ -1,6 +1,5 @@
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -17,7 +16,8 @@ void require_run_for_last(const std::string& path, bool last) {
                     "' is a file and is used itself: leave --last out, or give the run's folder");
 }
 
-CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last) {
+CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last,
+                                 const std::function<void(const std::string&)>& tell) {
   require_run_for_last(file_or_run_folder, last);
   CheckpointFile file =
       find_checkpoint(file_or_run_folder, last ? KeptCheckpoint::Last : KeptCheckpoint::Best);
@@ -25,8 +25,10 @@ CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool las
   std::error_code error;
   if (!std::filesystem::exists(best, error)) return file;
   const bool is_best = std::filesystem::equivalent(file.path(), best, error);
-  std::fprintf(stderr, "taking %s (%s)\n", file.path().c_str(),
-               is_best ? "the best; --last takes the last" : "the last");
+  if (tell) {
+    tell("taking " + file.path() +
+         (is_best ? " (the best; --last takes the last)" : " (the last)"));
+  }
   return file;
 }
 

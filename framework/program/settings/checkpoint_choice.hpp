@@ -1,6 +1,7 @@
 // The checkpoint that a command's argument means.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "lacuna/framework/io/checkpoint.h"
@@ -8,9 +9,10 @@
 namespace lacuna {
 
 /// A file itself; of a run folder the best that is kept, or the last where there is none or `last`
-/// asks for it. Where the best is kept it says on the standard error output which of the two is
-/// taken. *Errors:* CheckpointError; as `require_run_for_last`.
-CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last);
+/// asks for it. Where the best is kept, `tell` (if not null) receives a line that says which of the
+/// two is taken. *Errors:* CheckpointError; as `require_run_for_last`.
+CheckpointFile choose_checkpoint(const std::string& file_or_run_folder, bool last,
+                                 const std::function<void(const std::string&)>& tell);
 
 /// *Errors:* ConfigError where `last` is asked for of a file, which has no other checkpoints.
 void require_run_for_last(const std::string& file_or_run_folder, bool last);

@@ -68,6 +68,7 @@ void RunReporter::open_metrics(int64_t bytes) {
 void RunReporter::write(const Config& event) {
   metrics_->write(event);
   if (tensorboard_ != nullptr) tensorboard_->write(event);
+  if (watcher_) watcher_(event);
 }
 
 void RunReporter::record_masks() {

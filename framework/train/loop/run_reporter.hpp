@@ -1,9 +1,11 @@
 // RunReporter: what is written about a run: metrics, progress, log lines, the summary.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/io/progress.h"
@@ -40,6 +42,9 @@ class RunReporter {
     metrics_->flush();
     return metrics_->size();
   }
+
+  /// Called with each event that is written. Null: nobody.
+  void watch(std::function<void(const Config& event)> watcher) { watcher_ = std::move(watcher); }
 
   /// The time that is left is reckoned from here.
   void begin() {
@@ -91,6 +96,7 @@ class RunReporter {
   std::unique_ptr<JsonLines> metrics_;
   MaskRecorder masks_;
   std::unique_ptr<TensorBoard> tensorboard_;  // null unless asked for
+  std::function<void(const Config& event)> watcher_;
   Progress progress_;
   Config summary_;
   std::optional<DenseStep> dense_step_;

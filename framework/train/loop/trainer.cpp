@@ -28,6 +28,8 @@
 namespace lacuna {
 namespace {
 
+constexpr int kAskedToStop = 1000;  // beyond the numbers of signals
+
 // For a run that goes on with another arithmetic than the one that has made its checkpoint.
 std::string arithmetic_notice(std::optional<int64_t> saved) {
   const std::string has =
@@ -94,6 +96,7 @@ void Trainer::resume(const CheckpointFile& file, ChangedOrigins changed) {
 
 RunEnd Trainer::run() {
   const StopSignal stop_signal;
+  is_asked_to_stop_ = false;
   begin();
   while (!finished() && !must_stop()) {
     train_step();
@@ -110,7 +113,7 @@ RunEnd Trainer::run() {
 // A signal to any process stops all, before the same step.
 bool Trainer::must_stop() {
   const ProfileSpan span(Work::Exchange);
-  signal_ = StopSignal::received();
+  signal_ = is_asked_to_stop_ ? kAskedToStop : StopSignal::received();
   if (Communicator* job = experiment_.communicator()) {
     const double own = signal_;
     for (const std::vector<double>& other : job->gather(std::span(&own, 1))) {
@@ -118,6 +121,10 @@ bool Trainer::must_stop() {
     }
   }
   return signal_ != 0;
+}
+
+void Trainer::watch_events(std::function<void(const Config& event)> watcher) {
+  reporter_->watch(std::move(watcher));
 }
 
 void Trainer::save_beginning() {
@@ -262,7 +269,7 @@ std::optional<DenseStep> Trainer::time_dense_step() const {
 
 const Config& Trainer::summary() const { return reporter_->summary(); }
 
-// After a signal.
+// After a signal, or when a watcher has asked for it.
 RunEnd Trainer::interrupt() {
   reporter_->clear();
   save();
@@ -270,6 +277,7 @@ RunEnd Trainer::interrupt() {
     log_warning(
         fmt::format("stopped at step {} of {}; continue with `lacuna train --resume --run-dir {}`",
                     state_.step, total_steps(), folder_.path()));
+  if (signal_ == kAskedToStop) return RunEnd::Stopped;
   if (signal_ == SIGHUP) return RunEnd::HungUp;
   return signal_ == SIGINT ? RunEnd::Interrupted : RunEnd::Terminated;
 }

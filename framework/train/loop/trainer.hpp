@@ -13,15 +13,13 @@
 #include "lacuna/framework/train/loop/confusion_recorder.hpp"
 #include "lacuna/framework/train/loop/run_state.hpp"
 #include "lacuna/framework/train/parts/experiment.hpp"
+#include "lacuna/framework/train/runs/run_end.h"
 #include "lacuna/framework/train/runs/run_folder.h"
 
 namespace lacuna {
 
 struct DenseStep;
 class RunReporter;
-
-/// How a run ended.
-enum class RunEnd { Finished, StoppedEarly, Interrupted, Terminated, HungUp };
 
 /// Runs an experiment in a run folder, from its beginning or from a checkpoint.
 class Trainer {
@@ -50,6 +48,12 @@ class Trainer {
   /// Called after each optimizer step, outside the time that is measured, with the step's mean
   /// loss. Null: nobody.
   void watch_steps(std::function<void(double loss)> watcher) { step_watcher_ = std::move(watcher); }
+
+  /// Called with each event that is written to metrics.jsonl. Null: nobody.
+  void watch_events(std::function<void(const Config& event)> watcher);
+  /// For a watcher of steps: no other step is taken in `run`, which writes a checkpoint and returns
+  /// `Stopped`. Where this was the last step, the run finishes. Of several processes one is enough.
+  void stop() { is_asked_to_stop_ = true; }
 
   int64_t step() const { return state_.step; }
   /// What summary.json holds. *Requires* a run that has ended by itself.
@@ -91,7 +95,8 @@ class Trainer {
   int64_t last_saved_step_ = -1;         // by this process, or the one it resumed from
   bool has_unsaved_evaluation_ = false;  // since the last checkpoint
   bool has_trained_ = false;             // in this process
-  int signal_ = 0;                       // that ends the run, whichever process it came to
+  bool is_asked_to_stop_ = false;
+  int signal_ = 0;  // that ends the run, whichever process it came to
 };
 
 }  // namespace lacuna

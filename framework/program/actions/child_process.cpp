@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/child_process.hpp"
+#include "lacuna/framework/program/actions/child_process.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -14,15 +14,20 @@
 
 namespace lacuna {
 
-ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
+ChildProcess::ChildProcess(const std::vector<std::string>& program,
+                           const std::vector<std::string>& arguments,
                            const std::string& output_path) {
   require_plain_file(output_path);
   const int output = ::open(output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (output < 0) {
     throw StateError("cannot write '" + output_path + "': " + std::strerror(errno));
   }
-  std::vector<char*> argv{const_cast<char*>("lacuna")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  std::vector<char*> argv;
+  if (program.empty()) argv.push_back(const_cast<char*>("lacuna"));
+  for (const auto* list : {&program, &arguments}) {
+    for (const std::string& argument : *list) argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  const char* file = program.empty() ? "/proc/self/exe" : program.front().c_str();
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   process_ = ::fork();
@@ -35,7 +40,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
         ::dup2(output, STDERR_FILENO) < 0) {
       ::_exit(126);
     }
-    ::execv("/proc/self/exe", argv.data());
+    ::execv(file, argv.data());
     ::_exit(127);
   }
   const int error = errno;

@@ -1,4 +1,4 @@
-// ChildProcess: this program started once more, with other arguments.
+// ChildProcess: the program started once more, with other arguments.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,10 @@ namespace lacuna {
 /// parent alone; it is asked to end (SIGTERM) when its parent dies. Output goes to a file.
 class ChildProcess {
  public:
+  /// `program`: the file and first arguments of the program; empty: this process's own file.
   /// *Errors:* StateError when no process can be started, or the file not be written.
-  ChildProcess(const std::vector<std::string>& arguments, const std::string& output_path);
+  ChildProcess(const std::vector<std::string>& program, const std::vector<std::string>& arguments,
+               const std::string& output_path);
 
   /// How it ended: its exit code, or minus a signal's number; nothing while it runs.
   std::optional<int> ended();

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/actions/read_given.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "lacuna/framework/program/widened_models.hpp"
+#include "lacuna/framework/program/actions/widened_models.hpp"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "lacuna/framework/config/names.h"
@@ -79,16 +78,13 @@ std::vector<WidenedModel> compare_widened(const Config& written, const Experimen
   return models;
 }
 
-void print_widened(const std::vector<WidenedModel>& models) {
-  if (models.empty()) return;
-  std::printf("\n%-12s %14s %16s %12s  %s\n", "equal", "nonzeros", "inference FLOPs", "step",
-              "widths");
+std::string widened_table(const std::vector<WidenedModel>& models) {
+  if (models.empty()) return "";
+  std::string text = fmt::format("\n{:<12} {:>14} {:>16} {:>12}  {}\n", "equal", "nonzeros", "inference FLOPs", "step", "widths");
   for (const WidenedModel& model : models) {
-    std::printf("%-12s %14lld %16.0f %12s  %s\n", model.name.c_str(),
-                static_cast<long long>(model.nonzeros), model.flops,
-                model.step_seconds ? time_in_words(*model.step_seconds).c_str() : "?",
-                model.widths.c_str());
+    text += fmt::format("{:<12} {:>14} {:>16.0f} {:>12}  {}\n", model.name, model.nonzeros, model.flops, model.step_seconds ? time_in_words(*model.step_seconds) : "?", model.widths);
   }
+  return text;
 }
 
 Config to_config(const std::vector<WidenedModel>& models) {

@@ -24,7 +24,8 @@ struct WidenedModel {
 /// *Cost:* three experiments on the data of one that is built, and about a second of steps each.
 std::vector<WidenedModel> compare_widened(const Config& written, const Experiment& experiment);
 
-void print_widened(const std::vector<WidenedModel>& models);
+/// A table; empty without models.
+std::string widened_table(const std::vector<WidenedModel>& models);
 Config to_config(const std::vector<WidenedModel>& models);
 
 }  // namespace lacuna

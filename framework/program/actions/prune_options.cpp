@@ -1,14 +1,12 @@
-#include "lacuna/framework/program/prune_options.hpp"
+#include "lacuna/framework/program/actions/prune_options.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "lacuna/framework/core/error.h"
-#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/actions/read_given.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
-#include "lacuna/framework/program/settings/data_paths.hpp"
 
 namespace lacuna {
 
@@ -17,23 +15,20 @@ const std::vector<std::string>& prune_methods() {
   return methods;
 }
 
-Config given_configuration(const PruneCommand& command) {
-  if (!command.config_path.empty()) {
-    Config given = load_yaml(command.config_path);
-    for (const std::string& line : find_beside(given, command.config_path)) {
-      std::fprintf(stderr, "%s\n", line.c_str());
-    }
-    return given;
+Config given_configuration(const PruneRequest& request) {
+  if (!request.config_path.empty()) {
+    return read_given({.path = request.config_path}, request.tell);
   }
-  if (!command.sparsity && !command.method) {
+  if (!request.config.is_null()) return request.config.clone();
+  if (!request.sparsity && !request.method) {
     const bool has_section = std::ranges::any_of(
-        command.overrides, [](const std::string& text) { return text.starts_with("sparsity"); });
+        request.overrides, [](const std::string& text) { return text.starts_with("sparsity"); });
     if (has_section) return Config::map();
     throw ConfigError(
         "prune needs --sparsity S, or a CONFIG file whose section `sparsity` says what to prune "
         "and how (docs/guides/pruning.md)");
   }
-  const std::string method = command.method.value_or("admm");
+  const std::string method = request.method.value_or("admm");
   Config section = Config::map();
   section.set_position({.file = "prune without CONFIG"});
   section.set("algorithm", method);
@@ -42,18 +37,19 @@ Config given_configuration(const PruneCommand& command) {
   return Config::map({{"sparsity", section}});
 }
 
-void apply_prune_options(Config& given, const PruneCommand& command) {
+void apply_prune_options(Config& given, const PruneRequest& request) {
   std::vector<std::string> assignments;
-  if (command.method) assignments.push_back("sparsity.algorithm=" + *command.method);
-  if (command.sparsity) assignments.push_back("sparsity.sparsity=" + *command.sparsity);
+  if (request.method) assignments.push_back("sparsity.algorithm=" + *request.method);
+  if (request.sparsity) assignments.push_back("sparsity.sparsity=" + *request.sparsity);
   apply_overrides(given, assignments);
-  apply_overrides(given, command.overrides);
-  if (command.threads) apply_overrides(given, {"train.threads=" + *command.threads});
+  apply_overrides(given, request.overrides);
+  if (request.threads) apply_overrides(given, {"train.threads=" + *request.threads});
 }
 
-void report_choice(const PruneCommand& command, const Config& config) {
+void report_choice(const PruneRequest& request, const Config& config) {
   const Config section = config.get("sparsity");
-  if (!command.config_path.empty() || !section.is_map()) return;
+  if (!request.config_path.empty() || !request.config.is_null() || !section.is_map()) return;
+  if (!request.tell) return;
   std::string keys;
   for (const char* key : {"algorithm", "sparsity", "least_squares"}) {
     const Config value = section.peek(key);
@@ -61,8 +57,7 @@ void report_choice(const PruneCommand& command, const Config& config) {
     if (value.is_scalar() && !is_off)
       keys += (keys.empty() ? "" : ", ") + (key + (": " + value.text()));
   }
-  std::fprintf(stderr, "no CONFIG is given: prunes by {%s}; --method and --set choose others\n",
-               keys.c_str());
+  request.tell("no CONFIG is given: prunes by {" + keys + "}; --method and --set choose others");
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/config_defaults.hpp"
+#include "lacuna/framework/program/actions/config_defaults.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,0 +1,40 @@
+// A trained model evaluated on data: `lacuna eval`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+struct EvaluateOptions {
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  /// "key=value" of the sections data, loss and train: the model stays as it is.
+  std::vector<std::string> overrides = {};
+  bool data_changed = false;  ///< evaluates although the data is not what it was in training
+  Tell tell = nullptr;
+};
+
+struct RunEvaluation {
+  std::string checkpoint;  ///< the file that was read
+  int64_t step = 0;        ///< of it
+  /// A map for each split, validation before test (docs/reference/commands.md).
+  Config splits;
+  /// Of a quantized model: the same in `int8` and `float32`, with `bytes` and
+  /// `examples_per_second`; else null.
+  Config precisions = {};
+  /// What of the data is not as it was in training; empty unless `data_changed` accepts it.
+  std::vector<std::string> changes = {};
+};
+
+/// Loss and accuracy of a run's checkpoint, or of a checkpoint file, on its validation and test
+/// splits. *Effect:* `train.threads` becomes that of the process. *Errors:* ConfigError,
+/// CheckpointError; DataError when there is nothing to evaluate on, the data does not fit the
+/// model, or has changed.
+RunEvaluation evaluate_run(const std::string& run_or_checkpoint,
+                           const EvaluateOptions& options = {});
+
+}  // namespace lacuna

@@ -1,0 +1,41 @@
+#include "lacuna/framework/program/actions/import_weights.h"
+
+#include <fmt/core.h>
+
+#include "lacuna/framework/core/error.h"
+#include "lacuna/framework/interop/suggested_config.hpp"
+#include "lacuna/framework/io/yaml.h"
+#include "lacuna/framework/program/actions/read_given.hpp"
+#include "lacuna/framework/program/settings/config_changes.hpp"
+#include "lacuna/framework/program/settings/data_paths.hpp"
+
+namespace lacuna {
+
+std::string suggested_yaml(const std::string& file, const Tell& tell) {
+  const SuggestedConfig suggested = suggest_config(file);
+  if (!suggested.yaml) {
+    if (tell) {
+      tell(file + " holds:");
+      for (const std::string& line : suggested.found) tell("  " + line);
+    }
+    throw ConfigError(
+        fmt::format("no configuration can be made for '{}': {}. Write its layers with these names "
+                    "(docs/guides/models.md), and give the file as --config",
+                    file, suggested.reason));
+  }
+  if (tell) tell(file + ": " + suggested.what);
+  return *suggested.yaml;
+}
+
+ImportedRun import_weights(const ImportRequest& request) {
+  Config config = request.config.is_empty() ? parse_yaml(suggested_yaml(request.file, request.tell),
+                                                         suggested_name(request.file))
+                                            : read_given(request.config, request.tell);
+  apply_overrides(config, request.config.overrides);
+  write_new_run_keys(config);
+  make_paths_absolute(config);
+  apply_process_options(config);
+  return import_run(request.file, config, request.run_dir, {.find_pattern = request.find_pattern});
+}
+
+}  // namespace lacuna

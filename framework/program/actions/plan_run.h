@@ -1,0 +1,30 @@
+// What a run will do, foreseen before any training: `lacuna plan`.
+#pragma once
+
+#include <string>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+struct PlanOptions {
+  /// How long steps are timed, of this run and of dense training each; 0: not at all.
+  double seconds = 0.0;
+  Tell tell = nullptr;
+};
+
+struct RunPlan {
+  Config report;     ///< as `lacuna plan --json` prints it (docs/reference/commands.md)
+  std::string text;  ///< as `lacuna plan` prints it
+  Config config;     ///< resolved: every key that has a default has its value
+};
+
+/// Builds everything that a run of this configuration needs, so that mistakes are found, and counts
+/// what the sparsity algorithm will do. Nothing is written, and nothing but `options.seconds` of
+/// steps is trained. *Effect:* `train.threads` and `train.layout_fallback` become those of the
+/// process. *Errors:* ConfigError, DataError, CheckpointError, MemoryError. *Cost:* the data is
+/// read; under `layout: auto` layouts are measured.
+RunPlan plan_run(const GivenConfig& given, const PlanOptions& options = {});
+
+}  // namespace lacuna

@@ -1,0 +1,42 @@
+// A trained model pruned in one shot, as a run that training can go on from: `lacuna prune`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+struct PruneRequest {
+  std::string checkpoint;        ///< a run folder, a checkpoint, or another tool's weights
+  std::string config_path = {};  ///< may be empty with `config`, `sparsity` or overrides
+  Config config = {};            ///< the same as a tree; counts where there is no path
+  std::optional<std::string> sparsity = {};  ///< short for the override sparsity.sparsity=…
+  std::optional<std::string> method = {};    ///< short for sparsity.algorithm=…
+  std::string run_dir;                       ///< the folder of the pruned run
+  std::vector<std::string> overrides = {};   ///< "key=value", of the configuration that is given
+  std::optional<std::string> threads = {};   ///< short for train.threads=…
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  Tell tell = nullptr;
+};
+
+struct PrunedRun {
+  Config report;     ///< as prune.json in the run folder has it (docs/reference/run-folder.md)
+  std::string text;  ///< the same as tables
+};
+
+/// The names of the methods: "magnitude", "wanda", "sparsegpt" and "admm".
+const std::vector<std::string>& prune_methods();
+
+/// Prunes the model and makes a run folder of step 0 for it, which is there whole or not at all.
+/// Sections that the request does not give are those of the run (docs/guides/pruning.md). *Effect:*
+/// `train.threads` and `train.layout_fallback` become those of the process; the log goes to the new
+/// folder too. *Errors:* ConfigError, DataError, CheckpointError, MemoryError; StateError when
+/// `run_dir` is in use. *Cost:* a pass over the calibration examples for each layer, and two
+/// evaluations.
+PrunedRun prune_run(const PruneRequest& request);
+
+}  // namespace lacuna

@@ -1,0 +1,18 @@
+// Given configurations, read; and what of them belongs to the whole process.
+#pragma once
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+/// The file, or a copy of the tree, before its overrides. What was found next to the file is told.
+/// *Errors:* ConfigError.
+Config read_given(const GivenConfig& given, const Tell& tell);
+
+/// Sets the number of threads (`train.threads`) and what happens where a layout lacks a product
+/// (`train.layout_fallback`), of which the log is told. To be called before the experiment is
+/// built, which measures layouts with these threads. *Errors:* ConfigError of the `train` section.
+void apply_process_options(const Config& config);
+
+}  // namespace lacuna

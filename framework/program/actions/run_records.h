@@ -1,0 +1,44 @@
+// What a run's folder holds of its course: metrics as columns, the summary, pictures of its masks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+
+namespace lacuna {
+
+/// The events of one split in columns of equal length, one row for each event.
+struct MetricColumns {
+  /// By the events' keys, those of nested maps joined by dots ("sparsity.fc1.weight.actual"); NaN
+  /// where an event has no such number.
+  std::map<std::string, std::vector<double>> numbers = {};
+  std::map<std::string, std::vector<std::string>> texts = {};  ///< "" where an event has none
+};
+
+/// metrics.jsonl by split: "train", "validation", "test", and "update", a row for each changed mask
+/// (docs/reference/run-folder.md). Lines that are damaged, as the last one of a run that was
+/// killed, are left out. *Errors:* DataError when the folder holds no run.
+std::map<std::string, MetricColumns> read_metrics(const std::string& run_dir);
+
+/// summary.json; null of a run that has not ended. *Errors:* DataError when the folder holds no
+/// run.
+Config read_summary(const std::string& run_dir);
+
+/// config.yaml. *Errors:* as `read_metrics`; ConfigError.
+Config read_run_config(const std::string& run_dir);
+
+/// The newest picture of a mask that a run has kept.
+struct KeptPicture {
+  std::string parameter;
+  int64_t step = 0;
+  double density = 1.0;
+  std::string png;  ///< a file's bytes: a pixel for each position, or for several
+};
+
+/// *Errors:* as `read_metrics`. *Cost:* reads the kept masks.
+std::vector<KeptPicture> newest_masks(const std::string& run_dir, int64_t most_pixels_of_a_side);
+
+}  // namespace lacuna

@@ -1,0 +1,43 @@
+// A run for each combination of values and each seed: `lacuna sweep`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+
+namespace lacuna {
+
+struct SweepRequest {
+  std::string config_path;
+  Config config = {};  ///< the same as a tree; counts where there is no path
+  /// "path=value,value,…", "path=log:LOW..HIGH" or a file of named settings, each
+  /// (docs/reference/commands.md).
+  std::vector<std::string> over = {};
+  std::vector<std::string> overrides = {};  ///< "key=value", for all runs
+  std::string run_dir;                      ///< the folder for the runs' folders
+  int64_t seeds = 1;                        ///< runs of each combination
+  int64_t jobs = 1;                         ///< runs at the same time
+  int64_t random = 0;                       ///< how many combinations are drawn; 0: all are run
+  int64_t random_seed = 0;                  ///< of the draws
+  /// The lacuna program that the runs are made by: its file, and arguments that come before the
+  /// command's. Empty: the file of this process, which must be that program.
+  std::vector<std::string> program = {};
+};
+
+struct SweepResult {
+  std::string text = {};               ///< the table that `lacuna sweep` prints
+  std::string page = {};               ///< the file of the runs' page; empty without runs
+  std::vector<std::string> runs = {};  ///< their folders
+  int failed = 0;                      ///< runs that failed; the log names them
+  int signal = 0;                      ///< that ended it: SIGINT or SIGTERM; 0: it has ended itself
+};
+
+/// Trains the runs, each in a process of its own, and goes on with those that an earlier call with
+/// the same settings has begun. While it runs, SIGINT and SIGTERM are handed on to the runs, which
+/// end after a checkpoint. *Errors:* ConfigError, also of a configuration that a run cannot begin
+/// with, before any has begun; StateError; DataError.
+SweepResult sweep_runs(const SweepRequest& request);
+
+}  // namespace lacuna

@@ -1,0 +1,342 @@
+"""Runs: trained, planned, opened, evaluated, pruned, compared, swept, exported and imported.
+
+A configuration is a dict, the name of a YAML file, or YAML text. `set` changes its values: a dict
+with dotted keys, {"sparsity.sparsity": 0.9}, or a list of "key=value".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
+
+from lacuna import _lacuna, display
+from lacuna._lacuna import LoadedRun, load
+
+if TYPE_CHECKING:  # it takes longer to import than all of lacuna
+    import numpy
+
+Path = Union[str, "os.PathLike[str]"]
+Config = Union[Mapping[str, Any], Path]
+Changes = Union[Mapping[str, Any], Sequence[str], None]
+Metrics = dict[str, dict[str, Any]]  # the columns or values of each split
+
+
+def _given(config: Optional[Config]) -> Any:
+    if config is None or isinstance(config, (str, os.PathLike)):
+        return config
+    return dict(config)
+
+
+def _overrides(values: Changes) -> list[str]:
+    if isinstance(values, Mapping):
+        values = dict(values)
+    return _lacuna._assignments(values)
+
+
+class Run:
+    """A run and its folder, which holds all that is known of it.
+
+    `Run(folder)` opens one that is there; `train`, `prune` and `import_` return one. Anything that
+    takes a run takes its folder's name too.
+    """
+
+    def __init__(self, run_dir: Path):
+        self._dir = os.fspath(run_dir)
+        self._state: Optional[str] = None
+        self.report: Optional[dict[str, Any]] = None
+        """What `prune` did, layer by layer: a dict as in prune.json; None of other runs."""
+        _lacuna._read_config(self._dir)  # raises DataError where there is no run
+
+    @property
+    def run_dir(self) -> str:
+        """The run's folder."""
+        return self._dir
+
+    @property
+    def state(self) -> str:
+        """"finished", "stopped early", "stopped" (it can go on), or "unfinished"."""
+        if self._state is not None:
+            return self._state
+        return "unfinished" if self.summary is None else "finished"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The run's configuration, as its folder has it."""
+        return _lacuna._read_config(self._dir)
+
+    @property
+    def summary(self) -> Optional[dict[str, Any]]:
+        """Results, sizes and times of a run that has ended (summary.json); None before."""
+        return _lacuna._read_summary(self._dir)
+
+    @property
+    def metrics(self) -> dict[str, dict[str, numpy.ndarray[Any, Any]]]:
+        """The run's course: for each split ("train", "validation", "test") a dict of columns, as
+        float64 arrays of equal length: "step", "epoch", "loss", "accuracy", "lr", …; NaN where a
+        value is missing. "update" has a row for each change of a mask."""
+        return _lacuna._read_metrics(self._dir)
+
+    def load(self, *, last: bool = False) -> LoadedRun:
+        """Opens the model: see `load`."""
+        return load(self._dir, last=last)
+
+    def evaluate(self, **options: Any) -> Metrics:
+        """See `evaluate`."""
+        return evaluate(self._dir, **options)
+
+    def resume(self, **options: Any) -> "Run":
+        """Goes on with the run: see `train`."""
+        return train(run_dir=self._dir, resume=True, **options)
+
+    def __fspath__(self) -> str:
+        return self._dir
+
+    def __repr__(self) -> str:
+        return f"<lacuna.Run {self._dir!r}, {self.state}>"
+
+    def _repr_html_(self) -> str:
+        return display.run_html(self)
+
+
+class Plan:
+    """What a run will do, counted before any training. `print(plan)` shows it as a table."""
+
+    def __init__(self, report: dict[str, Any], text: str, config: dict[str, Any]):
+        self.report = report
+        """All of it: a dict, as `lacuna plan --json` prints it."""
+        self.config = config
+        """The configuration with the value of every key that was left out."""
+        self._text = text
+
+    @property
+    def layers(self) -> list[dict[str, Any]]:
+        """A record for each module: path, type, output shape, parameters, nonzeros and FLOPs."""
+        return self.report["layers"]
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """A record for each parameter: shape, algorithm, nonzeros, layout and steps of updates."""
+        return self.report["parameters"]
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of the run."""
+        return self.report["steps"]
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<lacuna.Plan: {self.steps} steps, {self.report['final_nnz']} nonzeros>"
+
+    def _repr_html_(self) -> str:
+        return display.plan_html(self)
+
+
+def train(
+    config: Optional[Config] = None,
+    *,
+    run_dir: Optional[Path] = None,
+    set: Changes = None,
+    resume: bool = False,
+    change: Changes = None,
+    on_step: Optional[Callable[[int, float, dict[str, Any]], Optional[bool]]] = None,
+) -> Run:
+    """Trains a configuration in a run folder, as `lacuna train` does, and returns the run.
+
+    run_dir: the folder; by default the configuration's `run_dir`, else runs/NAME of its file.
+    resume: go on with the run in that folder from its newest checkpoint, bit for bit as if it had
+        never stopped. `set` may change what does not touch the numbers; `change` also the
+        optimizer, which is recorded.
+    on_step: called as f(step, loss, metrics) after each step: steps are counted from 1, the loss is
+        the mean of the step's examples, and metrics has the last events of each split by name,
+        {"train": {"accuracy": …}, "test": {…}}. If it returns False, the run writes a checkpoint
+        and ends. What it raises ends the run without one.
+
+    Ctrl-C (SIGINT) ends the run after a checkpoint, and raises KeyboardInterrupt; a second one ends
+    the process. Other Python threads run while it trains. `train.threads` stays set afterwards.
+    Raises ConfigError, DataError, CheckpointError; StateError when the folder is in use, or another
+    training is running in this process; Error when training diverges.
+    """
+    overrides = _overrides(set) + _overrides(change)
+    folder = None if run_dir is None else os.fspath(run_dir)
+    trained, state, _ = _lacuna._train(
+        _given(config), overrides, folder, resume, change is not None, on_step
+    )
+    run = Run(trained)
+    run._state = state
+    return run
+
+
+def plan(config: Config, *, set: Changes = None, seconds: float = 0.0) -> Plan:
+    """What a run of the configuration will do; mistakes in it are found as `train` finds them.
+
+    Data is read, but nothing is written. With `seconds`, steps of the run and of dense training are
+    timed for so long each, and `plan.report["time"]` has the result. Raises ConfigError, DataError,
+    CheckpointError, MemoryError.
+    """
+    return Plan(*_lacuna._plan(_given(config), _overrides(set), seconds))
+
+
+def evaluate(
+    run: Path, *, set: Changes = None, last: bool = False, data_changed: bool = False
+) -> Metrics:
+    """Loss, accuracy, … of a run's checkpoint on the data it holds out: a dict for each split.
+
+    `set` may change the sections data, loss and train. `data_changed` accepts data that is not what
+    it was in training. Raises ConfigError, CheckpointError, DataError.
+    """
+    return _lacuna._evaluate(os.fspath(run), _overrides(set), last, data_changed)
+
+
+def prune(
+    source: Path,
+    config: Optional[Config] = None,
+    *,
+    run_dir: Path,
+    sparsity: Optional[float] = None,
+    method: Optional[str] = None,
+    set: Changes = None,
+    last: bool = False,
+) -> Run:
+    """Prunes a trained run (or checkpoint) in one shot, into a run of its own that can go on.
+
+    sparsity: the fraction of zeros, in [0, 1); method: "magnitude", "wanda", "sparsegpt" or "admm"
+    (the default). Instead of these, `config` gives a section `sparsity`. `run.report` says what was
+    done. `run.resume()` trains on with the pruned weights. Raises as `train`.
+    """
+    report = _lacuna._prune(
+        os.fspath(source),
+        _given(config),
+        _overrides(set),
+        os.fspath(run_dir),
+        None if sparsity is None else repr(float(sparsity)),
+        method,
+        last,
+    )
+    run = Run(run_dir)
+    run.report = report
+    return run
+
+
+def compare(*runs: Path, by: Optional[str] = None) -> Any:
+    """Results and settings of runs side by side, the best first.
+
+    A folder without a run stands for the runs below it. by: "step" or "seconds" compares them as
+    they were when each had taken as many. Returns a pandas.DataFrame with a row for each run, and
+    the settings that differ as columns; without pandas a list of dicts. Raises DataError.
+    """
+    report = _lacuna._compare([os.fspath(run) for run in runs], by or "")
+    rows = [dict(row) for row in report["runs"]]
+    for difference in report["differences"]:
+        for row in rows:
+            row[difference["key"]] = difference["values"].get(row["run"])
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows)
+
+
+def sweep(
+    config: Config,
+    over: Union[Mapping[str, Sequence[Any]], Sequence[str]],
+    *,
+    run_dir: Path,
+    seeds: int = 1,
+    jobs: int = 1,
+    set: Changes = None,
+    random: int = 0,
+    random_seed: int = 0,
+) -> Any:
+    """Trains a run for each combination of values and each seed, each in a process of its own.
+
+    over: {"optimizer.lr": [0.1, 0.01], …}, or a list of what `lacuna sweep --over` takes. random:
+    so many combinations are drawn instead of all. The same call goes on with what is unfinished.
+    Names that only this process has registered are not known to the runs. Returns the runs as
+    `compare` does. Ctrl-C ends the runs after a checkpoint. Raises ConfigError before anything runs
+    if a run could not begin; StateError if some failed, with the folder of their output.
+    """
+    axes = list(over) if not isinstance(over, Mapping) else [
+        f"{key}=" + ",".join(_lacuna._assignments({"v": value})[0][2:] for value in values)
+        for key, values in over.items()
+    ]
+    runs, failed, _, _ = _lacuna._sweep(
+        _given(config), _overrides(set), axes, os.fspath(run_dir), seeds, jobs, random,
+        random_seed, [sys.executable, "-m", "lacuna"],
+    )
+    if failed:
+        raise _lacuna.StateError(
+            f"{failed} runs failed; their output is in {os.fspath(run_dir)}, in files NAME.log"
+        )
+    return compare(*runs)
+
+
+def export(
+    run: Path,
+    format: str,
+    path: Path,
+    *,
+    masks: bool = False,
+    overwrite: bool = False,
+    card: bool = False,
+    last: bool = False,
+) -> list[str]:
+    """Writes a run's weights for other tools: "safetensors", "npz", "csr-npz", "onnx" or "hf".
+
+    Values are float32, zero where a mask has no position; `masks` adds NAME_mask for each of them.
+    Returns notes on what the file does not say. Raises ConfigError, CheckpointError; StateError if
+    something is at `path` already and `overwrite` is false.
+    """
+    return _lacuna._export(
+        os.fspath(run), format, os.fspath(path), masks, overwrite, card, last
+    )
+
+
+def import_(
+    weights: Union[Path, Mapping[str, Any]],
+    config: Optional[Config] = None,
+    *,
+    run_dir: Path,
+    set: Changes = None,
+    find_pattern: bool = False,
+) -> Run:
+    """Makes a run of step 0 with another tool's weights, which `train` can go on with.
+
+    weights: a file (safetensors, npz, npy), a folder of Hugging Face's, or a state_dict of arrays
+    or PyTorch's tensors. config: the model and its data; if it is left out, the model is made of
+    the names and shapes, and `set` must give the data. Raises as `train`, and where names or shapes
+    do not fit, with a list of the differences.
+    """
+    if not isinstance(weights, Mapping):
+        _lacuna._import(
+            os.fspath(weights), _given(config), _overrides(set), os.fspath(run_dir), find_pattern
+        )
+        return Run(run_dir)
+    import tempfile
+
+    import numpy
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "weights.npz")
+        numpy.savez(file, **from_torch(weights))
+        return import_(file, config, run_dir=run_dir, set=set, find_pattern=find_pattern)
+
+
+def from_torch(state_dict: Mapping[str, Any]) -> dict[str, numpy.ndarray[Any, Any]]:
+    """A PyTorch state_dict as arrays under the same names, without copies where memory allows.
+
+    Tensors of the CPU are shared, not copied. The prefix "module." of DataParallel and the counters
+    `num_batches_tracked` are left out.
+    """
+    import numpy
+
+    arrays = {}
+    for name, value in state_dict.items():
+        if name.endswith("num_batches_tracked"):
+            continue
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
+        arrays[name[len("module."):] if name.startswith("module.") else name] = numpy.asarray(value)
+    return arrays

@@ -1,0 +1,172 @@
+// Trained runs opened to be used: predictions, evaluations and the model; and pictures of masks.
+#include "lacuna/framework/interop/load_run.h"
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding.hpp"
+#include "handles.hpp"
+#include "lacuna/framework/records/mask_record.hpp"
+
+namespace lacuna::python {
+namespace {
+
+using Bytes = py::array_t<uint8_t, py::array::c_style>;
+using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
+
+// Examples as an array that stays where it is where it may: bytes, or float32 in C order. A single
+// example counts as a batch of one.
+struct ExampleArray {
+  ExampleArray(const py::object& given, const Shape& example) {
+    py::array array = py::module_::import("numpy").attr("asarray")(given);
+    array = array.dtype().is(py::dtype::of<uint8_t>()) || py::isinstance<Bytes>(array)
+                ? py::array(Bytes::ensure(array))
+                : py::array(Floats::ensure(array));
+    if (!array) throw py::error_already_set();
+    std::vector<int64_t> sizes(array.shape(), array.shape() + array.ndim());
+    is_single = Shape(std::span<const int64_t>(sizes)) == example;
+    if (is_single) sizes.insert(sizes.begin(), 1);
+    view.shape = Shape(std::span<const int64_t>(sizes));
+    if (py::isinstance<Bytes>(array)) {
+      view.values = static_cast<const uint8_t*>(array.data());
+    } else {
+      view.values = static_cast<const float*>(array.data());
+    }
+    owner = std::move(array);
+  }
+
+  py::array owner;
+  ExampleView view;
+  bool is_single = false;
+};
+
+py::object predict(const LoadedRun& run, const py::object& inputs) {
+  take_over_writes();
+  const ExampleArray examples(inputs, run.inputs.example_shape);
+  Tensor outputs;
+  {
+    const py::gil_scoped_release released;
+    outputs = run.predict(examples.view);
+  }
+  const py::array array = to_array(outputs);
+  return examples.is_single ? py::object(array[py::int_(0)]) : py::object(array);
+}
+
+py::dict evaluate(const LoadedRun& run, const py::object& inputs, const py::object& answers) {
+  take_over_writes();
+  const ExampleArray given(inputs, run.inputs.example_shape);
+  Examples examples{.example_shape = run.inputs.example_shape, .inputs = {}};
+  const auto count = static_cast<size_t>(given.view.shape.numel());
+  std::visit(
+      [&](const auto* values) {
+        using Value = std::remove_cvref_t<decltype(*values)>;
+        examples.inputs = std::vector<Value>(values, values + count);
+      },
+      given.view.values);
+  if (run.has_classes()) {
+    const IndexTensor labels = to_index_tensor(answers);
+    examples.labels.assign(labels.values().begin(), labels.values().end());
+  } else {
+    examples.targets = to_tensor(answers).to_vector();
+  }
+  Evaluation result;
+  {
+    const py::gil_scoped_release released;
+    result = run.evaluate(std::move(examples));
+  }
+  py::dict all;
+  all["loss"] = result.loss;
+  if (!std::isnan(result.accuracy)) all["accuracy"] = result.accuracy;
+  if (!std::isnan(result.top5_accuracy)) all["top5_accuracy"] = result.top5_accuracy;
+  for (const auto& [name, value] : regression_results(result)) all[py::str(name)] = value;
+  all["examples"] = result.examples;
+  return all;
+}
+
+py::tuple mask_png(const py::array_t<bool, py::array::c_style | py::array::forcecast>& mask,
+                   int64_t most) {
+  const std::vector<int64_t> sizes(mask.shape(), mask.shape() + mask.ndim());
+  const Shape shape{std::span<const int64_t>(sizes)};
+  const bool* values = mask.data();
+  const py::gil_scoped_release released;
+  const auto visit = [&](const std::function<void(int64_t)>& position) {
+    for (int64_t i = 0; i < shape.numel(); ++i) {
+      if (values[i]) position(i);
+    }
+  };
+  const MaskPicture picture =
+      picture_of(record_mask("mask", shape, visit, MaskDetail::Positions), most);
+  const py::gil_scoped_acquire gil;
+  return py::make_tuple(py::bytes(picture.png), picture.width, picture.height);
+}
+
+}  // namespace
+
+void bind_loaded_run(py::module_& module) {
+  py::class_<LoadedRun, std::shared_ptr<LoadedRun>>(
+      module, "LoadedRun",
+      "A trained run opened to be used: its model in evaluation mode, and the preprocessing of its "
+      "data. `load` makes one.")
+      .def("predict", &predict, py::arg("inputs"),
+           "The model's outputs for inputs as they were in the training data: uint8 arrays are "
+           "images with values from 0 to 255; others are taken as float32, images with values from "
+           "0 to 1. Both are normalized as the training data was; a C-ordered array of uint8 or "
+           "float32 is read where it lies.\n\nShapes: [n, *example_shape] -> [n, *outputs]; "
+           "[*example_shape] -> [*outputs]. Outputs are logits, or in regression targets in their "
+           "own unit. Raises DataError on another shape, and for a model of tokens.")
+      .def("__call__", &predict, py::arg("inputs"))
+      .def("evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
+           "Loss and accuracy, or errors of regression, by the run's own loss: a dict.\n\nShapes: "
+           "inputs [n, *example_shape] as for `predict`; answers [n] integers for classes, else [n] "
+           "or [n, outputs]. Raises DataError.")
+      .def_property_readonly(
+          "model",
+          [](const std::shared_ptr<LoadedRun>& run) {
+            return std::shared_ptr<Sequential>(run, run->model.get());
+          },
+          "The model, in evaluation mode, each parameter with its mask and layout.")
+      .def("parameters", [](const LoadedRun& run) { return run.model->parameters(); },
+           "All parameters of the model.")
+      .def("__getitem__",
+           [](const LoadedRun& run, std::string_view name) { return run.model->parameter(name); },
+           py::arg("name"), "The parameter of that full name. Raises StateError.")
+      .def("__repr__",
+           [](const LoadedRun& run) {
+             return "<lacuna.LoadedRun of step " + std::to_string(run.step) + ">";
+           })
+      .def("__reduce__",
+           [](const LoadedRun&) -> py::object {
+             throw py::type_error("a loaded run cannot be pickled; pickle its folder's name");
+           })
+      .def_property_readonly("checkpoint", [](const LoadedRun& run) { return run.checkpoint; },
+                             "The file that was read.")
+      .def_property_readonly("step", [](const LoadedRun& run) { return run.step; },
+                             "Optimizer steps that it had done.")
+      .def_property_readonly("config", [](const LoadedRun& run) { return run.config; },
+                             "The run's resolved configuration: a dict.")
+      .def_property_readonly("is_averaged", [](const LoadedRun& run) { return run.is_averaged; },
+                             "Whether the weights are averages (`train.ema`).")
+      .def_property_readonly("example_shape",
+                             [](const LoadedRun& run) { return run.inputs.example_shape; },
+                             "The shape of one input.")
+      .def_property_readonly("class_names",
+                             [](const LoadedRun& run) { return run.inputs.class_names; },
+                             "Names of the classes, in the order of the outputs; may be empty.");
+  module.def(
+      "load",
+      [](const py::object& run, bool last) {
+        const auto path = py::module_::import("os").attr("fspath")(run).cast<std::string>();
+        const py::gil_scoped_release released;
+        return std::make_shared<LoadedRun>(
+            load_run(path, last ? KeptCheckpoint::Last : KeptCheckpoint::Best));
+      },
+      py::arg("run"), py::kw_only(), py::arg("last") = false,
+      "Opens a run (a Run, its folder, or a checkpoint file): the best checkpoint if one is kept "
+      "and `last` is false, else the newest good one. Raises CheckpointError.");
+  module.def("_mask_png", &mask_png, py::arg("mask"), py::arg("most"));
+}
+
+}  // namespace lacuna::python
