@@ -102,7 +102,7 @@ void load_run_data(QuantizedRun& run) {
 }
 
 QuantizedRun open_run(const QuantizeCommand& command) {
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
   QuantizedRun run{.path = file.path(), .checkpoint = file.read(), .config = {}};
   run.config = saved_config(run.checkpoint, run.path);
   if (!run.checkpoint.state.below("quantized").empty()) {
