@@ -98,7 +98,7 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
   if (format.write != export_safetensors && run.config.has("quantize") &&
       !CheckpointFile(run.checkpoint).read().state.below("quantized").empty()) {
-    exported.notes.push_back(
+    exported.notes.emplace_back(
         "the file holds the float32 weights of a quantized run; safetensors holds int8");
   }
   for (Module* module : run.model->modules()) {

@@ -22,7 +22,7 @@
 #include "lacuna/framework/program/output/model_table.hpp"
 #include "lacuna/framework/program/output/time_table.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/program/quantize_report.hpp"
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
 #include "lacuna/framework/train/loop/run_length.hpp"
