@@ -138,7 +138,7 @@ TEST_F(Quantize, RefusesBadInput) {
   write_text(file, "sparsity: 0.5\n");
   expect_refused({file}, "there is no `quantize` section");
   write_text(file, "quantize: {weights: {bits: 4}}\n");
-  expect_refused({file}, "q.yaml:1:29: quantize.weights.bits: expected 8");
+  expect_refused({file}, "q.yaml:1:28: quantize.weights.bits: expected 8");
 }
 
 TEST_F(Quantize, IsPlanned) {
