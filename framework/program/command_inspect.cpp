@@ -22,7 +22,7 @@
 #include "lacuna/framework/nn/memory_report.hpp"
 #include "lacuna/framework/param/saved_parameter.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/output/quantize_report.hpp"
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"
@@ -162,7 +162,7 @@ void print_algorithms() {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));

@@ -29,9 +29,9 @@
 #include "lacuna/framework/layouts/cost/cost_model.hpp"
 #include "lacuna/framework/program/command_help.hpp"
 #include "lacuna/framework/program/command_line/number_checks.hpp"
-#include "lacuna/framework/program/command_quantize.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
+#include "lacuna/framework/program/quantizing/command_quantize.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/train/builtins.h"
 

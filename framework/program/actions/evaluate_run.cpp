@@ -12,10 +12,11 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
+#include "lacuna/framework/inference/example_pieces.hpp"
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/output/quantize_report.hpp"
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/keys.hpp"
@@ -177,11 +178,14 @@ DataSplits load_splits(const Config& run, const Config& now, uint64_t seed, cons
   }
 }
 
-// Examples that a model takes in a second, in batches of up to 256, for a third of a second.
+// Examples that a model takes in a second, in batches of up to 256 that are run as an evaluation
+// runs them, for a third of a second.
 double measure_rate(Module& model, const Dataset& data) {
   using Clock = std::chrono::steady_clock;
   constexpr double kSeconds = 0.3;
-  std::vector<int64_t> first(static_cast<size_t>(std::min<int64_t>(data.size(), 256)));
+  const int64_t most =
+      example_pieces(model, data.example_shape(), std::min<int64_t>(data.size(), 256)).examples;
+  std::vector<int64_t> first(static_cast<size_t>(most));
   std::iota(first.begin(), first.end(), 0);
   const Batch batch = data.gather(first);
   const NoGrad no_grad;

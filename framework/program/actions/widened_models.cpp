@@ -80,9 +80,12 @@ std::vector<WidenedModel> compare_widened(const Config& written, const Experimen
 
 std::string widened_table(const std::vector<WidenedModel>& models) {
   if (models.empty()) return "";
-  std::string text = fmt::format("\n{:<12} {:>14} {:>16} {:>12}  {}\n", "equal", "nonzeros", "inference FLOPs", "step", "widths");
+  std::string text = fmt::format("\n{:<12} {:>14} {:>16} {:>12}  {}\n", "equal", "nonzeros",
+                                 "inference FLOPs", "step", "widths");
   for (const WidenedModel& model : models) {
-    text += fmt::format("{:<12} {:>14} {:>16.0f} {:>12}  {}\n", model.name, model.nonzeros, model.flops, model.step_seconds ? time_in_words(*model.step_seconds) : "?", model.widths);
+    text +=
+        fmt::format("{:<12} {:>14} {:>16.0f} {:>12}  {}\n", model.name, model.nonzeros, model.flops,
+                    model.step_seconds ? time_in_words(*model.step_seconds) : "?", model.widths);
   }
   return text;
 }

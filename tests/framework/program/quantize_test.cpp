@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "framework/program/runs.h"
+#include "lacuna/framework/io/storage/safetensors_file.hpp"
 
 namespace lacuna {
 namespace {
@@ -98,6 +100,40 @@ TEST_F(Quantize, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(layers[0], layers[1]);
 }
 
+// The int8 values of the checkpoint, dense, with what a step is worth.
+TEST_F(Quantize, IsExportedWithItsScales) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(quantize("int8").code, 0);
+  const std::string path = folder_ / "int8.safetensors";
+  const Ended exported =
+      run_lacuna({"export", run_dir("int8"), "--format", "safetensors", "--out", path});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const SafetensorsFile file(path);
+  const SafetensorsEntry& weight = file.tensor("fc2.weight");
+  EXPECT_EQ(weight.dtype, "I8");
+  EXPECT_EQ(weight.shape, (Shape{32, 40}));
+  std::vector<std::byte> bytes(32 * 40);
+  file.read_bytes(weight, bytes);
+  const StateDict state =
+      find_checkpoint(run_dir("int8")).read().state.below("quantized").below("fc2.weight");
+  std::vector<uint8_t> nonzeros;
+  for (const std::byte byte : bytes) {
+    if (byte != std::byte{0}) nonzeros.push_back(static_cast<uint8_t>(byte));
+  }
+  std::vector<uint8_t> stored = state.get<ByteArray>("values").values;
+  std::erase(stored, uint8_t{0});
+  EXPECT_EQ(nonzeros, stored);
+  const Tensor scales = file.read(file.tensor("fc2.weight_scale"));
+  EXPECT_EQ(scales.shape(), (Shape{32, 1}));
+  EXPECT_EQ(scales.to_vector(), state.get<Tensor>("scales").to_vector());
+  EXPECT_EQ(file.tensor("fc2.input_zero_point").dtype, "I32");
+  EXPECT_EQ(file.tensor("fc1.weight").dtype, "F32");
+  const Ended npz =
+      run_lacuna({"export", run_dir("int8"), "--format", "npz", "--out", folder_ / "float32.npz"});
+  EXPECT_EQ(npz.code, 0);
+  EXPECT_THAT(npz.err, HasSubstr("holds the float32 weights of a quantized run"));
+}
+
 TEST_F(Quantize, TakesAFileAndTheRunsOwnSection) {
   ASSERT_EQ(train({"--set", "quantize={algorithm: nearest, activations: {when: dynamic}}"}).code,
             0);
@@ -138,7 +174,7 @@ TEST_F(Quantize, RefusesBadInput) {
   write_text(file, "sparsity: 0.5\n");
   expect_refused({file}, "there is no `quantize` section");
   write_text(file, "quantize: {weights: {bits: 4}}\n");
-  expect_refused({file}, "q.yaml:1:29: quantize.weights.bits: expected 8");
+  expect_refused({file}, "q.yaml:1:28: quantize.weights.bits: expected 8");
 }
 
 TEST_F(Quantize, IsPlanned) {

@@ -1,5 +1,5 @@
 // A trained model in int8, in a folder that `eval`, `predict` and `generate` run.
-#include "lacuna/framework/program/command_quantize.hpp"
+#include "lacuna/framework/program/quantizing/command_quantize.hpp"
 
 #include <fmt/core.h>
 
@@ -14,9 +14,8 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
-#include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/output/quantize_report.hpp"
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
@@ -102,6 +101,9 @@ void load_run_data(QuantizedRun& run) {
 }
 
 QuantizedRun open_run(const QuantizeCommand& command) {
+  const auto print_note = [](const std::string& line) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  };
   const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
   QuantizedRun run{.path = file.path(), .checkpoint = file.read(), .config = {}};
   run.config = saved_config(run.checkpoint, run.path);
@@ -215,7 +217,7 @@ int run_quantize(const QuantizeCommand& command) {
   write_quantized_run(command, run, report);
   std::fputs((command.json ? json_text(report) : report_text(report)).c_str(), stdout);
   if (!command.json) std::printf("the quantized model is in %s\n", command.run_dir.c_str());
-  return kDone;
+  return 0;
 }
 
 }  // namespace lacuna

@@ -17,7 +17,7 @@ struct QuantizeCommand {
   bool json = false;
 };
 
-/// Returns an exit code or throws an Error.
+/// Returns the exit code 0 or throws an Error.
 int run_quantize(const QuantizeCommand& command);
 
 }  // namespace lacuna

@@ -1,4 +1,8 @@
-#include "lacuna/framework/program/output/quantize_report.hpp"
+<<<<<<<< HEAD:framework/program/quantizing/quantize_report.cpp
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+========
+#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+>>>>>>>> int8:framework/program/quantizing/quantize_report.cpp
 
 #include <fmt/core.h>
 
