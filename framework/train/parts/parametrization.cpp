@@ -15,8 +15,10 @@
 namespace lacuna {
 namespace {
 
-double positive(const Config& section, const char* key, double value) {
-  if (!(value > 0.0 && std::isfinite(value))) section.at(key).fail("a number above 0");
+double read_width(const Config& section, const char* key, double value) {
+  constexpr double kWidest = 0x1.0p31;
+  if (!(value > 0.0)) section.at(key).fail("a number above 0");
+  if (value > kWidest) section.at(key).fail("a number of at most 2³¹");
   return value;
 }
 
@@ -63,13 +65,13 @@ ParametrizationOptions read_parametrization(const Config& section) {
                              suggest_name(type, known));
   }
   ParametrizationOptions o;
-  o.base_width = positive(section, "base_width", section.get("base_width", o.base_width));
+  o.base_width = read_width(section, "base_width", section.get("base_width", o.base_width));
   o.base_density = section.get("base_density", o.base_density);
   if (!(o.base_density > 0.0 && o.base_density <= 1.0)) {
     section.at("base_density").fail("a fraction in (0, 1]");
   }
   o.width = section.optional<double>("width");
-  if (o.width) positive(section, "width", *o.width);
+  if (o.width) read_width(section, "width", *o.width);
   o.output_multiplier = section.get("output_multiplier", o.output_multiplier);
   o.attention_scale = section.get("attention_scale", o.attention_scale);
   o.weight_decay = section.get("weight_decay", o.weight_decay);
