@@ -35,6 +35,7 @@ std::vector<KeyTraits> config_keys() {
       {.path = "model.init_from.path", .is_path = true},
       {.path = "model.from_hf", .is_path = true},
       {.path = "optimizer"},
+      {.path = "parametrization"},
       {.path = "csr_up_to", .is_measured = true},
       {.path = "convolution_algorithms", .is_measured = true}};
   std::vector<KeyTraits> all;

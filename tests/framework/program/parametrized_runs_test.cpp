@@ -87,8 +87,8 @@ TEST_F(ParametrizedRuns, GoOnAndAreReadAgain) {
   // What is exported has the usual scale, and computes the same.
   const std::string hf = folder_ / "hf";
   ASSERT_EQ(run_lacuna({"export", run_dir("whole"), "--format", "hf", "--out", hf}).code, 0);
-  const Ended imported = run_lacuna({"import", hf, config(), "--run-dir", run_dir("imported"),
-                                     "--set", "model={from_hf: " + hf + "}"});
+  const Ended imported = run_lacuna({"import", hf, "--config", config(), "--out",
+                                     run_dir("imported"), "--set", "model={from_hf: " + hf + "}"});
   ASSERT_EQ(imported.code, 0) << imported.err;
   const auto loss = [&](const std::string& name) {
     const Ended ended = run_lacuna({"eval", run_dir(name), "--json"});
