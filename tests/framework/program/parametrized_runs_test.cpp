@@ -93,7 +93,7 @@ TEST_F(ParametrizedRuns, GoOnAndAreReadAgain) {
   const auto loss = [&](const std::string& name) {
     const Ended ended = run_lacuna({"eval", run_dir(name), "--json"});
     EXPECT_EQ(ended.code, 0) << ended.err;
-    return parse_yaml(ended.out, "eval").at("test").required<double>("loss");
+    return parse_yaml(ended.out, "eval").at("splits").items().at(0).required<double>("loss");
   };
   EXPECT_NEAR(loss("imported"), loss("whole"), 1e-5);
   EXPECT_TRUE(
