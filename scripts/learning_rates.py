@@ -150,7 +150,7 @@ def draw(found, optimizer):
     low, high = 0.95 * min(finite), 3.0
 
     def x(panel, rate):
-        return 60 + 400 * panel + 340 * (rate - rates[0]) / (rates[-1] - rates[0])
+        return 66 + 400 * panel + 340 * (rate - rates[0]) / (rates[-1] - rates[0])
 
     def y(loss):
         return 40 + 320 * (math.log(high) - math.log(min(max(loss, low), high))) / (math.log(high) - math.log(low))
@@ -177,6 +177,7 @@ def draw(found, optimizer):
             svg.append(f'<circle cx="{x(panel, best(curve)):.1f}" cy="{y(curve[best(curve)]):.1f}" r="4" '
                        f'fill="{colours[density]}"/>')
         svg.append(f'<text x="{x(panel, rates[0]) + 170}" y="405" text-anchor="middle">learning rate</text>')
+    svg.append('<text transform="translate(14 200) rotate(-90)" text-anchor="middle">validation loss</text>')
     for i, density in enumerate(DENSITIES):
         svg.append(f'<path d="M860 {60 + 22 * i}h30" stroke="{colours[density]}" stroke-width="3"/>')
         svg.append(f'<text x="896" y="{64 + 22 * i}">{density:g}</text>')

@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:framework/program/quantizing/quantize_report.cpp
 #include "lacuna/framework/program/quantizing/quantize_report.hpp"
-========
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
->>>>>>>> int8:framework/program/quantizing/quantize_report.cpp
 
 #include <fmt/core.h>
 

@@ -36,6 +36,7 @@ std::vector<KeyTraits> config_keys() {
       {.path = "model.from_hf", .is_path = true},
       {.path = "optimizer"},
       {.path = "quantize"},
+      {.path = "parametrization"},
       {.path = "csr_up_to", .is_measured = true},
       {.path = "convolution_algorithms", .is_measured = true}};
   std::vector<KeyTraits> all;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lacuna/framework/nn/affine_layer.h"
+#include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/nn/module_rows.h"
 #include "lacuna/framework/nn/tied_weight.h"
 #include "lacuna/layers/tokens/attention.h"
@@ -155,7 +156,11 @@ class SizeWalk {
   }
 
   void chain(const std::vector<ModelLayer>& layers, FeatureFlow& flow) {
-    for (const ModelLayer& layer : layers) visit(layer, flow);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const Module* next = i + 1 < layers.size() ? module_of(layers[i + 1], modules_) : nullptr;
+      is_normalized_ = dynamic_cast<const BatchUser*>(next) != nullptr;
+      visit(layers[i], flow);
+    }
   }
 
   void visit(const ModelLayer& layer, FeatureFlow& flow) {
@@ -205,6 +210,7 @@ class SizeWalk {
                                  .in = in,
                                  .out = out,
                                  .drawn = drawn_ratio(layer, in, out),
+                                 .is_normalized = is_normalized_,
                                  .counts_nonzeros = layer.draw().init_fan_in.counts_nonzeros()});
     if (layer.bias() == nullptr) return;
     const bool is_fixed = layer.draw().init.zero_bias() || layer.draw().init_fan_in.is_number();
@@ -270,6 +276,7 @@ class SizeWalk {
   double base_width_;
   std::optional<double> width_;
   SizedModel sized_;
+  bool is_normalized_ = false;  // what is visited now
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct SizedParameter {
   /// The standard deviation that its layer would draw with the base's widths, over the one it
   /// draws.
   double drawn = 1.0;
+  bool is_normalized = false;    ///< whether a batch norm follows, so that its size has no effect
   bool counts_nonzeros = false;  ///< whether its deviation follows the mask already
 };
 

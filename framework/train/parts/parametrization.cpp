@@ -15,8 +15,10 @@
 namespace lacuna {
 namespace {
 
-double positive(const Config& section, const char* key, double value) {
-  if (!(value > 0.0 && std::isfinite(value))) section.at(key).fail("a number above 0");
+double read_width(const Config& section, const char* key, double value) {
+  constexpr double kWidest = 0x1.0p31;
+  if (!(value > 0.0)) section.at(key).fail("a number above 0");
+  if (value > kWidest) section.at(key).fail("a number of at most 2³¹");
   return value;
 }
 
@@ -34,6 +36,7 @@ ValueAndRate value_and_rate(UpdateRule rule, const SizedParameter& p, double den
                             bool divides_outputs) {
   const double root = std::sqrt(density);
   const bool is_sgd = rule == UpdateRule::Gradient;
+  if (p.is_normalized) density = root;  // only the direction of its rows has an effect
   switch (p.role) {
     case ParameterRole::Input:
       return {1.0 / root, (is_sgd ? p.out : 1.0) / density};
@@ -63,16 +66,21 @@ ParametrizationOptions read_parametrization(const Config& section) {
                              suggest_name(type, known));
   }
   ParametrizationOptions o;
-  o.base_width = positive(section, "base_width", section.get("base_width", o.base_width));
+  o.base_width = read_width(section, "base_width", section.get("base_width", o.base_width));
   o.base_density = section.get("base_density", o.base_density);
   if (!(o.base_density > 0.0 && o.base_density <= 1.0)) {
     section.at("base_density").fail("a fraction in (0, 1]");
   }
   o.width = section.optional<double>("width");
-  if (o.width) positive(section, "width", *o.width);
+  if (o.width) read_width(section, "width", *o.width);
   o.output_multiplier = section.get("output_multiplier", o.output_multiplier);
   o.attention_scale = section.get("attention_scale", o.attention_scale);
-  o.weight_decay = section.get("weight_decay", o.weight_decay);
+  const auto decay = section.get<std::string>("weight_decay", "width");
+  if (decay != "none" && decay != "width" && decay != "all") {
+    section.at("weight_decay").fail("none, width or all");
+  }
+  using Decay = ParametrizationOptions::Decay;
+  o.weight_decay = decay == "none" ? Decay::None : decay == "all" ? Decay::All : Decay::Width;
   const auto density = section.get<std::string>("density", "present");
   if (density != "first" && density != "present") section.at("density").fail("first or present");
   if (density == "first") o.density = ParametrizationOptions::Density::First;
@@ -87,9 +95,11 @@ ParameterScale sparse_mup(UpdateRule rule, const SizedParameter& p, double densi
   ParameterScale result{.first = p.drawn * value_and_rate(rule, p, drawn_for, divides).value};
   result.update.lr = scale.rate;
   if (p.role == ParameterRole::Hidden) result.update.eps = 1.0 / p.in;
-  if (!options.weight_decay) return result;
+  if (options.weight_decay == ParametrizationOptions::Decay::None) return result;
+  const bool is_of_width = options.weight_decay == ParametrizationOptions::Decay::Width;
+  const ValueAndRate kept = value_and_rate(rule, p, is_of_width ? 1.0 : density, divides);
   result.update.weight_decay =
-      rule == UpdateRule::Adam ? result.update.eps / scale.value : 1.0 / scale.rate;
+      rule == UpdateRule::Adam ? result.update.eps / kept.value : 1.0 / kept.rate;
   return result;
 }
 
@@ -147,13 +157,14 @@ void Parametrization::scale_first_values() const {
   }
 }
 
-UpdateFactors Parametrization::factors(const Parameter& parameter) const {
+UpdateFactors Parametrization::factors(const Parameter& parameter, int64_t steps_done) const {
   const auto found = index_.find(&parameter);
   if (found == index_.end()) return {};
   const SizedParameter& sized = parameters_[found->second];
   double density = first_density(sized);
+  // The first step prunes before it changes values, where an algorithm does.
   const bool follows = options_.density == ParametrizationOptions::Density::Present &&
-                       is_matrix(sized.role) && is_sparse_[found->second];
+                       steps_done > 0 && is_matrix(sized.role) && is_sparse_[found->second];
   if (follows && master_of(parameter) == nullptr) {
     const auto nnz = static_cast<double>(std::max<int64_t>(parameter.pattern()->nnz(), 1));
     density = nnz / static_cast<double>(parameter.numel()) / options_.base_density;
@@ -162,7 +173,9 @@ UpdateFactors Parametrization::factors(const Parameter& parameter) const {
 }
 
 void Parametrization::follow(Optimizer& optimizer) const {
-  optimizer.set_factors([this](const Parameter& parameter) { return factors(parameter); });
+  optimizer.set_factors([this, &optimizer](const Parameter& parameter) {
+    return factors(parameter, optimizer.steps());
+  });
 }
 
 std::vector<Parametrization::Row> Parametrization::rows(const Optimizer& optimizer) const {

@@ -22,6 +22,12 @@ namespace lacuna {
 struct ParametrizationOptions {
   /// Which density of a weight counts for its rates.
   enum class Density { First, Present };
+  /// At which changes lr · weight_decay stays what it is.
+  enum class Decay {
+    None,   ///< at none: weight decay is as written
+    Width,  ///< of widths
+    All,    ///< of widths and densities
+  };
 
   double base_width = 64.0;                    ///< of the network whose settings these are
   double base_density = 1.0;                   ///< of its sparse weights, in (0, 1]
@@ -29,7 +35,7 @@ struct ParametrizationOptions {
                                                ///< layer's own
   bool output_multiplier = true;               ///< whether outputs are divided by the width
   bool attention_scale = true;                 ///< whether q · k is divided by the width of a head
-  bool weight_decay = true;                    ///< whether lr · weight_decay is kept
+  Decay weight_decay = Decay::Width;
   Density density = Density::Present;
 };
 
@@ -86,7 +92,7 @@ class Parametrization {
 
  private:
   double first_density(const SizedParameter& sized) const;
-  UpdateFactors factors(const Parameter& parameter) const;
+  UpdateFactors factors(const Parameter& parameter, int64_t steps_done) const;
 
   ParametrizationOptions options_;
   std::vector<SizedParameter> parameters_;

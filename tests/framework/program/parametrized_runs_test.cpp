@@ -87,13 +87,13 @@ TEST_F(ParametrizedRuns, GoOnAndAreReadAgain) {
   // What is exported has the usual scale, and computes the same.
   const std::string hf = folder_ / "hf";
   ASSERT_EQ(run_lacuna({"export", run_dir("whole"), "--format", "hf", "--out", hf}).code, 0);
-  const Ended imported = run_lacuna({"import", hf, config(), "--run-dir", run_dir("imported"),
-                                     "--set", "model={from_hf: " + hf + "}"});
+  const Ended imported = run_lacuna({"import", hf, "--config", config(), "--out",
+                                     run_dir("imported"), "--set", "model={from_hf: " + hf + "}"});
   ASSERT_EQ(imported.code, 0) << imported.err;
   const auto loss = [&](const std::string& name) {
     const Ended ended = run_lacuna({"eval", run_dir(name), "--json"});
     EXPECT_EQ(ended.code, 0) << ended.err;
-    return parse_yaml(ended.out, "eval").at("test").required<double>("loss");
+    return parse_yaml(ended.out, "eval").at("splits").items().at(0).required<double>("loss");
   };
   EXPECT_NEAR(loss("imported"), loss("whole"), 1e-5);
   EXPECT_TRUE(

@@ -79,12 +79,16 @@ TEST(SparseMup, HasTheRulesOfItsSources) {
   EXPECT_DOUBLE_EQ(hidden.first, 1.0);                // 1/√(4 · 0.25)
   EXPECT_DOUBLE_EQ(hidden.update.lr, 1.0);            // 1/(4 · 0.25)
   EXPECT_DOUBLE_EQ(hidden.update.eps, 0.25);          // as gradients: 1/4
-  EXPECT_DOUBLE_EQ(hidden.update.weight_decay, 1.0);  // lr · decay is kept
+  EXPECT_DOUBLE_EQ(hidden.update.weight_decay, 4.0);  // lr · decay is kept at any width
   const auto sparse = scale(UpdateRule::DecoupledAdam, ParameterRole::Hidden, 0.04);
   EXPECT_DOUBLE_EQ(sparse.first, 2.5);
   EXPECT_DOUBLE_EQ(sparse.update.lr, 6.25);
-  EXPECT_DOUBLE_EQ(sparse.update.weight_decay, 0.16);
-  const auto l2 = scale(UpdateRule::Adam, ParameterRole::Hidden, 0.04);
+  EXPECT_DOUBLE_EQ(sparse.update.weight_decay, 4.0);
+  ParametrizationOptions all;
+  all.weight_decay = ParametrizationOptions::Decay::All;
+  EXPECT_DOUBLE_EQ(
+      scale(UpdateRule::DecoupledAdam, ParameterRole::Hidden, 0.04, all).update.weight_decay, 0.16);
+  const auto l2 = scale(UpdateRule::Adam, ParameterRole::Hidden, 0.04, all);
   EXPECT_DOUBLE_EQ(l2.update.weight_decay, 0.1);  // gradients 1/4, values 2.5
   const auto input = scale(UpdateRule::Adam, ParameterRole::Input, 0.25);
   EXPECT_DOUBLE_EQ(input.first, 2.0);
@@ -105,13 +109,17 @@ TEST(SparseMup, GivesSgdTheSizeOfGradients) {
   EXPECT_DOUBLE_EQ(scale(UpdateRule::Gradient, ParameterRole::Vector, 1.0).update.lr, 2.0);
   EXPECT_DOUBLE_EQ(scale(UpdateRule::Gradient, ParameterRole::LastNorm, 1.0).update.lr, 0.125);
   EXPECT_DOUBLE_EQ(scale(UpdateRule::Gradient, ParameterRole::Hidden, 0.25).update.weight_decay,
-                   0.5);
+                   2.0);
+  SizedParameter normalized{.parameter = nullptr, .role = ParameterRole::Hidden, .in = 4.0};
+  normalized.is_normalized = true;  // only the direction of its rows has an effect
+  EXPECT_DOUBLE_EQ(sparse_mup(UpdateRule::Adam, normalized, 0.25, {}).update.lr, 0.5);
+  EXPECT_DOUBLE_EQ(sparse_mup(UpdateRule::Gradient, normalized, 0.25, {}).update.lr, 0.5);
 }
 
 TEST(SparseMup, LeavesOutWhatIsSwitchedOff) {
   ParametrizationOptions options;
   options.output_multiplier = false;
-  options.weight_decay = false;
+  options.weight_decay = ParametrizationOptions::Decay::None;
   EXPECT_DOUBLE_EQ(scale(UpdateRule::Adam, ParameterRole::Output, 1.0, options).first, 1.0);
   EXPECT_DOUBLE_EQ(scale(UpdateRule::Adam, ParameterRole::LastNorm, 1.0, options).update.lr, 1.0);
   const auto hidden = scale(UpdateRule::DecoupledAdam, ParameterRole::Hidden, 0.04, options);
@@ -183,6 +191,8 @@ TEST(Parametrization, CountsChannelsOfConvolutions) {
   const auto rows = rows_of(*e);
   EXPECT_EQ(role(*e, "c1.weight"), "input");
   EXPECT_EQ(role(*e, "bn.weight"), "vector");
+  EXPECT_TRUE(rows.at("c1.weight").sized->is_normalized);
+  EXPECT_FALSE(rows.at("c2.weight").sized->is_normalized);
   EXPECT_DOUBLE_EQ(rows.at("deep.weight").sized->in, 1.0);  // one channel, however many there are
   EXPECT_DOUBLE_EQ(rows.at("c2.weight").sized->in, 2.0);
   EXPECT_DOUBLE_EQ(rows.at("fc.weight").sized->in, 4.0);  // channels, and not pixels
@@ -341,6 +351,8 @@ TEST(Parametrization, SaysWhatIsWrongWithItAndWhere) {
   refuses("{type: sparse_mup, base_density: 0}", "base_density: expected a fraction in (0, 1]");
   refuses("{type: sparse_mup, base_density: 1.5}",
           "e.yaml:4:51: parametrization.base_density: expected a fraction in (0, 1], found '1.5'");
+  refuses("{type: sparse_mup, weight_decay: half}", "expected none, width or all, found 'half'");
+  refuses("{type: sparse_mup, base_width: 1e30}", "base_width: expected a number of at most 2³¹");
   refuses("{type: sparse_mup, width: 0}", "parametrization.width: expected a number above 0");
   refuses("{type: sparse_mup, density: last}", "expected first or present, found 'last'");
   refuses("{type: sparse_mup, base_with: 64}",

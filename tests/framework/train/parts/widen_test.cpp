@@ -20,12 +20,12 @@ namespace {
 using testing::HasSubstr;
 
 std::unique_ptr<Experiment> build(const std::string& model, const std::string& sparsity) {
-  return build_experiment(
-      parse_yaml("data: {type: colour_glyphs, train_size: 40, test_size: 10}\nmodel: " + model +
-                     "\noptimizer: {type: sgd, lr: 0.1}\n"
-                     "train: {batch_size: 20, threads: 1, steps: 8, shards: 2}\n" +  // nothing is measured
-                     (sparsity.empty() ? "" : "sparsity: " + sparsity + "\n"),
-                 "e.yaml"));
+  return build_experiment(parse_yaml(
+      "data: {type: colour_glyphs, train_size: 40, test_size: 10}\nmodel: " + model +
+          "\noptimizer: {type: sgd, lr: 0.1}\n"
+          "train: {batch_size: 20, threads: 1, steps: 8, shards: 2}\n" +  // nothing is measured
+          (sparsity.empty() ? "" : "sparsity: " + sparsity + "\n"),
+      "e.yaml"));
 }
 
 ModelCost cost_of(const Experiment& e) {
