@@ -4,6 +4,7 @@
 
 #include "lacuna/framework/interop/export_formats.hpp"
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
+#include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
 namespace {
@@ -33,6 +34,16 @@ void add_csr(std::vector<NamedArray>& arrays, const Parameter& parameter) {
   arrays.push_back({name + ".tensor_shape", std::vector<int64_t>(sizes.begin(), sizes.end())});
 }
 
+void add_bitmask(std::vector<NamedArray>& arrays, const Parameter& parameter) {
+  const std::string& name = parameter.name();
+  const auto sizes = parameter.shape().sizes();
+  arrays.push_back({name + std::string(kDataEnding), parameter.compacted(parameter.values())});
+  arrays.push_back(
+      {name + std::string(kBitmaskEnding), bitmask_words(parameter.pattern()->mask())});
+  arrays.push_back(
+      {name + std::string(kShapeEnding), std::vector<int64_t>(sizes.begin(), sizes.end())});
+}
+
 void add_buffers(std::vector<NamedArray>& arrays, const LoadedRun& run) {
   for (const auto& [name, values] : run.model->buffers()) arrays.push_back({name, values->clone()});
 }
@@ -52,7 +63,17 @@ std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& 
 
 void export_safetensors(const LoadedRun& run, const std::string& path,
                         const ExportOptions& options) {
-  write_safetensors_arrays(path, named_arrays(run, options));
+  if (!options.sparse) return write_safetensors_arrays(path, named_arrays(run, options));
+  std::vector<NamedArray> arrays;
+  for (const ParameterPtr& parameter : run.model->parameters()) {
+    if (parameter->pattern()->is_dense()) {
+      arrays.push_back({parameter->name(), parameter->to_dense()});
+    } else {
+      add_bitmask(arrays, *parameter);
+    }
+  }
+  add_buffers(arrays, run);
+  write_safetensors_arrays(path, arrays);
 }
 
 void export_npz(const LoadedRun& run, const std::string& path, const ExportOptions& options) {
