@@ -240,6 +240,13 @@ void Optimizer::step() {
   }
   ++steps_;
   step_post_hooks_.call(*this);
+  if (most_age() == 0) return;
+  // Masks have changed. What the next step moves must be what is saved now: a position that is
+  // dropped, and there again before the next step, is new.
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (ages_of_[i].empty() || keeps_whole_ages(*parameters_[i])) continue;
+    ages_of_[i].aligned_to(parameters_[i]->pattern(), 0);
+  }
 }
 
 void Optimizer::zero_grad() {

@@ -12,6 +12,7 @@
 #include "lacuna/sparsity/dense.h"
 #include "lacuna/sparsity/gmp.h"
 #include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/grow_by_choice.h"
 #include "lacuna/sparsity/one_shot_pruning.h"
 #include "lacuna/sparsity/phases.h"
 #include "lacuna/sparsity/rigl.h"
@@ -19,6 +20,7 @@
 #include "lacuna/sparsity/set.h"
 #include "lacuna/sparsity/snfs.h"
 #include "lacuna/sparsity/snip.h"
+#include "lacuna/sparsity/srigl.h"
 #include "lacuna/sparsity/static.h"
 #include "lacuna/sparsity/straight_through.h"
 
@@ -82,6 +84,44 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
   options.redistribute = entry.get<bool>(
       "redistribute", options.common.groups.count == 1 && !options.common.pattern.is_structured());
   return std::make_unique<Snfs>(std::move(options));
+}
+
+// `random`, `gradient` or `{mixed: share}`. *Returns* the share that grows by gradient.
+double read_growth(const Config& entry) {
+  const Config grow = entry.at("grow");
+  if (grow.is_map()) {
+    const auto share = grow.required<double>("mixed");
+    return require_range(grow, "mixed", share, 0.0, 1.0);
+  }
+  const std::string word = grow.is_scalar() ? grow.text() : "";
+  if (word != "random" && word != "gradient") {
+    grow.fail("'random', 'gradient' or {mixed: the share by gradient}");
+  }
+  return grow.as<std::string>() == "gradient" ? 1.0 : 0.0;
+}
+
+std::unique_ptr<SparsityAlgorithm> make_grow_by_choice(const Config& entry, uint64_t seed) {
+  GrowByChoice::Options options{.common = drop_grow_options(entry, seed)};
+  options.gradient_share = read_growth(entry);
+  return std::make_unique<GrowByChoice>(std::move(options));
+}
+
+// Of set and rigl, which are `dynamic` with one growth each.
+template <class Algorithm>
+std::unique_ptr<SparsityAlgorithm> make_with_own_growth(const Config& entry, uint64_t seed) {
+  auto algorithm = make_drop_grow<Algorithm>(entry, seed);
+  if (const Config given = entry.peek("grow"); !given.is_null()) {
+    given.error(std::string(algorithm->type()) +
+                " has a growth of its own; to choose it, take algorithm: dynamic");
+  }
+  return algorithm;
+}
+
+std::unique_ptr<SparsityAlgorithm> make_srigl(const Config& entry, uint64_t seed) {
+  SRigL::Options options{.common = drop_grow_options(entry, seed)};
+  options.min_salient = require_range(
+      entry, "min_salient", entry.get<double>("min_salient", options.min_salient), 0.0, 1.0);
+  return std::make_unique<SRigL>(std::move(options));
 }
 
 // What would have no effect: the mask is the largest part of the master, parameter by parameter.
@@ -171,11 +211,15 @@ void register_algorithms(AlgorithmRegistry& r) {
       make_semi_sparse, "for 2:4 with nearly dense accuracy, as GPUs run it");
   add("acdc", "alternates compressed and dense training", aiming(make_dynamic<AcDc>),
       "for a dense and a sparse model of one run");
-  add("set", "drops the smallest |w|, regrows at random", aiming(make_drop_grow<Set>),
+  add("set", "drops the smallest |w|, regrows at random", aiming(make_with_own_growth<Set>),
       "for networks whose dense gradient does not fit memory");
   add("rigl", "drops the smallest |w|, regrows where |dense gradient| is largest",
-      aiming(make_drop_grow<RigL>),
+      aiming(make_with_own_growth<RigL>),
       "first: sparse from the first step to the last, and more accurate than static");
+  add("dynamic", "drops the smallest |w|, regrows at random, by |dense gradient|, or by both",
+      aiming(make_grow_by_choice), "to compare the growth of set and rigl, or to mix them");
+  add("srigl", "rigl with a constant fan-in; rows with few salient weights are ablated",
+      aiming(make_srigl), "where rows should be equally full, or go as a whole");
   add("snfs", "drops the smallest |w|, regrows and redistributes by |momentum|", aiming(make_snfs),
       "where parameters should share out the nonzeros by themselves");
   add("magnitude", "prunes once by |w|", make_one_shot(OneShotMethod::Magnitude),

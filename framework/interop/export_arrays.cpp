@@ -9,6 +9,7 @@
 #include "lacuna/framework/io/storage/safetensors_file.hpp"
 #include "lacuna/framework/nn/batch_user.h"
 #include "lacuna/framework/quantize/quantized_layer.hpp"
+#include "lacuna/framework/train/weights/bitmask_weight.hpp"
 
 namespace lacuna {
 namespace {
@@ -36,6 +37,16 @@ void add_csr(std::vector<NamedArray>& arrays, const Parameter& parameter) {
   if (parameter.shape().rank() == 2) return;
   const auto sizes = parameter.shape().sizes();
   arrays.push_back({name + ".tensor_shape", std::vector<int64_t>(sizes.begin(), sizes.end())});
+}
+
+void add_bitmask(std::vector<NamedArray>& arrays, const Parameter& parameter) {
+  const std::string& name = parameter.name();
+  const auto sizes = parameter.shape().sizes();
+  arrays.push_back({name + std::string(kDataEnding), parameter.compacted(parameter.values())});
+  arrays.push_back(
+      {name + std::string(kBitmaskEnding), bitmask_words(parameter.pattern()->mask())});
+  arrays.push_back(
+      {name + std::string(kShapeEnding), std::vector<int64_t>(sizes.begin(), sizes.end())});
 }
 
 void add_buffers(std::vector<NamedArray>& arrays, const LoadedRun& run) {
@@ -94,8 +105,20 @@ std::vector<NamedArray> named_arrays(const LoadedRun& run, const ExportOptions& 
 
 void export_safetensors(const LoadedRun& run, const std::string& path,
                         const ExportOptions& options) {
-  std::vector<NamedArray> arrays = named_arrays(run, options);
-  put_quantized(run, arrays);
+  std::vector<NamedArray> arrays;
+  if (!options.sparse) {
+    arrays = named_arrays(run, options);
+    put_quantized(run, arrays);
+    return write_safetensors_arrays(path, arrays);
+  }
+  for (const ParameterPtr& parameter : run.model->parameters()) {
+    if (parameter->pattern()->is_dense()) {
+      arrays.push_back({parameter->name(), parameter->to_dense()});
+    } else {
+      add_bitmask(arrays, *parameter);
+    }
+  }
+  add_buffers(arrays, run);
   write_safetensors_arrays(path, arrays);
 }
 

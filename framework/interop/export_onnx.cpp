@@ -7,7 +7,8 @@
 
 namespace lacuna {
 
-void export_onnx_model(const LoadedRun& run, const std::string& path, const ExportOptions&) {
+void export_onnx_model(const LoadedRun& run, const std::string& path,
+                       const ExportOptions& options) {
   std::map<std::string, std::string> metadata{{"lacuna.step", std::to_string(run.step)}};
   const StateDict inputs = run.inputs.state_dict();
   for (const char* key :
@@ -16,7 +17,8 @@ void export_onnx_model(const LoadedRun& run, const std::string& path, const Expo
       metadata.emplace(std::string("lacuna.") + key, inputs.get<std::string>(key));
     }
   }
-  export_onnx(*run.model, run.inputs.example_shape, metadata, path);
+  export_onnx(*run.model, run.inputs.example_shape, metadata, path,
+              options.sparse ? OnnxValues::Sparse : OnnxValues::Dense);
 }
 
 }  // namespace lacuna

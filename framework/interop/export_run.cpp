@@ -22,19 +22,19 @@ namespace fs = std::filesystem;
 struct Format {
   std::string_view name, about;
   ExportFunction write;
-  bool takes_masks;
+  bool takes_masks, takes_sparse;
   bool has_scales = false;  ///< whether it says how attention scales
 };
 
 // The one place that knows which formats there are.
 constexpr std::array<Format, 5> kFormats = {{
-    {"csr-npz", "NumPy's npz; sparse weights as scipy's csr_matrix has them", export_csr_npz,
+    {"csr-npz", "NumPy's npz; sparse weights as scipy's csr_matrix has them", export_csr_npz, false,
      false},
-    {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true},
-    {"npz", "NumPy's npz: every weight dense", export_npz, true},
+    {"hf", "a folder as Hugging Face's transformers save models", export_hugging_face, true, false},
+    {"npz", "NumPy's npz: every weight dense", export_npz, true, false},
     {"onnx", "an ONNX model of opset 13, for runtimes (docs/guides/onnx.md)", export_onnx_model,
-     false, true},
-    {"safetensors", "a safetensors file: every weight dense", export_safetensors, true},
+     false, true, true},
+    {"safetensors", "a safetensors file: every weight dense", export_safetensors, true, true},
 }};
 
 const Format& find_format(const std::string& name) {
@@ -57,8 +57,32 @@ void require_unused(const std::string& path, const ExportOptions& options) {
       fmt::format("'{}' exists already: remove it, give another path, or use --overwrite", path));
 }
 
+void require_sparse(const Format& format, const ExportOptions& options) {
+  if (!format.takes_sparse) {
+    throw ConfigError(
+        fmt::format("the format '{}' takes no --sparse; safetensors and onnx do, and csr-npz is "
+                    "sparse without it",
+                    format.name));
+  }
+  if (options.masks) throw ConfigError("--sparse stores the masks; leave out --masks");
+}
+
+void measure(const LoadedRun& run, const std::string& path, ExportedRun& exported) {
+  constexpr int64_t kFloat = sizeof(float);
+  for (const ParameterPtr& parameter : run.model->parameters()) {
+    exported.dense_bytes += parameter->numel() * kFloat;
+  }
+  for (const auto& [name, values] : run.model->buffers()) {
+    exported.dense_bytes += values->numel() * kFloat;
+  }
+  std::error_code error;
+  const auto size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+  if (!error) exported.bytes = static_cast<int64_t>(size);
+}
+
 ExportedRun export_card(const std::string& run_or_checkpoint, const std::string& path,
                         const ExportOptions& options) {
+  if (options.sparse) throw ConfigError("--sparse goes with a format, and a card has no weights");
   if (options.masks) throw ConfigError("--masks goes with a format, and a card has no weights");
   require_unused(path, options);
   std::error_code error;
@@ -93,17 +117,20 @@ ExportedRun export_run(const std::string& run_or_checkpoint, const std::string& 
         "the format '{}' takes no masks next to the weights; safetensors, npz and hf do",
         format.name));
   }
+  if (options.sparse) require_sparse(format, options);
   require_unused(path, options);
   const LoadedRun run = load_run(run_or_checkpoint, options.kept);
   if (!format.has_scales) fold_attention_scale(run);
   format.write(run, path, options);
   ExportedRun exported{
       .checkpoint = run.checkpoint, .step = run.step, .is_averaged = run.is_averaged};
-  if (format.write != export_safetensors && run.config.has("quantize") &&
+  if ((format.write != export_safetensors || options.sparse) && run.config.has("quantize") &&
       !CheckpointFile(run.checkpoint).read().state.below("quantized").empty()) {
     exported.notes.emplace_back(
-        "the file holds the float32 weights of a quantized run; safetensors holds int8");
+        "the file holds the float32 weights of a quantized run; safetensors without --sparse holds "
+        "int8");
   }
+  measure(run, path, exported);
   for (Module* module : run.model->modules()) {
     if (!module->has_input_transforms() && !module->has_output_transforms()) continue;
     exported.notes.push_back(

@@ -16,6 +16,8 @@ struct ExportOptions {
   /// Masks in addition to the weights, as arrays NAME_mask, as cstorch has them; without, a
   /// weight's zeros alone say where it has no connections.
   bool masks = false;
+  /// Whether sparse weights are stored by their nonzeros: `safetensors` and `onnx` can.
+  bool sparse = false;
   /// Whether what stands at the path is replaced: a file, or a folder in which there is nothing but
   /// what an earlier export has written.
   bool overwrite = false;
@@ -30,6 +32,9 @@ struct ExportedRun {
   int64_t step = 0;        ///< of it
   /// Whether the weights are averages (`train.ema`), as `eval` takes them.
   bool is_averaged = false;
+  int64_t bytes = 0;  ///< of the file; 0 of a folder and of a card
+  /// Of all parameters and buffers as dense arrays of float32.
+  int64_t dense_bytes = 0;
   std::vector<std::string> notes = {};  ///< what the model does that the file does not say
 };
 

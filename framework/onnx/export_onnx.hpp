@@ -6,6 +6,7 @@
 
 #include "lacuna/framework/core/shape.h"
 #include "lacuna/framework/nn/module.h"
+#include "lacuna/framework/onnx/model_file.hpp"
 
 namespace lacuna {
 
@@ -22,8 +23,9 @@ namespace lacuna {
 /// *Errors:* Error that names a layer which has no form in ONNX (a class of a user's, inputs or
 /// outputs that are sparsified, a batch_norm without running statistics), where the values have 2
 /// GiB or more, and where the file cannot be written. Nothing is written then. *Cost:* memory for
-/// twice the values, dense.
+/// twice the values, dense; with `values` Sparse three times.
 void export_onnx(Module& model, const Shape& example,
-                 const std::map<std::string, std::string>& metadata, const std::string& path);
+                 const std::map<std::string, std::string>& metadata, const std::string& path,
+                 OnnxValues values = OnnxValues::Dense);
 
 }  // namespace lacuna

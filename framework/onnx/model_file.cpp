@@ -5,6 +5,7 @@
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/version.h"
@@ -33,7 +35,36 @@ void set_raw(onnx::TensorProto& tensor, onnx::TensorProto::DataType type,
   tensor.set_raw_data(values.data(), values.size_bytes());
 }
 
-void add_constant(onnx::GraphProto& graph, const OnnxConstant& constant) {
+// Whether coordinates of 8 bytes and values of 4 take less than all values.
+bool is_sparse(const Tensor& values) {
+  const auto zeros = std::ranges::count(values.storage(), 0.0f);
+  return 3 * (values.numel() - zeros) < values.numel();
+}
+
+// Flat, ascending coordinates.
+void add_sparse_constant(onnx::GraphProto& graph, const OnnxConstant& constant,
+                         const Tensor& values) {
+  std::vector<float> nonzeros;
+  std::vector<int64_t> coordinates;
+  for (size_t i = 0; i < values.storage().size(); ++i) {
+    if (values.storage()[i] == 0.0f) continue;
+    nonzeros.push_back(values.storage()[i]);
+    coordinates.push_back(static_cast<int64_t>(i));
+  }
+  onnx::SparseTensorProto& tensor = *graph.add_sparse_initializer();
+  for (const int64_t size : constant.dims) tensor.add_dims(size);
+  tensor.mutable_values()->set_name(constant.name);
+  tensor.mutable_values()->add_dims(static_cast<int64_t>(nonzeros.size()));
+  set_raw<float>(*tensor.mutable_values(), onnx::TensorProto::FLOAT, nonzeros);
+  tensor.mutable_indices()->add_dims(static_cast<int64_t>(coordinates.size()));
+  set_raw<int64_t>(*tensor.mutable_indices(), onnx::TensorProto::INT64, coordinates);
+}
+
+void add_constant(onnx::GraphProto& graph, const OnnxConstant& constant, OnnxValues values) {
+  if (const auto* floats = std::get_if<Tensor>(&constant.values);
+      values == OnnxValues::Sparse && floats != nullptr && is_sparse(*floats)) {
+    return add_sparse_constant(graph, constant, *floats);
+  }
   onnx::TensorProto& tensor = *graph.add_initializer();
   tensor.set_name(constant.name);
   for (const int64_t size : constant.dims) tensor.add_dims(size);
@@ -89,7 +120,7 @@ void set_value(onnx::ValueInfoProto& proto, const OnnxValue& value) {
 }
 
 onnx::ModelProto model_of(const OnnxGraph& graph,
-                          const std::map<std::string, std::string>& metadata) {
+                          const std::map<std::string, std::string>& metadata, OnnxValues values) {
   onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("lacuna");
@@ -104,15 +135,17 @@ onnx::ModelProto model_of(const OnnxGraph& graph,
   proto.set_name("lacuna");
   for (const OnnxValue& value : graph.inputs()) set_value(*proto.add_input(), value);
   for (const OnnxValue& value : graph.outputs()) set_value(*proto.add_output(), value);
-  for (const OnnxConstant& constant : graph.constants()) add_constant(proto, constant);
+  for (const OnnxConstant& constant : graph.constants()) add_constant(proto, constant, values);
   for (const OnnxNode& node : graph.nodes()) add_node(proto, node);
   return model;
 }
 
 // Of a copy, because shape inference writes what it found into the model.
-void check(onnx::ModelProto model) {
+void check(onnx::ModelProto model, OnnxValues values) {
   try {
     onnx::checker::check_model(model);
+    // Inference gives sparse initializers a type of their own, which no operator takes.
+    if (values == OnnxValues::Sparse) return;
     constexpr bool kChecksTypes = true, kPropagatesData = true;
     constexpr int kStrict = 1;
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
@@ -147,10 +180,13 @@ void require_onnx_size(uint64_t bytes) {
 }
 
 void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
-                     const std::string& path) {
+                     const std::string& path, OnnxValues values) {
   require_onnx_size(bytes(graph));
-  const onnx::ModelProto model = model_of(graph, metadata);
-  check(model);
+  if (values == OnnxValues::Sparse) {
+    check(model_of(graph, metadata, OnnxValues::Dense), OnnxValues::Dense);
+  }
+  const onnx::ModelProto model = model_of(graph, metadata, values);
+  check(model, values);
   FileReplacement replacement(path);
   errno = 0;
   std::ofstream file(replacement.temporary_path(), std::ios::binary);

@@ -12,10 +12,14 @@ namespace lacuna {
 /// *Errors:* Error where so many bytes of values are more than one ONNX file can hold.
 void require_onnx_size(uint64_t bytes);
 
+/// How values are stored. Sparse: those with less than a third of nonzeros as sparse initializers
+/// (in coordinates, 12 bytes a nonzero), the others as dense ones.
+enum class OnnxValues { Dense, Sparse };
+
 /// Writes the graph whole or not at all, with opset 13 and these texts as metadata. The model is
 /// checked first, shapes inferred strictly. *Errors:* Error where it has more than 2 GiB, the most
 /// that one file can hold, the checker refuses it, or it cannot be written.
 void write_onnx_file(const OnnxGraph& graph, const std::map<std::string, std::string>& metadata,
-                     const std::string& path);
+                     const std::string& path, OnnxValues values = OnnxValues::Dense);
 
 }  // namespace lacuna

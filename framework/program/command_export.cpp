@@ -35,6 +35,7 @@ int run_export(const ExportCommand& command) {
       export_run(command.checkpoint, command.out,
                  {.format = command.format,
                   .masks = command.masks,
+                  .sparse = command.sparse,
                   .overwrite = command.overwrite,
                   .card = command.card,
                   .kept = command.last ? KeptCheckpoint::Last : KeptCheckpoint::Best});
@@ -48,6 +49,11 @@ int run_export(const ExportCommand& command) {
               exported.is_averaged ? "the average of the weights, as eval takes it," : "the model",
               static_cast<long long>(exported.step), exported.checkpoint.c_str(),
               command.out.c_str(), command.format.c_str());
+  if (command.sparse) {
+    std::printf("%s: %.3g MB, where dense values take %.3g MB\n", command.out.c_str(),
+                static_cast<double>(exported.bytes) / 1e6,
+                static_cast<double>(exported.dense_bytes) / 1e6);
+  }
   for (const std::string& note : exported.notes) log_warning(note);
   return kDone;
 }

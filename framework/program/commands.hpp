@@ -85,6 +85,7 @@ struct ExportCommand {
   std::string format;
   std::string out;
   bool masks = false;
+  bool sparse = false;
   bool overwrite = false;
   bool card = false;  ///< a model card, alone or in the folder of the format hf
 };

@@ -248,6 +248,8 @@ void add_export(CLI::App& app, Action& action) {
   add_out(*command, c.out, "File to write; a folder for hf", "PATH")->required();
   add_last(*command, c.last);
   command->add_flag("--masks", c.masks, "Write masks too, as NAME_mask");
+  command->add_flag("--sparse", c.sparse,
+                    "Store sparse weights by their nonzeros (safetensors, onnx)");
   add_overwrite(*command, c.overwrite);
   command->callback([&action] { action = [] { return run_export(c); }; });
 }

@@ -158,6 +158,8 @@ def loss_of(random, kind, data):
 def optimizer_of(random):
     optimizer = random.choice([
         {"type": "adam", "lr": 0.003},
+        {"type": "adam", "lr": 0.003, "regrown": "own"},
+        {"type": "adamw", "lr": 0.003, "regrown": {"age": "own", "warmup": 4}},
         {"type": "sgd", "lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 5e-4},
         {"type": "adamw", "lr": 0.01, "warmup": 3, "clip_norm": 1.0,
          "no_decay": ["bias", "norm"]},

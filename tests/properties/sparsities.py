@@ -1,7 +1,8 @@
 """Random values of the configuration's key `sparsity`, over all algorithms."""
 
-KINDS = ("static", "rigl", "set", "snfs", "gmp", "ste", "saliency", "acdc", "snip", "magnitude",
-         "wanda", "sparsegpt", "admm", "semi", "phases", "nm", "block", "none", "list")
+KINDS = ("static", "rigl", "set", "dynamic", "srigl", "snfs", "gmp", "ste", "saliency", "acdc",
+         "snip", "magnitude", "wanda", "sparsegpt", "admm", "semi", "phases", "nm", "block", "none",
+         "list")
 
 
 def updates(random):
@@ -79,9 +80,13 @@ def dynamic(random, kind, sparsity):
             sparsity["distribution"] = random.choice(["er", "erk", "igq", "uniform"])
         if random.random() < 0.3:
             sparsity["init_method"] = random.choice(["topk", "balanced", "checkerboard"])
-    if kind in ("rigl", "set") and random.random() < 0.3:
+    if kind == "dynamic":
+        sparsity["grow"] = random.choice(["random", "gradient", {"mixed": 0.5}, {"mixed": 0.1}])
+    if kind == "srigl":
+        sparsity["min_salient"] = random.choice([0, 0.3, 0.95])
+    if kind in ("rigl", "set", "dynamic") and random.random() < 0.3:
         sparsity["keep_alive"] = True
-    if kind in ("rigl", "set", "snfs") and random.random() < 0.5:
+    if kind in ("rigl", "set", "dynamic", "srigl", "snfs") and random.random() < 0.5:
         sparsity["drop_fraction"] = drop_fraction(random)
     if kind == "snfs":
         sparsity["redistribute"] = random.choice([True, False])

@@ -131,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
             "end: 15}, update: {freq: 3}}",
             "{algorithm: saliency, sparsity: {type: linear, init: 0.3, slope: 0.02}, "
             "update: {freq: 4}}",
+            "{algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.8, update: {freq: 3}}",
+            "{algorithm: srigl, sparsity: 0.8, min_salient: 0.8, update: {freq: 3}}",
             "{algorithm: snfs, sparsity: 0.8, update: {freq: 3}}",
             "{algorithm: snip, sparsity: 0.7}",
             "{algorithm: ste, sparsity: 0.8, update: {freq: 3}}",
@@ -142,6 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
             "{phases: [{until: 6, algorithm: set, sparsity: 0.6, update: {freq: 2}}, {until: 11, "
             "algorithm: dense}, {algorithm: rigl, sparsity: 0.8, update: {freq: 3}}]}"),
         testing::Values("{type: sgd, lr: 0.1, momentum: 0.9}", "{type: adam, lr: 0.01, eps: 1e-5}",
+                        "{type: adam, lr: 0.01, eps: 1e-5, regrown: own}",
                         "{type: adamw, lr: 0.01, eps: 1e-5, weight_decay: 0.1}"),
         testing::Values("csr", "auto")));
 

@@ -24,7 +24,8 @@ struct Variant {
 
 /// A model under an algorithm, and everything that a checkpoint holds of them.
 struct Training {
-  explicit Training(const char* yaml, uint64_t initial = 0) {
+  explicit Training(const char* yaml, RegrownWeights::Age age, uint64_t initial = 0)
+      : t(0, {.age = age}) {
     register_builtins();
     algorithm = configure(parse_yaml(yaml, "c.yaml"), 0);
     t.model.initialize(initial);
@@ -59,17 +60,17 @@ struct Training {
 
 class ResumedAlgorithm : public testing::TestWithParam<Variant> {};
 
-TEST_P(ResumedAlgorithm, GoesOnFromAnyStep) {
+void expect_resumes(const char* yaml, RegrownWeights::Age age) {
   std::vector<StateDict> states;
   std::vector<std::vector<std::string>> updates;
-  Training whole(GetParam().yaml);
+  Training whole(yaml, age);
   for (int step = 0; step <= kSteps; ++step) {
     if (step > 0) whole.t.step();
     states.push_back(whole.state());
     updates.push_back(whole.last_update());
   }
   for (size_t from = 0; from < kSteps; ++from) {
-    Training resumed(GetParam().yaml, 99);  // other weights: all must come from the state
+    Training resumed(yaml, age, 99);  // other weights: all must come from the state
     resumed.load(states[from]);
     ASSERT_THAT(differences(resumed.state(), states[from]), testing::IsEmpty()) << from;
     for (size_t step = from + 1; step <= kSteps; ++step) {
@@ -79,6 +80,14 @@ TEST_P(ResumedAlgorithm, GoesOnFromAnyStep) {
       ASSERT_EQ(resumed.last_update(), updates[step]) << from << ", " << step;
     }
   }
+}
+
+TEST_P(ResumedAlgorithm, GoesOnFromAnyStep) {
+  expect_resumes(GetParam().yaml, RegrownWeights::Age::Shared);
+}
+
+TEST_P(ResumedAlgorithm, GoesOnFromAnyStepWithAgesOfWeights) {
+  expect_resumes(GetParam().yaml, RegrownWeights::Age::Own);
 }
 
 constexpr const char* kPolynomial =
@@ -101,6 +110,10 @@ const std::vector<Variant>& variants() {
        "{algorithm: rigl, sparsity: 0.8, update: {freq: 3, stop: 10}, balance_in_groups: 4, "
        "drop_fraction: {type: cosine, init: 0.5, half_period: 10}}"},
       {"RigLFromDense", "{algorithm: rigl, sparsity: 0.8, update: {steps: [2, 3, 5, 8, 9]}}"},
+      {"Dynamic", "{algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.8, update: {freq: 2}}"},
+      {"SRigL",
+       "{algorithm: srigl, sparsity: 0.7, min_salient: 0.9, update: {freq: 2}, "
+       "drop_fraction: 0.5}"},
       {"Snfs", "{algorithm: snfs, sparsity: 0.7, update: {freq: 3}, drop_fraction: 0.5}"},
       {"Snip", "{algorithm: snip, sparsity: 0.8}"},
       {"GroupOfShadowAndMomentum",

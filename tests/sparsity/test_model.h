@@ -40,12 +40,13 @@ inline void expect_zero_outside(const Parameter& parameter) {
 
 /// fc1 [16, 12], ReLU, fc2 [4, 16], trained on random data with Adam.
 struct TestModel {
-  explicit TestModel(uint64_t seed = 0) {
+  explicit TestModel(uint64_t seed = 0, const RegrownWeights& regrown = {}) {
     model.add<Linear>("fc1", {.in_features = 12, .out_features = 16});
     model.add<ReLU>("relu");
     model.add<Linear>("fc2", {.in_features = 16, .out_features = 4});
     model.initialize(seed);
-    optimizer = std::make_unique<Adam>(model.parameters(), AdamOptions{.lr = 0.01});
+    optimizer =
+        std::make_unique<Adam>(model.parameters(), AdamOptions{.lr = 0.01, .regrown = regrown});
     const CounterRng rng(seed, "data");
     x = Tensor::empty(Shape{20, 12});
     for (int64_t i = 0; i < x.numel(); ++i) {

@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         "{algorithm: gmp, sparsity: {type: linear, init: 0, slope: 0.1}, layout: csr}",
         "{algorithm: saliency, sparsity: {type: linear, init: 0, slope: 0.1}, layout: csr}",
         "{algorithm: acdc, sparsity: 0.9, update: {freq: 2}, layout: csr}",
+        "{algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.9, update: {freq: 2}, layout: csr}",
+        "{algorithm: srigl, sparsity: 0.9, min_salient: 0.8, update: {freq: 2}, layout: csr}",
         "{algorithm: snfs, sparsity: 0.9, update: {freq: 2}, layout: csr}",
         "{algorithm: snip, sparsity: 0.9, layout: csr}",
         "{algorithm: ste, sparsity: 0.9, update: {freq: 2}, layout: csr}",

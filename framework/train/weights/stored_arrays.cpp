@@ -15,6 +15,7 @@
 #include "lacuna/framework/io/storage/array_file.hpp"
 #include "lacuna/framework/io/storage/foreign_model.hpp"
 #include "lacuna/framework/layouts/positions.h"
+#include "lacuna/framework/train/weights/bitmask_weight.hpp"
 #include "lacuna/framework/train/weights/stored_values.hpp"
 
 namespace lacuna {
@@ -111,6 +112,7 @@ class StoredArrays final : public StoredValues {
     for (size_t i = 0; i < file_->arrays().size(); ++i) add(i);
     try {
       find_csr();
+      find_bitmasks();
     } catch (const DataError& error) {
       throw CheckpointError(error.what());
     }
@@ -119,7 +121,8 @@ class StoredArrays final : public StoredValues {
     }
     for (const auto& [name, place] : places_) items_[name] = item(name, place);
     for (const auto& [name, csr] : csr_) {
-      items_[name] = {.shape = csr.shape, .type = {}, .mask = name + std::string(kCsrEnding)};
+      const std::string_view mask = csr.indptr == kNone ? kBitmaskEnding : kCsrEnding;
+      items_[name] = {.shape = csr.shape, .type = {}, .mask = name + std::string(mask)};
     }
   }
 
@@ -148,7 +151,8 @@ class StoredArrays final : public StoredValues {
   static constexpr size_t kNone = static_cast<size_t>(-1);
   struct Csr {
     std::string name;
-    size_t data, indices, indptr;  // places in the file
+    // Places in the file; of a bitmask `indptr` is none, and `indices` is where its bits are.
+    size_t data, indices, indptr;
     Shape shape;
   };
 
@@ -194,6 +198,42 @@ class StoredArrays final : public StoredValues {
     }
   }
 
+  void find_bitmasks() {
+    std::vector<std::string> stems;
+    for (const auto& [name, place] : places_) {
+      if (!name.ends_with(kBitmaskEnding)) continue;
+      stems.push_back(name.substr(0, name.size() - kBitmaskEnding.size()));
+    }
+    for (const std::string& stem : stems) {
+      const auto data = places_.find(stem + std::string(kDataEnding));
+      const auto shape = places_.find(stem + std::string(kShapeEnding));
+      if (data == places_.end() || shape == places_.end()) continue;
+      if (places_.contains(stem)) {
+        throw CheckpointError(fmt::format(
+            "'{}' is in '{}' twice, dense and by a bitmask; leave one of both out of it", stem,
+            path_));
+      }
+      csr_[stem] = {.name = stem,
+                    .data = data->second,
+                    .indices = places_.at(stem + std::string(kBitmaskEnding)),
+                    .indptr = kNone,
+                    .shape = read_shape(shape->second)};
+      for (const auto& part : {kDataEnding, kBitmaskEnding, kShapeEnding}) {
+        places_.erase(stem + std::string(part));
+      }
+    }
+  }
+
+  void copy_bitmask(const Csr& weight, const std::string& as, StateDict& state) const {
+    try {
+      add_bitmask_weight(weight.shape, file_->read_integers(weight.indices),
+                         file_->read(weight.data), as, state);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("the arrays of '{}' in '{}' are no sparse weight: {}",
+                                  weight.name, path_, error.what()));
+    }
+  }
+
   Shape read_shape(size_t place) const {
     const ArrayEntry& entry = file_->arrays()[place];
     if (entry.shape.rank() != 1 || entry.shape.numel() > Shape::kMaxRank) {
@@ -209,6 +249,7 @@ class StoredArrays final : public StoredValues {
 
   // Made dense: whoever asks has compared its shape with a model's.
   void copy_csr(const Csr& csr, const std::string& as, StateDict& state) const {
+    if (csr.indptr == kNone) return copy_bitmask(csr, as, state);
     const Tensor data = file_->read(csr.data);
     const std::vector<int64_t> wide = file_->read_integers(csr.indices);
     std::vector<uint32_t> indices;

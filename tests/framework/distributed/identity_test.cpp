@@ -43,6 +43,16 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 std::string mlp(const std::string& sparsity) {
   return kMlp + kMlpRun + "sparsity: {param_filter: [fc1.weight, fc2.weight], " + sparsity + "}\n";
 }
+// Trained by Adam, with ages of grown weights.
+std::string aged_mlp(const std::string& sparsity) {
+  std::string text = mlp(sparsity);
+  const std::string key = "optimizer: ";
+  const size_t begin = text.find(key);
+  text.replace(begin, text.find('\n', begin) - begin,
+               key + "{type: adam, lr: 0.003, regrown: {age: own, warmup: 3}}");
+  return text;
+}
+
 std::string convolution(const std::string& sparsity) {
   return kConvolution + kConvolutionRun + "sparsity: {param_filter: [\"" + kTinyConvolutionFilter +
          "\"], " + sparsity + "}\n";
@@ -193,6 +203,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"mlp_masked", mlp("algorithm: static, sparsity: 0.5, layout: masked"), 9},
         Case{"mlp_set", mlp("algorithm: set, sparsity: 0.9, update: {freq: 2}"), 9},
         Case{"mlp_rigl", mlp("algorithm: rigl, sparsity: 0.9, update: {freq: 2}"), 9},
+        Case{"mlp_dynamic",
+             aged_mlp("algorithm: dynamic, grow: {mixed: 0.5}, sparsity: 0.9, update: {freq: 2}"),
+             9},
+        Case{"mlp_srigl",
+             aged_mlp("algorithm: srigl, sparsity: 0.9, min_salient: 0.9, update: {freq: 2}"), 9},
         Case{"mlp_gmp",
              mlp("algorithm: gmp, update: {freq: 2}, sparsity: {type: polynomial, init: 0.0, "
                  "final: 0.9, start: 0, end: 8}"),

@@ -4,8 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+#include <filesystem>
+
 #include "framework/onnx/onnx_models.h"
 #include "lacuna/framework/core/version.h"
+#include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {
 namespace {
@@ -50,6 +54,44 @@ TEST(OnnxFile, WeightsKeepTheirNamesAndShapes) {
   }
   EXPECT_THAT(shapes["fc1.weight"], ElementsAre(3, 5));
   EXPECT_THAT(shapes["fc1.bias"], ElementsAre(3));
+}
+
+TEST(OnnxFile, SparseInitializersHoldTheNonzerosOfSparseWeights) {
+  const TemporaryFolder folder;
+  const auto model = make_model(
+      "[{type: linear, name: fc1, out_features: 30}, relu, {type: linear, name: fc2, "
+      "out_features: 4}]",
+      {20});
+  const ParameterPtr weight = model->parameter("fc1.weight");
+  BitMask mask = BitMask::zeros(weight->numel());
+  for (int64_t i = 0; i < weight->numel(); i += 7) mask.set(i);
+  weight->set_pattern(Pattern::make(csr_layout(), weight->shape(), mask));
+  float next = 0.0f;
+  for (float& value : weight->mutable_values().mutable_storage()) value = next += 0.5f;
+  export_onnx(*model, {20}, {}, folder / "dense.onnx");
+  export_onnx(*model, {20}, {}, folder / "sparse.onnx", OnnxValues::Sparse);
+  const onnx::ModelProto dense = read_onnx(folder / "dense.onnx");
+  const onnx::ModelProto sparse = read_onnx(folder / "sparse.onnx");
+  EXPECT_EQ(dense.graph().sparse_initializer_size(), 0);
+  ASSERT_EQ(sparse.graph().sparse_initializer_size(), 1);  // fc2 and the biases are dense
+  EXPECT_EQ(sparse.graph().initializer_size(), dense.graph().initializer_size() - 1);
+  const onnx::SparseTensorProto& tensor = sparse.graph().sparse_initializer(0);
+  EXPECT_EQ(tensor.values().name(), "fc1.weight");
+  EXPECT_THAT(std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end()),
+              ElementsAre(30, 20));
+  const std::string &values = tensor.values().raw_data(), &indices = tensor.indices().raw_data();
+  ASSERT_EQ(values.size(), static_cast<size_t>(weight->pattern()->nnz()) * sizeof(float));
+  ASSERT_EQ(indices.size(), 2 * values.size());
+  std::vector<float> whole(static_cast<size_t>(weight->numel()));
+  for (size_t i = 0; i < values.size() / sizeof(float); ++i) {
+    int64_t index = 0;
+    std::memcpy(&index, indices.data() + i * sizeof index, sizeof index);
+    std::memcpy(&whole[static_cast<size_t>(index)], values.data() + i * sizeof(float),
+                sizeof(float));
+  }
+  EXPECT_EQ(whole, weight->to_dense().to_vector());
+  EXPECT_LT(std::filesystem::file_size(folder / "sparse.onnx"),
+            std::filesystem::file_size(folder / "dense.onnx"));
 }
 
 TEST(OnnxFile, TheBatchIsLeftOpen) {
