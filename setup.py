@@ -1,7 +1,9 @@
-"""Builds the module lacuna._lacuna with CMake; everything else is in pyproject.toml."""
+"""Builds the module lacuna._lacuna with CMake, to which CMAKE_ARGS adds options; everything else is in
+pyproject.toml."""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +23,8 @@ class BuildWithCMake(build_ext):
             ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DLACUNA_PYTHON=ON"]
             + ["-DPython_EXECUTABLE=" + sys.executable]
             + [f"-DLACUNA_BUILD_{part}=OFF" for part in parts]
-            + (["-G", "Ninja"] if shutil.which("ninja") else []),
+            + (["-G", "Ninja"] if shutil.which("ninja") else [])
+            + shlex.split(os.environ.get("CMAKE_ARGS", "")),
             check=True,
         )
         jobs = str(self.parallel or os.cpu_count() or 1)
