@@ -23,9 +23,10 @@ int take_number(std::string_view& text) {
 }
 
 bool is_dotted_name(std::string_view text) {
-  return !text.empty() && is_letter(text.front()) && std::ranges::all_of(text, [](char c) {
-    return is_letter(c) || is_digit(c) || c == '.' || c == '-';
-  });
+  const bool begins = !text.empty() && (is_letter(text.front()) || is_digit(text.front()));
+  return begins && std::ranges::any_of(text, is_letter) && std::ranges::all_of(text, [](char c) {
+           return is_letter(c) || is_digit(c) || c == '.' || c == '-';
+         });
 }
 
 }  // namespace

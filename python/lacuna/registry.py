@@ -14,10 +14,12 @@ _registered: Dict[str, Callable[..., Any]] = {}
 def _make(name: str) -> Callable[[Dict[str, Any], int], Any]:
     def make(keys: Dict[str, Any], seed: int) -> Any:
         cls = _registered[name]
-        parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
-        takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-        if takes_all or any(p.name == "seed" for p in parameters):
-            keys = {**keys, "seed": seed}
+        try:
+            known = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+        except ValueError:  # inherited from the module, which takes all keys
+            return cls(**keys, seed=seed)
+        if any(p.name == "seed" or p.kind is inspect.Parameter.VAR_KEYWORD for p in known):
+            return cls(**keys, seed=seed)
         return cls(**keys)
 
     return make
@@ -44,7 +46,7 @@ def register(name: Optional[str] = None) -> Callable[[_T], _T]:
                 doc = (inspect.getdoc(thing) or "an algorithm of a Python program").split("\n")[0]
                 _lacuna._register_algorithm(known, doc, _make(known))
             elif is_new:
-                _lacuna._register_schedule(known, lambda step: _registered[known](step))
+                _lacuna._register_schedule(known, lambda step: float(_registered[known](step)))
         except _lacuna.StateError:
             del _registered[known]
             raise

@@ -324,13 +324,18 @@ void bind_module(py::module_& module) {
       .def("initialize", &Module::initialize, py::arg("seed"), "Draws all values again.")
       .def(
           "apply",
-          [](Module& m, SparsityAlgorithm& algorithm) {
+          [](const py::object& self, const py::object& algorithm) {
+            auto& model = self.cast<Module&>();
+            auto& sparsity = algorithm.cast<SparsityAlgorithm&>();
             take_over_writes();
-            note_parameters(m.parameters());
-            const py::gil_scoped_release released;
-            m.apply(algorithm);
+            note_parameters(model.parameters());
+            {
+              const py::gil_scoped_release released;
+              model.apply(sparsity);
+            }
+            algorithm.attr("_model") = py::weakref(self);
           },
-          py::arg("algorithm"), py::keep_alive<2, 1>(),
+          py::arg("algorithm"), py::keep_alive<1, 2>(),
           "Makes parameters sparse. Raises ConfigError, ShapeError, StateError.")
       .def(
           "train", [](Module& m, bool mode) { mode ? m.train() : m.eval(); },

@@ -118,6 +118,9 @@ void bind_optimizers(py::module_& module) {
               optimizer.apply(sparsity);
             }
             algorithm.attr("_optimizer") = py::weakref(self);  // for algorithm.update()
+            // An algorithm may refer to its model, which keeps it; so the optimizer keeps both.
+            const py::object model = py::getattr(algorithm, "_model", py::none());
+            if (!model.is_none()) py::detail::keep_alive_impl(self, model());
           },
           py::arg("algorithm"), py::keep_alive<1, 2>(),
           "Lets an algorithm, which has been applied to the model, follow the steps. Raises "

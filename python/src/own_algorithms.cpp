@@ -167,27 +167,23 @@ void bind_weight(py::module_& module) {
             return py::cast(h.parameter).attr("__array__")(dtype);
           },
           py::arg("dtype") = py::none())
-      .def("__getattr__", [](const WeightHandle& h, const std::string& name) {
+      .def("__getattr__", [](const WeightHandle& h, const std::string& name) -> py::object {
         return py::cast(h.parameter).attr(name.c_str());
       });
 }
 
-template <class Kind, class Own, class Base>
-auto own_class(py::module_& module, const char* name, bool drops, const char* doc) {
-  return py::class_<Kind, Base, Own, std::shared_ptr<Kind>>(module, name, doc)
-      .def(py::init([drops](const py::object& sparsity, const py::kwargs& keywords) {
-             return new Own(options_of(AlgorithmKeys(sparsity, keywords), drops));
-           }),
-           py::arg("sparsity") = py::none());
-}
-
 void bind_classes(py::module_& module) {
   using Dynamic = DynamicSparsityAlgorithm;
-  own_class<Dynamic, OwnDynamicAlgorithm<Dynamic>, SparsityAlgorithm>(
-      module, "DynamicSparsityAlgorithm", false,
+  py::class_<Dynamic, SparsityAlgorithm, OwnDynamicAlgorithm<Dynamic>, std::shared_ptr<Dynamic>>(
+      module, "DynamicSparsityAlgorithm",
       "Changes its masks on the steps of an update schedule. A subclass defines update_mask(self, "
       "p, mask, sparsity), which returns the next mask of the weight p: bool in its shape. "
       "Positions in both masks keep value and optimizer state; new ones start at zero.")
+      .def(py::init([](const py::object& sparsity, const py::kwargs& keywords) {
+             return new OwnDynamicAlgorithm<Dynamic>(
+                 options_of(AlgorithmKeys(sparsity, keywords), false));
+           }),
+           py::arg("sparsity") = py::none())
       .def(
           "is_update_step",
           [](const Dynamic& s, int64_t step) { return s.update_schedule().is_update(step); },
@@ -204,17 +200,27 @@ void bind_classes(py::module_& module) {
           },
           py::arg("p"), py::arg("purpose") = "/grow",
           "Random numbers of a weight at this step, which a resumed run draws again.");
-  own_class<Set, OwnSet, Dynamic>(
-      module, "SET", true,
+  py::class_<Set, Dynamic, OwnSet, std::shared_ptr<Set>>(
+      module, "SET",
       "Drops the smallest |w|, regrows at random. A subclass that grows otherwise defines "
       "grow(self, p, kept, count), which returns the mask `kept` with positions added until there "
-      "are `count`.");
+      "are `count`.")
+      .def(py::init(
+               [](const py::object& sparsity, const py::kwargs& keywords) {
+                 const AlgorithmKeys keys(sparsity, keywords);
+                 if (!keys.has_functions()) return configured<Set>(keys, "set");
+                 return std::make_shared<Set>(options_of(keys, true));
+               },
+               [](const py::object& sparsity, const py::kwargs& keywords) {
+                 return new OwnSet(options_of(AlgorithmKeys(sparsity, keywords), true));
+               }),
+           py::arg("sparsity") = py::none());
 }
 
 std::unique_ptr<SparsityAlgorithm> make_named(const py::object& factory, const Config& entry,
                                               uint64_t seed) {
   Config keys = entry.clone();
-  for (const char* name : {"algorithm", "type"}) keys.erase(name);
+  for (const char* name : {"algorithm", "type", "until"}) keys.erase(name);
   entry.mark_read();
   const py::gil_scoped_acquire gil;
   try {
@@ -233,7 +239,8 @@ std::string name_of_class(const SparsityAlgorithm& algorithm) {
   const py::gil_scoped_acquire gil;
   const py::object self = py::cast(&algorithm, py::return_value_policy::reference);
   const py::object kind = py::type::of(self);
-  const py::object registered = py::getattr(kind, "_lacuna_name", py::none());
+  // A class's own: those derived from a class that has one are others.
+  const py::object registered = kind.attr("__dict__").attr("get")("_lacuna_name");
   return py::str(registered.is_none() ? py::object(kind.attr("__name__")) : registered);
 }
 
@@ -257,19 +264,17 @@ py::object weight_object(SparsityAlgorithm& algorithm, const SparseWeight& weigh
   return py::cast(WeightHandle{self.cast<AlgorithmPtr>(), weight.pointer()});
 }
 
+py::list weights_of(const AlgorithmPtr& algorithm) {
+  py::list all;
+  for (const SparseWeight& weight : AlgorithmAccess::weights_of(*algorithm)) {
+    all.append(WeightHandle{algorithm, weight.pointer()});
+  }
+  return all;
+}
+
 void bind_own_algorithms(py::module_& module) {
   bind_weight(module);
   bind_classes(module);
-  module.def(
-      "_weights",
-      [](const AlgorithmPtr& algorithm) {
-        std::vector<WeightHandle> all;
-        for (const SparseWeight& weight : AlgorithmAccess::weights_of(*algorithm)) {
-          all.push_back({algorithm, weight.pointer()});
-        }
-        return all;
-      },
-      py::arg("algorithm"));
   module.def(
       "_register_algorithm",
       [](const std::string& name, const std::string& help, const py::object& factory) {

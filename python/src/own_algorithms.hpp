@@ -14,6 +14,8 @@ namespace lacuna::python {
 std::string name_of_class(const SparsityAlgorithm& algorithm);
 /// A weight as update_mask gets it.
 py::object weight_object(SparsityAlgorithm& algorithm, const SparseWeight& weight);
+/// All of an algorithm's, without those of its parts.
+py::list weights_of(const std::shared_ptr<SparsityAlgorithm>& algorithm);
 
 template <class Base>
 class OwnAlgorithm : public Base {

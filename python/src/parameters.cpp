@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -150,6 +151,23 @@ py::array_t<int64_t> positions_of(const Parameter& parameter) {
   return flat;
 }
 
+// The positions of stored values: their numbers, as bits, go the way that values go.
+py::array_t<int64_t> stored_positions_of(const Parameter& parameter) {
+  const py::array_t<int64_t> positions = positions_of(parameter);
+  Tensor numbers = Tensor::empty(Shape{parameter.pattern()->nnz()});
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    numbers.mutable_data()[i] = std::bit_cast<float>(static_cast<uint32_t>(i + 1));
+  }
+  const Tensor stored = parameter.expanded(numbers);
+  const auto sizes = stored.shape().sizes();
+  py::array_t<int64_t> flat(std::vector<py::ssize_t>(sizes.begin(), sizes.end()));
+  std::ranges::transform(stored.storage(), flat.mutable_data(), [&](float bits) {
+    const auto number = std::bit_cast<uint32_t>(bits);
+    return number == 0 ? int64_t{-1} : positions.data()[number - 1];
+  });
+  return flat;
+}
+
 std::string describe(const Parameter& p) {
   return fmt::format("Parameter('{}', shape={}, nnz={}, layout='{}')", p.name(),
                      p.shape().to_string(), p.pattern()->nnz(), p.pattern()->layout().name());
@@ -247,6 +265,9 @@ void bind_parameters(py::module_& module) {
           "zero. Raises ShapeError.")
       .def_property_readonly("positions", &positions_of,
                              "Flat indices of the positions that exist, ascending: int64.")
+      .def_property_readonly("stored_positions", &stored_positions_of,
+                             "The flat index of the position of each of `values`, in their shape; "
+                             "-1 where nothing is stored.")
       .def(
           "to_numpy",
           [](const Parameter& p) {

@@ -27,15 +27,6 @@ namespace {
 
 using AlgorithmPtr = std::shared_ptr<SparsityAlgorithm>;
 
-template <class Kind>
-std::shared_ptr<Kind> configured(const AlgorithmKeys& keys, const char* name) {
-  Config entry = keys.entry;
-  entry.set("algorithm", name);
-  AlgorithmPtr made = configure(entry, keys.seed);
-  entry.require_all_read();
-  return std::static_pointer_cast<Kind>(made);
-}
-
 using ReadOptions = SparsityOptions (*)(const Config& entry, uint64_t seed);
 
 SparsityOptions static_options(const Config& entry, uint64_t seed) {
@@ -128,6 +119,10 @@ void update(SparsityAlgorithm& algorithm, const py::object& given) {
   if (optimizer.is_none()) {
     throw StateError("update needs the optimizer: the algorithm has been applied to none");
   }
+  const py::object model = py::getattr(python_object(algorithm), "_model", py::none());
+  if (!model.is_none() && model().is_none()) {
+    throw StateError("the model that '" + std::string(algorithm.type()) + "' changes is gone");
+  }
   auto& one = optimizer.cast<Optimizer&>();
   const py::gil_scoped_release released;
   algorithm.update(one);
@@ -173,6 +168,8 @@ void bind_base(py::module_& module) {
       .def_property_readonly(
           "sparse_params", [](SparsityAlgorithm& s) { return sparse_parameters(s, py::none()); },
           "The parameters that it manages, by name.")
+      .def_property_readonly("weights", &weights_of,
+                             "The weights that it manages, for update(): SparseWeights.")
       .def_property_readonly("num_sparse_params",
                              [](const SparsityAlgorithm& s) { return s.parameters().size(); })
       .def("get_sparse_params", &sparse_parameters, py::arg("of"),

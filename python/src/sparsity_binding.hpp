@@ -12,6 +12,7 @@
 #include "callables.hpp"
 #include "handles.hpp"
 #include "lacuna/sparsity/algorithm.h"
+#include "lacuna/sparsity/configure.h"
 #include "lacuna/sparsity/dynamic.h"
 #include "parameter_arrays.hpp"
 
@@ -90,6 +91,16 @@ struct AlgorithmKeys {
   bool has_functions() const { return !init_method.is_none() || !param_filter.is_none(); }
   void put_functions_into(SparsityOptions& options) const;
 };
+
+/// The built-in algorithm of that name. *Errors:* ConfigError.
+template <class Kind>
+std::shared_ptr<Kind> configured(const AlgorithmKeys& keys, const char* name) {
+  Config entry = keys.entry;
+  entry.set("algorithm", name);
+  std::shared_ptr<SparsityAlgorithm> made = configure(entry, keys.seed);
+  entry.require_all_read();
+  return std::static_pointer_cast<Kind>(made);
+}
 
 /// A parameter filter: a glob, a list of globs, or a function f(name, parameter).
 ParameterFilter to_filter(const py::object& given);

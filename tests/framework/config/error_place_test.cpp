@@ -18,6 +18,8 @@ TEST(ErrorPlace, LeavesOutWhatTheMessageDoesNotSay) {
   EXPECT_EQ(keyed.file, "");
   EXPECT_EQ(keyed.line, 0);
   EXPECT_EQ(keyed.key, "optimizer.lr");
+  EXPECT_EQ(ErrorPlace::of("0.out_feature: unknown key").key, "0.out_feature");
+  EXPECT_EQ(ErrorPlace::of("17: unknown key").key, "");
   EXPECT_EQ(ErrorPlace::of("run.yaml:3:5: two words: no key").key, "");
   EXPECT_EQ(ErrorPlace::of("run.yaml:3:5: two words: no key").line, 3);
   EXPECT_EQ(ErrorPlace::of("layer 'fc1' (linear): 12:30: a time").line, 0);
