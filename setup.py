@@ -1,7 +1,11 @@
-"""Builds the module lacuna._lacuna with CMake; everything else is in pyproject.toml."""
+"""Builds the module lacuna._lacuna with CMake; everything else is in pyproject.toml.
+
+CMAKE_ARGS adds options of CMake. LACUNA_BUILD_DIR is where to build, if not in a folder of its own.
+"""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,15 +19,16 @@ ROOT = Path(__file__).resolve().parent
 
 class BuildWithCMake(build_ext):
     def build_extension(self, extension):
-        build = Path(self.build_temp).resolve() / "lacuna"
-        parts = ["TESTS", "BENCHMARKS", "EXAMPLES"]
-        subprocess.run(
-            ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DLACUNA_PYTHON=ON"]
-            + ["-DPython_EXECUTABLE=" + sys.executable]
-            + [f"-DLACUNA_BUILD_{part}=OFF" for part in parts]
-            + (["-G", "Ninja"] if shutil.which("ninja") else []),
-            check=True,
-        )
+        default = Path(self.build_temp).resolve() / "lacuna"
+        build = Path(os.environ.get("LACUNA_BUILD_DIR", default))
+        options = ["-DLACUNA_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+        if not (build / "CMakeCache.txt").exists():
+            parts = ["TESTS", "BENCHMARKS", "EXAMPLES"]
+            options += ["-DCMAKE_BUILD_TYPE=Release"]
+            options += [f"-DLACUNA_BUILD_{part}=OFF" for part in parts]
+            options += ["-G", "Ninja"] if shutil.which("ninja") else []
+        options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
+        subprocess.run(["cmake", "-S", ROOT, "-B", build, *options], check=True)
         jobs = str(self.parallel or os.cpu_count() or 1)
         subprocess.run(
             ["cmake", "--build", build, "--target", "lacuna_python", "--parallel", jobs], check=True

@@ -31,6 +31,7 @@ void SparsityAlgorithm::release(bool loaded) {
   }
   weights_.clear();
   parameters_.clear();
+  for (SparsityAlgorithm* part : parts_) part->release(loaded);
 }
 
 bool SparsityAlgorithm::makes_sparse(const ParameterPtr& parameter) const {

@@ -1,0 +1,69 @@
+// An algorithm that another one owns, by its only part: what outlives its group, and ends with its
+// phase.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lacuna/sparsity/dense.h"
+#include "lacuna/sparsity/group.h"
+#include "lacuna/sparsity/phases.h"
+#include "lacuna/sparsity/static.h"
+#include "test_model.h"
+
+namespace lacuna {
+namespace {
+
+class StandIn final : public SparsityAlgorithm {
+ public:
+  explicit StandIn(SparsityAlgorithm& part) : SparsityAlgorithm({}), part_(part) { add_part(part); }
+  std::string_view type() const override { return part_.type(); }
+  void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override {
+    set_parameters(parameters);
+    part_.adopt(module, std::move(parameters), source);
+  }
+  void update(Optimizer& optimizer) override { part_.update(optimizer); }
+
+ private:
+  SparsityAlgorithm& part_;
+};
+
+TEST(StandInTest, APartThatOutlivesItsGroupIsApart) {
+  Static part({.sparsity = 0.75});
+  {
+    TestModel t;
+    Group group;
+    group.add("fc1.weight", std::make_unique<StandIn>(part));
+    t.apply(group);
+    t.step();
+    EXPECT_EQ(part.step(), 1);
+    EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 48);
+    EXPECT_NE(part.outer(), nullptr);
+  }
+  EXPECT_EQ(part.outer(), nullptr);
+  EXPECT_TRUE(part.parameters().empty());
+  TestModel next;
+  next.apply(part);  // as one that was never in a group
+  EXPECT_EQ(next.weight("fc2.weight").pattern()->nnz(), 16);
+}
+
+TEST(StandInTest, APhaseEndsWhatItStandsFor) {
+  TestModel t;
+  Static part({.sparsity = 0.75});
+  std::vector<Phase> plan;
+  plan.push_back({std::make_unique<StandIn>(part), 2});
+  plan.push_back({std::make_unique<Dense>(), {}});
+  Phases phases(std::move(plan));
+  t.apply(phases);
+  t.step();
+  EXPECT_EQ(t.weight("fc1.weight").sparsified_by, "static");
+  t.step();
+  EXPECT_EQ(t.weight("fc1.weight").sparsified_by, "dense");
+  EXPECT_EQ(t.weight("fc1.weight").pattern()->nnz(), 192);
+  EXPECT_TRUE(part.parameters().empty());
+}
+
+}  // namespace
+}  // namespace lacuna
