@@ -17,6 +17,7 @@ from lacuna._lacuna import (
     DataError,
     Dataset,
     Error,
+    LoadedRun,
     Loader,
     MemoryError,
     Module,
@@ -32,6 +33,7 @@ from lacuna._lacuna import (
     distillation_loss,
     gelu,
     gelu_tanh,
+    load,
     load_data,
     log,
     log_softmax,
@@ -78,7 +80,6 @@ from lacuna.display import MaskPicture
 from lacuna.model import Model
 from lacuna.registry import register
 from lacuna.runs import (
-    LoadedRun,
     Plan,
     Run,
     compare,
@@ -86,7 +87,6 @@ from lacuna.runs import (
     export,
     from_torch,
     import_,
-    load,
     plan,
     prune,
     sweep,

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 from lacuna import _lacuna, display
-from lacuna._lacuna import LoadedRun, load
+from lacuna._lacuna import LoadedRun
 
 if TYPE_CHECKING:  # it takes longer to import than all of lacuna
     import numpy
@@ -79,7 +79,7 @@ class Run:
 
     def load(self, *, last: bool = False) -> LoadedRun:
         """Opens the model: see `load`."""
-        return load(self._dir, last=last)
+        return _lacuna.load(self._dir, last=last)
 
     def evaluate(self, **options: Any) -> Metrics:
         """See `evaluate`."""
@@ -110,19 +110,19 @@ class Plan:
         self._text = text
 
     @property
-    def layers(self) -> list[dict[str, Any]]:
-        """A record for each module: path, type, output shape, parameters, nonzeros and FLOPs."""
+    def layers(self) -> Any:
+        """A record for each module: path, type, output, parameters, nonzeros and FLOPs: a list."""
         return self.report["layers"]
 
     @property
-    def parameters(self) -> list[dict[str, Any]]:
-        """A record for each parameter: shape, algorithm, nonzeros, layout and steps of updates."""
+    def parameters(self) -> Any:
+        """A record for each parameter: shape, algorithm, nonzeros, layout, updates: a list."""
         return self.report["parameters"]
 
     @property
     def steps(self) -> int:
         """Optimizer steps of the run."""
-        return self.report["steps"]
+        return int(self.report["steps"])
 
     def __str__(self) -> str:
         return self._text
@@ -233,7 +233,7 @@ def compare(*runs: Path, by: Optional[str] = None) -> Any:
         for row in rows:
             row[difference["key"]] = difference["values"].get(row["run"])
     try:
-        import pandas
+        import pandas  # type: ignore[import]
     except ImportError:
         return rows
     return pandas.DataFrame(rows)
