@@ -110,8 +110,9 @@ class NextHead {
   }
 
  private:
-  // A batch of this size is not in the second-level cache, and a head of this size is some of it.
-  static constexpr int64_t kLargeBatch = 1 << 21, kLargeHead = 1 << 19, kBytesOfAll = 8 * 4;
+  // A batch of this size is not in the second-level cache when its turn comes in a training step,
+  // and eight arrays of this size together are some of that cache.
+  static constexpr int64_t kLargeBatch = 1 << 19, kLargeHead = 1 << 19, kBytesOfAll = 8 * 4;
 
   const AttentionProblem& problem_;
   int64_t example_;

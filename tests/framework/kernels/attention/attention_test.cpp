@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "framework/kernels/test_values.h"
@@ -317,6 +318,26 @@ TEST(Attention, LogitsOfAnySizeAreStable) {
   const AttentionProblem p = c.problem();
   attention(p, QkvTensors<const Tensor>::joined(p, qkv), y, lse.data());
   EXPECT_EQ(y.to_vector(), (std::vector<float>{2, 2, 1}));
+}
+
+TEST(Attention, NanOfAQueryStaysInItsRow) {
+  for (const int64_t length : {7, 64, 65}) {
+    const Case c{.batch = 1, .length = length, .heads = 1, .kv_heads = 1, .d = 4};
+    const AttentionProblem p = c.problem();
+    Tensor qkv = test::normal_tensor("qkv", c.qkv_shape());
+    for (const int64_t t : {int64_t{2}, length - 1}) qkv.mutable_data()[t * 12 + 1] = NAN;
+    for (const Order order : {Order::RowMajor, Order::BatchSlabs}) {
+      const Tensor in = qkv.to(order);
+      Tensor y = unwritten({1, length, 4}, order);
+      std::vector<float> lse(static_cast<size_t>(length));
+      attention(p, QkvTensors<const Tensor>::joined(p, in), y, lse.data());
+      const auto rows = y.to_vector();
+      for (int64_t t = 0; t < length; ++t) {
+        const bool is_nan = t == 2 || t == length - 1;
+        EXPECT_EQ(std::isnan(rows[static_cast<size_t>(4 * t + 3)]), is_nan) << length << " " << t;
+      }
+    }
+  }
 }
 
 TEST(Attention, DropsTheFractionAskedForAndKeepsTheMean) {
