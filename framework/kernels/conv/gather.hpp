@@ -19,8 +19,11 @@ struct PixelRun {
   const int64_t* to_planes = nullptr;
   int64_t width = 0;           ///< output pixels of a row
   int64_t begin = 0, end = 0;  ///< output rows to compute
-  bool ends_rows = false;      ///< the line behind each output row becomes zero
-  int most_tile_rows = 1;      ///< rows of pixels that may stay in registers together: 1 or 2
+  /// What the sums begin with, where it is not the bias: another array whose planes lie as those of
+  /// `to` do, its first pixel of the first plane. Null: none.
+  const float* start = nullptr;
+  bool ends_rows = false;  ///< the line behind each output row becomes zero
+  int most_tile_rows = 1;  ///< rows of pixels that may stay in registers together: 1 or 2
 
   int64_t to_plane(int64_t plane) const {
     return to_planes == nullptr ? plane * to_plane_lines : to_planes[plane];
@@ -34,9 +37,10 @@ void gather_pixels(const TapStream& stream, const float* values, const float* fr
                    const float* bias, const PixelRun& run);
 
 /// gradient[k] += Σ_pixel dy[plane of k][pixel] · x[pixel + offset k] over the run's rows, in
-/// stream order.
+/// stream order. `lanes`, if not null, has the lanes of a line for each plane of dy, to which the
+/// plane's lines are added.
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                  const PixelRun& run);
+                  const PixelRun& run, float* lanes = nullptr);
 
 /// Pixels that stay in registers while the nonzeros of an output plane go by.
 struct TileSize {

@@ -8,6 +8,8 @@
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/adds_input_gradient.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 #include "lacuna/framework/layouts/formats/csr_layout.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -72,7 +74,7 @@ Tensor in_clear_slabs(const Tensor& images) {
   return slabs;
 }
 
-class CsrConvolutions final : public ConvolutionProducts {
+class CsrConvolutions final : public ConvolutionProducts, public AddsInputGradient {
  public:
   Order order(const ConvolutionShape&) const override { return Order::ImageSlabs; }
 
@@ -88,11 +90,18 @@ class CsrConvolutions final : public ConvolutionProducts {
                                              in_slabs(dy));
   }
 
+  Tensor added_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
+                              const Tensor& dy, const Tensor& earlier) const override {
+    return sparse_convolution_input_gradient(products_of(weight.pattern, shape), weight.values,
+                                             in_slabs(dy), in_slabs(earlier));
+  }
+
   void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,
                        const Tensor& x, Accumulate accumulate,
                        std::span<float> gradient) const override {
     sparse_convolution_weight_gradient(products_of(pattern, shape), in_clear_slabs(dy),
-                                       in_clear_slabs(x), accumulate, gradient);
+                                       in_clear_slabs(x), accumulate, gradient,
+                                       BatchSums::claim(dy));
   }
 };
 
