@@ -12,7 +12,6 @@
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
-#include "lacuna/framework/layouts/adds_input_gradient.hpp"
 #include "lacuna/framework/layouts/batch_sums.hpp"
 
 namespace lacuna {
@@ -34,7 +33,6 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
   std::string_view name() const override { return name_; }
   std::vector<Tensor*> saved() override { return {&x}; }
   const ChannelStatistics& statistics() const override { return statistics_; }
-  bool adds_to_first() const override { return adder() != nullptr; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     // In the order of the products, once for both.
@@ -43,12 +41,10 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
                                                     : dense_image_order(shape.out_channels)));
     std::vector<Tensor> gradients(3);
     if (needs(0)) {  // dX = W ∗ᵀ dY                          [batch, in, height, width]
-      const Tensor earlier = take_earlier();
-      const Tensor dx = earlier.defined() ? adder()->added_input_gradient(
-                                                weight.view(), shape, dy,
-                                                as_images(reordered(earlier, Order::ImageSlabs)))
-                                          : products().input_gradient(weight.view(), shape, dy);
-      gradients[0] = dx.viewed_as(inputs()[0].shape());
+      gradients[0] = weight.pattern->layout()
+                         .convolutions(shape)
+                         .input_gradient(weight.view(), shape, dy)
+                         .viewed_as(inputs()[0].shape());
     }
     if (weight.sink != nullptr) {  // dW
       const BatchSums sums(needs(1) ? dy : Tensor(), shape.out_channels);
@@ -65,14 +61,6 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
   ConvolutionShape shape;
 
  private:
-  const ConvolutionProducts& products() const {
-    return weight.pattern->layout().convolutions(shape);
-  }
-  // The products, if they can add their input gradient to another; else null.
-  const AddsInputGradient* adder() const {
-    return dynamic_cast<const AddsInputGradient*>(&products());
-  }
-
   std::string_view name_;  // a literal
   ChannelStatistics statistics_;
 };

@@ -6,11 +6,12 @@
 // others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
 // for which eight loads serve sixteen multiply-adds; those of larger blocks have nothing to reduce
 // (large_block_gradient.inc).
+#include "lacuna/framework/kernels/blocks/block_gradient.hpp"
+
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 #include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/blocks/cell_rows.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"

@@ -42,7 +42,6 @@ struct GroupRun {
   float* to = nullptr;                 // the tile's first pixel in the first output plane
   int64_t to_row = 0, to_plane = 0;    // floats
   const int64_t* to_planes = nullptr;  // lines, or null
-  const float* start = nullptr;        // as `to`, of what the sums begin with, or null
   const float* bias = nullptr;
   bool is_first = false;  // of the source tiles: sums begin
   SourceAhead* ahead = nullptr;
@@ -53,13 +52,8 @@ struct GroupRun {
   const float* values = nullptr;
   int64_t count = 0, length = 0;
 
-  int64_t plane_offset(uint32_t row) const {
-    return to_planes == nullptr ? row * to_plane : to_planes[row] * kImageSlabWidth;
-  }
-  float* plane(uint32_t row) const { return to + plane_offset(row); }
-  // Where a plane's sums lie now: the bias is nowhere.
-  const float* sums(uint32_t row) const {
-    return is_first ? start + plane_offset(row) : plane(row);
+  float* plane(uint32_t row) const {
+    return to + (to_planes == nullptr ? row * to_plane : to_planes[row] * kImageSlabWidth);
   }
 };
 
@@ -96,19 +90,15 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
     if (run.is_first) {
       run.ahead->fetch<kRows, kColumns, kFromStep>();
       fetch_tile<kRows, kColumns, kToStep>(to + kColumns * kToStep * kImageSlabWidth, to_row);
-      if (run.start != nullptr) {
-        fetch_tile<kRows, kColumns, kToStep>(
-            run.sums(run.rows[i]) + kColumns * kToStep * kImageSlabWidth, to_row);
-      }
     } else if (run.fetches_ahead) {
       fetch_tile<kRows, kColumns, kToStep>(run.plane(run.rows[i + 1]), to_row);
     }
-    if (run.is_first && run.start == nullptr) {
+    if (run.is_first) {
       const Vector start = hn::Set(d, run.bias == nullptr ? 0.0f : run.bias[run.rows[i]]);
       for_each_vector<kRows, kColumns>([&](int r, int c, int v)
                                            HWY_ATTR { sums[r][c][v] = start; });
     } else {
-      const float* row = run.sums(run.rows[i]);
+      float* row = to;
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r, row = opaque(row + to_row)) {
         HWY_UNROLL(32)
@@ -169,13 +159,11 @@ void gather_steps(const TapStream& stream, const float* values, const float* fro
         const int64_t first = row * run.from_row_lines + column * kFromStep;
         const bool ends_rows = run.ends_rows && column + kColumns == run.width;
         SourceAhead ahead(stream, run, from + first * kImageSlabWidth, kColumns);
-        const int64_t pixel = (row * run.to_row_lines + column * kToStep) * kImageSlabWidth;
         GroupRun group{.from_row = run.from_row_lines * kLineBytes,
-                       .to = to + pixel,
+                       .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
                        .to_row = run.to_row_lines * kImageSlabWidth,
                        .to_plane = run.to_plane_lines * kImageSlabWidth,
                        .to_planes = run.to_planes,
-                       .start = run.start == nullptr ? nullptr : run.start + pixel,
                        .bias = bias,
                        .is_first = true,
                        .ahead = &ahead,

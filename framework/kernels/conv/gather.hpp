@@ -19,11 +19,8 @@ struct PixelRun {
   const int64_t* to_planes = nullptr;
   int64_t width = 0;           ///< output pixels of a row
   int64_t begin = 0, end = 0;  ///< output rows to compute
-  /// What the sums begin with, where it is not the bias: another array whose planes lie as those of
-  /// `to` do, its first pixel of the first plane. Null: none.
-  const float* start = nullptr;
-  bool ends_rows = false;  ///< the line behind each output row becomes zero
-  int most_tile_rows = 1;  ///< rows of pixels that may stay in registers together: 1 or 2
+  bool ends_rows = false;      ///< the line behind each output row becomes zero
+  int most_tile_rows = 1;      ///< rows of pixels that may stay in registers together: 1 or 2
 
   int64_t to_plane(int64_t plane) const {
     return to_planes == nullptr ? plane * to_plane_lines : to_planes[plane];

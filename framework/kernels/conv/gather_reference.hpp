@@ -43,12 +43,7 @@ inline void gather_pixels(const TapStream& stream, const float* values, const fl
   };
   for (int64_t plane = 0; plane < stream.rows; ++plane) {
     for_each_pixel(run, [&](int64_t row, int64_t column) {
-      float* at = out(plane, row, column);
-      if (run.start != nullptr) {
-        std::copy_n(run.start + (at - to), kImageSlabWidth, at);
-      } else {
-        std::fill_n(at, kImageSlabWidth, bias == nullptr ? 0.0f : bias[plane]);
-      }
+      std::fill_n(out(plane, row, column), kImageSlabWidth, bias == nullptr ? 0.0f : bias[plane]);
     });
     for (int64_t row = run.begin; run.ends_rows && row < run.end; ++row) {
       std::fill_n(out(plane, row, run.width), kImageSlabWidth, 0.0f);

@@ -163,11 +163,11 @@ Tensor::Padding padding_of(const PixelRun& run) {
 int64_t parts_of(int64_t length, int64_t size) { return std::max<int64_t>(1, length / size); }
 
 // Runs a gather slab by slab, in parts where both sides are tensors. `statistics` as of
-// sparse_convolution; `start`, where the target is, what the sums begin with.
+// sparse_convolution.
 void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<float>& values,
                   const Side& from, const Tensor& source, int64_t source_slab, const Side& to,
                   Tensor& target, int64_t target_slab, int64_t slabs, const float* bias,
-                  ChannelStatistics* statistics = nullptr, const Tensor& start = Tensor()) {
+                  ChannelStatistics* statistics = nullptr) {
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
   if (from.is_tensor && to.is_tensor) {
@@ -184,9 +184,6 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
       run.width = across + 1 < wide ? kPixelsOfTask : whole.width - column;
       run.ends_rows = whole.ends_rows && across + 1 == wide;
       const int64_t into = slab * target_slab + column * whole.to_step * kImageSlabWidth;
-      if (start.defined()) {
-        run.start = first_pixel(to.planes, start.data(Order::ImageSlabs) + into);
-      }
       gather_pixels(stream, values.data(),
                     first_pixel(from.planes, x + slab * source_slab) +
                         column * whole.from_step * kImageSlabWidth,
@@ -203,11 +200,7 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
     const float* read = from.read(x + slab * source_slab, 0);
     float* into = y + slab * target_slab;
     float* written = to.is_tensor ? into : scratch(1, to.lines());
-    PixelRun run = whole;
-    if (start.defined()) {
-      run.start = first_pixel(to.planes, start.data(Order::ImageSlabs) + slab * target_slab);
-    }
-    gather_pixels(stream, values.data(), read, first_pixel(to.planes, written), bias, run);
+    gather_pixels(stream, values.data(), read, first_pixel(to.planes, written), bias, whole);
     if (!to.is_tensor) {
       join_phases(to.tensor, to.channels, to.stride, to.phases, to.planes, written, into);
     }
@@ -276,10 +269,8 @@ Tensor sparse_convolution(const SparseConvolution& c, std::span<const float> val
   return y;
 }
 
-bool adds_to_input_gradient(const SparseConvolution& c) { return c.plan.dx_is_tensor; }
-
 Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<const float> values,
-                                         const Tensor& dy, const Tensor& added) {
+                                         const Tensor& dy) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, dy.shape()[0]);
   Side from = tensor_side(out);
@@ -299,23 +290,12 @@ Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<c
     run.to_planes = planes.data();
   }
   const Shape shape{in.batch, in.channels, in.height, in.width};
-  Tensor dx;
-  if (!plan.dx_is_tensor || to.has_every_pixel()) {
-    dx = Tensor::empty(shape, Order::ImageSlabs, padding_of(run));
-  } else {
-    dx = added.defined() ? added.clone() : Tensor::zeros(shape, Order::ImageSlabs);
-  }
-  const bool adds = added.defined() && adds_to_input_gradient(c);
+  Tensor dx = plan.dx_is_tensor && !to.has_every_pixel()
+                  ? Tensor::zeros(shape, Order::ImageSlabs)
+                  : Tensor::empty(shape, Order::ImageSlabs, padding_of(run));
   gather_slabs(run, c.transposed, in_stream_order(c.transposed, values), from, dy,
                out.slab_lines() * kImageSlabWidth, to, dx, in.slab_lines() * kImageSlabWidth,
-               out.slabs(), nullptr, nullptr, adds ? added : Tensor());
-  if (added.defined() && !adds) {
-    float* into = dx.mutable_storage().data();
-    const float* more = added.storage().data();
-    parallel_for(dx.storage_size(), 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) into[i] += more[i];
-    });
-  }
+               out.slabs(), nullptr);
   return dx;
 }
 

@@ -36,13 +36,9 @@ SparseConvolution make_sparse_convolution(const ConvolutionShape& shape,
 Tensor sparse_convolution(const SparseConvolution& convolution, std::span<const float> values,
                           const Tensor& x, const float* bias,
                           ChannelStatistics* statistics = nullptr);
-/// dx from dy, both in image slabs. `added`, where it is defined, is added to it: in image slabs,
-/// too.
+/// dx from dy, both in image slabs.
 Tensor sparse_convolution_input_gradient(const SparseConvolution& convolution,
-                                         std::span<const float> values, const Tensor& dy,
-                                         const Tensor& added = Tensor());
-/// Whether such an addition costs no pass of its own: not where dx is made in a copy.
-bool adds_to_input_gradient(const SparseConvolution& convolution);
+                                         std::span<const float> values, const Tensor& dy);
 /// The gradient of the values. `dy_sums` [out_channels], if not null, becomes Σ dy over batch and
 /// pixels, which pass by anyway. *Requires* zeros in the padding of both.
 void sparse_convolution_weight_gradient(const SparseConvolution& convolution, const Tensor& dy,

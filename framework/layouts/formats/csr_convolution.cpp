@@ -8,7 +8,6 @@
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
-#include "lacuna/framework/layouts/adds_input_gradient.hpp"
 #include "lacuna/framework/layouts/batch_sums.hpp"
 #include "lacuna/framework/layouts/formats/csr_layout.hpp"
 #include "lacuna/framework/layouts/pattern.h"
@@ -74,7 +73,7 @@ Tensor in_clear_slabs(const Tensor& images) {
   return slabs;
 }
 
-class CsrConvolutions final : public ConvolutionProducts, public AddsInputGradient {
+class CsrConvolutions final : public ConvolutionProducts {
  public:
   Order order(const ConvolutionShape&) const override { return Order::ImageSlabs; }
 
@@ -88,12 +87,6 @@ class CsrConvolutions final : public ConvolutionProducts, public AddsInputGradie
                         const Tensor& dy) const override {
     return sparse_convolution_input_gradient(products_of(weight.pattern, shape), weight.values,
                                              in_slabs(dy));
-  }
-
-  Tensor added_input_gradient(const WeightView& weight, const ConvolutionShape& shape,
-                              const Tensor& dy, const Tensor& earlier) const override {
-    return sparse_convolution_input_gradient(products_of(weight.pattern, shape), weight.values,
-                                             in_slabs(dy), in_slabs(earlier));
   }
 
   void weight_gradient(const Pattern& pattern, const ConvolutionShape& shape, const Tensor& dy,

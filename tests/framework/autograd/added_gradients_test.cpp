@@ -6,11 +6,9 @@
 #include "lacuna/framework/autograd/engine.h"
 #include "lacuna/framework/autograd/node.h"
 #include "lacuna/framework/autograd/ops/arithmetic.h"
-#include "lacuna/framework/autograd/ops/convolution.h"
 #include "lacuna/framework/autograd/ops/norm.h"
 #include "lacuna/framework/autograd/ops/reduce.h"
 #include "lacuna/framework/core/shards.h"
-#include "lacuna/framework/layouts/layout.h"
 
 namespace lacuna {
 namespace {
@@ -82,32 +80,6 @@ TEST(AddedGradients, ThoseOfNormsAreTheSumsOfBothBranches) {
         EXPECT_EQ(dy.to_vector(), of_shortcut);  // a given gradient is nobody's to write
       }
     }
-  }
-}
-
-// A sparse convolution beside a shortcut: whichever order the shortcut's gradient has.
-TEST(AddedGradients, ThoseOfSparseConvolutionsAreTheSumsOfBothBranches) {
-  const Shape shape{3, 3, 3, 3};
-  const auto weight = std::make_shared<Parameter>(shape, Initializer::normal(0.1));
-  weight->use = WeightUse::Convolution;
-  BitMask mask = BitMask::zeros(shape.numel());
-  for (int64_t i = 0; i < shape.numel(); i += 2) mask.set(i);
-  weight->set_pattern(Pattern::make(csr_layout(), shape, Positions::of(shape, mask)));
-  const Tensor value = test::normal_tensor("x", {35, 3, 7, 6}),
-               dy = test::normal_tensor("dy", {35, 3, 7, 6});
-  const auto layer = [&](const Variable& x) {
-    return conv2d(x, weight, Variable(), {.padding = {1, 1}});
-  };
-  const Variable alone = Variable::leaf(value);
-  backward(layer(alone), dy);
-  std::vector<double> expected = test::convert<double>(alone.gradient().to_vector());
-  const std::vector<float> of_shortcut = dy.to_vector();
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] += of_shortcut[i];
-  for (const Order order : {Order::RowMajor, Order::ImageSlabs, Order::ChannelBlocks}) {
-    const Variable leaf = Variable::leaf(value.to(order));
-    const Variable x = scale(leaf, 1.0f);
-    backward(x + layer(x), dy.to(order));
-    EXPECT_LE(test::largest_error(leaf.gradient().to_vector(), expected), 1e-5) << to_string(order);
   }
 }
 
