@@ -5,6 +5,9 @@
 namespace lacuna::bench {
 
 void KindTable::add(const std::string& contender, const MsByKind& ms, const MsByKind& bounds) {
+  constexpr double kWorthAShare = 0.005;
+  double largest = 0.0;
+  for (const auto& [kind, of_kind] : ms) largest = std::max(largest, of_kind);
   const size_t columns = table_.columns.size();
   table_.columns.push_back(contender);
   table_.columns.push_back("of bound");
@@ -14,7 +17,7 @@ void KindTable::add(const std::string& contender, const MsByKind& ms, const MsBy
     row->resize(columns);
     const auto bound = bounds.find(kind);
     row->push_back(fixed(of_kind, 2));
-    row->push_back(bound == bounds.end() || of_kind <= 0.0
+    row->push_back(bound == bounds.end() || of_kind <= kWorthAShare * largest
                        ? ""
                        : fixed(100.0 * bound->second / of_kind, 0) + " %");
   }

@@ -17,7 +17,7 @@ class KindTable {
  public:
   explicit KindTable(const std::string& title) : table_{.title = title, .columns = {"kind"}} {}
 
-  /// Where a bound is not known there is no share.
+  /// Where a bound is not known, or the kind takes next to no time, there is no share.
   void add(const std::string& contender, const MsByKind& ms, const MsByKind& bounds);
   const Table& table() const { return table_; }
 
