@@ -1,15 +1,19 @@
 #include "common/program.h"
 
 #include <omp.h>
+#include <sched.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fstream>
 
 #include "common/dense_opponent.h"
 #include "common/moment.h"
+#include "lacuna/framework/core/error.h"
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/dense/gemm.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -42,6 +46,17 @@ std::string processor_name() {
   return "a processor without a name";
 }
 
+// Before any thread is made: those have the priority of who makes them.
+void ask_for_realtime() {
+  sched_param priority{};
+  priority.sched_priority = 20;
+  if (::sched_setscheduler(0, SCHED_FIFO, &priority) == 0) return;
+  throw Error(std::string("--realtime: the system refuses real-time priority (") +
+              std::strerror(errno) +
+              "); run as root, or allow it: `ulimit -r 20`, or `sudo setcap cap_sys_nice+ep` on "
+              "this program");
+}
+
 }  // namespace
 
 double Settings::elapsed_seconds() const {
@@ -65,10 +80,12 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
                 const std::vector<Option>& options) {
   Settings settings;
   std::string json, markdown;
-  bool is_quick = false, is_tiny = false;
+  bool is_quick = false, is_tiny = false, is_realtime = false;
   CLI::App app{description};
   app.add_flag("--quick", is_quick, "Measure less, within 50 s");
   app.add_flag("--tiny", is_tiny, "Run everything once on tiny sizes: a test of this program");
+  app.add_flag("--realtime", is_realtime,
+               "Run with real-time priority, ahead of all other programs: quiet on a busy machine");
   app.add_option("--json", json, "Also write rows as JSON to this file");
   app.add_option("--markdown", markdown, "Also write the summary as Markdown to this file");
   app.add_option("--threads", settings.threads, "Threads of every contender (default 1)")
@@ -85,13 +102,15 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
   CLI11_PARSE(app, argc, argv);
   settings.size = is_tiny ? Size::Tiny : is_quick ? Size::Quick : Size::Full;
   try {
+    if (is_realtime) ask_for_realtime();
     register_builtins();
     set_num_threads(settings.threads);
     omp_set_num_threads(settings.threads);  // of raw oneDNN and Eigen
     const FlushDenormals flush;
     const std::string setting = processor_name() + ", " + settings.threads_text() + ", " +
                                 active_instruction_set() + " kernels, dense products by " +
-                                dense_provider() + ", dense opponent: " + dense_opponent();
+                                dense_provider() + ", dense opponent: " + dense_opponent() +
+                                (is_realtime ? ", real-time priority" : "");
     std::printf("%s: %s\n", name.c_str(), setting.c_str());
     Report report;
     body(settings, report);

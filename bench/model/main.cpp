@@ -11,6 +11,8 @@
 #include "lacuna/framework/config/names.h"
 #include "lacuna/framework/core/error.h"
 #include "model/convolutions.h"
+#include "model/kind_table.h"
+#include "model/layout_choice.h"
 #include "model/trainee.h"
 #include "model/transformer_comparison.h"
 
@@ -52,7 +54,8 @@ void check(const std::string& name, Pass pass, const Network& network, Storage s
 }
 
 std::vector<Contender> contenders(Pass pass, const Network& network,
-                                  const std::vector<double>& sparsities) {
+                                  const std::vector<double>& sparsities,
+                                  const LayoutChoice& layouts) {
   std::vector<Contender> all;
   const auto add = [&](const std::string& name, const Storage& storage) {
     if (storage.layout != kDense) check(name, pass, network, storage);
@@ -61,34 +64,12 @@ std::vector<Contender> contenders(Pass pass, const Network& network,
   add(kDense, {});
   for (const double sparsity : sparsities) {
     for (const char* layout : {"csr", "auto"}) {
+      if (!layouts.has(layout)) continue;
       add(std::string(layout) + " at " + fixed(100 * sparsity, 1) + " %",
           {.layout = layout, .sparsity = sparsity});
     }
   }
   return all;
-}
-
-Config to_json(const std::map<std::string, double>& ms_by_kind) {
-  Config map = Config::map();
-  for (const auto& [kind, ms] : ms_by_kind) map.set(kind, ms);
-  return map;
-}
-
-// Where the steps' time goes, a column for each contender.
-Table kinds(const Network& network, const std::vector<Contender>& all) {
-  Table table{.title = "ms of a step of " + network.title + " by kind of work",
-              .columns = {"kind"}};
-  for (const Contender& c : all) {
-    table.columns.push_back(c.name);
-    for (const auto& [kind, ms] : c.network->ms_by_kind()) {
-      auto row = std::ranges::find_if(table.rows, [&](const auto& r) { return r[0] == kind; });
-      if (row == table.rows.end()) row = table.rows.insert(row, {kind});
-      row->resize(table.columns.size() - 1);
-      row->push_back(fixed(ms, 2));
-    }
-  }
-  for (auto& row : table.rows) row.resize(table.columns.size());
-  return table;
 }
 
 Table results(Pass pass, const Network& network, const Settings& settings) {
@@ -97,14 +78,18 @@ Table results(Pass pass, const Network& network, const Settings& settings) {
                    ", batch " + std::to_string(network.batch) + ", images of " +
                    std::to_string(network.size) +
                    (is_training ? ", SGD with momentum" : ", batch_norm folded") +
-                   ", all convolutions but the first sparse, " + settings.threads_text(),
+                   ", all convolutions but the first" +
+                   (network.stays_dense.empty() ? "" : " and any " + network.stays_dense) +
+                   " sparse, " + settings.threads_text(),
           .columns = {"sparsity", "layout", "stored as", is_training ? "ms a step" : "ms a batch",
-                      "spread", "quiet", "of L1-fed", "over dense", "over oneDNN's convolutions"}};
+                      "spread", "quiet", "of L1-fed", "page faults", "over dense",
+                      "over oneDNN's convolutions"}};
 }
 
 void compare(Pass pass, const Network& network, const std::vector<double>& sparsities,
-             const MeasureOptions& options, const Settings& settings, Report& report) {
-  const std::vector<Contender> all = contenders(pass, network, sparsities);
+             const LayoutChoice& layouts, const MeasureOptions& options, const Settings& settings,
+             Report& report) {
+  const std::vector<Contender> all = contenders(pass, network, sparsities, layouts);
   constexpr std::array kForward = {Product::Forward};
   const ConvolutionSum convolutions(all.front().network->model(), network.batch,
                                     pass == Pass::Training ? std::span<const Product>(kProducts)
@@ -118,9 +103,15 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
   const auto timings = measure(works, options);
   const double dense_ms = timings.at(kDense)[0].median_ms;
   const double convolutions_ms = convolutions.best_ms(timings);
+  const MachineLimits limits = MachineLimits::measured(settings.size);
+  KindTable kinds("ms of a step of " + network.title + " by kind of work, and how much of the " +
+                  "processor's bound it reaches");
   Table table = results(pass, network, settings);
   for (const Contender& c : all) {
     const Timing& time = timings.at(c.name)[0];
+    const MsByKind ms = c.network->profile().ms_by_kind(),
+                   bounds = c.network->profile().bound_ms_by_kind(limits);
+    kinds.add(c.name, ms, bounds);
     Config json = Config::map({{"workload", "model"},
                                {"model", network.name},
                                {"pass", to_string(pass)},
@@ -132,56 +123,64 @@ void compare(Pass pass, const Network& network, const std::vector<double>& spars
                                {"stored", c.network->stored()},
                                {"dense_ms", dense_ms},
                                {"ratio", dense_ms / time.median_ms},
-                               {"by_kind", to_json(c.network->ms_by_kind())}});
+                               {"by_kind", to_json(ms)},
+                               {"bounds", to_json(bounds)},
+                               {"page_faults", c.network->profile().page_faults()}});
     const Rate rate{.time = time, .operations = c.network->operations(pass == Pass::Training)};
     add_time(json, rate);
     if (c.storage.layout == kDense) json.set("convolutions_ms", convolutions_ms);
     report.add_row(std::move(json));
-    table.rows.push_back({fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout,
-                          c.network->stored(), fixed(time.median_ms, 1),
-                          fixed(100 * time.spread, 1) + " %", rate.quiet_text(), rate.share_text(),
-                          fixed(dense_ms / time.median_ms, 2) + "x",
-                          fixed(time.median_ms / convolutions_ms, 2)});
+    table.rows.push_back(
+        {fixed(100 * c.storage.sparsity, 1) + " %", c.storage.layout, c.network->stored(),
+         fixed(time.median_ms, 1), fixed(100 * time.spread, 1) + " %", rate.quiet_text(),
+         rate.share_text(), fixed(c.network->profile().page_faults(), 0),
+         fixed(dense_ms / time.median_ms, 2) + "x", fixed(time.median_ms / convolutions_ms, 2)});
   }
   table.rows.push_back({"", "oneDNN's convolutions alone", "", fixed(convolutions_ms, 1), "", "",
-                        "", fixed(dense_ms / convolutions_ms, 2) + "x", "1.00"});
-  if (pass == Pass::Training) Report::print(kinds(network, all));
+                        "", "", fixed(dense_ms / convolutions_ms, 2) + "x", "1.00"});
+  if (pass == Pass::Training) Report::print(kinds.table());
   report.summarize(std::move(table));
 }
 
 // What the command line asks for in place of the usual.
 struct Request {
-  std::vector<std::string> models, passes;
+  std::vector<std::string> models, passes, layouts;
   std::vector<double> batch, sparsities, layers, dropout;
 
   std::vector<Option> options() {
-    return {{.name = "--model",
-             .help = "resnet20, resnet18 (default both), gpt_mini, gpt_6x384, bert_base, vit_s",
-             .texts = &models},
-            {.name = "--layers",
-             .help = "Layers of the transformers (default their own; bert_base, vit_s --quick: 2)",
-             .numbers = &layers,
-             .lowest = 1.0,
-             .highest = 96.0},
-            {.name = "--dropout",
-             .help = "Probability of dropout in the transformers (default 0)",
-             .numbers = &dropout,
-             .lowest = 0.0,
-             .highest = 0.99},
-            {.name = "--pass",
-             .help = "training, inference (at batch 1, too; not of transformers), or both (default "
-                     "training)",
-             .texts = &passes},
-            {.name = "--batch",
-             .help = "Examples of a batch (default 128; resnet18: 32; transformers: their own)",
-             .numbers = &batch,
-             .lowest = 2.0,
-             .highest = 65536.0},
-            {.name = "--sparsity",
-             .help = "Measure these sparsities, as 0.9 0.95",
-             .numbers = &sparsities,
-             .lowest = 0.0,
-             .highest = 0.999999}};
+    return {
+        {.name = "--model",
+         .help = "resnet20, resnet18 (default both), wrn16_2, gpt_mini, gpt_4x192, gpt_6x384, "
+                 "bert_base, vit_s, vit_cifar",
+         .texts = &models},
+        {.name = "--layers",
+         .help = "Layers of the transformers (default their own; bert_base, vit_s --quick: 2)",
+         .numbers = &layers,
+         .lowest = 1.0,
+         .highest = 96.0},
+        {.name = "--dropout",
+         .help = "Probability of dropout in the transformers (default 0)",
+         .numbers = &dropout,
+         .lowest = 0.0,
+         .highest = 0.99},
+        {.name = "--pass",
+         .help = "training, inference (at batch 1, too; not of transformers), or both (default "
+                 "training)",
+         .texts = &passes},
+        {.name = "--layout",
+         .help = "Measure these layouts beside dense: csr, auto, and of transformers \"nm 2:4\", "
+                 "\"nm 2:4 g8\", \"block 16x16\" (default all)",
+         .texts = &layouts},
+        {.name = "--batch",
+         .help = "Examples of a batch (default 128; resnet18: 32; transformers: their own)",
+         .numbers = &batch,
+         .lowest = 2.0,
+         .highest = 65536.0},
+        {.name = "--sparsity",
+         .help = "Measure these sparsities, as 0.9 0.95",
+         .numbers = &sparsities,
+         .lowest = 0.0,
+         .highest = 0.999999}};
   }
 };
 
@@ -212,7 +211,8 @@ void run_transformer(Transformer transformer, const Request& request, const Sett
   if (sparsities.empty()) {
     sparsities = settings.size == Size::Full ? std::vector{0.5, 0.8, 0.9, 0.95} : std::vector{0.9};
   }
-  compare_transformer(transformer, sparsities, measuring(settings), settings, report);
+  compare_transformer(transformer, sparsities, LayoutChoice(request.layouts), measuring(settings),
+                      settings, report);
 }
 
 void run(Request request, const Settings& settings, Report& report) {
@@ -221,6 +221,7 @@ void run(Request request, const Settings& settings, Report& report) {
     request.models = is_full ? std::vector<std::string>{"resnet20", "resnet18"}
                              : std::vector<std::string>{"resnet20"};
     if (settings.size == Size::Tiny) {
+      request.models.push_back("wrn16_2");
       request.models.insert(request.models.end(), transformer_names().begin(),
                             transformer_names().end());
     }
@@ -230,6 +231,7 @@ void run(Request request, const Settings& settings, Report& report) {
     request.passes = {to_string(Pass::Training)};
     if (settings.size == Size::Tiny) request.passes.push_back(to_string(Pass::Inference));
   }
+  const LayoutChoice layouts(request.layouts);
   std::vector<Pass> passes;
   for (const std::string& name : request.passes) passes.push_back(find_pass(name));
   for (const std::string& name : request.models) {
@@ -248,11 +250,11 @@ void run(Request request, const Settings& settings, Report& report) {
         request.sparsities.empty() ? (is_full ? std::vector{0.8, 0.9, 0.95} : std::vector{0.9})
                                    : request.sparsities;
     for (const Pass pass : passes) {
-      compare(pass, network, sparsities, measuring(settings), settings, report);
+      compare(pass, network, sparsities, layouts, measuring(settings), settings, report);
       if (pass == Pass::Training) continue;
       Network single = network;
       single.batch = 1;
-      compare(pass, single, sparsities, measuring(settings), settings, report);
+      compare(pass, single, sparsities, layouts, measuring(settings), settings, report);
     }
   }
 }

@@ -42,6 +42,32 @@ layers:
   - {type: linear, name: fc, out_features: 200}
 )";
 
+// That of configs/cifar10_wrn16_2_rigl90.yaml.
+constexpr const char* kWideResNet = R"(
+define:
+  wide_block:
+    arguments: {channels: null, stride: 1}
+    layers:
+      - {type: batch_norm, name: bn1}
+      - relu
+      - type: residual
+        shortcut: {type: conv2d, name: shortcut, out_channels: $channels, kernel: 1, stride: $stride, bias: false, init: kaiming_normal}
+        layers:
+          - {type: conv2d, name: conv1, out_channels: $channels, kernel: 3, stride: $stride, padding: 1, bias: false, init: kaiming_normal}
+          - {type: batch_norm, name: bn2}
+          - relu
+          - {type: conv2d, name: conv2, out_channels: $channels, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+layers:
+  - {type: conv2d, name: conv1, out_channels: 16, kernel: 3, padding: 1, bias: false, init: kaiming_normal}
+  - {type: wide_block, name: block1, repeat: 2, channels: 32}
+  - {type: wide_block, name: block2, repeat: 2, channels: 64, first: {stride: 2}}
+  - {type: wide_block, name: block3, repeat: 2, channels: 128, first: {stride: 2}}
+  - {type: batch_norm, name: bn}
+  - relu
+  - global_average_pool
+  - {type: linear, name: fc, out_features: 10}
+)";
+
 }  // namespace
 
 std::unique_ptr<Sequential> Network::build() const {
@@ -70,7 +96,14 @@ Network find_network(const std::string& name) {
             .batch = 32,
             .classes = 200};
   }
-  std::vector<std::string> names = {"resnet20", "resnet18"};
+  if (name == "wrn16_2") {
+    return {.name = name,
+            .title = "WRN-16-2",
+            .model = kWideResNet,
+            .classes = 10,
+            .stays_dense = "shortcut"};
+  }
+  std::vector<std::string> names = {"resnet20", "resnet18", "wrn16_2"};
   names.insert(names.end(), transformer_names().begin(), transformer_names().end());
   throw ConfigError("--model: there is no model '" + name + "'; " + suggest_name(name, names));
 }
@@ -82,6 +115,16 @@ std::vector<ParameterPtr> convolution_weights(const Module& model) {
       weights.push_back(parameter);
     }
   }
+  return weights;
+}
+
+std::vector<ParameterPtr> sparse_weights(const Module& model, const Network& network) {
+  std::vector<ParameterPtr> weights = convolution_weights(model);
+  weights.erase(weights.begin());
+  if (network.stays_dense.empty()) return weights;
+  std::erase_if(weights, [&](const ParameterPtr& weight) {
+    return weight->name().find(network.stays_dense) != std::string::npos;
+  });
   return weights;
 }
 

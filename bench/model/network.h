@@ -18,15 +18,18 @@ struct Network {
   int64_t size = 32;  ///< of the images, which have 3 channels
   int64_t batch = 128;
   int64_t classes = 10;
+  std::string stays_dense = {};  ///< weights with this in their name do; empty: none but the first
 
   /// Convolutions that run dense are computed by their faster algorithms, which are measured here.
   std::unique_ptr<Sequential> build() const;
 };
 
-/// "resnet20", "resnet18". *Errors:* ConfigError on another name.
+/// "resnet20", "resnet18", "wrn16_2". *Errors:* ConfigError on another name.
 Network find_network(const std::string& name);
 
 /// The weights of all convolutions, the first in front.
 std::vector<ParameterPtr> convolution_weights(const Module& model);
+/// Those that may be sparse.
+std::vector<ParameterPtr> sparse_weights(const Module& model, const Network& network);
 
 }  // namespace lacuna::bench

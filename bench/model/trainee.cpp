@@ -12,7 +12,6 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/inference/fold_batch_norm.hpp"
 #include "lacuna/sparsity/configure.h"
-#include "model/median.h"
 #include "model/stored_as.h"
 
 namespace lacuna::bench {
@@ -24,16 +23,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<ParameterPtr> sparse_weights(const Module& model) {
-  std::vector<ParameterPtr> weights = convolution_weights(model);
-  weights.erase(weights.begin());
-  return weights;
-}
-
 std::unique_ptr<SparsityAlgorithm> make_static(const Storage& storage, int64_t batch,
-                                               const Module& model) {
+                                               const std::vector<ParameterPtr>& weights) {
   std::vector<std::string> names;
-  for (const ParameterPtr& weight : sparse_weights(model)) names.push_back(weight->name());
+  for (const ParameterPtr& weight : weights) names.push_back(weight->name());
   auto algorithm = configure(Config::map({{"algorithm", "static"},
                                           {"sparsity", storage.sparsity},
                                           {"layout", storage.layout},
@@ -47,9 +40,11 @@ std::unique_ptr<SparsityAlgorithm> make_static(const Storage& storage, int64_t b
 
 ImageNetwork::ImageNetwork(const Network& network, int64_t examples, const Storage& storage)
     : model_(network.build()),
-      images_(random_tensor(Shape{examples, 3, network.size, network.size}, "images")) {
+      images_(random_tensor(Shape{examples, 3, network.size, network.size}, "images")),
+      profile_(*model_, images_.shape().without_batch(), examples) {
+  sparse_weights_ = sparse_weights(*model_, network);
   if (storage.layout == "dense") return;
-  algorithm_ = make_static(storage, network.batch, *model_);
+  algorithm_ = make_static(storage, network.batch, sparse_weights_);
   model_->apply(*algorithm_);
 }
 
@@ -70,17 +65,15 @@ ImageTrainee::ImageTrainee(const Network& network, int64_t examples, const Stora
 }
 
 float ImageTrainee::result() {
-  auto& seconds = seconds_.emplace_back();
-  const BackwardTrace trace(
-      [&](const NodeRun& node) { seconds["backward " + node.name] += node.seconds; });
+  const PassProfile::Pass pass(profile_);
   Clock::time_point start = Clock::now();
   const Variable loss = cross_entropy((*model_)(Variable(images_)), labels_);
-  seconds["forward"] = seconds_since(start);
+  profile_.add("forward", seconds_since(start));
   backward(loss);
   start = Clock::now();
   optimizer_->step();
   optimizer_->zero_grad();
-  seconds["optimizer"] = seconds_since(start);
+  profile_.add("optimizer", seconds_since(start));
   return loss.value().item();
 }
 
@@ -93,9 +86,10 @@ ImagePredictor::ImagePredictor(const Network& network, int64_t examples, const S
 
 void ImagePredictor::run() {
   const NoGrad no_grad;
+  const PassProfile::Pass pass(profile_);
   const Clock::time_point start = Clock::now();
   outputs_ = (*model_)(Variable(images_)).value();
-  seconds_.emplace_back()["forward"] = seconds_since(start);
+  profile_.add("forward", seconds_since(start));
 }
 
 float ImagePredictor::result() {
@@ -105,15 +99,11 @@ float ImagePredictor::result() {
   return sum;
 }
 
-std::map<std::string, double> ImageNetwork::ms_by_kind() const {
-  return median_ms_by_kind(seconds_);
-}
-
 double ImageNetwork::operations(bool is_training) const {
   return operations_of(*model_, images_.shape().without_batch(), images_.shape()[0],
                        is_training ? Extent::Training : Extent::Forward);
 }
 
-std::string ImageNetwork::stored() const { return stored_as(sparse_weights(*model_)); }
+std::string ImageNetwork::stored() const { return stored_as(sparse_weights_); }
 
 }  // namespace lacuna::bench

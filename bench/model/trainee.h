@@ -11,6 +11,7 @@
 #include "lacuna/optimizers/sgd.h"
 #include "lacuna/sparsity/algorithm.h"
 #include "model/network.h"
+#include "model/pass_profile.h"
 
 namespace lacuna::bench {
 
@@ -31,12 +32,12 @@ class ImageNetwork {
   /// sizes, it leaves its own, as each step of a training leaves them to the next.
   void warm_up() {
     run();
-    seconds_.pop_back();
+    profile_.drop_last();
   }
   /// One number that says whether two networks compute the same.
   virtual float result() = 0;
-  /// Medians over the runs but the first, in ms, by kind of work.
-  std::map<std::string, double> ms_by_kind() const;
+  /// Where the time of runs goes.
+  const PassProfile& profile() const { return profile_; }
   /// Multiplications and additions of a run, of the nonzeros: of a training step, or of inference.
   double operations(bool is_training) const;
   /// "csr", or "csr in 15 of 18" where others are masked.
@@ -50,12 +51,13 @@ class ImageNetwork {
 
   std::unique_ptr<Sequential> model_;
   std::unique_ptr<SparsityAlgorithm> algorithm_;  // null where dense
+  std::vector<ParameterPtr> sparse_weights_;
   Tensor images_;
-  std::vector<std::map<std::string, double>> seconds_;  // of each run
+  PassProfile profile_;
 };
 
-/// Trains by SGD with momentum. Kinds of work: "forward" with the loss, "optimizer", and of the
-/// backward pass the nodes of each name together, "backward conv2d".
+/// Trains by SGD with momentum. Besides PassProfile's kinds of work there are "forward" as a whole,
+/// with the loss, and "optimizer".
 class ImageTrainee final : public ImageNetwork {
  public:
   ImageTrainee(const Network& network, int64_t examples, const Storage& storage);
@@ -71,7 +73,8 @@ class ImageTrainee final : public ImageNetwork {
   IndexTensor labels_;
 };
 
-/// Evaluates, with batch normalizations folded into the weights. One kind of work: "forward".
+/// Evaluates, with batch normalizations folded into the weights. Besides PassProfile's kinds of
+/// work there is "forward" as a whole.
 class ImagePredictor final : public ImageNetwork {
  public:
   ImagePredictor(const Network& network, int64_t examples, const Storage& storage);

@@ -16,7 +16,6 @@
 #include "lacuna/framework/train/builtins.h"
 #include "lacuna/framework/train/model_builder.hpp"
 #include "lacuna/sparsity/configure.h"
-#include "model/median.h"
 #include "model/stored_as.h"
 
 namespace lacuna::bench {
@@ -75,13 +74,15 @@ std::unique_ptr<Sequential> Transformer::build() const {
 }
 
 const std::vector<std::string>& transformer_names() {
-  static const std::vector<std::string> names = {"gpt_mini", "gpt_6x384", "bert_base", "vit_s"};
+  static const std::vector<std::string> names = {"gpt_mini",  "gpt_4x192", "gpt_6x384",
+                                                 "bert_base", "vit_s",     "vit_cifar"};
   return names;
 }
 
 std::unique_ptr<Transformer> find_transformer(const std::string& name) {
   static const std::vector<Transformer> all = {
       {.name = "gpt_mini", .title = "GPT-mini", .preset = "gpt2"},
+      {.name = "gpt_4x192", .title = "GPT", .preset = "gpt2", .features = 192, .hidden = 768},
       {.name = "gpt_6x384",
        .title = "GPT",
        .preset = "gpt2",
@@ -114,7 +115,18 @@ std::unique_ptr<Transformer> find_transformer(const std::string& name) {
        .batch = 8,
        .length = 0,
        .size = 224,
-       .patch = 16}};
+       .patch = 16},
+      {.name = "vit_cifar",
+       .title = "ViT for CIFAR-10",
+       .preset = "vit",
+       .layers = 6,
+       .hidden = 256,
+       .classes = 10,
+       .vocabulary = 0,
+       .batch = 128,
+       .length = 0,
+       .size = 32,
+       .patch = 4}};
   const auto found = std::ranges::find(all, name, &Transformer::name);
   return found == all.end() ? nullptr : std::make_unique<Transformer>(*found);
 }
@@ -143,6 +155,8 @@ TransformerTrainee::TransformerTrainee(const Transformer& transformer, int64_t e
   labels_ = spread_integers(
       transformer.preset == "gpt2" ? Shape{examples, transformer.length} : Shape{examples},
       transformer.classes);
+  const Shape& batch = images_.defined() ? images_.shape() : ids_.at("input_ids").shape();
+  profile_ = std::make_unique<PassProfile>(*model_, batch.without_batch(), examples);
   optimizer_ =
       std::make_unique<AdamW>(model_->parameters(), AdamWOptions{.lr = 1e-3, .weight_decay = 0.1});
   if (weights.section.empty()) return;
@@ -158,25 +172,19 @@ TransformerTrainee::TransformerTrainee(const Transformer& transformer, int64_t e
 }
 
 float TransformerTrainee::step() {
-  auto& seconds = seconds_.emplace_back();
-  const BackwardTrace trace(
-      [&](const NodeRun& node) { seconds["backward " + node.name] += node.seconds; });
+  const PassProfile::Pass pass(*profile_);
   Clock::time_point start = Clock::now();
   const NamedInputs scope(ids_);
   const auto ids = ids_.find("input_ids");
   const Variable input = ids == ids_.end() ? Variable(images_) : token_ids(ids->second);
   const Variable loss = cross_entropy((*model_)(input), labels_);
-  seconds["forward"] = seconds_since(start);
+  profile_->add("forward", seconds_since(start));
   backward(loss);
   start = Clock::now();
   optimizer_->step();
   optimizer_->zero_grad();
-  seconds["optimizer"] = seconds_since(start);
+  profile_->add("optimizer", seconds_since(start));
   return loss.value().item();
-}
-
-std::map<std::string, double> TransformerTrainee::ms_by_kind() const {
-  return median_ms_by_kind(seconds_);
 }
 
 double TransformerTrainee::operations() const {

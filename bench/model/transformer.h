@@ -11,6 +11,7 @@
 #include "lacuna/framework/nn/sequential.h"
 #include "lacuna/optimizers/adam.h"
 #include "lacuna/sparsity/algorithm.h"
+#include "model/pass_profile.h"
 
 namespace lacuna::bench {
 
@@ -36,8 +37,8 @@ struct Transformer {
   std::unique_ptr<Sequential> build() const;
 };
 
-/// "gpt_mini" (nanoGPT's for a CPU), "gpt_6x384" (nanoGPT's for a GPU, at 16 examples),
-/// "bert_base", "vit_s"; null for another name.
+/// "gpt_mini" (nanoGPT's for a CPU), "gpt_4x192", "gpt_6x384" (nanoGPT's for a GPU, at 16
+/// examples), "bert_base", "vit_s", "vit_cifar"; null for another name.
 std::unique_ptr<Transformer> find_transformer(const std::string& name);
 const std::vector<std::string>& transformer_names();
 /// The same of next to no size, for testing the program.
@@ -51,8 +52,8 @@ struct BlockWeights {
   std::string section = {};  ///< empty where dense
 };
 
-/// Trains on one batch of noise by AdamW. Kinds of work: "forward" with the loss, "optimizer", and
-/// of the backward pass the nodes of each name together, "backward linear".
+/// Trains on one batch of noise by AdamW. Besides PassProfile's kinds of work there are "forward"
+/// as a whole, with the loss, and "optimizer".
 class TransformerTrainee {
  public:
   /// `examples`: those of the batch. Layouts are chosen for the transformer's own.
@@ -66,10 +67,10 @@ class TransformerTrainee {
   /// A step that counts for nothing: see ImageNetwork.
   void warm_up() {
     step();
-    seconds_.pop_back();
+    profile_->drop_last();
   }
-  /// Medians over the steps but the first, in ms.
-  std::map<std::string, double> ms_by_kind() const;
+  /// Where the time of steps goes.
+  const PassProfile& profile() const { return *profile_; }
   /// Multiplications and additions of a step, of the nonzeros and of attention.
   double operations() const;
   /// "csr", or "csr in 20 of 24" where others are stored in another way.
@@ -82,7 +83,7 @@ class TransformerTrainee {
   Tensor images_;
   NamedTensors ids_;
   IndexTensor labels_;
-  std::vector<std::map<std::string, double>> seconds_;  // of each step
+  std::unique_ptr<PassProfile> profile_;
 };
 
 }  // namespace lacuna::bench

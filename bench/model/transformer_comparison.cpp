@@ -7,6 +7,7 @@
 
 #include "common/row.h"
 #include "lacuna/framework/core/error.h"
+#include "model/kind_table.h"
 
 namespace lacuna::bench {
 namespace {
@@ -67,31 +68,14 @@ void check(const Contender& contender, const Transformer& transformer) {
   }
 }
 
-Config to_json(const std::map<std::string, double>& ms_by_kind) {
-  Config map = Config::map();
-  for (const auto& [kind, ms] : ms_by_kind) map.set(kind, ms);
-  return map;
-}
-
-// Where the steps' time goes, a column for each model.
-void add_kinds(Table& table, const std::string& name,
-               const std::map<std::string, double>& ms_by_kind) {
-  table.columns.push_back(name);
-  for (const auto& [kind, ms] : ms_by_kind) {
-    auto row = std::ranges::find_if(table.rows, [&](const auto& r) { return r[0] == kind; });
-    if (row == table.rows.end()) row = table.rows.insert(row, {kind});
-    row->resize(table.columns.size() - 1);
-    row->push_back(fixed(ms, 2));
-  }
-  for (auto& row : table.rows) row.resize(table.columns.size());
-}
-
 }  // namespace
 
 void compare_transformer(const Transformer& transformer, const std::vector<double>& sparsities,
-                         const MeasureOptions& options, const Settings& settings, Report& report) {
-  Table kinds{.title = "ms of a step of " + transformer.title + " by kind of work",
-              .columns = {"kind"}};
+                         const LayoutChoice& layouts, const MeasureOptions& options,
+                         const Settings& settings, Report& report) {
+  const MachineLimits limits = MachineLimits::measured(settings.size);
+  KindTable kinds("ms of a step of " + transformer.title +
+                  " by kind of work, and how much of the " + "processor's bound it reaches");
   Table table{.title = "Training steps of " + transformer.title + ", " +
                        std::to_string(transformer.layers) + " layers of " +
                        std::to_string(transformer.features) + " features, " +
@@ -99,8 +83,8 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
                        std::to_string(transformer.tokens()) +
                        " tokens, AdamW, the blocks' weights sparse, " + settings.threads_text(),
               .columns = {"sparsity", "layout", "stored as", "ms a step", "spread", "quiet",
-                          "of L1-fed", "over dense"}};
-  const auto add_row = [&](const std::string& layout, double sparsity,
+                          "of L1-fed", "page faults", "over dense"}};
+  const auto add_row = [&](const std::string& name, const std::string& layout, double sparsity,
                            const TransformerTrainee& trainee, const Timing& time, double dense_ms) {
     const Rate rate{.time = time, .operations = trainee.operations()};
     Config json = Config::map({{"workload", "model"},
@@ -115,13 +99,16 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
                                {"stored", trainee.stored()},
                                {"dense_ms", dense_ms},
                                {"ratio", dense_ms / time.median_ms},
-                               {"by_kind", to_json(trainee.ms_by_kind())}});
+                               {"by_kind", to_json(trainee.profile().ms_by_kind())},
+                               {"bounds", to_json(trainee.profile().bound_ms_by_kind(limits))},
+                               {"page_faults", trainee.profile().page_faults()}});
+    kinds.add(name, trainee.profile().ms_by_kind(), trainee.profile().bound_ms_by_kind(limits));
     add_time(json, rate);
     report.add_row(std::move(json));
-    table.rows.push_back({fixed(100 * sparsity, 1) + " %", layout, trainee.stored(),
-                          fixed(time.median_ms, 1), fixed(100 * time.spread, 1) + " %",
-                          rate.quiet_text(), rate.share_text(),
-                          fixed(dense_ms / time.median_ms, 2) + "x"});
+    table.rows.push_back(
+        {fixed(100 * sparsity, 1) + " %", layout, trainee.stored(), fixed(time.median_ms, 1),
+         fixed(100 * time.spread, 1) + " %", rate.quiet_text(), rate.share_text(),
+         fixed(trainee.profile().page_faults(), 0), fixed(dense_ms / time.median_ms, 2) + "x"});
   };
   TransformerTrainee dense(transformer, transformer.batch, {});
   const auto work = [](const std::string& name, TransformerTrainee& trainee) {
@@ -131,17 +118,16 @@ void compare_transformer(const Transformer& transformer, const std::vector<doubl
   };
   const Work dense_work = work(kDense, dense);
   const Timing alone = measure({dense_work}, options).at(kDense)[0];
-  add_kinds(kinds, kDense, dense.ms_by_kind());
-  add_row(kDense, 0.0, dense, alone, alone.median_ms);
+  add_row(kDense, kDense, 0.0, dense, alone, alone.median_ms);
   for (const Contender& contender : contenders(sparsities)) {
+    if (!layouts.has(contender.layout())) continue;
     check(contender, transformer);
     TransformerTrainee trainee(transformer, transformer.batch, contender.weights);
     const auto timings = measure({dense_work, work(contender.name, trainee)}, options);
-    add_kinds(kinds, contender.name, trainee.ms_by_kind());
-    add_row(contender.layout(), contender.weights.sparsity, trainee, timings.at(contender.name)[0],
-            timings.at(kDense)[0].median_ms);
+    add_row(contender.name, contender.layout(), contender.weights.sparsity, trainee,
+            timings.at(contender.name)[0], timings.at(kDense)[0].median_ms);
   }
-  Report::print(kinds);
+  Report::print(kinds.table());
   report.summarize(std::move(table));
 }
 

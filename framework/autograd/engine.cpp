@@ -40,6 +40,18 @@ void deliver(const Variable& input, const Tensor& gradient, WorkList& work) {
   }
 }
 
+// Hands over what the first input's other users have left of its gradient, where the node can add
+// to it.
+void give_earlier(Node& node, WorkList& work) {
+  if (!node.adds_to_first() || !node.needs(0)) return;
+  const Variable& input = node.inputs()[0];
+  const auto& creator = input.creator();
+  const auto found = creator == nullptr ? work.end() : work.find(creator->sequence());
+  if (found == work.end() || !found->second.gradient.defined()) return;
+  if (found->second.gradient.shape() != input.shape()) return;  // an error that is found later
+  node.give_earlier(std::exchange(found->second.gradient, Tensor()));
+}
+
 std::vector<Tensor> backward_of(Node& node, const Tensor& gradient) try {
   return node.backward(gradient);
 } catch (const std::bad_alloc& error) {
@@ -113,8 +125,12 @@ void backward(std::span<const Variable> outputs, std::span<const Tensor> grad_ou
     const Pending next = std::move(work.begin()->second);
     work.erase(work.begin());
     const ShardScope shard(next.node->shard());
+    give_earlier(*next.node, work);
     const std::vector<Tensor> gradients = run(*next.node, next.gradient);
     const std::vector<Variable> inputs = next.node->inputs();
+    if (const Tensor left = next.node->take_earlier(); left.defined()) {
+      deliver(inputs[0], left, work);
+    }
     next.node->release();
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined() && inputs[i].requires_grad()) {

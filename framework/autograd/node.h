@@ -26,6 +26,10 @@ class Node {
   /// Gradients of the inputs from the gradient of the output: one per input, in their shapes,
   /// undefined where `needs` is false or where the node has delivered it itself (to a weight).
   virtual std::vector<Tensor> backward(const Tensor& grad_output) = 0;
+  /// Whether `backward` can add its gradient of the first input to what that input's other users
+  /// have left, which it then takes (`take_earlier`): one pass less. Where it takes it, gradient 0
+  /// is the sum.
+  virtual bool adds_to_first() const { return false; }
   /// The tensors saved for backward: freed by the engine once the node has run.
   virtual std::vector<Tensor*> saved() { return {}; }
 
@@ -43,6 +47,11 @@ class Node {
   void release();
   bool released() const { return released_; }
 
+  /// For the engine: what the other users have left of the first input's gradient, in its shape;
+  /// and what of it `backward` did not take.
+  void give_earlier(Tensor gradient) { earlier_ = std::move(gradient); }
+  Tensor take_earlier() { return std::exchange(earlier_, Tensor()); }
+
  private:
   template <class Op, class... Saved>
   friend Variable record(Tensor value, std::vector<Variable> inputs, Saved&&... saved);
@@ -52,6 +61,7 @@ class Node {
   uint64_t sequence_;
   int64_t shard_;
   bool released_ = false;
+  Tensor earlier_;
 };
 
 /// A place in the order of creation for a node that is made later: after all nodes there are, and

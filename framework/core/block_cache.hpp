@@ -6,7 +6,7 @@
 namespace lacuna {
 
 /// Bytes of blocks that wait for the next Buffer of their size: at most 64 MiB, or what the program
-/// has given back since it used most and a quarter of that in addition.
+/// has given back since it used most and half of that in addition.
 int64_t kept_block_bytes();
 
 }  // namespace lacuna

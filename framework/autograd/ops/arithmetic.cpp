@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/deferred_sum.hpp"
 #include "lacuna/framework/autograd/ops/fused_norm.hpp"
 #include "lacuna/framework/autograd/ops/int8_linear.hpp"
+#include "lacuna/framework/core/shards.h"
 #include "lacuna/framework/kernels/pointwise/elementwise.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/broadcast.hpp"
@@ -83,10 +85,27 @@ struct ScaleNode final : Node {
 
 }  // namespace
 
+DeferredSum::DeferredSum(Variable a, Variable b)
+    : a_(std::move(a)), b_(std::move(b)), shard_(current_shard()) {}
+
+Variable DeferredSum::compute() {
+  const ShardScope shard(shard_);
+  if (!value_.defined()) value_ = apply(lacuna::add, a_.value(), b_.value(), a_.shape());
+  return record<AddNode>(std::move(value_), {a_, b_});
+}
+
+DeferredSum* deferred_sum(const Variable& x) {
+  return dynamic_cast<DeferredSum*>(x.deferred_value().get());
+}
+
 Variable add(const Variable& a, const Variable& b) {
   const Shape shape = broadcast_shape("add", a.shape(), b.shape());
   if (const auto sum = fused_add(a, b)) return *sum;
   if (const auto sum = int8_sum(a, b)) return *sum;
+  // Values of leaves may change before the sum is computed.
+  if (a.shape() == b.shape() && !a.is_leaf() && !b.is_leaf()) {
+    return Variable::deferred(shape, std::make_shared<DeferredSum>(a, b));
+  }
   return record<AddNode>(apply(lacuna::add, a.value(), b.value(), shape), {a, b});
 }
 

@@ -12,6 +12,7 @@
 #include "lacuna/framework/kernels/dense/convolution.hpp"
 #include "lacuna/framework/kernels/images/batch_norm.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 
 namespace lacuna {
 namespace {
@@ -45,8 +46,13 @@ struct ConvolutionNode final : Node, HasChannelStatistics {
                          .input_gradient(weight.view(), shape, dy)
                          .viewed_as(inputs()[0].shape());
     }
-    if (needs(1)) gradients[1] = sum_channels(dy);  // db = Σ dY                           [out]
-    if (weight.sink != nullptr) weight.sink->accumulate_convolution(shape, dy, x);  // dW
+    if (weight.sink != nullptr) {  // dW
+      const BatchSums sums(needs(1) ? dy : Tensor(), shape.out_channels);
+      weight.sink->accumulate_convolution(shape, dy, x);
+      gradients[1] = sums.made();
+    }
+    // db = Σ dY, where the product has not come by it                                     [out]
+    if (needs(1) && !gradients[1].defined()) gradients[1] = sum_channels(dy);
     return gradients;
   }
 

@@ -10,6 +10,7 @@
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/kernels/rowwise/reduce.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 
 namespace lacuna {
 namespace {
@@ -28,8 +29,13 @@ struct LinearNode final : Node {
     if (needs(0)) {  // dX = dY W                                [..., in]
       gradients[0] = weight.pattern->layout().input_gradient(weight.view(), dy);
     }
-    if (needs(1)) gradients[1] = sum_rows(dy);                           // db = Σ dY     [out]
-    if (weight.sink != nullptr) weight.sink->accumulate_product(dy, x);  // dW = dYᵀ X  [out, in]
+    if (weight.sink != nullptr) {  // dW = dYᵀ X                 [out, in]
+      const BatchSums sums(needs(1) ? dy : Tensor(), dy.shape().features());
+      weight.sink->accumulate_product(dy, x);
+      gradients[1] = sums.made();
+    }
+    // db = Σ dY, where the product has not come by it           [out]
+    if (needs(1) && !gradients[1].defined()) gradients[1] = sum_rows(dy);
     return gradients;
   }
 

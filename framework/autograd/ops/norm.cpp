@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/framework/autograd/node.h"
+#include "lacuna/framework/autograd/ops/deferred_sum.hpp"
 #include "lacuna/framework/core/error.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -17,6 +18,37 @@
 namespace lacuna {
 namespace {
 
+// The gradients of a norm over the features; `mean` is undefined for one by the root of the mean
+// square. `earlier` is added to the input's, and written over where nobody else has it.
+struct FeatureNormGradients {
+  FeatureNormGradients(const Tensor& x, const Tensor& weight, const Tensor& mean,
+                       const Tensor& inverse_deviation, const Tensor& grad_output, Tensor earlier) {
+    const Order order = x.order();
+    const NormShape shape{x.shape().batch(), x.shape().features()};
+    const Tensor dy = reordered(grad_output, order);
+    const bool is_centered = mean.defined();
+    if (earlier.defined()) earlier = reordered(earlier, order);
+    dx = earlier.defined() && earlier.unique() ? earlier : Tensor::empty(x.shape(), order);
+    const Shape sums{norm_row_blocks(shape.rows), shape.features};
+    Tensor of_products = Tensor::empty(sums);
+    if (is_centered) totals = Tensor::empty(sums);
+    const auto kernel = order == Order::BatchSlabs ? norm_slabs_gradient : layer_norm_gradient;
+    kernel(shape, {.x = x.data(order),
+                   .weight = weight.data(),
+                   .mean = is_centered ? mean.data() : nullptr,
+                   .inverse_deviation = inverse_deviation.data(),
+                   .dy = dy.data(order),
+                   .added = earlier.defined() ? earlier.data(order) : nullptr,
+                   .dx = dx.mutable_data(order),
+                   .products = of_products.mutable_data(),
+                   .totals = is_centered ? totals.mutable_data() : nullptr});
+    products = std::move(of_products);
+  }
+
+  Tensor dx;                // [..., features]
+  Tensor products, totals;  // [blocks of rows, features]: Σ dy n, Σ dy
+};
+
 struct LayerNormNode final : Node {
   LayerNormNode(Tensor x_, Tensor weight_, Tensor mean_, Tensor inverse_deviation_)
       : x(std::move(x_)),
@@ -25,19 +57,16 @@ struct LayerNormNode final : Node {
         inverse_deviation(std::move(inverse_deviation_)) {}
   std::string_view name() const override { return "layer_norm"; }
   std::vector<Tensor*> saved() override { return {&x, &weight, &mean, &inverse_deviation}; }
+  bool adds_to_first() const override { return true; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Tensor dy = reordered(grad_output, x.order());  // dy [..., features]
-    Tensor dx = Tensor::empty(x.shape(), x.order()), product = Tensor::empty(x.shape(), x.order());
-    const auto kernel = x.order() == Order::BatchSlabs ? norm_slabs_gradient : layer_norm_gradient;
     // With n = (x − mean) ρ, g = dy w: dx = ρ (g − ⟨g⟩ − n ⟨g n⟩)   [..., features]
-    kernel({x.shape().batch(), x.shape().features()}, x.data(x.order()), weight.data(), mean.data(),
-           inverse_deviation.data(), dy.data(x.order()), dx.mutable_data(x.order()),
-           product.mutable_data(x.order()));
+    const FeatureNormGradients found(x, weight, mean, inverse_deviation, grad_output,
+                                     take_earlier());
     std::vector<Tensor> gradients(3);
-    gradients[0] = dx;
-    if (needs(1)) gradients[1] = sum_rows(product);  // dw = Σ dy n   [features]
-    if (needs(2)) gradients[2] = sum_rows(dy);       // db = Σ dy     [features]
+    gradients[0] = found.dx;
+    if (needs(1)) gradients[1] = sum_rows(found.products);  // dw = Σ dy n   [features]
+    if (needs(2)) gradients[2] = sum_rows(found.totals);    // db = Σ dy     [features]
     return gradients;
   }
 
@@ -49,23 +78,15 @@ struct RmsNormNode final : Node {
       : x(std::move(x_)), weight(std::move(weight_)), inverse_root(std::move(inverse_root_)) {}
   std::string_view name() const override { return "rms_norm"; }
   std::vector<Tensor*> saved() override { return {&x, &weight, &inverse_root}; }
+  bool adds_to_first() const override { return true; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
-    const Order order = x.order();
-    const Tensor dy = reordered(grad_output, order);  // dy [..., features]
-    Tensor dx = Tensor::empty(x.shape(), order), product = Tensor::empty(x.shape(), order);
-    const NormShape shape{x.shape().batch(), x.shape().features()};
     // With n = x ρ, g = dy w: dx = ρ (g − n ⟨g n⟩)   [..., features]
-    if (order == Order::BatchSlabs) {
-      norm_slabs_gradient(shape, x.data(order), weight.data(), nullptr, inverse_root.data(),
-                          dy.data(order), dx.mutable_data(order), product.mutable_data(order));
-    } else {
-      rms_norm_gradient(shape, x.data(), weight.data(), inverse_root.data(), dy.data(),
-                        dx.mutable_data(), product.mutable_data());
-    }
+    const FeatureNormGradients found(x, weight, Tensor(), inverse_root, grad_output,
+                                     take_earlier());
     std::vector<Tensor> gradients(2);
-    gradients[0] = dx;
-    if (needs(1)) gradients[1] = sum_rows(product);  // dw = Σ dy n   [features]
+    gradients[0] = found.dx;
+    if (needs(1)) gradients[1] = sum_rows(found.products);  // dw = Σ dy n   [features]
     return gradients;
   }
 
@@ -82,16 +103,20 @@ struct GroupNormNode final : Node {
         inverse_deviation(std::move(inverse_deviation_)) {}
   std::string_view name() const override { return "group_norm"; }
   std::vector<Tensor*> saved() override { return {&x, &weight, &mean, &inverse_deviation}; }
+  bool adds_to_first() const override { return true; }
 
   std::vector<Tensor> backward(const Tensor& grad_output) override {
     const Tensor dy = reordered(grad_output, Order::RowMajor);  // dy [batch, channels, ...]
     const Shape sums{problem.batch, problem.channels};
-    Tensor dx = Tensor::empty(x.shape()), products = Tensor::empty(sums),
-           totals = Tensor::empty(sums);
+    Tensor earlier = take_earlier();
+    if (earlier.defined()) earlier = reordered(earlier, Order::RowMajor);
+    const bool is_own = earlier.defined() && earlier.unique();
+    Tensor dx = is_own ? earlier : Tensor::empty(x.shape());
+    Tensor products = Tensor::empty(sums), totals = Tensor::empty(sums);
     // With n = (x − mean) ρ, g = dy w: dx = ρ (g − ⟨g⟩ − n ⟨g n⟩)   [batch, channels, ...]
     group_norm_gradient(problem, x.data(), weight.data(), mean.data(), inverse_deviation.data(),
-                        dy.data(), dx.mutable_data(), products.mutable_data(),
-                        totals.mutable_data());
+                        dy.data(), earlier.defined() ? earlier.data() : nullptr, dx.mutable_data(),
+                        products.mutable_data(), totals.mutable_data());
     std::vector<Tensor> gradients(3);
     gradients[0] = dx;
     if (needs(1)) gradients[1] = sum_rows(products);  // dw = Σ dy n   [channels]
@@ -123,14 +148,42 @@ Order norm_order(const Tensor& x) {
   return is_slabs ? Order::BatchSlabs : Order::RowMajor;
 }
 
-// Places for a number of each row, those of the last slab's padding included.
-int64_t statistics(const Tensor& x) {
-  const int64_t rows = x.shape().batch();
-  if (x.order() == Order::RowMajor) return rows;
-  return (rows + kSlabWidth - 1) / kSlabWidth * kSlabWidth;
-}
+// What a norm over the features reads: x's value, or both values whose sum x will be. The sum is
+// then made by the norm, and x has its value from `settle` on.
+class NormInput {
+ public:
+  explicit NormInput(const Variable& x) : sum_of_(deferred_sum(x)) {
+    if (sum_of_ == nullptr) {
+      value_ = reordered(x.value(), norm_order(x.value()));
+      return;
+    }
+    const Order order = norm_order(sum_of_->left());
+    left_ = reordered(sum_of_->left(), order);
+    right_ = reordered(sum_of_->right(), order);
+    value_ = Tensor::empty(x.shape(), order);
+  }
+  const float* left() const { return (is_sum() ? left_ : value_).data(order()); }
+  const float* right() const { return right_.data(order()); }
+  float* sum() { return value_.mutable_data(order()); }
+  bool is_sum() const { return sum_of_ != nullptr; }
+  Order order() const { return value_.order(); }
+  // The value that was normalized.
+  Tensor settled() {
+    if (sum_of_ != nullptr) sum_of_->set_value(value_);
+    return value_;
+  }
+  // Places for a number of each row, those of the last slab's padding included.
+  Shape statistics() const {
+    const int64_t rows = value_.shape().batch();
+    return Shape{order() == Order::RowMajor ? rows : norm_row_blocks(rows) * kSlabWidth};
+  }
 
-// The kernel of that name, and not the operation.
+ private:
+  DeferredSum* sum_of_;  // the variable's, until it has its value
+  Tensor left_, right_, value_;
+};
+
+// The kernels of that name, and not the operations.
 constexpr auto layer_norm_rows = static_cast<decltype(&norm_slabs)>(layer_norm);
 
 }  // namespace
@@ -144,17 +197,24 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
                      expected.to_string() + ", found " + weight.shape().to_string() + " and " +
                      bias.shape().to_string());
   }
-  const Tensor input = reordered(x.value(), norm_order(x.value()));
-  const Order order = input.order();
-  Tensor y = Tensor::empty(shape, order);
-  Tensor mean = Tensor::empty({statistics(input)}),
-         inverse_deviation = Tensor::empty({statistics(input)});
-  const auto kernel = order == Order::BatchSlabs ? norm_slabs : layer_norm_rows;
-  kernel({shape.batch(), shape.features()}, options.eps, input.data(order), weight.value().data(),
-         bias.value().data(), y.mutable_data(order), mean.mutable_data(),
-         inverse_deviation.mutable_data());
-  return record<LayerNormNode>(std::move(y), {x, weight, bias}, input, weight.value(), mean,
-                               inverse_deviation);
+  NormInput input(x);
+  const bool in_slabs = input.order() == Order::BatchSlabs;
+  Tensor y = Tensor::empty(shape, input.order());
+  Tensor mean = Tensor::empty(input.statistics()),
+         inverse_deviation = Tensor::empty(input.statistics());
+  const NormShape rows{shape.batch(), shape.features()};
+  const float *w = weight.value().data(), *b = bias.value().data();
+  float *into = y.mutable_data(input.order()), *means = mean.mutable_data(),
+        *deviations = inverse_deviation.mutable_data();
+  if (input.is_sum()) {
+    (in_slabs ? norm_slabs_of_sum : layer_norm_of_sum)(
+        rows, options.eps, input.left(), input.right(), w, b, input.sum(), into, means, deviations);
+  } else {
+    (in_slabs ? norm_slabs : layer_norm_rows)(rows, options.eps, input.left(), w, b, into, means,
+                                              deviations);
+  }
+  return record<LayerNormNode>(std::move(y), {x, weight, bias}, input.settled(), weight.value(),
+                               mean, inverse_deviation);
 }
 
 Variable rms_norm(const Variable& x, const Variable& weight, const RmsNormOptions& options) {
@@ -163,18 +223,24 @@ Variable rms_norm(const Variable& x, const Variable& weight, const RmsNormOption
     throw ShapeError("rms_norm: x " + shape.to_string() + " needs a weight of shape " +
                      Shape{shape.features()}.to_string() + ", found " + weight.shape().to_string());
   }
-  const Tensor input = reordered(x.value(), norm_order(x.value()));
-  const Order order = input.order();
+  NormInput input(x);
+  const bool in_slabs = input.order() == Order::BatchSlabs;
   const NormShape rows{shape.batch(), shape.features()};
-  Tensor y = Tensor::empty(shape, order), inverse_root = Tensor::empty({statistics(input)});
-  if (order == Order::BatchSlabs) {
-    norm_slabs(rows, options.eps, input.data(order), weight.value().data(), nullptr,
-               y.mutable_data(order), nullptr, inverse_root.mutable_data());
+  Tensor y = Tensor::empty(shape, input.order()), inverse_root = Tensor::empty(input.statistics());
+  const float* w = weight.value().data();
+  float *into = y.mutable_data(input.order()), *roots = inverse_root.mutable_data();
+  if (input.is_sum() && in_slabs) {
+    norm_slabs_of_sum(rows, options.eps, input.left(), input.right(), w, nullptr, input.sum(), into,
+                      nullptr, roots);
+  } else if (input.is_sum()) {
+    rms_norm_of_sum(rows, options.eps, input.left(), input.right(), w, input.sum(), into, roots);
+  } else if (in_slabs) {
+    norm_slabs(rows, options.eps, input.left(), w, nullptr, into, nullptr, roots);
   } else {
-    rms_norm(rows, options.eps, input.data(), weight.value().data(), y.mutable_data(),
-             inverse_root.mutable_data());
+    rms_norm(rows, options.eps, input.left(), w, into, roots);
   }
-  return record<RmsNormNode>(std::move(y), {x, weight}, input, weight.value(), inverse_root);
+  return record<RmsNormNode>(std::move(y), {x, weight}, input.settled(), weight.value(),
+                             inverse_root);
 }
 
 Variable group_norm(const Variable& x, const Variable& weight, const Variable& bias,

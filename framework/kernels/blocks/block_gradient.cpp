@@ -6,14 +6,16 @@
 // others come from the first-level cache). 4 × 4 cells have sixteen sums (eight with 16 registers),
 // for which eight loads serve sixteen multiply-adds; those of larger blocks have nothing to reduce
 // (large_block_gradient.inc).
+#include "lacuna/framework/kernels/blocks/block_gradient.hpp"
+
 #include <algorithm>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/tensor.h"
-#include "lacuna/framework/kernels/blocks/block_products.hpp"
 #include "lacuna/framework/kernels/blocks/block_reference.hpp"
 #include "lacuna/framework/kernels/blocks/cell_rows.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/batch_lanes.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/blocks/block_gradient.cpp"
@@ -32,6 +34,7 @@ struct Run {
   const char* x = nullptr;   // the tile's first row of the first slab
   const char* dy = nullptr;  // the first slab
   float* gradient = nullptr;
+  float* lanes = nullptr;  // BatchLanes of the rows, or null: not wanted, or not in this tile
   const uint32_t* rows = nullptr;
   const uint16_t* offsets = nullptr;
   int64_t count = 0;                    // rows
@@ -49,6 +52,19 @@ struct Run {
 constexpr int64_t kRowBytes = kSlabWidth * static_cast<int64_t>(sizeof(float));
 constexpr int64_t kSlabsAtOnce = 2;
 
+// `lanes`: BatchLanes of the rows, or null.
+void reference_gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy,
+                              const float* x, int64_t batch, bool accumulate, float* gradient,
+                              float* lanes) {
+  const int64_t first_row = block.first_row * s.cell.unit_rows(),
+                end_row = block.end_row * s.cell.unit_rows();
+  for (int64_t first = 0; lanes != nullptr && first < batch; first += kSlabWidth) {
+    reference::add_to_lanes(dy + first * s.rows(), first_row, end_row,
+                            std::min(kSlabWidth, batch - first), lanes);
+  }
+  reference::block_gradient_block(s, block, dy, x, batch, accumulate, gradient);
+}
+
 }  // namespace
 }  // namespace lacuna
 #endif
@@ -59,8 +75,8 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR
 void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t batch, bool accumulate, float* gradient) {
-  reference::block_gradient_block(s, block, dy, x, batch, accumulate, gradient);
+                    int64_t batch, bool accumulate, float* gradient, float* lanes) {
+  reference_gradient_block(s, block, dy, x, batch, accumulate, gradient, lanes);
 }
 #else
 
@@ -125,6 +141,21 @@ HWY_INLINE void prefetch_next_slabs(const Run& run, int64_t i, const char* dy, i
   }
 }
 
+// Adds the output gradients of a row of cells, which are at dy, to their partial sums: of `whole`
+// vectors of all slabs but the last, of which there are `vectors`.
+HWY_INLINE void add_rows_to_lanes(const Run& run, int64_t i, const char* dy, int64_t rows,
+                                  int64_t slabs, int64_t whole, int64_t vectors) {
+  float* lanes = run.lanes + run.rows[i] * rows * BatchLanes::kLanes;
+  for (int64_t r = 0; r < rows; ++r, dy += kRowBytes, lanes += BatchLanes::kLanes) {
+    Vector sum = hn::Load(Floats(), lanes);
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      const int64_t count = slab + 1 == slabs ? vectors : whole;
+      for (int64_t v = 0; v < count; ++v) sum = hn::Add(sum, load(dy + slab * run.dy_slab, v));
+    }
+    hn::Store(sum, Floats(), lanes);
+  }
+}
+
 // Adds the products of a column's activations with four rows of output gradients, that `dy(r, v)`
 // gives.
 template <int kVectors, class Rows>
@@ -182,6 +213,7 @@ HWY_NOINLINE void columns_gradient(const Run& run) {
       prefetch_rows(run.dy + slab * run.dy_slab + run.rows[i + 1] * (kRows * kRowBytes), kRows);
     }
     prefetch_next_slabs(run, i, dy, kRows);
+    if (run.lanes != nullptr) add_rows_to_lanes(run, i, dy, kRows, kSlabs, kWhole, kVectors);
     for (int part = 0; part < kRows; part += 4) {
       columns_part<kRows, kVectors, kSlabs>(run, dy + part * kRowBytes,
                                             run.offsets + i * run.length,
@@ -230,10 +262,17 @@ HWY_NOINLINE void blocks_gradient(const Run& run) {
   constexpr int kColumns = kManyRegisters ? 4 : 2;
   for (int64_t i = 0; i < run.count; ++i) {
     const char* dy = run.dy + run.rows[i] * (4 * kRowBytes);
+    if (run.lanes != nullptr) {
+      add_rows_to_lanes(run, i, dy, 4, run.slabs, kSlabVectors, run.last_vectors);
+    }
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-    if (are_large_blocks(run, i)) {
+    if (run.length > 0 && are_large_blocks(run, i)) {
       for (int r = 0; r < 4; ++r) prefetch_next_slabs(run, i + r, dy + r * 4 * kRowBytes, 4);
       large_blocks_gradient(run, i);
+      for (int r = 1; run.lanes != nullptr && r < 4; ++r) {
+        const char* row = run.dy + run.rows[i + r] * (4 * kRowBytes);
+        add_rows_to_lanes(run, i + r, row, 4, run.slabs, kSlabVectors, run.last_vectors);
+      }
       i += 3;
       continue;
     }
@@ -297,13 +336,13 @@ HWY_INLINE void run_tile(const BlockStream& s, const CsrTile& tile, float* gradi
     run.offsets = s.cells.offsets.data() + group.first_value;
     run.count = group.rows;
     run.length = group.length;
-    if (run.length > 0) run_cells(s.cell, run);
+    if (run.length > 0 || run.lanes != nullptr) run_cells(s.cell, run);
     run.next_x += run.count * run.next_lines * 64;
   }
 }
 
 void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t batch, bool accumulate, float* gradient) {
+                    int64_t batch, bool accumulate, float* gradient, float* lanes) {
   const int64_t slabs = (batch + kSlabWidth - 1) / kSlabWidth;
   Run run{.x_slab = s.columns() * kRowBytes, .dy_slab = s.rows() * kRowBytes};
   for (int64_t slab = 0; slab < slabs; slab += kSlabsAtOnce) {
@@ -318,6 +357,7 @@ void gradient_block(const BlockStream& s, const CsrBlock& block, const float* dy
     for (int64_t t = block.first_tile; t < block.end_tile; ++t) {
       const CsrTile& tile = s.cells.tiles[static_cast<size_t>(t)];
       run.x = first_x + tile.first_column * s.cell.unit_columns() * kRowBytes;
+      run.lanes = tile.first_column == 0 ? lanes : nullptr;  // all rows are in the first tile
       run.next_slabs =
           tile.first_column == 0 ? std::min(kSlabsAtOnce, slabs - slab - run.slabs) : 0;
       run_tile(s, tile, gradient, run);
@@ -340,15 +380,26 @@ HWY_EXPORT(gradient_block);
 
 void block_gradient(const BlockStream& s, const float* dy, const float* x, int64_t batch,
                     Accumulate accumulate, float* gradient) {
+  block_gradient(s, dy, x, batch, accumulate, gradient, nullptr);
+}
+
+void block_gradient(const BlockStream& s, const float* dy, const float* x, int64_t batch,
+                    Accumulate accumulate, float* gradient, float* dy_sums) {
   const bool adds = accumulate == Accumulate::Yes;
   if (batch == 0 && !adds) std::fill_n(gradient, s.nnz(), 0.0f);
-  const auto run = use_reference_kernels() ? reference::block_gradient_block
-                                           : HWY_DYNAMIC_DISPATCH(gradient_block);
+  const auto run =
+      use_reference_kernels() ? reference_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
   const int64_t parts = csr_gradient_parts(s.cells, s.cell.unit_size() * batch);
+  BatchLanes sums(dy_sums, s.rows());
   parallel_blocks(static_cast<int64_t>(s.cells.blocks.size()) * parts, [&](int64_t unit) {
     const CsrBlock part =
         csr_part(s.cells.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
-    run(s, part, dy, x, batch, adds, gradient);
+    const bool is_first = part.first_tile < part.end_tile &&
+                          s.cells.tiles[static_cast<size_t>(part.first_tile)].first_column == 0;
+    const int64_t first = part.first_row * s.cell.unit_rows(),
+                  end = part.end_row * s.cell.unit_rows();
+    run(s, part, dy, x, batch, adds, gradient, is_first ? sums.begin(first, end) : nullptr);
+    if (is_first) sums.end(first, end);
   });
 }
 

@@ -34,9 +34,10 @@ void gather_pixels(const TapStream& stream, const float* values, const float* fr
                    const float* bias, const PixelRun& run);
 
 /// gradient[k] += Σ_pixel dy[plane of k][pixel] · x[pixel + offset k] over the run's rows, in
-/// stream order.
+/// stream order. `lanes`, if not null, has the lanes of a line for each plane of dy, to which the
+/// plane's lines are added.
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                  const PixelRun& run);
+                  const PixelRun& run, float* lanes = nullptr);
 
 /// Pixels that stay in registers while the nonzeros of an output plane go by.
 struct TileSize {

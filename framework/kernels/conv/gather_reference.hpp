@@ -60,7 +60,14 @@ inline void gather_pixels(const TapStream& stream, const float* values, const fl
 }
 
 inline void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                         const PixelRun& run) {
+                         const PixelRun& run, float* lanes) {
+  for (int64_t plane = 0; lanes != nullptr && plane < stream.rows; ++plane) {
+    for_each_pixel(run, [&](int64_t row, int64_t column) {
+      const float* line =
+          dy + (run.to_plane(plane) + row * run.to_row_lines + column) * kImageSlabWidth;
+      for (int64_t i = 0; i < kImageSlabWidth; ++i) lanes[plane * kImageSlabWidth + i] += line[i];
+    });
+  }
   for_each_tap(stream, run, [&](int64_t plane, int64_t value, int64_t offset) {
     double sum = 0.0;
     for_each_pixel(run, [&](int64_t row, int64_t column) {

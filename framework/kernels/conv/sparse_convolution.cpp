@@ -301,7 +301,7 @@ Tensor sparse_convolution_input_gradient(const SparseConvolution& c, std::span<c
 
 void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor& dy,
                                         const Tensor& x, Accumulate accumulate,
-                                        std::span<float> gradient) {
+                                        std::span<float> gradient, float* dy_sums) {
   const ConvPlan& plan = c.plan;
   const auto [in, out] = tensors_of(plan, x.shape()[0]);
   const Side inputs = input_side(plan, in);
@@ -310,17 +310,29 @@ void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor
   const int64_t slabs = out.slabs(), tasks = std::min(slabs, kGradientTasks);
   const auto nnz = static_cast<int64_t>(c.forward.source.size());
   Array<float> sums(static_cast<size_t>(tasks * nnz));
+  const int64_t lanes = dy_sums == nullptr ? 0 : out.channels * kImageSlabWidth;
+  Array<float> lines(static_cast<size_t>(tasks * lanes));  // of dy, added up
   parallel_blocks(tasks, [&](int64_t task) {
     float* into = sums.data() + task * nnz;
     std::fill_n(into, nnz, 0.0f);
+    float* line = lanes == 0 ? nullptr : lines.data() + task * lanes;
+    std::fill_n(line, lanes, 0.0f);
     for (int64_t slab = slabs * task / tasks; slab < slabs * (task + 1) / tasks; ++slab) {
       const float* from =
           inputs.read(x.data(Order::ImageSlabs) + slab * in.slab_lines() * kImageSlabWidth, 0);
       const float* of =
           outputs.read(dy.data(Order::ImageSlabs) + slab * out.slab_lines() * kImageSlabWidth, 1);
-      tap_gradient(c.forward, from, of, into, run);
+      tap_gradient(c.forward, from, of, into, run, line);
     }
   });
+  for (int64_t channel = 0; dy_sums != nullptr && channel < out.channels; ++channel) {
+    double sum = 0.0;
+    for (int64_t task = 0; task < tasks; ++task) {
+      const float* line = lines.data() + task * lanes + channel * kImageSlabWidth;
+      for (int64_t i = 0; i < kImageSlabWidth; ++i) sum += line[i];
+    }
+    dy_sums[channel] = static_cast<float>(sum);
+  }
   constexpr int64_t kGrain = 1 << 14;
   parallel_for(nnz, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

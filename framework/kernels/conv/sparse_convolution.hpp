@@ -39,9 +39,10 @@ Tensor sparse_convolution(const SparseConvolution& convolution, std::span<const 
 /// dx from dy, both in image slabs.
 Tensor sparse_convolution_input_gradient(const SparseConvolution& convolution,
                                          std::span<const float> values, const Tensor& dy);
-/// The gradient of the values. *Requires* zeros in the padding of both.
+/// The gradient of the values. `dy_sums` [out_channels], if not null, becomes Σ dy over batch and
+/// pixels, which pass by anyway. *Requires* zeros in the padding of both.
 void sparse_convolution_weight_gradient(const SparseConvolution& convolution, const Tensor& dy,
                                         const Tensor& x, Accumulate accumulate,
-                                        std::span<float> gradient);
+                                        std::span<float> gradient, float* dy_sums = nullptr);
 
 }  // namespace lacuna

@@ -20,8 +20,8 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 
 void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
-              const PixelRun& run) {
-  reference::tap_gradient(stream, x, dy, into, run);
+              const PixelRun& run, float* lanes) {
+  reference::tap_gradient(stream, x, dy, into, run, lanes);
 }
 
 #else
@@ -38,6 +38,7 @@ struct GroupRun {
   const uint32_t* rows = nullptr;
   const int32_t* offsets = nullptr;
   float* gradient = nullptr;
+  float* lanes = nullptr;  // of the planes' lines, or null: not wanted, or counted by another tile
   int64_t count = 0, length = 0;
 };
 
@@ -69,6 +70,18 @@ HWY_INLINE void add_sums(const Vector (&dy)[kRows][kColumns][kLineVectors], cons
   put<kCount, true>(add_blocks(block_sums_of(sums[0], sums[1], sums[2], sums[3])), gradient);
 }
 
+// Adds a tile's lines up.
+template <int kRows, int kColumns>
+HWY_INLINE void add_lines(const Vector (&dy)[kRows][kColumns][kLineVectors], float* lanes) {
+  for (int v = 0; v < kLineVectors; ++v) {
+    Vector sum = load_line(lanes, 0, v);
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = 0; c < kColumns; ++c) sum = hn::Add(sum, dy[r][c][v]);
+    }
+    store_line(sum, lanes, 0, v);
+  }
+}
+
 template <int kRows, int kColumns, int kStep>
 HWY_NOINLINE void gradient_group(const GroupRun& run) {
   const int32_t* offsets = run.offsets;
@@ -87,6 +100,7 @@ HWY_NOINLINE void gradient_group(const GroupRun& run) {
       const bool is_counted = r < run.skipped_rows || c < run.skipped_columns;
       dy[r][c][v] = is_counted ? hn::Zero(Floats()) : load_line(at + r * run.dy_row, c, v);
     });
+    if (run.lanes != nullptr) add_lines(dy, run.lanes + run.rows[i] * kImageSlabWidth);
     const int32_t* end = offsets + run.length;
     for (; offsets + 4 <= end; offsets += 4, into += 4) {
       add_sums<kStep, 4>(dy, run.x, x_row, offsets, into);
@@ -102,7 +116,7 @@ HWY_NOINLINE void gradient_group(const GroupRun& run) {
 
 template <int kStep>
 void gradient_steps(const TapStream& stream, const float* x, const float* dy, float* into,
-                    const PixelRun& run) {
+                    const PixelRun& run, float* lanes) {
   for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, int64_t row, int64_t column,
                                          int skipped_rows, int skipped_columns) {
     const float* pixel = x + (row * run.from_row_lines + column * kStep) * kImageSlabWidth;
@@ -111,7 +125,8 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
       const float* first = pixel + tile.first_plane * run.from_plane_lines * kImageSlabWidth;
       for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
         const TapGroup& at = stream.groups[static_cast<size_t>(g)];
-        if (at.length == 0) continue;
+        const bool is_first = &tile == stream.tiles.data();  // all rows are in the first tile
+        if (at.length == 0 && (!is_first || lanes == nullptr)) continue;
         gradient_group<decltype(rows)::value, decltype(columns)::value, kStep>(
             {.x = reinterpret_cast<const char*>(first),
              .x_row = run.from_row_lines * kLineBytes,
@@ -119,13 +134,14 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
              .dy_row = run.to_row_lines * kImageSlabWidth,
              .dy_plane = run.to_plane_lines * kImageSlabWidth,
              .ahead = &ahead,
-             .is_first = &tile == stream.tiles.data(),
+             .is_first = is_first,
              .fetches_ahead = is_large(stream, decltype(rows)::value * decltype(columns)::value),
              .skipped_rows = skipped_rows,
              .skipped_columns = skipped_columns,
              .rows = stream.rows_in_order.data() + at.first_row,
              .offsets = stream.offsets.data() + at.first_value,
              .gradient = into + at.first_value,
+             .lanes = is_first ? lanes : nullptr,
              .count = at.rows,
              .length = at.length});
       }
@@ -134,11 +150,11 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
 }
 
 void gradient(const TapStream& stream, const float* x, const float* dy, float* into,
-              const PixelRun& run) {
+              const PixelRun& run, float* lanes) {
   if (run.from_step == 2) {
-    gradient_steps<2>(stream, x, dy, into, run);
+    gradient_steps<2>(stream, x, dy, into, run, lanes);
   } else {
-    gradient_steps<1>(stream, x, dy, into, run);
+    gradient_steps<1>(stream, x, dy, into, run, lanes);
   }
 }
 
@@ -157,9 +173,9 @@ HWY_EXPORT(gradient);
 }  // namespace
 
 void tap_gradient(const TapStream& stream, const float* x, const float* dy, float* gradient,
-                  const PixelRun& run) {
-  if (use_reference_kernels()) return reference::tap_gradient(stream, x, dy, gradient, run);
-  HWY_DYNAMIC_DISPATCH(gradient)(stream, x, dy, gradient, run);
+                  const PixelRun& run, float* lanes) {
+  if (use_reference_kernels()) return reference::tap_gradient(stream, x, dy, gradient, run, lanes);
+  HWY_DYNAMIC_DISPATCH(gradient)(stream, x, dy, gradient, run, lanes);
 }
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
 // The weight gradient at the nonzeros, over batch slabs. See csr.cpp.
-#include "lacuna/framework/kernels/csr/csr.hpp"
+#include "lacuna/framework/kernels/csr/csr_gradient.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,28 @@
 #include "lacuna/framework/kernels/csr/csr_reference.hpp"
 #include "lacuna/framework/kernels/csr/csr_stream.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
+#include "lacuna/framework/kernels/simd/batch_lanes.hpp"
 #include "lacuna/framework/kernels/simd/processor.hpp"
 #include "lacuna/framework/kernels/simd/slab.hpp"
+
+#ifndef LACUNA_CSR_GRADIENT_REFERENCE
+#define LACUNA_CSR_GRADIENT_REFERENCE
+namespace lacuna {
+namespace {
+
+// `lanes`: BatchLanes of the rows, or null.
+void reference_gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy,
+                              const float* x, int64_t width, bool accumulate, float* gradient,
+                              float* lanes, bool prefetch_next) {
+  if (lanes != nullptr) {
+    reference::add_to_lanes(dy, block.first_row, block.end_row, width, lanes);
+  }
+  reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient, prefetch_next);
+}
+
+}  // namespace
+}  // namespace lacuna
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/framework/kernels/csr/csr_gradient.cpp"
@@ -24,8 +44,8 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient, bool) {
-  reference::csr_gradient_block(s, block, dy, x, width, accumulate, gradient, false);
+                    int64_t width, bool accumulate, float* gradient, float* lanes, bool) {
+  reference_gradient_block(s, block, dy, x, width, accumulate, gradient, lanes, false);
 }
 #else
 
@@ -77,6 +97,7 @@ HWY_NOINLINE void gradient_group(const Run& run) {
     }
     Vector dy[kVectors];
     for (int v = 0; v < kVectors; ++v) dy[v] = load(at, v);
+    if (float* lanes = lanes_of(run)) add_to_lanes(dy, lanes + run.rows[i] * BatchLanes::kLanes);
     const uint16_t* offsets = run.offsets + i * length;
     float* gradient = run.gradient + i * length;
     int64_t k = 0;
@@ -103,7 +124,8 @@ struct Gradient {
 };
 
 void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, const float* x,
-                    int64_t width, bool accumulate, float* gradient, bool prefetch_next) {
+                    int64_t width, bool accumulate, float* gradient, float* lanes,
+                    bool prefetch_next) {
   const int64_t next_slab = prefetch_next ? s.rows * kSlabRowBytes : 0;
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
@@ -112,8 +134,9 @@ void gradient_block(const CsrStream& s, const CsrBlock& block, const float* dy, 
                     .gradient = gradient,
                     .next_slab = next_slab};
       const bool add = accumulate || c > 0;
-      for_each_group(s, block, run, [add](const Run& r, bool) HWY_ATTR {
-        if (r.length == 0) return;
+      for_each_group(s, block, run, [&](const Run& group, bool is_first) HWY_ATTR {
+        const GradientRun r(group, is_first ? lanes : nullptr);  // all rows are in the first tile
+        if (r.length == 0 && r.lanes == nullptr) return;
         (add ? choose<Gradient, n, true>(r.length) : choose<Gradient, n, false>(r.length))(r);
       });
     });
@@ -159,28 +182,38 @@ int64_t internal::two_slabs_tile() {
 
 void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t batch,
                   Accumulate accumulate, float* gradient) {
+  csr_gradient(s, dy, x, batch, accumulate, gradient, nullptr);
+}
+
+void csr_gradient(const CsrStream& s, const float* dy, const float* x, int64_t batch,
+                  Accumulate accumulate, float* gradient, float* dy_sums) {
   const bool adds = accumulate == Accumulate::Yes;
   if (batch == 0 && !adds) std::fill_n(gradient, s.nnz, 0.0f);
-  const auto run = use_reference_kernels() ? reference::csr_gradient_block
-                                           : HWY_DYNAMIC_DISPATCH(gradient_block);
+  const auto run =
+      use_reference_kernels() ? reference_gradient_block : HWY_DYNAMIC_DISPATCH(gradient_block);
   const auto run_two = HWY_DYNAMIC_DISPATCH(gradient_of_two_slabs);
   const bool by_two = goes_by_two_slabs(s);
   const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
   const bool is_large = slabs_exceed_cache(s.rows, s.columns, slabs);
   const int64_t parts = csr_gradient_parts(s, batch);
+  BatchLanes sums(dy_sums, s.rows);
   parallel_blocks(static_cast<int64_t>(s.blocks.size()) * parts, [&](int64_t unit) {
     const CsrBlock part =
         csr_part(s.blocks[static_cast<size_t>(unit / parts)], unit % parts, parts);
+    const bool is_first = part.first_tile < part.end_tile &&
+                          s.tiles[static_cast<size_t>(part.first_tile)].first_column == 0;
+    float* lanes = is_first ? sums.begin(part.first_row, part.end_row) : nullptr;
     int64_t slab = 0;
     for (; by_two && slab + 2 <= full_slabs; slab += 2) {
       run_two(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
-              adds || slab > 0, gradient, is_large && slab + 4 <= full_slabs);
+              adds || slab > 0, gradient, lanes, is_large && slab + 4 <= full_slabs);
     }
     for (; slab < slabs; ++slab) {
       run(s, part, dy + slab * s.rows * kSlabWidth, x + slab * s.columns * kSlabWidth,
-          std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient,
+          std::min(kSlabWidth, batch - slab * kSlabWidth), adds || slab > 0, gradient, lanes,
           is_large && slab + 1 < slabs);
     }
+    if (is_first) sums.end(part.first_row, part.end_row);
   });
 }
 

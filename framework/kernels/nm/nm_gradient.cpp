@@ -1,5 +1,5 @@
 // The N:M weight gradient over batch slabs. See nm.cpp.
-#include "lacuna/framework/kernels/nm/nm.hpp"
+#include "lacuna/framework/kernels/nm/nm_gradient.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
 #include "lacuna/framework/kernels/nm/nm_reference.hpp"
+#include "lacuna/framework/kernels/simd/batch_lanes.hpp"
 #include "lacuna/framework/kernels/simd/slab.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,6 +16,25 @@
 #include <hwy/highway.h>
 
 #include "lacuna/framework/kernels/nm/nm_run.inc"
+#include "lacuna/framework/kernels/simd/batch_lanes.inc"
+
+#ifndef LACUNA_NM_GRADIENT_REFERENCE
+#define LACUNA_NM_GRADIENT_REFERENCE
+namespace lacuna {
+namespace {
+
+// The reference, which has all tiles of its rows in one. `lanes`: BatchLanes of the rows, or null.
+void reference_gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
+                              const float* dy, const float* x, int64_t width, bool accumulate,
+                              float* gradient, float* lanes, bool) {
+  if (tiles.begin > 0) return;
+  if (lanes != nullptr) reference::add_to_lanes(dy, begin, end, width, lanes);
+  reference::nm_gradient_block(s, begin, end, dy, x, width, accumulate, gradient, false);
+}
+
+}  // namespace
+}  // namespace lacuna
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -23,9 +43,8 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
                     const float* dy, const float* x, int64_t width, bool accumulate,
-                    float* gradient, bool) {
-  if (tiles.begin > 0) return;  // all tiles come at once
-  reference::nm_gradient_block(s, begin, end, dy, x, width, accumulate, gradient, false);
+                    float* gradient, float* lanes, bool) {
+  reference_gradient_block(s, begin, end, tiles, dy, x, width, accumulate, gradient, lanes, false);
 }
 #else
 
@@ -49,11 +68,12 @@ HWY_INLINE void gradient_of(const Vector (&dy)[kVectors], const char* x, int64_t
 }
 
 template <class Code, int kVectors, bool kAdd>
-HWY_INLINE void gradient_row(const NmRun& run, int64_t i) {
+HWY_INLINE void gradient_row(const NmRun& run, int64_t i, float* lanes) {
   const char* y = run.y + i * kSlabRowBytes;
   ask_for_next_slab(run, y);
   Vector dy[kVectors];
   for (int v = 0; v < kVectors; ++v) dy[v] = load(y, v);
+  if (lanes != nullptr) add_to_lanes(dy, lanes + i * BatchLanes::kLanes);
   const uint8_t* codes = run.codes + i * run.code_bytes;
   float* gradient = run.gradient + i * run.slots;
   const int64_t group_bytes = run.group_bytes;
@@ -74,17 +94,17 @@ HWY_INLINE void gradient_row(const NmRun& run, int64_t i) {
 }
 
 template <class Code, int kVectors, bool kAdd>
-HWY_NOINLINE void gradient_tile(const NmRun& run) {
+HWY_NOINLINE void gradient_tile(const NmRun& run, float* lanes) {
   const char* ahead = run.ahead;
   for (int64_t i = run.begin; i < run.end; ++i) {
     if (i % 2 == 0) ask_ahead(run, ahead);
-    gradient_row<Code, kVectors, kAdd>(run, i);
+    gradient_row<Code, kVectors, kAdd>(run, i, lanes);
   }
 }
 
 void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
                     const float* dy, const float* x, int64_t width, bool accumulate,
-                    float* gradient, bool prefetch_next) {
+                    float* gradient, float* lanes, bool prefetch_next) {
   for (int64_t c = 0; c < width; c += kPass * kLanes) {
     const NmRun run{.begin = begin,
                     .end = end,
@@ -95,8 +115,9 @@ void gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles
     const bool add = accumulate || c > 0;
     with_vectors(width - c, [&]<int n>(Vectors<n>) HWY_ATTR {
       with_code(s.form, [&]<class Code>(Code) HWY_ATTR {
-        for_each_tile(s, tiles, run, [add](const NmRun& r) HWY_ATTR {
-          (add ? gradient_tile<Code, n, true> : gradient_tile<Code, n, false>)(r);
+        for_each_tile(s, tiles, run, [&](const NmRun& r) HWY_ATTR {
+          (add ? gradient_tile<Code, n, true>
+               : gradient_tile<Code, n, false>)(r, r.is_first ? lanes : nullptr);
         });
       });
     });
@@ -137,7 +158,7 @@ HWY_INLINE Vector block_sums_of_two(const Vector (&dy)[2][kPass], const char* x,
 // Slots [begin, end) of each row, multiples of eight.
 template <class Code, bool kAdd>
 HWY_NOINLINE void gradient_part_of_two(const NmRun& run, const SlabStride& stride, int64_t begin,
-                                       int64_t end) {
+                                       int64_t end, float* lanes) {
   const hn::Half<Floats> half;
   const int64_t step = Code::kGroups * run.group_bytes, group_bytes = run.group_bytes;
   for (int64_t i = run.begin; i < run.end; ++i) {
@@ -146,6 +167,9 @@ HWY_NOINLINE void gradient_part_of_two(const NmRun& run, const SlabStride& strid
     for (int v = 0; v < kPass; ++v) {
       dy[0][v] = load(y, v);
       dy[1][v] = load(y + stride.dy, v);
+    }
+    if (lanes != nullptr) {
+      for (const auto& slab : dy) add_to_lanes(slab, lanes + i * BatchLanes::kLanes);
     }
     const char* x = run.x + begin / 4 * step;
     const uint8_t* codes = run.codes + i * run.code_bytes;
@@ -163,7 +187,8 @@ HWY_NOINLINE void gradient_part_of_two(const NmRun& run, const SlabStride& strid
 }
 
 void gradient_of_two_slabs(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
-                           const float* dy, const float* x, bool accumulate, float* gradient) {
+                           const float* dy, const float* x, bool accumulate, float* gradient,
+                           float* lanes) {
   const NmRun run{.begin = begin,
                   .end = end,
                   .x = reinterpret_cast<const char*>(x),
@@ -175,8 +200,10 @@ void gradient_of_two_slabs(const NmMatrix& s, int64_t begin, int64_t end, const 
       for_each_tile(s, tiles, run, [&](const NmRun& r) HWY_ATTR {
         const int64_t middle = r.slots / 16 * 8;
         for (const auto& [first, last] : {std::pair{int64_t{0}, middle}, {middle, r.slots}}) {
+          const bool counts = r.is_first && last == r.slots;  // once for all rows
           (accumulate ? gradient_part_of_two<Code, true>
-                      : gradient_part_of_two<Code, false>)(r, stride, first, last);
+                      : gradient_part_of_two<Code, false>)(r, stride, first, last,
+                                                           counts ? lanes : nullptr);
         }
       });
     }
@@ -187,7 +214,7 @@ void gradient_of_two_slabs(const NmMatrix& s, int64_t begin, int64_t end, const 
 
 constexpr bool kTakesTwoSlabs = false;
 void gradient_of_two_slabs(const NmMatrix&, int64_t, int64_t, const NmTiles&, const float*,
-                           const float*, bool, float*) {}
+                           const float*, bool, float*, float*) {}
 
 #endif
 
@@ -221,14 +248,6 @@ struct GradientCut {
   int64_t tiles = 0, tile_parts = 0;  // tiles of a part, and how many there are of each block
 };
 
-// The reference, which has all tiles of its rows in one.
-void reference_gradient_block(const NmMatrix& s, int64_t begin, int64_t end, const NmTiles& tiles,
-                              const float* dy, const float* x, int64_t width, bool accumulate,
-                              float* gradient, bool) {
-  if (tiles.begin > 0) return;
-  reference::nm_gradient_block(s, begin, end, dy, x, width, accumulate, gradient, false);
-}
-
 // Whether full slabs go in pairs: groups of one or two slots, eight slots at a time in each tile.
 bool goes_by_two_slabs(const NmMatrixForm& form) {
   return form.slots() < 4 && form.tile(form.tiles() - 1).slots % 8 == 0 &&
@@ -240,6 +259,11 @@ bool goes_by_two_slabs(const NmMatrixForm& form) {
 
 void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch,
                  Accumulate accumulate, float* gradient) {
+  nm_gradient(s, dy, x, batch, accumulate, gradient, nullptr);
+}
+
+void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t batch,
+                 Accumulate accumulate, float* gradient, float* dy_sums) {
   const bool adds = accumulate == Accumulate::Yes;
   const NmMatrixForm& form = s.form;
   if (batch == 0 && !adds) std::fill_n(gradient, form.stored(), 0.0f);
@@ -250,21 +274,24 @@ void nm_gradient(const NmMatrix& s, const float* dy, const float* x, int64_t bat
   const int64_t slabs = slab_count(batch), full_slabs = batch / kSlabWidth;
   const bool is_large = slabs_exceed_cache(form.rows, form.columns, slabs);
   const GradientCut cut(form, batch);
+  BatchLanes sums(dy_sums, form.rows);
   parallel_blocks(cut.blocks * cut.tile_parts, [&](int64_t unit) {
     const int64_t begin = unit / cut.tile_parts * cut.rows,
                   first = unit % cut.tile_parts * cut.tiles;
     const int64_t end = std::min(begin + cut.rows, form.rows);
     const NmTiles tiles{first, std::min(first + cut.tiles, form.tiles())};
+    float* lanes = tiles.begin == 0 ? sums.begin(begin, end) : nullptr;
     int64_t slab = 0;
     for (; by_two && slab + 2 <= full_slabs; slab += 2) {
       run_two(s, begin, end, tiles, dy + slab * form.rows * kSlabWidth,
-              x + slab * form.columns * kSlabWidth, adds || slab > 0, gradient);
+              x + slab * form.columns * kSlabWidth, adds || slab > 0, gradient, lanes);
     }
     for (; slab < slabs; ++slab) {
       run(s, begin, end, tiles, dy + slab * form.rows * kSlabWidth,
           x + slab * form.columns * kSlabWidth, std::min(kSlabWidth, batch - slab * kSlabWidth),
-          adds || slab > 0, gradient, is_large && slab + 1 < slabs);
+          adds || slab > 0, gradient, lanes, is_large && slab + 1 < slabs);
     }
+    if (tiles.begin == 0) sums.end(begin, end);
   });
   for (const uint32_t slot : s.unused) gradient[slot] = 0.0f;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -43,8 +44,8 @@ void group_norm_group(const GroupNormShape& shape, double eps, const float* x, c
 }
 
 void group_norm_gradient_group(const GroupNormShape& shape, const float* x, const float* weight,
-                               float mean, float inverse_deviation, const float* dy, float* dx,
-                               float* products, float* totals) {
+                               float mean, float inverse_deviation, const float* dy,
+                               const float* added, float* dx, float* products, float* totals) {
   const int64_t channels = shape.group_channels(), size = shape.size;
   const auto count = static_cast<double>(channels * size);
   const Vector center = constant(mean), factor = constant(inverse_deviation);
@@ -66,7 +67,14 @@ void group_norm_gradient_group(const GroupNormShape& shape, const float* x, cons
       const Vector centered = hn::Sub(hn::Mul(dv, w), average);
       return hn::Mul(factor, hn::NegMulAdd(normalized(v), slope, centered));
     };
-    map(gradient, size, dx + c * size, x + c * size, dy + c * size);
+    const int64_t at = c * size;
+    if (added == nullptr) {
+      map(gradient, size, dx + at, x + at, dy + at);
+      continue;
+    }
+    const auto with_added = [=](Vector v, Vector dv, Vector a)
+                                HWY_ATTR { return hn::Add(gradient(v, dv), a); };
+    map(with_added, size, dx + at, x + at, dy + at, added + at);
   }
 }
 
@@ -91,10 +99,12 @@ void group_norm_group_reference(const GroupNormShape& shape, double eps, const f
 
 void group_norm_gradient_group_reference(const GroupNormShape& shape, const float* x,
                                          const float* weight, float mean, float inverse_deviation,
-                                         const float* dy, float* dx, float* products,
-                                         float* totals) {
+                                         const float* dy, const float* added, float* dx,
+                                         float* products, float* totals) {
+  std::vector<float> own(static_cast<size_t>(shape.group_channels() * shape.size));
   reference::group_norm_gradient({1, shape.group_channels(), 1, shape.size}, x, weight, &mean,
-                                 &inverse_deviation, dy, dx, products, totals);
+                                 &inverse_deviation, dy, own.data(), products, totals);
+  for (size_t i = 0; i < own.size(); ++i) dx[i] = own[i] + (added == nullptr ? 0.0f : added[i]);
 }
 
 // Calls body(i, first element, first channel among all examples', first channel of the example) for
@@ -125,12 +135,13 @@ void group_norm(const GroupNormShape& shape, double eps, const float* x, const f
 
 void group_norm_gradient(const GroupNormShape& shape, const float* x, const float* weight,
                          const float* mean, const float* inverse_deviation, const float* dy,
-                         float* dx, float* products, float* totals) {
+                         const float* added, float* dx, float* products, float* totals) {
   const auto group = use_reference_kernels() ? group_norm_gradient_group_reference
                                              : HWY_DYNAMIC_DISPATCH(group_norm_gradient_group);
   for_each_group(shape, [&](int64_t i, int64_t element, int64_t image, int64_t channel) {
     group(shape, x + element, weight + channel, mean[i], inverse_deviation[i], dy + element,
-          dx + element, products + image, totals + image);
+          added == nullptr ? nullptr : added + element, dx + element, products + image,
+          totals + image);
   });
 }
 

@@ -25,10 +25,11 @@ void group_norm(const GroupNormShape& shape, double eps, const float* x, const f
 
 /// With n = (x − μ) ρ and g = dy w, and ⟨·⟩ the mean over an example's group:
 /// dx = ρ (g − ⟨g⟩ − n ⟨g n⟩), products = Σ dy n and totals = Σ dy over each example's channel,
-/// whose sums over the batch are the gradients of weight and bias. *Shapes:* as above; dx [batch,
-/// channels, size], no input; products, totals [batch, channels].
+/// whose sums over the batch are the gradients of weight and bias. `added`, if not null, is added
+/// to dx, and may be it. *Shapes:* as above; dx [batch, channels, size], no other input; products,
+/// totals [batch, channels].
 void group_norm_gradient(const GroupNormShape& shape, const float* x, const float* weight,
                          const float* mean, const float* inverse_deviation, const float* dy,
-                         float* dx, float* products, float* totals);
+                         const float* added, float* dx, float* products, float* totals);
 
 }  // namespace lacuna

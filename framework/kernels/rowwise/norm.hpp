@@ -18,12 +18,32 @@ struct NormShape {
 void layer_norm(const NormShape& shape, double eps, const float* x, const float* weight,
                 const float* bias, float* y, float* mean, float* inverse_deviation);
 
+/// The same of x + added, which is written to `sum` on the way. `sum` may be one of the two.
+void layer_norm_of_sum(const NormShape& shape, double eps, const float* x, const float* added,
+                       const float* weight, const float* bias, float* sum, float* y, float* mean,
+                       float* inverse_deviation);
+
+/// Rows whose parts of the weight's and the bias's gradient are added up together.
+inline constexpr int64_t kNormRows = 64;
+inline int64_t norm_row_blocks(int64_t rows) { return (rows + kNormRows - 1) / kNormRows; }
+
+/// What the gradient of a norm over the features is computed from, and what becomes of it.
+struct NormGradient {
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* mean = nullptr;  ///< null: of rms_norm
+  const float* inverse_deviation = nullptr;
+  const float* dy = nullptr;
+  const float* added = nullptr;  ///< added to dx, and may be it; null: nothing
+  float* dx = nullptr;
+  float* products = nullptr;  ///< [blocks of kNormRows rows, features]: Σ dy n over the block
+  float* totals = nullptr;    ///< the same of dy; null where mean is
+};
+
 /// With n_j = (x_j − μ) ρ and g_j = dy_j w_j, and ⟨·⟩ the mean over the row:
-/// dx_j = ρ (g_j − ⟨g⟩ − n_j ⟨g n⟩), and product_j = dy_j n_j, whose sum over the rows is the
-/// weight's gradient. *Shapes:* as above; dx and product [rows, features], neither of them an
-/// input.
-void layer_norm_gradient(const NormShape& shape, const float* x, const float* weight,
-                         const float* mean, const float* inverse_deviation, const float* dy,
-                         float* dx, float* product);
+/// dx_j = ρ (g_j − ⟨g⟩ − n_j ⟨g n⟩), or ρ (g_j − n_j ⟨g n⟩) without a mean. The sums of `products`
+/// and `totals` over the blocks are the gradients of weight and bias. *Shapes:* as above; dx [rows,
+/// features], no input but `added`.
+void layer_norm_gradient(const NormShape& shape, const NormGradient& gradient);
 
 }  // namespace lacuna

@@ -12,10 +12,14 @@ namespace lacuna {
 void norm_slabs(const NormShape& shape, double eps, const float* x, const float* weight,
                 const float* bias, float* y, float* mean, float* inverse_deviation);
 
-/// As `layer_norm_gradient` and, where `mean` is null, `rms_norm_gradient`. What it makes of the
-/// padding is unspecified.
-void norm_slabs_gradient(const NormShape& shape, const float* x, const float* weight,
-                         const float* mean, const float* inverse_deviation, const float* dy,
-                         float* dx, float* product);
+/// The same of x + added, in slabs, which is written to `sum` on the way. `sum` may be one of the
+/// two.
+void norm_slabs_of_sum(const NormShape& shape, double eps, const float* x, const float* added,
+                       const float* weight, const float* bias, float* sum, float* y, float* mean,
+                       float* inverse_deviation);
+
+/// As `layer_norm_gradient`, of which each slab is a block of rows. dx is zero in the padding; x
+/// and dy may hold anything there. *Cost:* two passes over a slab.
+void norm_slabs_gradient(const NormShape& shape, const NormGradient& gradient);
 
 }  // namespace lacuna

@@ -32,21 +32,12 @@ void rms_norm_range(const NormShape& shape, double eps, const float* x, const fl
   }
 }
 
-void rms_norm_gradient_range(const NormShape& shape, const float* x, const float* weight,
-                             const float* inverse_root, const float* dy, float* dx,
-                             float* product) {
+void rms_norm_of_sum_range(const NormShape& shape, double eps, const float* x, const float* added,
+                           const float* weight, float* sum, float* y, float* inverse_root) {
   const int64_t n = shape.features;
-  const auto multiply_vectors = [](Vector u, Vector v) HWY_ATTR { return hn::Mul(u, v); };
-  for (int64_t r = 0; r < shape.rows; ++r, x += n, dy += n, dx += n, product += n) {
-    const Vector factor = constant(inverse_root[r]);
-    map([=](Vector v, Vector dv) HWY_ATTR { return hn::Mul(dv, hn::Mul(v, factor)); }, n, product,
-        x, dy);
-    const Vector projection =
-        constant(sum_of(multiply_vectors, n, product, weight) / static_cast<double>(n));
-    const auto gradient = [=](Vector v, Vector dv, Vector w) HWY_ATTR {
-      return hn::Mul(factor, hn::NegMulAdd(hn::Mul(v, factor), projection, hn::Mul(dv, w)));
-    };
-    map(gradient, n, dx, x, dy, weight);
+  for (int64_t r = 0; r < shape.rows; ++r, x += n, added += n, sum += n, y += n) {
+    map([](Vector v, Vector a) HWY_ATTR { return hn::Add(v, a); }, n, sum, x, added);
+    rms_norm_range({1, n}, eps, sum, weight, y, inverse_root + r);
   }
 }
 
@@ -59,10 +50,17 @@ namespace lacuna {
 namespace {
 
 HWY_EXPORT(rms_norm_range);
-HWY_EXPORT(rms_norm_gradient_range);
+HWY_EXPORT(rms_norm_of_sum_range);
 
 int64_t rows_per_task(int64_t features) {
   return std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(1, features));
+}
+
+void rms_norm_of_sum_reference(const NormShape& shape, double eps, const float* x,
+                               const float* added, const float* weight, float* sum, float* y,
+                               float* inverse_root) {
+  for (int64_t i = 0; i < shape.rows * shape.features; ++i) sum[i] = x[i] + added[i];
+  reference::rms_norm(shape, eps, sum, weight, y, inverse_root);
 }
 
 }  // namespace
@@ -77,15 +75,15 @@ void rms_norm(const NormShape& shape, double eps, const float* x, const float* w
   });
 }
 
-void rms_norm_gradient(const NormShape& shape, const float* x, const float* weight,
-                       const float* inverse_root, const float* dy, float* dx, float* product) {
-  const auto range = use_reference_kernels() ? reference::rms_norm_gradient<float>
-                                             : HWY_DYNAMIC_DISPATCH(rms_norm_gradient_range);
+void rms_norm_of_sum(const NormShape& shape, double eps, const float* x, const float* added,
+                     const float* weight, float* sum, float* y, float* inverse_root) {
+  const auto range = use_reference_kernels() ? rms_norm_of_sum_reference
+                                             : HWY_DYNAMIC_DISPATCH(rms_norm_of_sum_range);
   const int64_t n = shape.features;
   parallel_for(shape.rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
     const int64_t offset = begin * n;
-    range({end - begin, n}, x + offset, weight, inverse_root + begin, dy + offset, dx + offset,
-          product + offset);
+    range({end - begin, n}, eps, x + offset, added + offset, weight, sum + offset, y + offset,
+          inverse_root + begin);
   });
 }
 

@@ -1,6 +1,7 @@
 // The layouts of blocks, and of N:M shared by rows: values, gradient and states in the order of a
 // stream of cells, nnz long.
 #include "lacuna/framework/layouts/formats/block_layout.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "lacuna/framework/layouts/formats/block_index.hpp"
 #include "lacuna/framework/layouts/formats/csr_layout.hpp"
@@ -116,8 +118,13 @@ class BlockLayout final : public Layout {
     const Tensor in = is_rows ? reordered(x, order) : in_slabs(x);
     const float *by_row = out.data(order), *by_column = in.data(order);
     if (cells_.is_transposed) std::swap(by_row, by_column);
-    (is_rows ? block_gradient_row_major : block_gradient)(
-        stream, by_row, by_column, x.shape().batch(), accumulate, gradient.data());
+    const int64_t batch = x.shape().batch();
+    if (is_rows) {
+      return block_gradient_row_major(stream, by_row, by_column, batch, accumulate,
+                                      gradient.data());
+    }
+    block_gradient(stream, by_row, by_column, batch, accumulate, gradient.data(),
+                   cells_.is_transposed ? nullptr : BatchSums::claim(dy));
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,

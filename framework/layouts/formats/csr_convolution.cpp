@@ -8,6 +8,7 @@
 #include "lacuna/framework/core/image_slabs.hpp"
 #include "lacuna/framework/kernels/conv/sparse_convolution.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 #include "lacuna/framework/layouts/formats/csr_layout.hpp"
 #include "lacuna/framework/layouts/pattern.h"
 
@@ -92,7 +93,8 @@ class CsrConvolutions final : public ConvolutionProducts {
                        const Tensor& x, Accumulate accumulate,
                        std::span<float> gradient) const override {
     sparse_convolution_weight_gradient(products_of(pattern, shape), in_clear_slabs(dy),
-                                       in_clear_slabs(x), accumulate, gradient);
+                                       in_clear_slabs(x), accumulate, gradient,
+                                       BatchSums::claim(dy));
   }
 };
 

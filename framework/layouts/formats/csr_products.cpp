@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "lacuna/framework/kernels/csr/csr_gradient.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 
 namespace lacuna {
 namespace {
@@ -67,7 +69,7 @@ void csr_weight_gradient(const CsrStream& stream, const Tensor& dy, const Tensor
   } else {
     const Tensor dy_slabs = in_slabs(dy), x_slabs = in_slabs(x);
     csr_gradient(stream, dy_slabs.data(Order::BatchSlabs), x_slabs.data(Order::BatchSlabs), batch,
-                 accumulate, gradient.data());
+                 accumulate, gradient.data(), BatchSums::claim(dy));
   }
 }
 

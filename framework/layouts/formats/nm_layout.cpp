@@ -5,6 +5,7 @@
 // copy of the values: of a transposable pattern an N:M matrix too, of another one a stream of
 // nonzeros, as in the csr layout.
 #include "lacuna/framework/layouts/formats/nm_layout.hpp"
+#include "lacuna/framework/layouts/batch_sums.hpp"
 
 #include <fmt/core.h>
 
@@ -16,6 +17,7 @@
 
 #include "lacuna/framework/kernels/nm/nm.hpp"
 #include "lacuna/framework/kernels/nm/nm_columns.hpp"
+#include "lacuna/framework/kernels/nm/nm_gradient.hpp"
 #include "lacuna/framework/kernels/nm/nm_pairs.hpp"
 #include "lacuna/framework/kernels/nm/nm_transpose.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
@@ -212,8 +214,12 @@ class NmLayout final : public Layout {
     const bool is_row_major = by == Order::RowMajor;
     const Tensor dy_in = is_row_major ? reordered(dy, by) : in_slabs(dy);
     const Tensor x_in = is_row_major ? reordered(x, by) : in_slabs(x);
-    (is_row_major ? nm_gradient_row_major : nm_gradient)(matrix, dy_in.data(by), x_in.data(by),
-                                                         batch, accumulate, gradient.data());
+    if (is_row_major) {
+      return nm_gradient_row_major(matrix, dy_in.data(by), x_in.data(by), batch, accumulate,
+                                   gradient.data());
+    }
+    nm_gradient(matrix, dy_in.data(by), x_in.data(by), batch, accumulate, gradient.data(),
+                BatchSums::claim(dy));
   }
 
   void compact(const Pattern& pattern, std::span<const float> stored,

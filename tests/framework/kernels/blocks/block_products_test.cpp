@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/blocks/block_gradient.hpp"
 #include "throws.h"
 
 namespace lacuna {
@@ -89,12 +90,22 @@ struct Problem {
     }
     return dx.to(Order::RowMajor);
   }
-  std::vector<float> gradient(bool accumulate) const {
+  std::vector<float> gradient(bool accumulate, float* dy_sums = nullptr) const {
     Tensor in, out;
     std::vector<float> g(row_of.size(), accumulate ? 10.0f : NAN);
     block_gradient(stream, slabs(dy, out), slabs(x, in), batch,
-                   accumulate ? Accumulate::Yes : Accumulate::No, g.data());
+                   accumulate ? Accumulate::Yes : Accumulate::No, g.data(), dy_sums);
     return g;
+  }
+  // The sums of dy over the batch that the gradient leaves.
+  void expect_sums() const {
+    std::vector<float> sums(static_cast<size_t>(rows), NAN);
+    EXPECT_EQ(gradient(true, sums.data()), gradient(true));
+    for (int64_t r = 0; r < rows; ++r) {
+      double sum = 0.0;
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * rows + r]};
+      ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
+    }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
@@ -164,6 +175,7 @@ TEST_P(BlockProducts, InSlabs) {
   if (p.cell.unit_columns() == 4) p.expect_input_gradient(p.input_gradient(true));
   p.expect_gradient(p.gradient(false), 0.0);
   p.expect_gradient(p.gradient(true), 10.0);
+  p.expect_sums();
 }
 
 TEST_P(BlockProducts, RowByRow) {

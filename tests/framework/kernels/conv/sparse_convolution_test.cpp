@@ -143,6 +143,27 @@ TEST(SparseConvolution, ItsProductsAreThoseOfTheDefinition) {
   }
 }
 
+// Whole slabs and rest, copies, strides.
+TEST(SparseConvolution, ItsWeightGradientLeavesTheSumsOfDy) {
+  for (const ConvolutionShape& s : shapes()) {
+    SCOPED_TRACE(name_of(s));
+    const Positions p = positions_of(s, 0.3);
+    const SparseConvolution c = make_sparse_convolution(s, p.view());
+    const Tensor x = test::normal_tensor("x", s.input_shape()).to(Order::ImageSlabs),
+                 dy = test::normal_tensor("dy", s.output_shape()).to(Order::ImageSlabs);
+    std::vector<float> gradient(p.column.size()), with_sums(gradient);
+    std::vector<float> sums(static_cast<size_t>(s.out_channels), NAN);
+    sparse_convolution_weight_gradient(c, dy, x, Accumulate::No, gradient);
+    sparse_convolution_weight_gradient(c, dy, x, Accumulate::No, with_sums, sums.data());
+    EXPECT_EQ(with_sums, gradient);
+    std::vector<double> expected(sums.size());
+    const std::vector<float> slopes = dy.to_vector();
+    const size_t pixels = slopes.size() / static_cast<size_t>(s.batch * s.out_channels);
+    for (size_t i = 0; i < slopes.size(); ++i) expected[i / pixels % sums.size()] += slopes[i];
+    EXPECT_LT(test::largest_error(sums, expected), 1e-5);
+  }
+}
+
 // What follows a product reads the borders of what it gives.
 TEST(SparseConvolution, ItsResultsHaveZeroBorders) {
   for (const ConvolutionShape& s : shapes()) {
@@ -167,8 +188,8 @@ TEST(SparseConvolution, ItsResultsHaveZeroBorders) {
     };
     check(sparse_convolution(
         c, values, test::normal_tensor("x", s.input_shape()).to(Order::ImageSlabs), bias.data()));
-    check(sparse_convolution_input_gradient(
-        c, values, test::normal_tensor("dy", s.output_shape()).to(Order::ImageSlabs)));
+    const Tensor dy = test::normal_tensor("dy", s.output_shape()).to(Order::ImageSlabs);
+    check(sparse_convolution_input_gradient(c, values, dy));
   }
 }
 

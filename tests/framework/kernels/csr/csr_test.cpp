@@ -11,6 +11,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/csr/csr_gradient.hpp"
 #include "lacuna/framework/kernels/pointwise/reorder.hpp"
 #include "random_values.h"
 
@@ -49,12 +50,22 @@ struct Problem {
                 bias_data, y.mutable_data(Order::BatchSlabs));
     return y.to(Order::RowMajor);
   }
-  std::vector<float> gradient(bool accumulate) const {
+  std::vector<float> gradient(bool accumulate, float* dy_sums = nullptr) const {
     std::vector<float> g(places.size(), accumulate ? 10.0f : NAN);
     csr_gradient(stream, dy.to(Order::BatchSlabs).data(Order::BatchSlabs),
                  x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch,
-                 accumulate ? Accumulate::Yes : Accumulate::No, g.data());
+                 accumulate ? Accumulate::Yes : Accumulate::No, g.data(), dy_sums);
     return g;
+  }
+  // The sums of dy over the batch that the gradient leaves.
+  void expect_sums() const {
+    std::vector<float> sums(static_cast<size_t>(rows), NAN);
+    EXPECT_EQ(gradient(true, sums.data()), gradient(true));
+    for (int64_t r = 0; r < rows; ++r) {
+      double sum = 0.0;
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * rows + r]};
+      ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
+    }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
@@ -119,6 +130,8 @@ TEST_P(CsrProducts, InSlabs) {
   p.expect_gradient(p.gradient(false), 0.0);
   p.expect_gradient(p.gradient(true), 10.0);
 }
+
+TEST_P(CsrProducts, TheGradientLeavesTheSumsOfDy) { problem().expect_sums(); }
 
 TEST_P(CsrProducts, RowByRow) {
   const Problem p = problem();

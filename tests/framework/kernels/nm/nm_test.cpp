@@ -9,6 +9,7 @@
 #include "lacuna/framework/core/parallel.h"
 #include "lacuna/framework/core/random.h"
 #include "lacuna/framework/core/tensor.h"
+#include "lacuna/framework/kernels/nm/nm_gradient.hpp"
 #include "random_values.h"
 
 namespace lacuna {
@@ -56,13 +57,23 @@ struct Problem {
                bias_data, y.mutable_data(Order::BatchSlabs));
     return y.to(Order::RowMajor);
   }
-  std::vector<float> gradient(float start) const {
+  std::vector<float> gradient(float start, float* dy_sums = nullptr) const {
     std::vector<float> g(static_cast<size_t>(form.stored()), start == 0.0f ? NAN : start);
     g.reserve(g.size() + 4);
     nm_gradient(matrix, dy.to(Order::BatchSlabs).data(Order::BatchSlabs),
                 x.to(Order::BatchSlabs).data(Order::BatchSlabs), batch,
-                start != 0.0f ? Accumulate::Yes : Accumulate::No, g.data());
+                start != 0.0f ? Accumulate::Yes : Accumulate::No, g.data(), dy_sums);
     return g;
+  }
+  // The sums of dy over the batch that the gradient leaves.
+  void expect_sums() const {
+    std::vector<float> sums(static_cast<size_t>(form.rows), NAN);
+    EXPECT_EQ(gradient(10.0f, sums.data()), gradient(10.0f));
+    for (int64_t r = 0; r < form.rows && form.columns > 0; ++r) {
+      double sum = 0.0;
+      for (int64_t b = 0; b < batch; ++b) sum += double{dy.data()[b * form.rows + r]};
+      ASSERT_NEAR(sums[static_cast<size_t>(r)], sum, 1e-4) << "row " << r;
+    }
   }
 
   void expect_product(const Tensor& y, bool with_bias) const {
@@ -118,6 +129,7 @@ TEST_P(NmProducts, InSlabs) {
   p.expect_product(p.product(nullptr), false);
   p.expect_gradient(p.gradient(0.0f), 0.0);
   p.expect_gradient(p.gradient(10.0f), 10.0);
+  p.expect_sums();
 }
 
 TEST_P(NmProducts, RowByRow) {

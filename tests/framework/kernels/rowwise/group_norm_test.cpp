@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/group_norm_reference.hpp"
 
@@ -54,10 +56,36 @@ const std::vector<GroupNormShape>& shapes() {
   return all;
 }
 
+void gradient_alone(const GroupNormShape& shape, const float* x, const float* weight,
+                    const float* mean, const float* inverse_deviation, const float* dy, float* dx,
+                    float* products, float* totals) {
+  group_norm_gradient(shape, x, weight, mean, inverse_deviation, dy, nullptr, dx, products, totals);
+}
+
+void gradient_onto(const GroupNormShape& shape, const float* x, const float* weight,
+                   const float* mean, const float* inverse_deviation, const float* dy, float* dx,
+                   float* products, float* totals) {
+  const auto added = normal_values("added", shape.batch * shape.channels * shape.size);
+  std::ranges::copy(added, dx);
+  group_norm_gradient(shape, x, weight, mean, inverse_deviation, dy, dx, dx, products, totals);
+}
+
+TEST(GroupNorm, AnotherGradientIsAddedInPlace) {
+  for (const GroupNormShape& shape : shapes()) {
+    const auto alone = run<float>(group_norm, gradient_alone, shape);
+    const auto sum = run<float>(group_norm, gradient_onto, shape);
+    const auto added = normal_values("added", std::ssize(alone.dx));
+    std::vector<double> expected = convert<double>(alone.dx);
+    for (size_t i = 0; i < added.size(); ++i) expected[i] += added[i];
+    EXPECT_LE(largest_error(sum.dx, expected), 1e-6);
+    EXPECT_EQ(sum.products, alone.products);
+  }
+}
+
 TEST(GroupNorm, AgreesWithTheReferenceForManySizes) {
   for (const GroupNormShape& shape : shapes()) {
     SCOPED_TRACE(testing::Message() << shape.channels << " " << shape.groups << " " << shape.size);
-    const auto found = run<float>(group_norm, group_norm_gradient, shape);
+    const auto found = run<float>(group_norm, gradient_alone, shape);
     const auto expected =
         run<double>(reference::group_norm<double>, reference::group_norm_gradient<double>, shape);
     EXPECT_LE(largest_error(found.y, expected.y), 1e-5);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/kernels/rowwise/norm_cases.h"
 #include "framework/kernels/test_values.h"
 #include "lacuna/framework/kernels/rowwise/rms_norm_reference.hpp"
 
@@ -31,15 +32,47 @@ Norm<T> run(const Forward& forward, const Backward& backward, int64_t rows, int6
   return r;
 }
 
+void expect_reference_of_rms_norm(int64_t rows, int64_t n) {
+  SCOPED_TRACE(testing::Message() << rows << " rows of " << n);
+  const NormShape shape{rows, n};
+  const auto x = normal_values("x", rows * n, 2.0), w = normal_values("w", n),
+             dy = normal_values("dy", rows * n);
+  std::vector<float> y(x.size()), root(static_cast<size_t>(rows));
+  rms_norm(shape, 1e-2, x.data(), w.data(), y.data(), root.data());
+  const auto expected =
+      run<double>(reference::rms_norm<double>, reference::rms_norm_gradient<double>, rows, n);
+  EXPECT_LE(largest_error(y, expected.y), 2e-6);
+  for (const bool adds : {false, true}) {
+    const test::NormGradientResult found(
+        shape,
+        {.x = x.data(), .weight = w.data(), .inverse_deviation = root.data(), .dy = dy.data()},
+        adds);
+    const auto dx = adds ? test::plus(expected.dx, convert<double>(found.added)) : expected.dx;
+    EXPECT_LE(largest_error(found.dx, dx), 5e-6);
+    EXPECT_LE(largest_error(found.products, test::block_sums(expected.product, rows, n)), 1e-5);
+  }
+}
+
 TEST(RmsNorm, AgreesWithTheReferenceForManySizes) {
   for (const int64_t n : test::sizes()) {
-    if (n == 0) continue;
-    const auto found = run<float>(rms_norm, rms_norm_gradient, 3, n);
-    const auto expected =
-        run<double>(reference::rms_norm<double>, reference::rms_norm_gradient<double>, 3, n);
-    EXPECT_LE(largest_error(found.y, expected.y), 2e-6) << n;
-    EXPECT_LE(largest_error(found.dx, expected.dx), 5e-6) << n;
-    EXPECT_LE(largest_error(found.product, expected.product), 2e-6) << n;
+    if (n > 0) expect_reference_of_rms_norm(3, n);
+  }
+  for (const int64_t rows : {1, 63, 64, 65, 130}) expect_reference_of_rms_norm(rows, 17);
+}
+
+TEST(RmsNorm, OfASumIsThatOfTheSum) {
+  for (const int64_t n : {1, 7, 64, 300}) {
+    const NormShape shape{67, n};
+    const auto a = normal_values("a", 67 * n), b = normal_values("b", 67 * n),
+               w = normal_values("w", n);
+    const std::vector<float> sum = test::plus(a, b);
+    std::vector<float> y(sum.size()), root(67), found = y, found_root = root, found_sum = y;
+    rms_norm(shape, 1e-5, sum.data(), w.data(), y.data(), root.data());
+    rms_norm_of_sum(shape, 1e-5, a.data(), b.data(), w.data(), found_sum.data(), found.data(),
+                    found_root.data());
+    EXPECT_EQ(found_sum, sum);
+    EXPECT_EQ(found, y);
+    EXPECT_EQ(found_root, root);
   }
 }
 

@@ -1,0 +1,31 @@
+// Sums that are not computed yet, which a norm behind them computes in its first pass.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lacuna/framework/autograd/variable.h"
+
+namespace lacuna {
+
+/// a + b, of one shape.
+class DeferredSum final : public DeferredValue {
+ public:
+  DeferredSum(Variable a, Variable b);
+
+  const Tensor& left() const { return a_.value(); }
+  const Tensor& right() const { return b_.value(); }
+  /// Gives it the sum, in any order, as who has computed it anyway.
+  void set_value(Tensor value) { value_ = std::move(value); }
+  Variable compute() override;
+
+ private:
+  Variable a_, b_;
+  int64_t shard_;
+  Tensor value_;
+};
+
+/// What x will be computed from, where it is such a sum; else null.
+DeferredSum* deferred_sum(const Variable& x);
+
+}  // namespace lacuna

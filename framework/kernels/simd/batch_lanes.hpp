@@ -1,0 +1,56 @@
+// Sums of the rows of an output gradient over its batch, which a weight gradient that reads the
+// rows anyway makes on the way: a bias's gradient then costs no pass of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lacuna/framework/core/array.h"
+#include "lacuna/framework/core/tensor.h"
+
+namespace lacuna {
+
+/// Sixteen partial sums of each row while the slabs go by: vectors are added, and reduced once.
+class BatchLanes {
+ public:
+  static constexpr int64_t kLanes = 16;
+
+  /// `into`: the sums [rows]; null where they are not wanted.
+  BatchLanes(float* into, int64_t rows)
+      : into_(into), lanes_(into == nullptr ? 0 : static_cast<size_t>(rows * kLanes)) {}
+
+  /// Makes the partial sums of rows [first, end) zero. Returns those of row 0, or null.
+  float* begin(int64_t first, int64_t end) {
+    if (into_ == nullptr) return nullptr;
+    std::fill(lanes_.data() + first * kLanes, lanes_.data() + end * kLanes, 0.0f);
+    return lanes_.data();
+  }
+  /// Writes the sums of rows [first, end).
+  void end(int64_t first, int64_t end) {
+    if (into_ == nullptr) return;
+    for (int64_t row = first; row < end; ++row) {
+      double sum = 0.0;
+      for (int64_t i = 0; i < kLanes; ++i) sum += lanes_[static_cast<size_t>(row * kLanes + i)];
+      into_[row] = static_cast<float>(sum);
+    }
+  }
+
+ private:
+  float* into_;
+  Array<float> lanes_;
+};
+
+namespace reference {
+
+/// Adds `width` examples of rows [first, end) of a slab to their partial sums.
+inline void add_to_lanes(const float* slab, int64_t first, int64_t end, int64_t width,
+                         float* lanes) {
+  for (int64_t row = first; row < end; ++row) {
+    for (int64_t i = 0; i < width; ++i) {
+      lanes[row * BatchLanes::kLanes + i % BatchLanes::kLanes] += slab[row * kSlabWidth + i];
+    }
+  }
+}
+
+}  // namespace reference
+}  // namespace lacuna
