@@ -162,7 +162,7 @@ void print_algorithms() {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last);
+  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
   const std::string& path = file.path();
   const Checkpoint checkpoint = file.read();
   const std::vector<Row> states = optimizer_rows(checkpoint.state.below("optimizer"));
