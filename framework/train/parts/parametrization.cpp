@@ -34,17 +34,19 @@ struct ValueAndRate {
 
 ValueAndRate value_and_rate(UpdateRule rule, const SizedParameter& p, double density,
                             bool divides_outputs) {
-  const double root = std::sqrt(density);
+  const double root = std::sqrt(density), wide = std::sqrt(p.in);
+  // Before a batch norm only a row's direction has an effect, and a sparse one turns √density times
+  // as far.
+  const double connected = p.is_normalized ? root : density;
   const bool is_sgd = rule == UpdateRule::Gradient;
-  if (p.is_normalized) density = root;  // only the direction of its rows has an effect
   switch (p.role) {
     case ParameterRole::Input:
-      return {1.0 / root, (is_sgd ? p.out : 1.0) / density};
+      return {1.0 / root, (is_sgd ? p.out : 1.0) / connected};
     case ParameterRole::Hidden:
-      return {1.0 / std::sqrt(p.in * density), (is_sgd ? p.out : 1.0) / (p.in * density)};
+      return {1.0 / (wide * root), (is_sgd ? p.out : 1.0) / (p.in * connected)};
     case ParameterRole::Output:
-      return divides_outputs ? ValueAndRate{1.0 / (p.in * root), 1.0 / (p.in * density)}
-                             : ValueAndRate{1.0 / root, 1.0 / density};
+      return divides_outputs ? ValueAndRate{1.0 / (p.in * root), 1.0 / (p.in * connected)}
+                             : ValueAndRate{1.0 / root, 1.0 / connected};
     case ParameterRole::Vector:
     case ParameterRole::Table:
       return {1.0, is_sgd ? p.out : 1.0};

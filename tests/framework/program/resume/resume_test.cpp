@@ -110,7 +110,7 @@ const std::vector<Variant>& variants() {
         "sparsity={algorithm: gmp, update: {freq: 2}, "
         "sparsity: {type: polynomial, init: 0.3, final: 0.8, start: 2, end: 14}}"}},
       {"ParametrizedSet",
-       {"parametrization={type: sparse_mup, base_width: 6}",
+       {"parametrization={type: sparse_mup, base_width: 6}", "train.shards=2",
         "sparsity={algorithm: set, sparsity: 0.8, layout: csr, update: {freq: 2}}"}},
       {"SparseGpt",
        {"sparsity={algorithm: sparsegpt, sparsity: 0.6, calibration: 32, layout: csr}"}},

@@ -113,6 +113,7 @@ TEST(SparseMup, GivesSgdTheSizeOfGradients) {
   SizedParameter normalized{.parameter = nullptr, .role = ParameterRole::Hidden, .in = 4.0};
   normalized.is_normalized = true;  // only the direction of its rows has an effect
   EXPECT_DOUBLE_EQ(sparse_mup(UpdateRule::Adam, normalized, 0.25, {}).update.lr, 0.5);
+  EXPECT_DOUBLE_EQ(sparse_mup(UpdateRule::Adam, normalized, 0.25, {}).first, 1.0);
   EXPECT_DOUBLE_EQ(sparse_mup(UpdateRule::Gradient, normalized, 0.25, {}).update.lr, 0.5);
 }
 
