@@ -193,8 +193,9 @@ void Optimizer::update_parameter(size_t index, double learning_rate,
   }
   const UpdateFactors factors = factors_of(index);
   std::span<uint16_t> ages;
-  if (most_age() > 0) {
-    // Weights that were there before ages were kept are as old as the parameter.
+  if (most_age() > 0 && !(ages_of_[index].empty() && parameter.pattern()->is_dense())) {
+    // Weights that were there before ages were kept are as old as the parameter: so are all of one
+    // that has been dense so far.
     const int64_t first = std::min(steps_of_[index], most_age());
     ages = ages_of_[index].aligned_to(parameter.pattern(), first);
   }

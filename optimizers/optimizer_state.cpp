@@ -33,7 +33,8 @@ int64_t Optimizer::state_bytes(const Parameter& parameter) const {
   for (const StateSlot& slot : state_slots()) {
     elements += slot.requires_dense ? parameter.numel() : parameter.pattern()->stored_size();
   }
-  const int64_t ages = most_age() > 0 ? parameter.pattern()->stored_size() : 0;
+  const bool has_ages = most_age() > 0 && !parameter.pattern()->is_dense();
+  const int64_t ages = has_ages ? parameter.pattern()->stored_size() : 0;
   return elements * static_cast<int64_t>(sizeof(float)) +
          ages * static_cast<int64_t>(sizeof(uint16_t));
 }
