@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lacuna/framework/core/block_cache.hpp"
-#include "lacuna/framework/core/foreign_memory.hpp"
+#include "lacuna/framework/core/foreign_block.hpp"
 
 namespace lacuna {
 namespace {
@@ -218,7 +218,7 @@ void internal::return_block(void* block, size_t bytes) {
 
 namespace {
 
-thread_local internal::ForeignMemory* foreign_memory = nullptr;
+thread_local internal::ForeignBlock* foreign_memory = nullptr;
 
 // The owners of the foreign memory that Buffers are over, by its address. Of several at one address
 // each keeps all of it.
@@ -258,11 +258,11 @@ ForeignOwners& foreign_owners() {
 
 namespace internal {
 
-ForeignMemory::ForeignMemory(void* data, std::shared_ptr<const void> owner)
+ForeignBlock::ForeignBlock(void* data, std::shared_ptr<const void> owner)
     : data_(data), owner_(std::move(owner)) {
   foreign_memory = this;
 }
-ForeignMemory::~ForeignMemory() { foreign_memory = nullptr; }
+ForeignBlock::~ForeignBlock() { foreign_memory = nullptr; }
 
 }  // namespace internal
 

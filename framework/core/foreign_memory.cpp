@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "lacuna/framework/core/foreign_memory.hpp"
+#include "lacuna/framework/core/foreign_block.hpp"
 
 namespace lacuna {
 namespace {
@@ -24,7 +24,7 @@ Tensor tensor_over(const Shape& shape, float* data, std::shared_ptr<const void> 
   if (!kMayReadPastEnd || count == 0 || end == 0 || end + Buffer::kReadable > kPage) {
     return Tensor::from(shape, {data, count});
   }
-  const internal::ForeignMemory memory(data, std::move(owner));
+  const internal::ForeignBlock block(data, std::move(owner));
   return Tensor::empty(shape);
 }
 

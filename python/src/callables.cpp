@@ -42,10 +42,15 @@ bool takes_updates(const py::object& function) {
   }
 }
 
+// Held by `keep`: a registry ends after the interpreter, when there is no GIL to take any more.
 Function as_function(const py::object& callable) {
-  if (takes_updates(callable)) return callable.cast<Function>();
-  return [one = callable.cast<std::function<double(int64_t)>>()](int64_t step, int64_t) {
-    return one(step);
+  return [kept = keep(callable), takes_both = takes_updates(callable)](int64_t step,
+                                                                       int64_t updates) {
+    const py::gil_scoped_acquire gil;
+    const auto function =
+        py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const py::object value = takes_both ? function(step, updates) : function(step);
+    return value.cast<double>();
   };
 }
 

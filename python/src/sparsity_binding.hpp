@@ -59,9 +59,9 @@ class SharedAlgorithm final : private KeptAlgorithm, public SparsityAlgorithm {
 
   std::string_view type() const override { return kept->type(); }
   void adopt(Module& module, std::vector<ParameterPtr> parameters, MaskSource source) override {
-    // A group has chosen already, and parts choose for themselves.
+    // One that is applied itself is offered all, as an algorithm with parts.
     const bool chooses = outer() == nullptr && kept->parts().empty();
-    if (chooses) parameters = filter().select(parameters);
+    if (chooses) parameters = kept->filter().select(parameters);
     set_parameters(parameters);
     kept->adopt(module, std::move(parameters), source);
   }

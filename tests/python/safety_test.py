@@ -289,3 +289,27 @@ print("equal")
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert run.stdout == "equal\n", run.stderr
+
+
+def test_the_interpreter_ends_with_functions_in_use():
+    code = """
+import lacuna
+from lacuna import sparse
+
+@lacuna.register("at_exit")
+class AtExit(sparse.Dynamic):
+    def update_mask(self, p, mask, sparsity):
+        return mask
+
+lacuna.register("schedule_at_exit")(lambda step: 0.1)
+model = lacuna.Model([lacuna.Linear(4, 3)])
+algorithm = sparse.configure({"algorithm": "at_exit", "sparsity": lambda step: 0.5})
+algorithm.register_target_sparsity_hook(lambda *_: None)
+model.apply(algorithm)
+optimizer = lacuna.SGD(model.parameters(), lr={"type": "schedule_at_exit"})
+optimizer.apply(algorithm)
+optimizer.register_step_pre_hook(lambda _: None)
+values = model.parameters()[0].values
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

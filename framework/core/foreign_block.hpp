@@ -7,12 +7,12 @@
 namespace lacuna::internal {
 
 /// While it lives, a Buffer that this thread makes is over `data` and lets `owner` go at its end.
-class ForeignMemory {
+class ForeignBlock {
  public:
-  ForeignMemory(void* data, std::shared_ptr<const void> owner);
-  ~ForeignMemory();
-  ForeignMemory(const ForeignMemory&) = delete;
-  ForeignMemory& operator=(const ForeignMemory&) = delete;
+  ForeignBlock(void* data, std::shared_ptr<const void> owner);
+  ~ForeignBlock();
+  ForeignBlock(const ForeignBlock&) = delete;
+  ForeignBlock& operator=(const ForeignBlock&) = delete;
 
   void* data() const { return data_; }
   std::shared_ptr<const void> take_owner() { return std::move(owner_); }
