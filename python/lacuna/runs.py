@@ -86,8 +86,9 @@ class Run:
         return evaluate(self._dir, **options)
 
     def resume(self, **options: Any) -> "Run":
-        """Goes on with the run: see `train`."""
-        return train(run_dir=self._dir, resume=True, **options)
+        """Goes on with the run, and returns it: see `train`."""
+        self._state = train(run_dir=self._dir, resume=True, **options)._state
+        return self
 
     def __fspath__(self) -> str:
         return self._dir

@@ -118,21 +118,24 @@ void bind_loaded_run(py::module_& module) {
            "[*example_shape] -> [*outputs]. Outputs are logits, or in regression targets in their "
            "own unit. Raises DataError on another shape, and for a model of tokens.")
       .def("__call__", &predict, py::arg("inputs"))
-      .def("evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
-           "Loss and accuracy, or errors of regression, by the run's own loss: a dict.\n\nShapes: "
-           "inputs [n, *example_shape] as for `predict`; answers [n] integers for classes, else [n] "
-           "or [n, outputs]. Raises DataError.")
+      .def(
+          "evaluate", &evaluate, py::arg("inputs"), py::arg("answers"),
+          "Loss and accuracy, or errors of regression, by the run's own loss: a dict.\n\nShapes: "
+          "inputs [n, *example_shape] as for `predict`; answers [n] integers for classes, else [n] "
+          "or [n, outputs]. Raises DataError.")
       .def_property_readonly(
           "model",
           [](const std::shared_ptr<LoadedRun>& run) {
             return std::shared_ptr<Sequential>(run, run->model.get());
           },
           "The model, in evaluation mode, each parameter with its mask and layout.")
-      .def("parameters", [](const LoadedRun& run) { return run.model->parameters(); },
-           "All parameters of the model.")
-      .def("__getitem__",
-           [](const LoadedRun& run, std::string_view name) { return run.model->parameter(name); },
-           py::arg("name"), "The parameter of that full name. Raises StateError.")
+      .def(
+          "parameters", [](const LoadedRun& run) { return run.model->parameters(); },
+          "All parameters of the model.")
+      .def(
+          "__getitem__",
+          [](const LoadedRun& run, std::string_view name) { return run.model->parameter(name); },
+          py::arg("name"), "The parameter of that full name. Raises StateError.")
       .def("__repr__",
            [](const LoadedRun& run) {
              return "<lacuna.LoadedRun of step " + std::to_string(run.step) + ">";
@@ -141,20 +144,24 @@ void bind_loaded_run(py::module_& module) {
            [](const LoadedRun&) -> py::object {
              throw py::type_error("a loaded run cannot be pickled; pickle its folder's name");
            })
-      .def_property_readonly("checkpoint", [](const LoadedRun& run) { return run.checkpoint; },
-                             "The file that was read.")
-      .def_property_readonly("step", [](const LoadedRun& run) { return run.step; },
-                             "Optimizer steps that it had done.")
-      .def_property_readonly("config", [](const LoadedRun& run) { return run.config; },
-                             "The run's resolved configuration: a dict.")
-      .def_property_readonly("is_averaged", [](const LoadedRun& run) { return run.is_averaged; },
-                             "Whether the weights are averages (`train.ema`).")
-      .def_property_readonly("example_shape",
-                             [](const LoadedRun& run) { return run.inputs.example_shape; },
-                             "The shape of one input.")
-      .def_property_readonly("class_names",
-                             [](const LoadedRun& run) { return run.inputs.class_names; },
-                             "Names of the classes, in the order of the outputs; may be empty.");
+      .def_property_readonly(
+          "checkpoint", [](const LoadedRun& run) { return run.checkpoint; },
+          "The file that was read.")
+      .def_property_readonly(
+          "step", [](const LoadedRun& run) { return run.step; },
+          "Optimizer steps that it had done.")
+      .def_property_readonly(
+          "config", [](const LoadedRun& run) { return run.config; },
+          "The run's resolved configuration: a dict.")
+      .def_property_readonly(
+          "is_averaged", [](const LoadedRun& run) { return run.is_averaged; },
+          "Whether the weights are averages (`train.ema`).")
+      .def_property_readonly(
+          "example_shape", [](const LoadedRun& run) { return run.inputs.example_shape; },
+          "The shape of one input.")
+      .def_property_readonly(
+          "class_names", [](const LoadedRun& run) { return run.inputs.class_names; },
+          "Names of the classes, in the order of the outputs; may be empty.");
   module.def(
       "load",
       [](const py::object& run, bool last) {

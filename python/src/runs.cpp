@@ -142,8 +142,8 @@ py::dict evaluate(const std::string& run, const Texts& overrides, bool last, boo
   RunEvaluation evaluation;
   {
     const py::gil_scoped_release released;
-    evaluation = evaluate_run(
-        run, {.last = last, .overrides = overrides, .data_changed = data_changed});
+    evaluation =
+        evaluate_run(run, {.last = last, .overrides = overrides, .data_changed = data_changed});
   }
   py::dict splits;
   for (Config entry : evaluation.splits.items()) {

@@ -20,7 +20,7 @@ def texts(notebook):
                 yield "".join(output["text"])
             for kind, data in output.get("data", {}).items():
                 if kind != "image/png":
-                    yield "".join(data)
+                    yield re.sub(r"base64,[^\"]*", "", "".join(data))
 
 
 def run(name, folder):
