@@ -1,7 +1,6 @@
 // One head of attention and its derivatives in plain C++ on any value type, row by row.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -34,7 +33,8 @@ double attention_logits(const AttentionHead& head, int64_t query, const T* q, co
       sum += q[query * head.features + c] * k[key * head.features + c];
     }
     logits[static_cast<size_t>(key)] = sum * T(head.scale);
-    largest = std::max(largest, static_cast<double>(std::real(logits[static_cast<size_t>(key)])));
+    const double logit = static_cast<double>(std::real(logits[static_cast<size_t>(key)]));
+    if (!(logit <= largest)) largest = logit;  // a row of NaN gives NaN, not none
   }
   return largest;
 }

@@ -122,10 +122,9 @@ Tensor unwritten(const Shape& shape, Order order) {
 }
 
 bool has_clear_padding(const Tensor& x) {
-  const auto before = x.storage();
   Tensor cleared = x.clone();
   cleared.clear_padding();
-  return std::ranges::equal(before, cleared.storage());
+  return std::ranges::equal(x.storage(), cleared.storage());
 }
 
 Result<float> run(const Case& c, Order order) {
@@ -178,10 +177,21 @@ void expect_agreement(const Case& c) {
 
 TEST(Attention, AgreesWithTheDefinitionAtManyLengths) {
   // Around whole slabs, blocks that take what is left, and edges.
-  for (const int64_t length : {1,  7,  16, 17, 32,  48,  63,  64,  65,  66,  68,
-                               69, 80, 81, 96, 127, 128, 129, 132, 144, 145, 192}) {
+  for (const int64_t length : {1, 7, 16, 17, 32, 48, 63, 64, 65, 68, 69, 80, 81, 127, 128, 129}) {
     for (const bool causal : {false, true}) {
-      expect_agreement({.batch = 3, .length = length, .causal = causal});
+      const Case one_head{
+          .batch = 3, .length = length, .heads = 1, .kv_heads = 1, .causal = causal};
+      expect_agreement(one_head);
+      Case masked = one_head;
+      masked.mask = padding_mask(3, length, length / 3);
+      expect_agreement(masked);
+    }
+  }
+}
+
+TEST(Attention, AgreesWithTheDefinitionWhereWeightsAreDropped) {
+  for (const int64_t length : {1, 7, 32, 63, 64, 65, 81, 129}) {
+    for (const bool causal : {false, true}) {
       expect_agreement({.length = length, .causal = causal, .dropout = 0.2});
       expect_agreement({.length = length,
                         .causal = causal,
@@ -209,6 +219,8 @@ TEST(Attention, GroupsOfQueriesShareKeys) {
 }
 
 TEST(Attention, TakesALongSequence) {
+  expect_agreement({.batch = 1, .length = 257, .heads = 1, .kv_heads = 1});
+  expect_agreement({.batch = 1, .length = 192, .heads = 1, .kv_heads = 1, .causal = true});
   Case c{.batch = 1, .length = 1000, .heads = 2, .kv_heads = 1, .d = 16};
   expect_agreement(c);
   c.causal = true;
