@@ -88,6 +88,7 @@ std::unique_ptr<SparsityAlgorithm> make_snfs(const Config& entry, uint64_t seed)
 
 // `random`, `gradient` or `{mixed: share}`. *Returns* the share that grows by gradient.
 double read_growth(const Config& entry) {
+  if (entry.peek("grow").is_null()) entry.get<std::string>("grow", "random");  // as written out
   const Config grow = entry.at("grow");
   if (grow.is_map()) {
     const auto share = grow.required<double>("mixed");

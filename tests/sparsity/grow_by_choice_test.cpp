@@ -109,7 +109,6 @@ TEST(GrowByChoice, RefusesWhatCannotBe) {
                              "dynamic");
   expect_throws<ConfigError>([] { make("{algorithm: rigl, sparsity: 0.5, grow: {mixed: 0.5}}"); },
                              "rigl has a growth of its own");
-  expect_throws<ConfigError>([] { make("{algorithm: dynamic, sparsity: 0.5}"); }, "grow");
   expect_throws<ConfigError>([] { make("{algorithm: dynamic, sparsity: 0.5, grow: momentum}"); },
                              "c.yaml:1:43: grow: expected 'random', 'gradient' or {mixed: the "
                              "share by gradient}");
