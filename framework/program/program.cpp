@@ -376,7 +376,7 @@ void print_note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_s
 
 void print_json(const Config& report) { std::fputs(json_text(report).c_str(), stdout); }
 
-int run_program(int argc, char** argv) {
+int run_program(int argc, char** argv) try {
   take_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
   log_to_console(LogLevel::Warning);
@@ -403,6 +403,9 @@ int run_program(int argc, char** argv) {
   leave_job();
   stop_logging();
   return code;
+} catch (const std::bad_alloc&) {  // of what stands around the command
+  std::fputs("error: out of memory\n", stderr);
+  return kRunError;
 }
 
 }  // namespace lacuna

@@ -196,7 +196,7 @@ TEST_F(Job, GoesOnByAnotherNumberOfProcessesAfterOneWasKilled) {
   const Ended killed =
       run_job(4, arguments("run"), after_steps(run_dir() + "/metrics.jsonl", 20, SIGKILL, false));
   EXPECT_NE(killed.code, 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(240));
   ASSERT_FALSE(std::filesystem::exists(checkpoint(600))) << "it ended before it was killed";
   const Ended signalled =
       run_job(2, {"train", "--resume", "--run-dir", run_dir()},
