@@ -45,9 +45,6 @@ std::string made_small(std::string command, const std::string& name) {
   replace(command, path_of(name), documents::source_path(path_of(name)));
   replace(command, "--seeds 3", "--seeds 1");
   replace(command, "--set train.epochs=10", "");
-  if (command.find("sparsity.final") != std::string::npos || name == "accuracy") {  // a schedule
-    command += " --set sparsity.sparsity.end=3 --set sparsity.update.freq=1";
-  }
   return command +
          " --set train.steps=12 --set data.train_size=80 --set data.test_size=20 --threads 1";
 }
