@@ -17,7 +17,7 @@ constexpr int kSide = static_cast<int>(kColourGlyphSide);
 constexpr float kMinContrast = 0.5f;   // of the digit to both ends of the ground, of at most √3
 constexpr float kMaxGradient = 0.25f;  // from one end of the ground to the other, in each channel
 constexpr int kMaxStrays = 3;
-constexpr float kMaxNoise = 0.15f;  // largest amplitude of the pixel noise, of 1
+constexpr float kMaxColourNoise = 0.15f;  // largest amplitude of the pixel noise, of 1
 
 float distance(const Colour& a, const Colour& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
@@ -106,7 +106,7 @@ ColourGlyph draw_colour_glyph(uint64_t seed, std::string_view split, int64_t ind
   draw_digit(glyph.label, draws, layers.digit);
   const int strays = draws.below(kMaxStrays + 1);
   for (int i = 0; i < strays; ++i) draw_stray(draws, layers.strays);
-  write_pixels(layers, draws, draws.uniform(0, kMaxNoise), glyph.pixels);
+  write_pixels(layers, draws, draws.uniform(0, kMaxColourNoise), glyph.pixels);
   return glyph;
 }
 
