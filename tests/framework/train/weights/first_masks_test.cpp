@@ -126,7 +126,7 @@ TEST_F(FirstMasksTest, AreTheLoadedOnesOfAllAlgorithmsThatDoNotSayOtherwise) {
       const auto experiment = from(section);
       if (name == "dense") {
         EXPECT_EQ(mask(*experiment).size(), 4 * 784u) << section;
-      } else if (name == "semi_sparse" || name == "users_keyless") {
+      } else if (name == "semi_sparse" || name == "srigl" || name == "users_keyless") {
         EXPECT_EQ(mask(*experiment).size(), loaded_.size()) << section;
         EXPECT_NE(mask(*experiment), loaded_) << section;
       } else {
