@@ -4,7 +4,7 @@
 #include "lacuna/framework/program/actions/evaluate_run.h"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 
 namespace lacuna {
 

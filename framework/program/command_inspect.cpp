@@ -22,7 +22,7 @@
 #include "lacuna/framework/nn/memory_report.hpp"
 #include "lacuna/framework/param/saved_parameter.hpp"
 #include "lacuna/framework/program/commands.hpp"
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/optimizers/optimizer_registry.h"
 #include "lacuna/sparsity/configure.h"

@@ -8,6 +8,7 @@
 
 #include "lacuna/framework/config/config.h"
 #include "lacuna/framework/program/actions/prune_run.h"
+#include "lacuna/framework/program/actions/quantize_run.h"
 #include "lacuna/framework/program/actions/sweep_runs.h"
 
 namespace lacuna {
@@ -47,6 +48,10 @@ struct PlanCommand {
 };
 
 struct PruneCommand : PruneRequest {
+  bool json = false;
+};
+
+struct QuantizeCommand : QuantizeRequest {
   bool json = false;
 };
 
@@ -128,6 +133,7 @@ void print_json(const Config& report);
 int run_train(const TrainCommand& command);
 int run_plan(const PlanCommand& command);
 int run_prune(const PruneCommand& command);
+int run_quantize(const QuantizeCommand& command);
 int run_eval(const EvalCommand& command);
 int run_predict(const PredictCommand& command);
 int run_generate(const GenerateCommand& command);

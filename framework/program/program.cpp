@@ -31,7 +31,6 @@
 #include "lacuna/framework/program/command_line/number_checks.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/program/quantizing/command_quantize.hpp"
 #include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/train/builtins.h"
 

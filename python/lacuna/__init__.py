@@ -89,6 +89,7 @@ from lacuna.runs import (
     import_,
     plan,
     prune,
+    quantize,
     sweep,
     train,
 )

@@ -390,6 +390,9 @@ def _plan(
 def _evaluate(
     run: str, overrides: List[str], last: bool, data_changed: bool
 ) -> Dict[str, Dict[str, Any]]: ...
+def _quantize(
+    source: str, config: Any, overrides: List[str], run_dir: str, last: bool
+) -> Dict[str, Any]: ...
 def _prune(
     source: str,
     config: Any,

@@ -45,7 +45,7 @@ class Run:
         self._dir = os.fspath(run_dir)
         self._state: Optional[str] = None
         self.report: Optional[dict[str, Any]] = None
-        """What `prune` did, layer by layer: a dict as in prune.json; None of other runs."""
+        """What `prune` or `quantize` did, layer by layer: a dict as in prune.json or quantize.json."""
         _lacuna._read_config(self._dir)  # raises DataError where there is no run
 
     @property
@@ -215,6 +215,28 @@ def prune(
         None if sparsity is None else repr(float(sparsity)),
         method,
         last,
+    )
+    run = Run(run_dir)
+    run.report = report
+    return run
+
+
+def quantize(
+    source: Path,
+    config: Optional[Config] = None,
+    *,
+    run_dir: Path,
+    set: Changes = None,
+    last: bool = False,
+) -> Run:
+    """Brings the linear layers of a trained run (or checkpoint) to int8, into a run of its own.
+
+    `config` gives a section `quantize`; without it the run's own section counts, or the defaults.
+    `run.report` has the layers, and the evaluation in float32 and in int8. `evaluate` and `load`
+    run the model in int8; it is not trained on. Raises as `train`.
+    """
+    report = _lacuna._quantize(
+        os.fspath(source), _given(config), _overrides(set), os.fspath(run_dir), last
     )
     run = Run(run_dir)
     run.report = report

@@ -14,6 +14,7 @@
 #include "lacuna/framework/program/actions/import_weights.h"
 #include "lacuna/framework/program/actions/plan_run.h"
 #include "lacuna/framework/program/actions/prune_run.h"
+#include "lacuna/framework/program/actions/quantize_run.h"
 #include "lacuna/framework/program/actions/run_records.h"
 #include "lacuna/framework/program/actions/sweep_runs.h"
 #include "lacuna/framework/program/actions/train_run.h"
@@ -154,6 +155,23 @@ py::dict evaluate(const std::string& run, const Texts& overrides, bool last, boo
   return splits;
 }
 
+py::object quantize(const std::string& source, const py::object& config, const Texts& overrides,
+                    const std::string& run_dir, bool last) {
+  const GivenConfig given = given_config(config, overrides);
+  const QuantizeRequest request{.checkpoint = source,
+                                .config_path = given.path,
+                                .config = given.tree,
+                                .run_dir = run_dir,
+                                .overrides = overrides,
+                                .last = last};
+  QuantizedRun quantized;
+  {
+    const py::gil_scoped_release released;
+    quantized = quantize_run(request);
+  }
+  return from_config(quantized.report);
+}
+
 py::object prune(const std::string& source, const py::object& config, const Texts& overrides,
                  const std::string& run_dir, std::optional<std::string> sparsity,
                  std::optional<std::string> method, bool last) {
@@ -268,6 +286,8 @@ void bind_runs(py::module_& module) {
   module.def("_plan", &plan, py::arg("config"), py::arg("overrides"), py::arg("seconds"));
   module.def("_evaluate", &evaluate, py::arg("run"), py::arg("overrides"), py::arg("last"),
              py::arg("data_changed"));
+  module.def("_quantize", &quantize, py::arg("source"), py::arg("config"), py::arg("overrides"),
+             py::arg("run_dir"), py::arg("last"));
   module.def("_prune", &prune, py::arg("source"), py::arg("config"), py::arg("overrides"),
              py::arg("run_dir"), py::arg("sparsity"), py::arg("method"), py::arg("last"));
   module.def(

@@ -266,6 +266,22 @@ def test_a_run_is_pruned_and_trained_on(tiny, tmp_path):
     assert not (tmp_path / "wrong").exists()
 
 
+def test_a_run_is_quantized_and_used_in_int8(tiny, tmp_path):
+    dense = lc.train(TINY, run_dir=tmp_path / "dense", set={"sparsity": None})
+    section = {"quantize": {"param_filter": ["fc1.weight"]}}
+    quantized = lc.quantize(dense, section, run_dir=tmp_path / "int8")
+    assert [row["parameter"] for row in quantized.report["layers"]] == ["fc1.weight"]
+    assert quantized.report["int8"]["bytes"] < quantized.report["float32"]["bytes"]
+    x = numpy.random.default_rng(0).random((4, 28, 28), dtype=numpy.float32)
+    expected = lc.load(dense).predict(x)
+    assert numpy.abs(lc.load(quantized).predict(x) - expected).max() < 0.1 * numpy.abs(expected).max()
+    with pytest.raises(lc.CheckpointError, match="quantized already"):
+        lc.quantize(quantized, run_dir=tmp_path / "again")
+    with pytest.raises(lc.ConfigError, match="algorithm"):
+        lc.quantize(dense, {"quantize": {"algoritm": "gptq"}}, run_dir=tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_runs_are_compared(tiny, tmp_path):
     other = lc.train(TINY, run_dir=tmp_path / "other", set={"optimizer.lr": 0.1})
     rows = lc.compare(tiny, other)

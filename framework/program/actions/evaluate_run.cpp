@@ -16,7 +16,7 @@
 #include "lacuna/framework/io/log.h"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/keys.hpp"

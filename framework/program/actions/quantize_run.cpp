@@ -1,10 +1,9 @@
 // A trained model in int8, in a folder that `eval`, `predict` and `generate` run.
-#include "lacuna/framework/program/quantizing/command_quantize.hpp"
+#include "lacuna/framework/program/actions/quantize_run.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,7 +14,7 @@
 #include "lacuna/framework/io/storage/file_system.hpp"
 #include "lacuna/framework/io/yaml.h"
 #include "lacuna/framework/program/output/evaluation_report.hpp"
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 #include "lacuna/framework/program/settings/checkpoint_choice.hpp"
 #include "lacuna/framework/program/settings/config_changes.hpp"
 #include "lacuna/framework/program/settings/data_paths.hpp"
@@ -32,7 +31,7 @@ namespace lacuna {
 namespace {
 
 // The run that is quantized, and what it is evaluated on.
-struct QuantizedRun {
+struct OpenedRun {
   std::string path;
   Checkpoint checkpoint;
   Config config;
@@ -56,10 +55,10 @@ struct QuantizedRun {
 };
 
 // The section, by the file, the run's own or --set alone. Everything else is the run's.
-void take_section(const QuantizeCommand& command, Config& config) {
+void take_section(const QuantizeRequest& request, Config& config) {
   Config given = Config::map();
-  if (!command.config_path.empty()) {
-    given = load_yaml(command.config_path);
+  if (!request.config_path.empty() || !request.config.is_null()) {
+    given = request.config_path.empty() ? request.config.clone() : load_yaml(request.config_path);
     if (!given.is_map() || !given.has("quantize")) {
       given.error(
           "there is no `quantize` section that says how; give quantize: {} for the "
@@ -75,16 +74,16 @@ void take_section(const QuantizeCommand& command, Config& config) {
   if (!given.has("quantize")) {
     given.set("quantize", config.has("quantize") ? config.get("quantize").clone() : Config::map());
   }
-  for (const std::string& assignment : command.overrides) {
+  for (const std::string& assignment : request.overrides) {
     if (!assignment.starts_with("quantize.") && !assignment.starts_with("quantize=")) {
       throw ConfigError("--set " + assignment + ": quantize takes keys of `quantize` alone");
     }
   }
-  apply_overrides(given, command.overrides);
+  apply_overrides(given, request.overrides);
   config.set("quantize", given.at("quantize"));
 }
 
-void load_run_data(QuantizedRun& run) {
+void load_run_data(OpenedRun& run) {
   run.format = InputFormat::from_state(run.checkpoint.state.below("data"));
   Config config = run.config.clone();
   keep_normalization(config, run.format);
@@ -100,25 +99,23 @@ void load_run_data(QuantizedRun& run) {
   if (!change.empty()) log_warning("changed since '" + run.path + "' was saved: " + change);
 }
 
-QuantizedRun open_run(const QuantizeCommand& command) {
-  const auto print_note = [](const std::string& line) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  };
-  const CheckpointFile file = choose_checkpoint(command.checkpoint, command.last, print_note);
-  QuantizedRun run{.path = file.path(), .checkpoint = file.read(), .config = {}};
+OpenedRun open_run(const QuantizeRequest& request) {
+  const Tell tell = request.tell ? request.tell : [](const std::string&) {};
+  const CheckpointFile file = choose_checkpoint(request.checkpoint, request.last, tell);
+  OpenedRun run{.path = file.path(), .checkpoint = file.read(), .config = {}};
   run.config = saved_config(run.checkpoint, run.path);
   if (!run.checkpoint.state.below("quantized").empty()) {
     throw CheckpointError("'" + run.path +
                           "' is quantized already: quantize the run that it was made from");
   }
-  take_section(command, run.config);
-  if (command.threads) apply_overrides(run.config, {"train.threads=" + *command.threads});
+  take_section(request, run.config);
+  if (request.threads) apply_overrides(run.config, {"train.threads=" + *request.threads});
   run.train = TrainOptions::from_config(run.config.get("train"));
   if (run.train.threads > 0) set_num_threads(run.train.threads);
   return run;
 }
 
-void read_loss(QuantizedRun& run, const Module& model) {
+void read_loss(OpenedRun& run, const Module& model) {
   run.loss = LossFunction::from_config(run.config, *run.data.train);
   run.loss.take_outputs(model.output_shape(run.format.example_shape));
   run.loss.set_target_scale(run.data.target_std);
@@ -127,7 +124,7 @@ void read_loss(QuantizedRun& run, const Module& model) {
   }
 }
 
-CalibrationRun calibration_of(const QuantizedRun& run, const QuantizeOptions& options) {
+CalibrationRun calibration_of(const OpenedRun& run, const QuantizeOptions& options) {
   if (!options.needs_examples()) return {};
   CalibrationOptions wanted = options.calibration;
   const CalibrationData data =
@@ -159,27 +156,27 @@ std::string report_text(const Config& report) {
   return text;
 }
 
-void write_quantized_run(const QuantizeCommand& command, const QuantizedRun& run,
+void write_quantized_run(const QuantizeRequest& request, const OpenedRun& run,
                          const Config& report) {
-  FolderReplacement whole(command.run_dir);
+  FolderReplacement whole(request.run_dir);
   Config config = run.config.clone();
-  config.set("run_dir", command.run_dir);
+  config.set("run_dir", request.run_dir);
   const RunFolder folder = RunFolder::create(whole.temporary_path(), config.to_yaml());
   Checkpoint checkpoint = run.checkpoint;
   checkpoint.config_yaml = config.to_yaml();
   keep_model_state(checkpoint.state);
   folder.save_checkpoint(checkpoint, 1);
   write_file_atomically(folder.path() + "/quantize.json", json_text(report));
-  RunFolder::require_unused(command.run_dir);
+  RunFolder::require_unused(request.run_dir);
   whole.commit();
 }
 
 }  // namespace
 
-int run_quantize(const QuantizeCommand& command) {
-  if (command.run_dir.empty()) throw ConfigError("the run folder's name is empty");
-  RunFolder::require_unused(command.run_dir);
-  QuantizedRun run = open_run(command);
+QuantizedRun quantize_run(const QuantizeRequest& request) {
+  if (request.run_dir.empty()) throw ConfigError("the run folder's name is empty");
+  RunFolder::require_unused(request.run_dir);
+  OpenedRun run = open_run(request);
   const Config section = run.config.get("quantize");
   const QuantizeOptions options = QuantizeOptions::from_config(section);
   naming_file(run.path, [&] { load_run_data(run); });
@@ -214,10 +211,8 @@ int run_quantize(const QuantizeCommand& command) {
                                      {"messages", messages},
                                      {"numel", numel},
                                      {"nnz", nnz}});
-  write_quantized_run(command, run, report);
-  std::fputs((command.json ? json_text(report) : report_text(report)).c_str(), stdout);
-  if (!command.json) std::printf("the quantized model is in %s\n", command.run_dir.c_str());
-  return 0;
+  write_quantized_run(request, run, report);
+  return {.report = report, .text = report_text(report)};
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "lacuna/framework/program/quantizing/quantize_report.hpp"
+#include "lacuna/framework/program/output/quantize_report.hpp"
 
 #include <fmt/core.h>
 

@@ -1,0 +1,36 @@
+// A trained model brought to int8, in a run folder of its own: `lacuna quantize`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/framework/config/config.h"
+#include "lacuna/framework/program/actions/given_config.h"
+
+namespace lacuna {
+
+struct QuantizeRequest {
+  std::string checkpoint;        ///< a run folder or a checkpoint
+  std::string config_path = {};  ///< may be empty: `config`, the run's own section, or the defaults
+  Config config = {};            ///< the same as a tree; counts where there is no path
+  std::string run_dir;           ///< the folder of the quantized run
+  std::vector<std::string> overrides = {};  ///< "key=value", of the section `quantize`
+  std::optional<std::string> threads = {};  ///< short for train.threads=…
+  bool last = false;  ///< of a run folder the last checkpoint, even where the best is kept
+  Tell tell = nullptr;
+};
+
+struct QuantizedRun {
+  Config report;     ///< as quantize.json in the run folder has it (docs/reference/run-folder.md)
+  std::string text;  ///< the same as tables
+};
+
+/// Brings the linear layers of a trained model to int8 (docs/guides/quantization.md) and writes a
+/// run folder that evaluations and predictions use, which is there whole or not at all. *Effect:*
+/// `train.threads` becomes that of the process. *Errors:* ConfigError, DataError, CheckpointError;
+/// StateError when `run_dir` is in use. *Cost:* a pass over the calibration examples, with `gptq`
+/// one for each layer, and two evaluations.
+QuantizedRun quantize_run(const QuantizeRequest& request);
+
+}  // namespace lacuna
