@@ -126,6 +126,8 @@ using SweepCommand = SweepRequest;
 
 /// A line on the standard error output.
 void print_note(const std::string& line);
+/// Warns if the processor has an instruction set that this build has no kernels for.
+void warn_about_missing_kernels();
 /// Prints it.
 void print_json(const Config& report);
 

@@ -31,7 +31,6 @@
 #include "lacuna/framework/program/command_line/number_checks.hpp"
 #include "lacuna/framework/program/commands.hpp"
 #include "lacuna/framework/program/process_options.hpp"
-#include "lacuna/framework/records/json_text.hpp"
 #include "lacuna/framework/train/builtins.h"
 
 namespace lacuna {
@@ -337,14 +336,6 @@ void add_list_and_info(CLI::App& app, Action& action) {
   info->callback([&action] { action = [] { return run_info(json); }; });
 }
 
-void warn_about_missing_kernels() {
-  const std::string missing = uncompiled_instruction_set();
-  if (missing.empty()) return;
-  log_warning(fmt::format(
-      "this processor has {}, for which this build has no kernels; build with -DLACUNA_KERNELS=all",
-      missing));
-}
-
 int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
   try {
     register_builtins();
@@ -370,10 +361,6 @@ int run_action(CLI::App& app, const Action& action, int argc, char** argv) {
 }
 
 }  // namespace
-
-void print_note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
-
-void print_json(const Config& report) { std::fputs(json_text(report).c_str(), stdout); }
 
 int run_program(int argc, char** argv) try {
   take_standard_descriptors();

@@ -155,6 +155,16 @@ py::dict evaluate(const std::string& run, const Texts& overrides, bool last, boo
   return splits;
 }
 
+// Runs without the interpreter's lock.
+template <class Action>
+py::object report_of(Action action) {
+  const Config report = [&] {
+    const py::gil_scoped_release released;
+    return action().report;
+  }();
+  return from_config(report);
+}
+
 py::object quantize(const std::string& source, const py::object& config, const Texts& overrides,
                     const std::string& run_dir, bool last) {
   const GivenConfig given = given_config(config, overrides);
@@ -164,12 +174,7 @@ py::object quantize(const std::string& source, const py::object& config, const T
                                 .run_dir = run_dir,
                                 .overrides = overrides,
                                 .last = last};
-  QuantizedRun quantized;
-  {
-    const py::gil_scoped_release released;
-    quantized = quantize_run(request);
-  }
-  return from_config(quantized.report);
+  return report_of([&] { return quantize_run(request); });
 }
 
 py::object prune(const std::string& source, const py::object& config, const Texts& overrides,
@@ -184,12 +189,7 @@ py::object prune(const std::string& source, const py::object& config, const Text
                              .run_dir = run_dir,
                              .overrides = overrides,
                              .last = last};
-  PrunedRun pruned;
-  {
-    const py::gil_scoped_release released;
-    pruned = prune_run(request);
-  }
-  return from_config(pruned.report);
+  return report_of([&] { return prune_run(request); });
 }
 
 py::tuple sweep(const py::object& config, const Texts& overrides, const Texts& over,

@@ -3,35 +3,13 @@
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import threading
-import time
 
 import lacuna as lc
 import numpy
 import pytest
-
-TINY = {
-    "data": {"type": "glyphs", "train_size": 100, "test_size": 30, "validation": 10},
-    "model": [
-        "flatten",
-        {"type": "linear", "name": "fc1", "out_features": 12},
-        "relu",
-        {"type": "linear", "name": "fc2", "out_features": 10},
-    ],
-    "optimizer": {"type": "adam", "lr": 0.01},
-    "sparsity": {"algorithm": "set", "sparsity": 0.5, "layout": "csr", "update": {"freq": 3}},
-    "train": {
-        "steps": 12,
-        "batch_size": 8,
-        "threads": 1,
-        "log_every": 3,
-        "eval_every": 4,
-        "checkpoint": {"every": 4},
-    },
-}
+from tiny_run import TINY
 
 TINY_YAML = """
 data: {type: glyphs, train_size: 100, test_size: 30, validation: 10}
@@ -349,87 +327,3 @@ def test_masks_are_drawn_as_they_are(tmp_path):
     pixels = pytest.importorskip("PIL.Image").open(tmp_path / "mask.png").convert("L")
     dark = numpy.asarray(pixels) < 128
     assert numpy.array_equal(dark, mask)
-
-
-PROGRAM = """
-import sys
-import lacuna as lc
-config = eval(sys.argv[1])
-config["train"]["steps"] = 1_000_000
-try:
-    lc.train(config, run_dir=sys.argv[2], on_step=lambda step, *_: print(step, flush=True))
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-def test_ctrl_c_stops_after_a_checkpoint(tmp_path):
-    config = {**TINY, "train": {**TINY["train"], "checkpoint": {"every": 1_000_000}}}
-    child = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, repr(config), str(tmp_path / "run")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )
-    lines = []
-    for line in child.stdout:
-        lines.append(line.strip())
-        if line == "20\n":
-            child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=60) == 0, child.stderr.read()
-    assert lines[-1] == "interrupted"
-    last = int(lines[-2])
-    assert lc.load(tmp_path / "run", last=True).step == last
-
-
-def test_other_threads_run_while_one_trains(tmp_path):
-    counted = 0
-    done = threading.Event()
-
-    def count():
-        nonlocal counted
-        while not done.is_set():
-            counted += 1
-            time.sleep(0.0001)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        lc.train(TINY, run_dir=tmp_path / "run", set={"train.steps": 200})
-    finally:
-        done.set()
-        thread.join()
-    assert counted > 5
-
-
-def test_one_training_at_a_time(tmp_path):
-    refused = []
-
-    def train_inside(step, loss, metrics):
-        with pytest.raises(lc.StateError, match="another training"):
-            lc.train(TINY, run_dir=tmp_path / "inner")
-        refused.append(step)
-        return False
-
-    lc.train(TINY, run_dir=tmp_path / "outer", on_step=train_inside)
-    assert refused == [1]
-
-
-def resident_bytes():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def test_a_thousand_runs_are_opened_and_let_go_without_growth(tiny):
-    x = numpy.zeros((4, *lc.load(tiny).example_shape), numpy.uint8)
-
-    def use(times):
-        for _ in range(times):
-            model = lc.load(tiny)
-            model.predict(x)
-            values = model["fc1.weight"].values
-            del model
-            assert numpy.isfinite(values).all()  # the array keeps its memory
-
-    use(100)
-    before = resident_bytes()
-    use(1000)
-    assert resident_bytes() - before < 2_000_000

@@ -15,7 +15,7 @@ class DeferredSum final : public DeferredValue {
 
   const Tensor& left() const { return a_.value(); }
   const Tensor& right() const { return b_.value(); }
-  /// Gives it the sum, in any order, as who has computed it anyway.
+  /// Stores the sum, in any order, when another operation has computed it already.
   void set_value(Tensor value) { value_ = std::move(value); }
   Variable compute() override;
 

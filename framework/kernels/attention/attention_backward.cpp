@@ -1,5 +1,5 @@
-// One head's backward pass: the weights p of a block are made anew from the queries' lse, then with
-// the factors f of dropout and D = dy · y of each query
+// One head's backward pass: the weights p of a block are recomputed from the queries' lse, then
+// with the factors f of dropout and D = dy · y of each query
 //   dp = v · dy,  ds = scale p (f dp − D),  dv += dy (f p)ᵀ,  dq += k ds,  dk += q dsᵀ,
 // five products in registers. For dv and dk the lanes are keys: f p and ds are transposed, 3 % of
 // the time. Four matrices of a block are 20 KiB each on the stack.

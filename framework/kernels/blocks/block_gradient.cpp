@@ -91,41 +91,7 @@ HWY_INLINE Vector load(const char* at, int64_t vector) {
   return hn::Load(Floats(), reinterpret_cast<const float*>(at + vector * kVectorBytes));
 }
 
-// In each block of four lanes, its part of [Σa, Σb, Σc, Σd].
-template <class D, class V = hn::Vec<D> >
-HWY_INLINE V block_sums(D d, V a, V b, V c, V e) {
-  const hn::Repartition<uint64_t, D> u;
-  const auto ab =
-      hn::BitCast(u, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-  const auto ce =
-      hn::BitCast(u, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
-  return hn::Add(hn::BitCast(d, hn::InterleaveLower(u, ab, ce)),
-                 hn::BitCast(d, hn::InterleaveUpper(u, ab, ce)));
-}
-
-// [Σa, Σb, Σc, Σd]. Sixteen lanes are folded to eight first: a shuffle of half a vector costs half.
-HWY_INLINE hn::Vec<Quad> sums(Vector a, Vector b, Vector c, Vector e) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  const hn::Half<Floats> half;
-  const hn::Half<decltype(half)> quarter;
-  const auto fold = [half](Vector x) HWY_ATTR {
-    return hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x));
-  };
-  const auto parts = block_sums(half, fold(a), fold(b), fold(c), fold(e));
-  return hn::Add(hn::LowerHalf(quarter, parts), hn::UpperHalf(quarter, parts));
-#elif HWY_TARGET == HWY_AVX2
-  const hn::Half<Floats> half;
-  const Vector parts = block_sums(Floats(), a, b, c, e);
-  return hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts));
-#else
-  return block_sums(Floats(), a, b, c, e);
-#endif
-}
-
-HWY_INLINE void put(hn::Vec<Quad> quad, bool accumulate, float* gradient) {
-  if (accumulate) quad = hn::Add(quad, hn::LoadU(Quad(), gradient));
-  hn::StoreU(quad, Quad(), gradient);
-}
+#include "lacuna/framework/kernels/blocks/four_sums.inc"
 
 HWY_INLINE void prefetch_rows(const char* rows, int64_t count) {
   for (int64_t line = 0; line < count * kRowBytes; line += 64) __builtin_prefetch(rows + line);

@@ -30,7 +30,7 @@ void gemm(const GemmProblem& problem);
 /// How many blocks a product, or a direct convolution, is cut into at most: as many as the machine
 /// has processors, to the next power of two, of 2 to 32; or what `LACUNA_DENSE_BLOCKS` says, so
 /// that machines of different size give the same numbers. More blocks serve more threads, and each
-/// packs its operands again. *Errors:* ConfigError where that is no number of 1 to 64.
+/// packs its operands again. *Errors:* ConfigError if the variable is not a number from 1 to 64.
 int64_t most_dense_blocks();
 
 /// "oneDNN 2.6.3" or "Eigen 3.4.0": what dense products run on.

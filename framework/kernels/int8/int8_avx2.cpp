@@ -16,12 +16,6 @@ namespace {
 #include "lacuna/framework/kernels/int8/int8_lanes8.inc"
 
 struct Lanes : EightLanes {
-  static constexpr int kRows = 1;
-
-  template <int i>
-  static HWY_INLINE I spread(Four four) {
-    return _mm256_shuffle_epi32(four, i * 0x55);
-  }
   static HWY_INLINE I dot_of(I sum, I bytes, I word) {
     const I pairs = _mm256_maddubs_epi16(bytes, word);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));

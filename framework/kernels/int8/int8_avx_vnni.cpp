@@ -14,12 +14,6 @@ namespace {
 #include "lacuna/framework/kernels/int8/int8_lanes8.inc"
 
 struct Lanes : EightLanes {
-  static constexpr int kRows = 1;
-
-  template <int i>
-  static HWY_INLINE I spread(Four four) {
-    return _mm256_shuffle_epi32(four, i * 0x55);
-  }
   static HWY_INLINE I dot_of(I sum, I bytes, I word) {
     return _mm256_dpbusd_avx_epi32(sum, bytes, word);
   }

@@ -87,8 +87,8 @@ void report_other_examples(const Config& run, const Dataset& train, const StateD
   const auto before = state.get<int64_t>("loader/dataset_size");
   if (before == train.size()) return;
   log_warning(fmt::format(
-      "there are {} training examples beside the validation split, and the run was trained on {}: "
-      "the split is drawn anew from other data, and may hold examples that were trained on",
+      "there are {} training examples next to the validation split, and the run was trained on {}: "
+      "the split is redrawn from other data, and may contain examples from the training",
       train.size(), before));
 }
 
