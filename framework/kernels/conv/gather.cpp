@@ -4,11 +4,11 @@
 // nonzeros of an output plane go by: each is a broadcast and a multiply-add for every line, with
 // operands at fixed distances. So the index and the broadcast are shared by the tile, and what
 // bounds the loop is the load beside each multiply-add. Source planes come in tiles that stay in
-// the first-level cache; between them the sums wait in the output itself. What the next tile of
-// pixels meets first, of sources and outputs, is asked for while this one is computed: no processor
-// sees so many streams coming. The last tile of a row or
+// the first-level cache; between them the sums wait in the output itself. The last tile of a row or
 // column overlaps the one before: pixels that two tiles compute get the same bits twice.
 #include "lacuna/framework/kernels/conv/gather.hpp"
+
+#include <cstring>
 
 #include "lacuna/framework/kernels/conv/gather_reference.hpp"
 #include "lacuna/framework/kernels/instruction_set.hpp"
@@ -18,7 +18,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/conv/lines.inc"
+#include "lacuna/framework/kernels/conv/ahead.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -44,7 +44,6 @@ struct GroupRun {
   const int64_t* to_planes = nullptr;  // lines, or null
   const float* bias = nullptr;
   bool is_first = false;  // of the source tiles: sums begin
-  SourceAhead* ahead = nullptr;
   bool fetches_ahead = false;
   bool ends_rows = false;  // a line of zeros comes behind the tile's rows
   const uint32_t* rows = nullptr;
@@ -62,9 +61,8 @@ using Sums = Vector[kRows][kColumns][kLineVectors];
 
 // Adds one nonzero's part of the tile.
 template <int kStep, int kRows, int kColumns>
-HWY_INLINE void add_tap(const char* from, int64_t from_row, float weight,
+HWY_INLINE void add_tap(const char* from, int64_t from_row, Vector factor,
                         Sums<kRows, kColumns>& sums) {
-  const Vector factor = hn::Set(Floats(), weight);
   HWY_UNROLL(32)
   for (int r = 0; r < kRows; ++r) {
     const auto* row = opaque(reinterpret_cast<const float*>(from + r * from_row));
@@ -78,8 +76,25 @@ HWY_INLINE void add_tap(const char* from, int64_t from_row, float weight,
   }
 }
 
+// Of four nonzeros, whose offsets and values take three loads: a load of these takes the place of
+// one of a line.
+template <int kStep, int kRows, int kColumns>
+HWY_INLINE void add_four_taps(const char* from, int64_t from_row, const int32_t* offsets,
+                              const float* values, Sums<kRows, kColumns>& sums) {
+  int64_t pairs[2];
+  std::memcpy(pairs, offsets, sizeof(pairs));
+  const Vector all = hn::LoadDup128(Floats(), values);
+  const auto first = [](int64_t pair) { return static_cast<int32_t>(pair); };
+  const auto second = [](int64_t pair) { return pair >> 32; };
+  add_tap<kStep>(from + first(pairs[0]), from_row, hn::Broadcast<0>(all), sums);
+  add_tap<kStep>(from + second(pairs[0]), from_row, hn::Broadcast<1>(all), sums);
+  add_tap<kStep>(from + first(pairs[1]), from_row, hn::Broadcast<2>(all), sums);
+  add_tap<kStep>(from + second(pairs[1]), from_row, hn::Broadcast<3>(all), sums);
+}
+
 template <int kRows, int kColumns, int kFromStep, int kToStep>
-HWY_NOINLINE void gather_group(const GroupRun& run) {
+HWY_NOINLINE void gather_group(const GroupRun& run,
+                               Ahead<kRows, kColumns, kFromStep, kToStep>& ahead) {
   const Floats d;
   const int32_t* offset = run.offsets;
   const float* value = run.values;
@@ -87,10 +102,8 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
   for (int64_t i = 0; i < run.count; ++i) {
     float* to = run.plane(run.rows[i]);
     Sums<kRows, kColumns> sums;
-    if (run.is_first) {
-      run.ahead->fetch<kRows, kColumns, kFromStep>();
-      fetch_tile<kRows, kColumns, kToStep>(to + kColumns * kToStep * kImageSlabWidth, to_row);
-    } else if (run.fetches_ahead) {
+    ahead.fetch();
+    if (!run.is_first && run.fetches_ahead) {
       fetch_tile<kRows, kColumns, kToStep>(run.plane(run.rows[i + 1]), to_row);
     }
     if (run.is_first) {
@@ -107,35 +120,21 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
         }
       }
     }
-    // A run of eight, entered at the remainder: one jump, the same for all rows of the group.
-    if (int64_t rounds = (run.length + 7) / 8; rounds > 0) {
-      switch (run.length % 8) {
-        do {
-          case 0:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 7:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 6:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 5:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 4:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 3:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          case 2:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-            [[fallthrough]];
-          default:
-            add_tap<kFromStep>(run.from + *offset++, from_row, *value++, sums);
-        } while (--rounds > 0);
-      }
+    for (int64_t fours = run.length / 4; fours > 0; --fours, offset += 4, value += 4) {
+      add_four_taps<kFromStep>(run.from, from_row, offset, value, sums);
+    }
+    switch (run.length % 4) {
+      case 3:
+        add_tap<kFromStep>(run.from + *offset++, from_row, hn::Set(d, *value++), sums);
+        [[fallthrough]];
+      case 2:
+        add_tap<kFromStep>(run.from + *offset++, from_row, hn::Set(d, *value++), sums);
+        [[fallthrough]];
+      case 1:
+        add_tap<kFromStep>(run.from + *offset++, from_row, hn::Set(d, *value++), sums);
+        break;
+      default:
+        break;
     }
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r, to = opaque(to + to_row)) {
@@ -153,38 +152,37 @@ HWY_NOINLINE void gather_group(const GroupRun& run) {
 template <int kFromStep, int kToStep>
 void gather_steps(const TapStream& stream, const float* values, const float* from, float* to,
                   const float* bias, const PixelRun& run) {
-  for_each_tile<kGatherLines>(
-      run, [&](auto rows, auto columns, int64_t row, int64_t column, int, int) {
-        constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-        const int64_t first = row * run.from_row_lines + column * kFromStep;
-        const bool ends_rows = run.ends_rows && column + kColumns == run.width;
-        SourceAhead ahead(stream, run, from + first * kImageSlabWidth, kColumns);
-        GroupRun group{.from_row = run.from_row_lines * kLineBytes,
-                       .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
-                       .to_row = run.to_row_lines * kImageSlabWidth,
-                       .to_plane = run.to_plane_lines * kImageSlabWidth,
-                       .to_planes = run.to_planes,
-                       .bias = bias,
-                       .is_first = true,
-                       .ahead = &ahead,
-                       .fetches_ahead = is_large(stream, kRows * kColumns)};
-        for (const TapTile& tile : stream.tiles) {
-          group.from = reinterpret_cast<const char*>(
-              from + (tile.first_plane * run.from_plane_lines + first) * kImageSlabWidth);
-          group.ends_rows = ends_rows && &tile == &stream.tiles.back();
-          for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
-            const TapGroup& at = stream.groups[static_cast<size_t>(g)];
-            if (at.length == 0 && !group.is_first && !group.ends_rows) continue;
-            group.rows = stream.rows_in_order.data() + at.first_row;
-            group.offsets = stream.offsets.data() + at.first_value;
-            group.values = values + at.first_value;
-            group.count = at.rows;
-            group.length = at.length;
-            gather_group<kRows, kColumns, kFromStep, kToStep>(group);
-          }
-          group.is_first = false;
-        }
-      });
+  for_each_tile<kGatherLines>(run, [&](auto rows, auto columns, const TilePlace& place) {
+    const int64_t row = place.row, column = place.column;
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    const int64_t first = row * run.from_row_lines + column * kFromStep;
+    const bool ends_rows = run.ends_rows && column + kColumns == run.width;
+    Ahead<kRows, kColumns, kFromStep, kToStep> ahead(stream, run, place, from, to);
+    GroupRun group{.from_row = run.from_row_lines * kLineBytes,
+                   .to = to + (row * run.to_row_lines + column * kToStep) * kImageSlabWidth,
+                   .to_row = run.to_row_lines * kImageSlabWidth,
+                   .to_plane = run.to_plane_lines * kImageSlabWidth,
+                   .to_planes = run.to_planes,
+                   .bias = bias,
+                   .is_first = true,
+                   .fetches_ahead = is_large(stream, kRows * kColumns)};
+    for (const TapTile& tile : stream.tiles) {
+      group.from = reinterpret_cast<const char*>(
+          from + (tile.first_plane * run.from_plane_lines + first) * kImageSlabWidth);
+      group.ends_rows = ends_rows && &tile == &stream.tiles.back();
+      for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
+        const TapGroup& at = stream.groups[static_cast<size_t>(g)];
+        if (at.length == 0 && !group.is_first && !group.ends_rows) continue;
+        group.rows = stream.rows_in_order.data() + at.first_row;
+        group.offsets = stream.offsets.data() + at.first_value;
+        group.values = values + at.first_value;
+        group.count = at.rows;
+        group.length = at.length;
+        gather_group<kRows, kColumns, kFromStep, kToStep>(group, ahead);
+      }
+      group.is_first = false;
+    }
+  });
 }
 
 void gather(const TapStream& stream, const float* values, const float* from, float* to,

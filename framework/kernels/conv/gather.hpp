@@ -8,10 +8,18 @@
 
 namespace lacuna {
 
+/// What is computed after a run and asked for meanwhile: the first pixels of its first planes, or
+/// null, and its first row.
+struct NextRun {
+  const float *from = nullptr, *to = nullptr;
+  int64_t begin = 0;
+};
+
 /// Rows of pixels of output planes (or of output gradients), made from source planes.
 struct PixelRun {
   int64_t from_plane_lines = 0;  ///< from a source plane to the next
   int64_t from_row_lines = 0;    ///< in a source plane, from where a row is made to the next
+  int from_row_step = 1;         ///< and how many rows of the plane that are
   int from_step = 1;             ///< and from a pixel to the next: 1 or 2 lines
   int64_t to_plane_lines = 0, to_row_lines = 0;
   int to_step = 1;  ///< 2 only where from_step is 1
@@ -20,7 +28,9 @@ struct PixelRun {
   int64_t width = 0;           ///< output pixels of a row
   int64_t begin = 0, end = 0;  ///< output rows to compute
   bool ends_rows = false;      ///< the line behind each output row becomes zero
-  int most_tile_rows = 1;      ///< rows of pixels that may stay in registers together: 1 or 2
+  Extent reach{0, 0};  ///< rows and columns of a source plane between the first tap and the last
+  NextRun next;
+  int most_tile_rows = 1;  ///< rows of pixels that may stay in registers together: 1 or 2
 
   int64_t to_plane(int64_t plane) const {
     return to_planes == nullptr ? plane * to_plane_lines : to_planes[plane];

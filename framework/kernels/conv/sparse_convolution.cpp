@@ -39,7 +39,7 @@ int most_tile_rows(const Window& w, int64_t source_planes) {
 // where rows have few nonzeros there, so many that the sums are worth fetching.
 int64_t tile_planes(const Window& w, Extent step, Extent output, int64_t planes, int64_t rows,
                     int64_t nnz) {
-  constexpr double kNonzeros = 10.0;
+  constexpr double kNonzeros = 15.0;
   const TileSize tile = gather_tile(output, most_tile_rows(w, planes));
   const int64_t cache_lines = first_level_bytes() / kLineBytes * 5 / 6;
   const int64_t in_cache = std::max<int64_t>(1, cache_lines / lines_read(w, step, tile));
@@ -141,17 +141,21 @@ Side tensor_side(const ImageSlabs& images) {
 }
 
 PixelRun run_of(const Window& w, const Side& from, const Side& to, Extent output) {
-  return {.from_plane_lines = from.planes.plane_lines,
-          .from_row_lines = from.planes.row_lines * from.step.height,
-          .from_step = static_cast<int>(from.step.width),
-          .to_plane_lines = to.planes.plane_lines,
-          .to_row_lines = to.planes.row_lines * to.step.height,
-          .to_step = static_cast<int>(to.step.width),
-          .width = output.width,
-          .begin = 0,
-          .end = output.height,
-          .ends_rows = to.is_tensor && to.step == Extent{1, 1},
-          .most_tile_rows = most_tile_rows(w, from.count())};
+  return {
+      .from_plane_lines = from.planes.plane_lines,
+      .from_row_lines = from.planes.row_lines * from.step.height,
+      .from_row_step = static_cast<int>(from.step.height),
+      .from_step = static_cast<int>(from.step.width),
+      .to_plane_lines = to.planes.plane_lines,
+      .to_row_lines = to.planes.row_lines * to.step.height,
+      .to_step = static_cast<int>(to.step.width),
+      .width = output.width,
+      .begin = 0,
+      .end = output.height,
+      .ends_rows = to.is_tensor && to.step == Extent{1, 1},
+      .reach = {(w.kernel.height - 1) * w.dilation.height, (w.kernel.width - 1) * w.dilation.width},
+      .next = {},
+      .most_tile_rows = most_tile_rows(w, from.count())};
 }
 
 // A gather that ends rows writes the lines between them, too.
@@ -159,8 +163,43 @@ Tensor::Padding padding_of(const PixelRun& run) {
   return run.ends_rows ? Tensor::Padding::ZeroButBetweenRows : Tensor::Padding::Zero;
 }
 
+// The task that a thread is likely to compute after this one.
+int64_t task_after(int64_t task, int64_t tasks) {
+  return task + std::min<int64_t>(num_threads(), tasks);
+}
+
 // Parts of `size` that a length is cut into, the last one of up to twice the size.
 int64_t parts_of(int64_t length, int64_t size) { return std::max<int64_t>(1, length / size); }
+
+// A run over several slabs, cut into tasks of some pixels of a slab.
+class RunParts {
+ public:
+  RunParts(const PixelRun& whole, int64_t slabs)
+      : whole_(whole),
+        wide_(parts_of(whole.width, kPixelsOfTask)),
+        rows_(std::max<int64_t>(4, kPixelsOfTask / whole.width / 4 * 4)),
+        parts_(parts_of(whole.end, rows_)),
+        slabs_(slabs) {}
+
+  struct Part {
+    PixelRun run;
+    int64_t slab, column;
+  };
+  int64_t count() const { return slabs_ * parts_ * wide_; }
+  Part operator[](int64_t task) const {
+    const int64_t part = task / wide_ % parts_, across = task % wide_;
+    Part at{.run = whole_, .slab = task / (parts_ * wide_), .column = across * kPixelsOfTask};
+    at.run.begin = part * rows_;
+    if (part + 1 < parts_) at.run.end = at.run.begin + rows_;
+    at.run.width = across + 1 < wide_ ? kPixelsOfTask : whole_.width - at.column;
+    at.run.ends_rows = whole_.ends_rows && across + 1 == wide_;
+    return at;
+  }
+
+ private:
+  const PixelRun& whole_;
+  int64_t wide_, rows_, parts_, slabs_;
+};
 
 // Runs a gather slab by slab, in parts where both sides are tensors. `statistics` as of
 // sparse_convolution.
@@ -171,27 +210,30 @@ void gather_slabs(const PixelRun& whole, const TapStream& stream, const Array<fl
   const float* x = source.data(Order::ImageSlabs);
   float* y = target.mutable_data(Order::ImageSlabs);
   if (from.is_tensor && to.is_tensor) {
-    const int64_t wide = parts_of(whole.width, kPixelsOfTask);
-    const int64_t rows = std::max<int64_t>(4, kPixelsOfTask / whole.width / 4 * 4);
-    const int64_t parts = parts_of(whole.end, rows);
-    PartMoments moments(statistics == nullptr ? 0 : to.channels, slabs * parts * wide);
-    parallel_blocks(slabs * parts * wide, [&](int64_t task) {
-      const int64_t slab = task / (parts * wide), part = task / wide % parts;
-      const int64_t across = task % wide, column = across * kPixelsOfTask;
-      PixelRun run = whole;
-      run.begin = part * rows;
-      if (part + 1 < parts) run.end = run.begin + rows;
-      run.width = across + 1 < wide ? kPixelsOfTask : whole.width - column;
-      run.ends_rows = whole.ends_rows && across + 1 == wide;
-      const int64_t into = slab * target_slab + column * whole.to_step * kImageSlabWidth;
-      gather_pixels(stream, values.data(),
-                    first_pixel(from.planes, x + slab * source_slab) +
-                        column * whole.from_step * kImageSlabWidth,
-                    first_pixel(to.planes, y + into), bias, run);
+    const RunParts parts(whole, slabs);
+    const auto read = [&](const RunParts::Part& at) {
+      return first_pixel(from.planes, x + at.slab * source_slab) +
+             at.column * whole.from_step * kImageSlabWidth;
+    };
+    const auto written = [&](const RunParts::Part& at) {
+      return first_pixel(to.planes, y + at.slab * target_slab) +
+             at.column * whole.to_step * kImageSlabWidth;
+    };
+    PartMoments moments(statistics == nullptr ? 0 : to.channels, parts.count());
+    parallel_blocks(parts.count(), [&](int64_t task) {
+      const RunParts::Part at = parts[task];
+      PixelRun run = at.run;
+      if (const int64_t after = task_after(task, parts.count()); after < parts.count()) {
+        const RunParts::Part next = parts[after];
+        run.next = {.from = read(next), .to = written(next), .begin = next.run.begin};
+      }
+      gather_pixels(stream, values.data(), read(at), written(at), bias, run);
       if (statistics == nullptr) return;
-      moments.take(
-          task, ImageSlabs(target.shape()),
-          {.slab = slab, .rows = {run.begin, run.end}, .columns = {column, column + run.width}}, y);
+      moments.take(task, ImageSlabs(target.shape()),
+                   {.slab = at.slab,
+                    .rows = {run.begin, run.end},
+                    .columns = {at.column, at.column + run.width}},
+                   y);
     });
     if (statistics != nullptr) *statistics = moments.joined();
     return;
@@ -322,7 +364,14 @@ void sparse_convolution_weight_gradient(const SparseConvolution& c, const Tensor
           inputs.read(x.data(Order::ImageSlabs) + slab * in.slab_lines() * kImageSlabWidth, 0);
       const float* of =
           outputs.read(dy.data(Order::ImageSlabs) + slab * out.slab_lines() * kImageSlabWidth, 1);
-      tap_gradient(c.forward, from, of, into, run, line);
+      PixelRun at = run;
+      const bool is_last = slab + 1 == slabs * (task + 1) / tasks;
+      const int64_t after = is_last ? slab + slabs * task_after(0, tasks) / tasks : slab + 1;
+      if (inputs.is_tensor && outputs.is_tensor && after < slabs) {
+        at.next = {.from = from + (after - slab) * in.slab_lines() * kImageSlabWidth,
+                   .to = of + (after - slab) * out.slab_lines() * kImageSlabWidth};
+      }
+      tap_gradient(c.forward, from, of, into, at, line);
     }
   });
   for (int64_t channel = 0; dy_sums != nullptr && channel < out.channels; ++channel) {

@@ -11,7 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "lacuna/framework/kernels/conv/lines.inc"
+#include "lacuna/framework/kernels/conv/ahead.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::HWY_NAMESPACE {
@@ -32,7 +32,6 @@ struct GroupRun {
   int64_t x_row = 0;          // bytes from a row to the next
   const float* dy = nullptr;  // the tile's first pixel in the first plane of output gradients
   int64_t dy_row = 0, dy_plane = 0;  // floats
-  SourceAhead* ahead = nullptr;
   bool is_first = false, fetches_ahead = false;
   int skipped_rows = 0, skipped_columns = 0;  // that other tiles have counted
   const uint32_t* rows = nullptr;
@@ -83,16 +82,14 @@ HWY_INLINE void add_lines(const Vector (&dy)[kRows][kColumns][kLineVectors], flo
 }
 
 template <int kRows, int kColumns, int kStep>
-HWY_NOINLINE void gradient_group(const GroupRun& run) {
+HWY_NOINLINE void gradient_group(const GroupRun& run, Ahead<kRows, kColumns, kStep, 1>& ahead) {
   const int32_t* offsets = run.offsets;
   float* into = run.gradient;
   const int64_t x_row = run.x_row;
   for (int64_t i = 0; i < run.count; ++i) {
     const float* at = run.dy + run.rows[i] * run.dy_plane;
-    if (run.is_first) {
-      run.ahead->fetch<kRows, kColumns, kStep>();
-      fetch_tile<kRows, kColumns>(at + kColumns * kImageSlabWidth, run.dy_row);
-    } else if (run.fetches_ahead) {
+    ahead.fetch();
+    if (!run.is_first && run.fetches_ahead) {
       fetch_tile<kRows, kColumns>(run.dy + run.rows[i + 1] * run.dy_plane, run.dy_row);
     }
     Vector dy[kRows][kColumns][kLineVectors];
@@ -117,10 +114,12 @@ HWY_NOINLINE void gradient_group(const GroupRun& run) {
 template <int kStep>
 void gradient_steps(const TapStream& stream, const float* x, const float* dy, float* into,
                     const PixelRun& run, float* lanes) {
-  for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, int64_t row, int64_t column,
-                                         int skipped_rows, int skipped_columns) {
+  for_each_tile<kGradientLines>(run, [&](auto rows, auto columns, const TilePlace& place) {
+    const int64_t row = place.row, column = place.column;
+    const int skipped_rows = place.skipped_rows, skipped_columns = place.skipped_columns;
     const float* pixel = x + (row * run.from_row_lines + column * kStep) * kImageSlabWidth;
-    SourceAhead ahead(stream, run, pixel, decltype(columns)::value);
+    Ahead<decltype(rows)::value, decltype(columns)::value, kStep, 1> ahead(stream, run, place, x,
+                                                                           dy);
     for (const TapTile& tile : stream.tiles) {
       const float* first = pixel + tile.first_plane * run.from_plane_lines * kImageSlabWidth;
       for (int64_t g = tile.first_group; g < tile.end_group; ++g) {
@@ -133,7 +132,6 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
              .dy = dy + (row * run.to_row_lines + column) * kImageSlabWidth,
              .dy_row = run.to_row_lines * kImageSlabWidth,
              .dy_plane = run.to_plane_lines * kImageSlabWidth,
-             .ahead = &ahead,
              .is_first = is_first,
              .fetches_ahead = is_large(stream, decltype(rows)::value * decltype(columns)::value),
              .skipped_rows = skipped_rows,
@@ -143,7 +141,8 @@ void gradient_steps(const TapStream& stream, const float* x, const float* dy, fl
              .gradient = into + at.first_value,
              .lanes = is_first ? lanes : nullptr,
              .count = at.rows,
-             .length = at.length});
+             .length = at.length},
+            ahead);
       }
     }
   });
